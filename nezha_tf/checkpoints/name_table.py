@@ -1,0 +1,53 @@
+"""THE table of checkpoint names: what a variable is called in each layout.
+
+Ours is the path of a Keras variable below its model. `{i}` stands for the number of a layer.
+"""
+
+# (ours, TF1)
+_ROWS = (
+    ("embeddings/word_embeddings", "bert/embeddings/word_embeddings"),
+    ("embeddings/token_type_embeddings", "bert/embeddings/token_type_embeddings"),
+    ("embeddings/position_embeddings", "bert/embeddings/position_embeddings"),
+    ("embeddings/LayerNorm/", "bert/embeddings/LayerNorm/"),
+    # Not in the originals, whose relative positions are untrained.
+    ("relative_position/keys", "bert/encoder/relative_position/keys"),
+    ("relative_position/values", "bert/encoder/relative_position/values"),
+    ("layer_{i}/attention/query/", "bert/encoder/layer_{i}/attention/self/query/"),
+    ("layer_{i}/attention/key/", "bert/encoder/layer_{i}/attention/self/key/"),
+    ("layer_{i}/attention/value/", "bert/encoder/layer_{i}/attention/self/value/"),
+    ("layer_{i}/attention/output/", "bert/encoder/layer_{i}/attention/output/dense/"),
+    ("layer_{i}/attention/LayerNorm/", "bert/encoder/layer_{i}/attention/output/LayerNorm/"),
+    ("layer_{i}/intermediate/", "bert/encoder/layer_{i}/intermediate/dense/"),
+    ("layer_{i}/output/", "bert/encoder/layer_{i}/output/dense/"),
+    ("layer_{i}/LayerNorm/", "bert/encoder/layer_{i}/output/LayerNorm/"),
+    ("pooler/", "bert/pooler/dense/"),
+    ("masked_lm/transform/", "cls/predictions/transform/dense/"),
+    ("masked_lm/LayerNorm/", "cls/predictions/transform/LayerNorm/"),
+    ("masked_lm/output_bias", "cls/predictions/output_bias"),
+    ("next_sentence/output_weights", "cls/seq_relationship/output_weights"),
+    ("next_sentence/output_bias", "cls/seq_relationship/output_bias"),
+)
+
+
+def tf1_name(path):
+    """Returns the TF1 name of a Keras variable's path.
+
+    Args:
+      path: as in `variable.path`: the model's name, then a path of the table.
+
+    Raises:
+      KeyError: the table has no row for it.
+    """
+    below_model = path.split("/", 1)[1]
+    first, _, rest = below_model.partition("/")
+    number = first.removeprefix("layer_") if first.startswith("layer_") else ""
+    general = f"layer_{{i}}/{rest}" if number else below_model
+    for ours, theirs in _ROWS:
+        if ours == general or (ours.endswith("/") and general.startswith(ours)):
+            return (theirs + general[len(ours) :]).replace("{i}", number)
+    raise KeyError(f"no checkpoint name for the variable {path}")
+
+
+def tf1_names(model):
+    """Returns {TF1 name: Keras variable} for the weights of a model, in their order."""
+    return {tf1_name(variable.path): variable for variable in model.trainable_variables}

@@ -1,0 +1,150 @@
+"""TF1 Saver checkpoints (V2), read into our models and written from them."""
+
+import os
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.errors import UserError
+
+
+class LoadReport(NamedTuple):
+    """What a load left over: variables kept as they were, and names that no variable took."""
+
+    missing: list[str]
+    unused: list[str]
+
+
+def open_checkpoint(prefix):
+    """Opens a checkpoint.
+
+    Args:
+      prefix: path without `.index`; with it, or a folder (its newest one), is taken too.
+
+    Returns:
+      (prefix, a `tf.train.CheckpointReader`).
+
+    Raises:
+      UserError: no checkpoint there, or an unreadable one.
+    """
+    if tf.io.gfile.isdir(prefix):
+        newest = tf.train.latest_checkpoint(prefix)
+        if newest is None:
+            raise UserError(f"no checkpoint in the folder {prefix}")
+        prefix = newest
+    prefix = prefix.removesuffix(".index")
+    if not tf.io.gfile.exists(f"{prefix}.index"):
+        raise UserError(f"no checkpoint at {prefix}: {prefix}.index does not exist")
+    try:
+        return prefix, tf.train.load_checkpoint(prefix)
+    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        raise UserError(f"checkpoint {prefix} is unreadable: {_first_line(error)}") from error
+
+
+def load_tf1_checkpoint(model, prefix, may_be_missing=()):
+    """Loads the weights of a TF1 checkpoint, or of one of ours, into a model.
+
+    Optimizer slots and the step are passed over. Nothing is changed unless all fits.
+
+    Args:
+      model: `NezhaEncoder` or `NezhaForPreTraining`.
+      prefix: as for `open_checkpoint`.
+      may_be_missing: prefixes of names that keep their present values where the checkpoint
+        lacks them ("cls/" for the pretraining heads).
+
+    Returns:
+      `LoadReport`.
+
+    Raises:
+      UserError: no such checkpoint, a variable is missing, or its shape is another; the
+        message names the first variable and both shapes.
+    """
+    prefix, reader = open_checkpoint(prefix)
+    shapes = reader.get_variable_to_shape_map()
+    values, missing = {}, []
+    variables = tf1_names(model)
+    for name, variable in variables.items():
+        if name not in shapes:
+            missing.append(name)
+        else:
+            _check_shape(prefix, name, shapes[name], variable)
+            values[name] = read_tensor(reader, prefix, name)
+    lacking = [name for name in missing if not name.startswith(tuple(may_be_missing))]
+    if lacking:
+        raise UserError(
+            f"checkpoint {prefix} lacks {lacking[0]} ({len(lacking)} of {len(variables)} "
+            "variables are missing); is it of a model of this kind?"
+        )
+    for name, value in values.items():
+        variables[name].assign(value)
+    return LoadReport(missing, sorted(set(shapes) - set(variables)))
+
+
+def read_tensor(reader, prefix, name):
+    """Returns one variable of an open checkpoint as a NumPy array.
+
+    Raises:
+      UserError: the data file is damaged or cut short.
+    """
+    try:
+        return reader.get_tensor(name)
+    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        raise UserError(
+            f"checkpoint {prefix} is damaged at {name}: {_first_line(error)}"
+        ) from error
+
+
+def save_tf1_checkpoint(model, prefix):
+    """Writes the weights of a model as a TF1 checkpoint that the originals can load.
+
+    Args:
+      model: `NezhaEncoder` or `NezhaForPreTraining`.
+      prefix: path without ending; `.index` and `.data-00000-of-00001` are written.
+    """
+    write_tensors(prefix, {name: variable.value for name, variable in tf1_names(model).items()})
+
+
+def write_tensors(prefix, tensors):
+    """Writes named tensors in the Saver V2 layout, whole or not at all.
+
+    The index file, by which a checkpoint is found, takes its name last.
+
+    Args:
+      prefix: path without ending.
+      tensors: dict of name to tensor or array.
+
+    Raises:
+      UserError: the files cannot be written.
+    """
+    os.makedirs(os.path.dirname(prefix) or ".", exist_ok=True)
+    temporary = f"{prefix}.{os.getpid()}.tmp"
+    names = sorted(tensors)
+    endings = (".data-00000-of-00001", ".index")
+    try:
+        tf.raw_ops.SaveV2(
+            prefix=temporary,
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
+        )
+        for ending in endings:
+            os.replace(temporary + ending, prefix + ending)
+    except (tf.errors.OpError, OSError) as error:
+        raise UserError(f"cannot write checkpoint {prefix}: {_first_line(error)}") from error
+    finally:
+        for path in tf.io.gfile.glob(f"{temporary}*"):
+            os.remove(path)
+
+
+def _check_shape(prefix, name, found, variable):
+    if tuple(found) != tuple(variable.shape):
+        raise UserError(
+            f"checkpoint {prefix}: {name} has shape {list(found)}, and the model's is "
+            f"{list(variable.shape)}; pass the config that belongs to the checkpoint"
+        )
+
+
+def _first_line(error):
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,99 @@
+"""What every entry point shares: flags, one-line errors and a quiet start."""
+
+import contextlib
+import errno
+import os
+import sys
+import tempfile
+
+# Before tensorflow is imported anywhere: its start-up messages are no news to a user.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+from absl import app, flags, logging
+
+from nezha_tf.errors import UserError
+
+
+def run(main):
+    """Parses the flags, runs `main()` and leaves with its status.
+
+    A `UserError`, a full disk or an unknown flag is one line on stderr and status 1; an
+    interrupt is status 130. Anything else is a defect and keeps its traceback.
+    """
+    logging.set_verbosity(logging.WARNING)
+    app.run(lambda argv: _guarded(main, argv), flags_parser=_parse_flags)
+
+
+def _guarded(main, argv):
+    if len(argv) > 1:
+        _fail(f"{argv[1]!r} is no flag; flags are written --name=value")
+    try:
+        with _stderr_held_back():
+            import tensorflow  # noqa: F401
+        main()
+    except UserError as error:
+        _fail(str(error))
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise
+        _fail(f"cannot write {error.filename or 'output'}: {error.strerror}")
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+@contextlib.contextmanager
+def _stderr_held_back():
+    """Keeps what native code writes to stderr off the screen, unless the block fails.
+
+    tensorflow reports its CPU features before its own log level takes hold.
+    """
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(stderr, kept.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+def _parse_flags(argv):
+    try:
+        return flags.FLAGS(argv)
+    except (flags.Error, UnicodeDecodeError) as error:
+        _fail(" ".join(str(error).split()) + _flag_file_of(error, argv) + "; see --help")
+
+
+def _flag_file_of(error, argv):
+    """Returns ' (in FILE)' where an unknown flag of the command stands in a flag file."""
+    name = getattr(error, "flagname", None)
+    for argument in argv if name else ():
+        option, _, path = argument.partition("=")
+        if option.lstrip("-") == "flagfile" and os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                if any(line.strip().lstrip("-").split("=")[0] == name for line in file):
+                    return f" (in {path})"
+    return ""
+
+
+def _fail(message):
+    print(f"{os.path.basename(sys.argv[0])}: error: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+def require(path, flag):
+    """Returns the value of a flag that must be given.
+
+    Raises:
+      UserError: the value is empty.
+    """
+    if not path:
+        raise UserError(f"--{flag} is needed")
+    return path

@@ -1,0 +1,158 @@
+"""The configuration of a model: reads and writes the originals' `bert_config.json`."""
+
+import dataclasses
+import difflib
+import json
+
+from nezha_tf.errors import UserError
+from nezha_tf.files import whole_file
+
+ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+POSITION_ENCODINGS = ("functional_relative", "learned_relative", "absolute")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NezhaConfig:
+    """Sizes and rates of a NEZHA or BERT model, under the key names of the TF1 originals.
+
+    Attributes:
+      vocab_size: number of pieces, V.
+      hidden_size: width of the encoder, N heads times the head size H.
+      num_hidden_layers: number of Transformer layers.
+      num_attention_heads: number of heads, N; divides `hidden_size`.
+      intermediate_size: width of the feed-forward layer.
+      hidden_act: "gelu" (the tanh form, as in both originals), "relu", "tanh" or "linear".
+      hidden_dropout_prob: dropout of embeddings and layer outputs, in [0, 1).
+      attention_probs_dropout_prob: dropout of the attention probabilities, in [0, 1).
+      max_position_embeddings: rows of the absolute position table; no bound on the length
+        in the relative encodings.
+      type_vocab_size: rows of the segment table (16 where a file is silent, as in the originals;
+        published files say 2).
+      initializer_range: standard deviation of the truncated normal initializer.
+      position_encoding: "functional_relative" (NEZHA), "learned_relative" (Shaw et al. 2018)
+        or "absolute" (BERT).
+      max_relative_position: distances beyond it are clipped to it (64 in NEZHA's source).
+
+    Raises:
+      UserError: a value that no model can have; the message names the key.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 16
+    initializer_range: float = 0.02
+    position_encoding: str = "functional_relative"
+    max_relative_position: int = 64
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            _check_value(field, getattr(self, field.name))
+        if self.hidden_size % self.num_attention_heads:
+            raise UserError(
+                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
+                f"{self.num_attention_heads}"
+            )
+        if self.position_encoding == "functional_relative" and self.head_size % 2:
+            raise UserError(
+                f"functional_relative positions need an even head size, and hidden_size "
+                f"{self.hidden_size} / num_attention_heads {self.num_attention_heads} is odd"
+            )
+
+    @property
+    def head_size(self):
+        """Size of one attention head, H."""
+        return self.hidden_size // self.num_attention_heads
+
+    @classmethod
+    def from_dict(cls, values):
+        """Builds a configuration from the keys of a `bert_config.json`.
+
+        `use_relative_position` is the original's boolean: true means functional relative
+        positions; false or absent means absolute ones, as for Google's BERT. The key
+        `position_encoding`, where given, says which, and must not contradict it. Keys that no
+        NezhaConfig has are passed over (published files carry several), unless one looks like
+        a misspelling.
+
+        Raises:
+          UserError: a missing, misspelt, contradictory or impossible key.
+        """
+        values = dict(values)
+        use_relative = values.pop("use_relative_position", None)
+        if use_relative not in (None, True, False):
+            raise UserError(f"use_relative_position must be true or false, not {use_relative!r}")
+        names = [field.name for field in dataclasses.fields(cls)]
+        unknown = sorted(set(values) - set(names))
+        for key in unknown:
+            similar = difflib.get_close_matches(
+                key, set(names) - set(values) | {"use_relative_position"}, n=1, cutoff=0.85
+            )
+            if similar:
+                raise UserError(f"unknown key {key!r}; is {similar[0]!r} meant?")
+            del values[key]
+        if "vocab_size" not in values:
+            raise UserError("the key 'vocab_size' is missing")
+        position_encoding = values.setdefault(
+            "position_encoding", "functional_relative" if use_relative else "absolute"
+        )
+        if use_relative is not None and use_relative != (position_encoding != "absolute"):
+            raise UserError(
+                f"use_relative_position {json.dumps(use_relative)} contradicts "
+                f"position_encoding {position_encoding!r}; drop one of them"
+            )
+        return cls(**values)
+
+    @classmethod
+    def from_json_file(cls, path):
+        """Reads a `bert_config.json`.
+
+        Raises:
+          UserError: a file that is missing, is not a JSON object or fails `from_dict`.
+        """
+        try:
+            with open(path, encoding="utf-8") as file:
+                values = json.load(file)
+        except OSError as error:
+            raise UserError(f"cannot read config {path}: {error.strerror}") from error
+        except ValueError as error:
+            raise UserError(f"config {path} is not JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise UserError(f"config {path} is not a JSON object")
+        try:
+            return cls.from_dict(values)
+        except UserError as error:
+            raise UserError(f"config {path}: {error}") from error
+
+    def to_dict(self):
+        """Returns the keys that `from_dict` reads, with the original's boolean among them."""
+        values = dataclasses.asdict(self)
+        values["use_relative_position"] = self.position_encoding != "absolute"
+        return values
+
+    def to_json_file(self, path):
+        """Writes a `bert_config.json`; the file appears whole or not at all."""
+        with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+            json.dump(self.to_dict(), file, indent=2, sort_keys=True)
+            file.write("\n")
+
+
+def _check_value(field, value):
+    choices = {"hidden_act": ACTIVATIONS, "position_encoding": POSITION_ENCODINGS}.get(field.name)
+    if choices:
+        if value not in choices:
+            raise UserError(f"{field.name} must be one of {', '.join(choices)}, not {value!r}")
+    elif field.type is int:
+        if type(value) is not int or value < 1:
+            raise UserError(f"{field.name} must be a whole number of at least 1, not {value!r}")
+    elif type(value) not in (int, float):
+        raise UserError(f"{field.name} must be a number, not {value!r}")
+    elif field.name.endswith("_prob") and not 0 <= value < 1:
+        raise UserError(f"{field.name} must be in [0, 1), not {value!r}")
+    elif field.name == "initializer_range" and value <= 0:
+        raise UserError(f"initializer_range must be above 0, not {value!r}")

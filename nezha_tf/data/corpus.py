@@ -1,0 +1,45 @@
+"""Running text: one sentence a line, a blank line between documents."""
+
+import gzip
+import zlib
+
+from nezha_tf.errors import UserError
+
+
+def read_documents(path):
+    """Yields the documents of a text file, each a list of sentences without outer white space.
+
+    Args:
+      path: a UTF-8 text file, or one of that kind compressed with gzip (`.gz`).
+
+    Raises:
+      UserError: a file that cannot be read, is cut short, or is not UTF-8 (with its line).
+    """
+    document = []
+    for sentence in _lines(path):
+        if sentence:
+            document.append(sentence)
+        elif document:
+            yield document
+            document = []
+    if document:
+        yield document
+
+
+def _lines(path):
+    opener = gzip.open if path.endswith(".gz") else open
+    number = 0
+    try:
+        with opener(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                # A byte order mark is no part of the first sentence.
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}, line {number}: not UTF-8 at byte {error.start} of the line; "
+            "convert the file, for example with iconv"
+        ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(f"{path}: damaged gzip file after line {number}: {error}") from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error

@@ -1,0 +1,106 @@
+"""The one feature schema of the TFRecords: TF1's names, types and lengths.
+
+The writer encodes by it, the reader parses by it, and a TF1 reader takes what it describes.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+
+class Feature(NamedTuple):
+    """One fixed-length feature: its name, dtype, and length (a number, or the name of one)."""
+
+    name: str
+    dtype: tf.DType
+    length: int | str
+
+
+FEATURES = (
+    Feature("input_ids", tf.int64, "max_seq_length"),
+    Feature("input_mask", tf.int64, "max_seq_length"),
+    Feature("segment_ids", tf.int64, "max_seq_length"),
+    Feature("masked_lm_positions", tf.int64, "max_predictions_per_seq"),
+    Feature("masked_lm_ids", tf.int64, "max_predictions_per_seq"),
+    Feature("masked_lm_weights", tf.float32, "max_predictions_per_seq"),
+    Feature("next_sentence_labels", tf.int64, 1),
+)
+
+
+class Lengths(NamedTuple):
+    """The two lengths of a set of examples: T and P."""
+
+    max_seq_length: int
+    max_predictions_per_seq: int
+
+    def of(self, feature):
+        """Returns the length of a feature."""
+        named = isinstance(feature.length, str)
+        return getattr(self, feature.length) if named else feature.length
+
+
+class Limits(NamedTuple):
+    """Exclusive upper bounds that a model puts on the ids in its input."""
+
+    vocab_size: int
+    type_vocab_size: int
+
+    def of(self, name, lengths):
+        """Returns the exclusive upper bound of an integer feature."""
+        return {
+            "input_ids": self.vocab_size,
+            "masked_lm_ids": self.vocab_size,
+            "segment_ids": self.type_vocab_size,
+            "masked_lm_positions": lengths.max_seq_length,
+        }.get(name, 2)
+
+
+def parsing_spec(lengths):
+    """Returns what `tf.io.parse_example` wants to know of the features."""
+    return {f.name: tf.io.FixedLenFeature([lengths.of(f)], f.dtype) for f in FEATURES}
+
+
+def encode(values):
+    """Encodes one example.
+
+    Args:
+      values: dict of feature name to list of numbers, already padded.
+
+    Returns:
+      The bytes of a `tf.train.Example`; the same values give the same bytes.
+    """
+    example = tf.train.Example()
+    for feature in FEATURES:
+        value = example.features.feature[feature.name]
+        numbers = value.float_list if feature.dtype == tf.float32 else value.int64_list
+        numbers.value.extend(values[feature.name])
+    return example.SerializeToString(deterministic=True)
+
+
+def fault_of(serialized, lengths, limits):
+    """Says what is wrong with one record, or None.
+
+    Args:
+      serialized: bytes of a record.
+      lengths: the `Lengths` that it must have.
+      limits: the `Limits` of the model that it is meant for.
+    """
+    try:
+        found = tf.train.Example.FromString(serialized).features.feature
+    except Exception:  # protobuf's DecodeError, whose place differs between its versions
+        return "it is no tf.train.Example"
+    for feature in FEATURES:
+        if feature.name not in found:
+            return f"it lacks the feature {feature.name}"
+        value = found[feature.name]
+        is_float = feature.dtype == tf.float32
+        numbers = (value.float_list if is_float else value.int64_list).value
+        if len(numbers) != lengths.of(feature):
+            fault = f"{feature.name} has {len(numbers)} values, not {lengths.of(feature)}"
+            named = isinstance(feature.length, str) and len(numbers)
+            return fault + (f"; is --{feature.length}={len(numbers)} meant?" if named else "")
+        bound = limits.of(feature.name, lengths)
+        if not is_float and not 0 <= min(numbers) <= max(numbers) < bound:
+            wrong = next(number for number in numbers if not 0 <= number < bound)
+            return f"{feature.name} holds {wrong}, outside 0..{bound - 1} of the model"
+    return None

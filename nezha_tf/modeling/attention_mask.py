@@ -1,0 +1,56 @@
+"""Who may attend to whom: the one module for pretraining, fine-tuning and decoding.
+
+Each token has an integer rank, and one rule serves all objectives: query i sees key j where
+j is no padding and rank[j] <= rank[i]. A padding query has a rank above all others, so it sees
+every real token, as in BERT, and no row of the softmax is empty.
+
+Each function takes `input_mask` int [B, T] (1 for tokens, 0 for padding) and returns bool
+[B, 1, T, T], True where the query (third axis) attends to the key (last axis).
+"""
+
+from keras import ops
+
+
+def bidirectional(input_mask):
+    """Every token sees every token (BERT, NEZHA)."""
+    return from_ranks(ops.zeros_like(input_mask), input_mask)
+
+
+def left_to_right(input_mask):
+    """A token sees itself and what is left of it (UniLM arXiv 1905.03197 §2.3)."""
+    return from_ranks(_indices(input_mask), input_mask)
+
+
+def right_to_left(input_mask):
+    """A token sees itself and what is right of it (UniLM §2.3)."""
+    return from_ranks(ops.shape(input_mask)[1] - 1 - _indices(input_mask), input_mask)
+
+
+def seq2seq(input_mask, segment_ids):
+    """The source sees the source; the target sees the source, itself and what is left of it.
+
+    Args:
+      input_mask: int [B, T].
+      segment_ids: int [B, T], odd for the target (1 in fine-tuning, 5 in pretraining), even for
+        the source (UniLM §2.3).
+    """
+    is_target = ops.cast(segment_ids % 2, input_mask.dtype)
+    return from_ranks(is_target * (_indices(input_mask) + 1), input_mask)
+
+
+def from_ranks(ranks, input_mask):
+    """Makes the dense mask of the tokens' ranks.
+
+    Args:
+      ranks: int [B, T].
+      input_mask: int [B, T].
+    """
+    is_token = ops.cast(input_mask, "bool")
+    query_ranks = ops.where(is_token, ranks, ops.shape(input_mask)[1] + 1)
+    visible = ranks[:, None, None, :] <= query_ranks[:, None, :, None]
+    return ops.logical_and(visible, is_token[:, None, None, :])
+
+
+def _indices(input_mask):
+    positions = ops.arange(ops.shape(input_mask)[1], dtype=input_mask.dtype)
+    return ops.broadcast_to(positions[None], ops.shape(input_mask))

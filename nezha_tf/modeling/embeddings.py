@@ -1,0 +1,65 @@
+"""Input embeddings: words, segments and, for `absolute`, positions."""
+
+import keras
+from keras import ops
+
+from nezha_tf.errors import UserError
+from nezha_tf.modeling import layers
+
+
+class Embeddings(keras.layers.Layer):
+    """The sum of the embeddings of a piece, then LayerNorm and dropout (BERT's modeling.py)."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        self.layer_norm = layers.layer_norm(self.dtype_policy)
+        self.dropout = keras.layers.Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy)
+
+    def build(self, input_shape=None):
+        config = self.config
+        self.word_embeddings = self._table("word_embeddings", config.vocab_size)
+        self.token_type_embeddings = self._table("token_type_embeddings", config.type_vocab_size)
+        if config.position_encoding == "absolute":
+            rows = config.max_position_embeddings
+            self.position_embeddings = self._table("position_embeddings", rows)
+        self.layer_norm.build((None, None, config.hidden_size))
+        self.built = True
+
+    def _table(self, name, rows):
+        return self.add_weight(
+            name=name,
+            shape=(rows, self.config.hidden_size),
+            initializer=layers.initializer(self.config),
+        )
+
+    def call(self, input_ids, segment_ids, training=False):
+        """Args:
+          input_ids: int [B, T].
+          segment_ids: int [B, T].
+          training: whether dropout is on.
+
+        Returns:
+          [B, T, hidden_size].
+
+        Raises:
+          UserError: T is past the table of absolute positions.
+        """
+        output = ops.take(self.word_embeddings, input_ids, axis=0)
+        # A product with one-hot rows, as in the original: its gradient is dense and the table
+        # has a handful of rows.
+        segments = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype)
+        output = output + ops.matmul(segments, self.token_type_embeddings)
+        if self.config.position_encoding == "absolute":
+            output = output + self.position_embeddings[: self._checked_length(input_ids)]
+        return self.dropout(self.layer_norm(output), training=training)
+
+    def _checked_length(self, input_ids):
+        length = ops.shape(input_ids)[1]
+        rows = self.config.max_position_embeddings
+        if isinstance(length, int) and length > rows:
+            raise UserError(
+                f"a sequence of {length} pieces is longer than the table of absolute positions "
+                f"(max_position_embeddings {rows}); shorten it, or use a relative encoding"
+            )
+        return length

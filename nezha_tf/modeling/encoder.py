@@ -1,0 +1,128 @@
+"""The body of the model: embeddings, Transformer layers, pooler."""
+
+import keras
+from keras import ops
+
+from nezha_tf.modeling import attention_mask as masks
+from nezha_tf.modeling import layers
+from nezha_tf.modeling.attention import SelfAttention
+from nezha_tf.modeling.embeddings import Embeddings
+from nezha_tf.modeling.relative_position import RelativePosition
+
+
+class TransformerLayer(keras.layers.Layer):
+    """Self-attention and feed-forward, each with residual and LayerNorm after it."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.attention = SelfAttention(config, dtype=policy, name="attention")
+        self.intermediate = layers.dense(
+            config.intermediate_size,
+            config,
+            dtype=policy,
+            name="intermediate",
+            activation=layers.activation(config.hidden_act),
+        )
+        self.projection = layers.dense(config.hidden_size, config, dtype=policy, name="output")
+        self.dropout = keras.layers.Dropout(config.hidden_dropout_prob, dtype=policy)
+        self.layer_norm = layers.layer_norm(policy)
+
+    def build(self, input_shape=None):
+        hidden = (None, None, self.config.hidden_size)
+        self.attention.build(hidden)
+        self.intermediate.build(hidden)
+        self.projection.build((None, None, self.config.intermediate_size))
+        self.layer_norm.build(hidden)
+        self.built = True
+
+    def call(self, hidden_states, attention_mask, relative_position=None, training=False):
+        """Maps [B, T, hidden_size] to the same; arguments as for `SelfAttention`."""
+        attended = self.attention(
+            hidden_states, attention_mask, relative_position, training=training
+        )
+        output = self.projection(self.intermediate(attended))
+        return self.layer_norm(self.dropout(output, training=training) + attended)
+
+
+class NezhaEncoder(keras.Model):
+    """NEZHA's encoder, and BERT's where `position_encoding` is "absolute".
+
+    The length T is a property of the batch: relative encodings take any.
+    """
+
+    def __init__(self, config, **kwargs):
+        """Args:
+        config: a `NezhaConfig`.
+        **kwargs: `name`, and `dtype` (a Keras dtype policy), as for any Keras model.
+        """
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.embeddings = Embeddings(config, dtype=policy, name="embeddings")
+        self.relative_position = None
+        if config.position_encoding != "absolute":
+            self.relative_position = RelativePosition(
+                config, dtype=policy, name="relative_position"
+            )
+        self.transformer_layers = [
+            TransformerLayer(config, dtype=policy, name=f"layer_{index}")
+            for index in range(config.num_hidden_layers)
+        ]
+        self.pooler = layers.dense(
+            config.hidden_size, config, dtype=policy, name="pooler", activation="tanh"
+        )
+        self.build()
+
+    def build(self, input_shape=None):
+        if self.built:
+            return
+        hidden = (None, None, self.config.hidden_size)
+        self.embeddings.build()
+        if self.relative_position is not None:
+            self.relative_position.build()
+        for layer in self.transformer_layers:
+            layer.build(hidden)
+        self.pooler.build((None, self.config.hidden_size))
+        self.built = True
+
+    def call(self, inputs, training=False):
+        """Args:
+          inputs: dict of `input_ids`, `input_mask` (1 for pieces, 0 for padding) and
+            `segment_ids`, int [B, T]; and, where it is not to be bidirectional,
+            `attention_mask`, bool [B, T, T] or broadcastable to [B, 1, T, T], True where the
+            query (third axis) attends to the key (last axis).
+          training: whether dropout is on.
+
+        Returns:
+          dict of `sequence_output` [B, T, hidden_size], `pooled_output` [B, hidden_size],
+          `encoder_outputs` (list of each layer's output) and `embedding_output`
+          [B, T, hidden_size].
+
+        Raises:
+          UserError: T is past the table of absolute positions.
+        """
+        input_ids = inputs["input_ids"]
+        attention_mask = inputs.get("attention_mask")
+        if attention_mask is None:
+            attention_mask = masks.bidirectional(inputs["input_mask"])
+        attention_mask = ops.cast(attention_mask, "bool")
+        if len(attention_mask.shape) == 3:
+            attention_mask = attention_mask[:, None]
+        embedding_output = self.embeddings(input_ids, inputs["segment_ids"], training=training)
+        relative_position = None
+        if self.relative_position is not None:
+            positions = ops.arange(ops.shape(input_ids)[1], dtype="int32")
+            relative_position = self.relative_position(positions, positions)
+        output = embedding_output
+        encoder_outputs = []
+        for layer in self.transformer_layers:
+            output = layer(output, attention_mask, relative_position, training=training)
+            encoder_outputs.append(output)
+        return {
+            "sequence_output": output,
+            "pooled_output": self.pooler(output[:, 0]),
+            "encoder_outputs": encoder_outputs,
+            "embedding_output": embedding_output,
+        }

@@ -1,0 +1,76 @@
+"""Pretraining heads: masked LM with the tied output table, and next-sentence prediction."""
+
+import keras
+from keras import ops
+
+from nezha_tf.modeling import layers
+
+
+class MaskedLanguageModelHead(keras.layers.Layer):
+    """Scores the vocabulary at the masked positions only (`get_masked_lm_output` of BERT)."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        self.transform = layers.dense(
+            config.hidden_size,
+            config,
+            dtype=self.dtype_policy,
+            name="transform",
+            activation=layers.activation(config.hidden_act),
+        )
+        self.layer_norm = layers.layer_norm(self.dtype_policy)
+
+    def build(self, input_shape=None):
+        hidden = (None, None, self.config.hidden_size)
+        self.transform.build(hidden)
+        self.layer_norm.build(hidden)
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.config.vocab_size,), initializer="zeros"
+        )
+        self.built = True
+
+    def call(self, sequence_output, masked_lm_positions, word_embeddings):
+        """Args:
+          sequence_output: [B, T, hidden_size].
+          masked_lm_positions: int [B, P].
+          word_embeddings: the input table [V, hidden_size], which is the output table too.
+
+        Returns:
+          Logits [B, P, V] in float32.
+        """
+        states = gather_positions(sequence_output, masked_lm_positions)
+        states = self.layer_norm(self.transform(states))
+        table = ops.cast(word_embeddings, self.compute_dtype)
+        logits = ops.matmul(states, ops.transpose(table))
+        return ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")
+
+
+class NextSentenceHead(keras.layers.Layer):
+    """Tells whether segment B follows segment A (class 0) or is random (class 1)."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+
+    def build(self, input_shape=None):
+        # [2, hidden_size], the original's layout, so that checkpoints need no transposition.
+        self.output_weights = self.add_weight(
+            name="output_weights",
+            shape=(2, self.config.hidden_size),
+            initializer=layers.initializer(self.config),
+        )
+        self.output_bias = self.add_weight(name="output_bias", shape=(2,), initializer="zeros")
+        self.built = True
+
+    def call(self, pooled_output):
+        """Maps pooled_output [B, hidden_size] to logits [B, 2] in float32."""
+        logits = ops.matmul(pooled_output, ops.transpose(self.output_weights))
+        return ops.cast(logits + self.output_bias, "float32")
+
+
+def gather_positions(sequence_output, positions):
+    """Returns the vectors [B, P, hidden_size] of sequence_output at positions int [B, P]."""
+    batch, length, hidden = ops.shape(sequence_output)
+    rows = positions + ops.arange(batch, dtype=positions.dtype)[:, None] * length
+    return ops.take(ops.reshape(sequence_output, (batch * length, hidden)), rows, axis=0)

@@ -1,0 +1,36 @@
+"""The small parts that every block shares, with the originals' settings."""
+
+import keras
+from keras import ops
+
+LAYER_NORM_EPSILON = 1e-12
+
+
+def activation(name):
+    """Returns the function of a `hidden_act`: "gelu" is the tanh form, as in the originals."""
+    if name == "gelu":
+        return lambda x: ops.gelu(x, approximate=True)
+    return keras.activations.get(name)
+
+
+def initializer(config):
+    """Returns the truncated normal that every matrix starts from."""
+    return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+
+
+def dense(units, config, *, dtype, name, activation=None):
+    """Returns a dense layer with the originals' initializer."""
+    return keras.layers.Dense(
+        units,
+        activation=activation,
+        kernel_initializer=initializer(config),
+        dtype=dtype,
+        name=name,
+    )
+
+
+def layer_norm(dtype):
+    """Returns a LayerNorm over the last axis; Keras takes its statistics in float32."""
+    return keras.layers.LayerNormalization(
+        epsilon=LAYER_NORM_EPSILON, dtype=dtype, name="LayerNorm"
+    )

@@ -1,0 +1,47 @@
+"""The whole model of pretraining: encoder and heads."""
+
+import keras
+
+from nezha_tf.modeling.encoder import NezhaEncoder
+from nezha_tf.modeling.heads import MaskedLanguageModelHead, NextSentenceHead
+
+
+class NezhaForPreTraining(keras.Model):
+    """`NezhaEncoder` with the heads of masked LM and next-sentence prediction."""
+
+    def __init__(self, config, **kwargs):
+        """Args:
+        config: a `NezhaConfig`.
+        **kwargs: `name`, and `dtype` (a Keras dtype policy), as for any Keras model.
+        """
+        super().__init__(**kwargs)
+        self.config = config
+        self.encoder = NezhaEncoder(config, dtype=self.dtype_policy)
+        self.masked_lm = MaskedLanguageModelHead(config, dtype=self.dtype_policy, name="masked_lm")
+        self.next_sentence = NextSentenceHead(config, dtype=self.dtype_policy, name="next_sentence")
+        self.build()
+
+    def build(self, input_shape=None):
+        if self.built:
+            return
+        self.masked_lm.build()
+        self.next_sentence.build()
+        self.built = True
+
+    def call(self, inputs, training=False):
+        """Args:
+          inputs: as for `NezhaEncoder`, and `masked_lm_positions`, int [B, P].
+          training: whether dropout is on.
+
+        Returns:
+          The encoder's dict with `masked_lm_logits` [B, P, V] and `next_sentence_logits`
+          [B, 2], both float32.
+        """
+        outputs = self.encoder(inputs, training=training)
+        outputs["masked_lm_logits"] = self.masked_lm(
+            outputs["sequence_output"],
+            inputs["masked_lm_positions"],
+            self.encoder.embeddings.word_embeddings,
+        )
+        outputs["next_sentence_logits"] = self.next_sentence(outputs["pooled_output"])
+        return outputs

@@ -1,0 +1,1 @@
+"""What a batch is trained for: losses and metrics as (sum, weight)."""

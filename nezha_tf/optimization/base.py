@@ -1,0 +1,71 @@
+"""What LAMB and BERT's AdamW share: two moments, and decay that passes over some variables."""
+
+import re
+
+import keras
+from keras import ops
+
+# Searched for in a variable's path: LayerNorm's gamma and beta, and every bias.
+EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
+
+
+class MomentOptimizer(keras.optimizers.Optimizer):
+    """Keeps the moments of each gradient; a subclass says what step to take from them."""
+
+    # Names of the two moments in TF1 checkpoints.
+    slot_names = None
+
+    def __init__(
+        self,
+        learning_rate=1e-4,
+        weight_decay_rate=0.01,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
+        **kwargs,
+    ):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.weight_decay_rate = weight_decay_rate
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.exclude_patterns = tuple(exclude_from_weight_decay)
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self._m, self._v = self.add_optimizer_variables(variables, list(self.slot_names))
+        self._has_decay = [self._decays(variable) for variable in variables]
+
+    def _decays(self, variable):
+        path = getattr(variable, "path", variable.name)
+        return not any(re.search(pattern, path) for pattern in self.exclude_patterns)
+
+    def slots(self):
+        """Returns one (m, v) for each variable, in the order that the optimizer was built with."""
+        return list(zip(self._m, self._v, strict=True))
+
+    def update_step(self, gradient, variable, learning_rate):
+        index = self._get_variable_index(variable)
+        weights = ops.convert_to_tensor(variable)
+        gradient = ops.cast(gradient, weights.dtype)
+        m = self.beta_1 * self._m[index] + (1.0 - self.beta_1) * gradient
+        v = self.beta_2 * self._v[index] + (1.0 - self.beta_2) * ops.square(gradient)
+        self.assign(self._m[index], m)
+        self.assign(self._v[index], v)
+        decay = self.weight_decay_rate if self._has_decay[index] else 0.0
+        step = self._step(weights, m, v, decay)
+        self.assign(variable, weights - ops.cast(learning_rate, weights.dtype) * step)
+
+    def _step(self, weights, m, v, decay):
+        """Returns what the learning rate is multiplied with; `decay` is 0.0 if excluded."""
+        raise NotImplementedError("MomentOptimizer is abstract: use Lamb or AdamWeightDecay")
+
+    def get_config(self):
+        config = super().get_config()
+        for name in ("weight_decay_rate", "beta_1", "beta_2", "epsilon"):
+            config[name] = getattr(self, name)
+        config["exclude_from_weight_decay"] = list(self.exclude_patterns)
+        return config

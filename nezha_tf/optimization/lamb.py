@@ -1,0 +1,69 @@
+"""LAMB, as NEZHA's source has it and as the paper's usual implementation has it."""
+
+import keras
+from keras import ops
+
+from nezha_tf.optimization.base import MomentOptimizer
+
+VARIANTS = ("nezha", "paper")
+# Bound of the trust ratio in NEZHA's source.
+MAX_TRUST_RATIO = 10.0
+
+
+@keras.saving.register_keras_serializable("nezha_tf")
+class Lamb(MomentOptimizer):
+    """Layer-wise adaptive moments for large batches (You et al., arXiv 1904.00962, Algorithm 2).
+
+    `variant="nezha"` follows the LAMBOptimizer of NEZHA's optimization.py, quirks included:
+    both moments are corrected for bias; the norm under the trust ratio is that of
+    m / sqrt(v + epsilon) + decay * w, with the decay also of variables excluded from it; the
+    step itself is m / (sqrt(v) + epsilon) [+ decay * w]; the ratio is bounded by 10.
+
+    `variant="paper"` follows LAMB_Optimizer_TF: no correction of bias, no bound, and one step
+    in both places.
+
+    All arithmetic is in the variables' dtype (float32). Gradients come already summed and
+    clipped.
+    """
+
+    slot_names = ("lamb_m", "lamb_v")
+
+    def __init__(self, learning_rate=1e-4, variant="nezha", name="lamb", **kwargs):
+        """Args:
+          learning_rate: a number or a Keras schedule; update s (from 0) uses schedule(s).
+          variant: "nezha" or "paper".
+          name: name of the optimizer.
+          **kwargs: `weight_decay_rate` (0.01), `beta_1` (0.9), `beta_2` (0.999), `epsilon`
+            (1e-6), `exclude_from_weight_decay` (patterns searched for in variable paths).
+
+        Raises:
+          ValueError: an unknown variant.
+        """
+        if variant not in VARIANTS:
+            raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        self.variant = variant
+
+    def _step(self, weights, m, v, decay):
+        if self.variant == "nezha":
+            count = ops.cast(self.iterations + 1, weights.dtype)
+            m = m / (1.0 - ops.power(self.beta_1, count))
+            v = v / (1.0 - ops.power(self.beta_2, count))
+        step = m / (ops.sqrt(v) + self.epsilon) + decay * weights
+        if self.variant == "nezha":
+            measured = m / ops.sqrt(v + self.epsilon) + self.weight_decay_rate * weights
+            ratio = ops.minimum(_trust_ratio(weights, measured), MAX_TRUST_RATIO)
+        else:
+            ratio = _trust_ratio(weights, step)
+        return ratio * step
+
+    def get_config(self):
+        return {**super().get_config(), "variant": self.variant}
+
+
+def _trust_ratio(weights, step):
+    """Returns norm(weights) / norm(step), or 1 where either is zero."""
+    weight_norm = ops.sqrt(ops.sum(ops.square(weights)))
+    step_norm = ops.sqrt(ops.sum(ops.square(step)))
+    both = ops.logical_and(weight_norm > 0, step_norm > 0)
+    return ops.where(both, weight_norm / ops.where(both, step_norm, 1.0), 1.0)

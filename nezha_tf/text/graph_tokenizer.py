@@ -1,0 +1,81 @@
+"""WordPiece in the graph, on tensorflow-text: the same pieces as `FullTokenizer`."""
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from nezha_tf.text import characters
+from nezha_tf.text.tokenization import MAX_CHARS_PER_TOKEN
+from nezha_tf.text.vocabulary import UNK
+
+# RE2 character classes, written after `characters.kind_of`. The originals' own control
+# characters are Cc and Cf; tab, newline and return are white space.
+_SPACE = r"[\p{Z}\t\n\r]"
+_DROPPED = r"[\p{Cc}\p{Cf}\x{FFFD}]"
+_CJK = "".join(rf"\x{{{low:X}}}-\x{{{high:X}}}" for low, high in characters.CJK_RANGES)
+_SEPARATOR = rf"[ \p{{P}}$+<=>\^`|~{_CJK}]"
+# No run of so many characters, no token of so many: a cheap test that most text passes.
+_LONG_RUN = rf".*[^ -/:-@\[-`{{-~\x{{4E00}}-\x{{9FFF}}，。、]{{{MAX_CHARS_PER_TOKEN + 1}}}"
+_UNMATCHED = "\ue000"  # of private use, so a piece of no vocabulary: becomes [UNK]
+
+
+class GraphTokenizer(tf.Module):
+    """Text to ids inside a `tf.function`, a `tf.data` pipeline or a SavedModel.
+
+    tensorflow-text's own lower-casing is NFKC case folding, which turns full-width punctuation
+    into ASCII; so the text is normalised here first, in the originals' way.
+    """
+
+    def __init__(self, vocabulary, do_lower_case=True):
+        """Args:
+        vocabulary: a `Vocabulary`.
+        do_lower_case: lower-case and strip accents first.
+        """
+        super().__init__(name="graph_tokenizer")
+        self.do_lower_case = do_lower_case
+        self._tokenizer = tf_text.FastBertTokenizer(
+            vocab=vocabulary.pieces,
+            token_out_type=tf.int32,
+            unknown_token=UNK,
+            # `normalize` bounds the characters of a token; here only bytes can be.
+            max_bytes_per_word=4 * MAX_CHARS_PER_TOKEN,
+        )
+
+    def normalize(self, text):
+        """Cleans and folds text.
+
+        Args:
+          text: string tensor [batch_size], UTF-8.
+
+        Returns:
+          String tensor of the same shape.
+        """
+        text = tf.strings.regex_replace(text, _SPACE, " ")
+        text = tf.strings.regex_replace(text, _DROPPED, "")
+        if self.do_lower_case:
+            text = tf.strings.lower(text, encoding="utf-8")
+            text = tf_text.normalize_utf8(text, "NFD")
+            text = tf.strings.regex_replace(text, r"\p{Mn}", "")
+        has_long_run = tf.strings.regex_full_match(text, f"(?s){_LONG_RUN}.*")
+        return tf.cond(
+            tf.reduce_any(has_long_run), lambda: _without_overlong_tokens(text), lambda: text
+        )
+
+    def tokenize(self, text):
+        """Args:
+          text: string tensor [batch_size], UTF-8.
+
+        Returns:
+          int32 RaggedTensor [batch_size, (pieces)].
+        """
+        return self._tokenizer.tokenize(self.normalize(text))
+
+
+def _without_overlong_tokens(text):
+    """Puts a character that no vocabulary has in the place of each overlong token.
+
+    tensorflow-text bounds a token's bytes, the originals its characters.
+    """
+    parts = tf_text.regex_split(text, _SEPARATOR, keep_delim_regex_pattern=_SEPARATOR)
+    overlong = tf.strings.length(parts.values, unit="UTF8_CHAR") > MAX_CHARS_PER_TOKEN
+    parts = parts.with_values(tf.where(overlong, _UNMATCHED, parts.values))
+    return tf.strings.reduce_join(parts, axis=-1)

@@ -1,0 +1,157 @@
+"""WordPiece as the TF1 originals have it, in Python, with the place of each piece in the text."""
+
+from typing import NamedTuple
+
+from nezha_tf.text import characters
+from nezha_tf.text.vocabulary import UNK, Vocabulary
+
+# Longer tokens become [UNK] whole (max_input_chars_per_word of the originals).
+MAX_CHARS_PER_TOKEN = 200
+
+
+class Token(NamedTuple):
+    """A token before WordPiece: `text`, and for each of its characters the raw text's index."""
+
+    text: str
+    offsets: tuple[int, ...]
+
+
+class Piece(NamedTuple):
+    """A piece of the vocabulary that covers the characters [start, end) of the raw text.
+
+    `token` counts the tokens before WordPiece: pieces of one token have the same number.
+    """
+
+    text: str
+    start: int
+    end: int
+    token: int
+
+
+class FullTokenizer:
+    """The originals' `FullTokenizer`: cleaning, splitting, lower-casing, greedy WordPiece.
+
+    Equal to TF1's `tokenization.FullTokenizer` on every string of the golden figures.
+    """
+
+    def __init__(self, vocab_file=None, do_lower_case=True, vocabulary=None):
+        """Args:
+          vocab_file: path of a `vocab.txt`.
+          do_lower_case: lower-case and strip accents first.
+          vocabulary: a `Vocabulary`, in place of `vocab_file`.
+
+        Raises:
+          UserError: an unreadable or incomplete vocabulary.
+        """
+        self.vocabulary = vocabulary or Vocabulary.from_file(vocab_file)
+        self.do_lower_case = do_lower_case
+        self._piece_cache = {}
+
+    def tokenize(self, text):
+        """Returns the pieces of a text as a list of strings."""
+        return [piece.text for piece in self.tokenize_with_offsets(text)]
+
+    def tokenize_with_offsets(self, text):
+        """Returns the pieces of a text as a list of `Piece`."""
+        pieces = []
+        for number, token in enumerate(basic_tokens(text, self.do_lower_case)):
+            for piece, first, last in self._wordpiece(token.text):
+                start, end = token.offsets[first], token.offsets[last] + 1
+                pieces.append(Piece(piece, start, end, number))
+        return pieces
+
+    def convert_tokens_to_ids(self, tokens):
+        """Returns ids; what the vocabulary lacks gets the id of [UNK]."""
+        return self.vocabulary.ids_of(tokens)
+
+    def convert_ids_to_tokens(self, ids):
+        """Returns pieces."""
+        return self.vocabulary.pieces_of(ids)
+
+    def _wordpiece(self, token):
+        """Returns (piece, first character, last character) for each piece of a token."""
+        found = self._piece_cache.get(token)
+        if found is None:
+            found = longest_match(token, self.vocabulary)
+            if len(token) < 20:  # bounds the cache's memory on odd text
+                self._piece_cache[token] = found
+        return found
+
+
+def basic_tokens(text, do_lower_case=True):
+    """Yields a `Token` for each token of the text before WordPiece.
+
+    The original's order is kept: drop control characters, set CJK characters apart, split at
+    white space, then lower-case and strip accents, then split at punctuation.
+    """
+    word, offsets = [], []
+    for index, char in enumerate(text):
+        kind = characters.kind_of(char)
+        if kind == characters.ORDINARY or kind == characters.PUNCTUATION:
+            word.append(char)
+            offsets.append(index)
+        elif kind != characters.DROPPED:
+            if word:
+                yield from _split_word("".join(word), offsets, do_lower_case)
+                word, offsets = [], []
+            if kind == characters.ALONE:
+                yield from _split_word(char, (index,), do_lower_case)
+    if word:
+        yield from _split_word("".join(word), offsets, do_lower_case)
+
+
+def _split_word(word, offsets, do_lower_case):
+    """Yields the tokens of a word without white space: folded, then split at punctuation."""
+    if do_lower_case:
+        word, offsets = _fold_with_offsets(word, offsets)
+    start = 0
+    for index, char in enumerate(word):
+        if characters.is_punctuation(char):
+            if start < index:
+                yield Token(word[start:index], tuple(offsets[start:index]))
+            yield Token(char, (offsets[index],))
+            start = index + 1
+    if start < len(word):
+        yield Token(word[start:], tuple(offsets[start:]))
+
+
+def _fold_with_offsets(word, offsets):
+    folded = characters.fold(word)
+    if len(folded) == len(word):
+        return folded, offsets
+    by_char = [characters.fold(char) for char in word]
+    if "".join(by_char) == folded:
+        spread = [
+            offset
+            for offset, chars in zip(offsets, by_char, strict=True)
+            for _ in range(len(chars))
+        ]
+        return folded, spread
+    # The marks of a word were reordered: what came from where is lost, the word's end is not.
+    last = len(offsets) - 1
+    return folded, [offsets[min(index, last)] for index in range(len(folded))]
+
+
+def longest_match(token, vocabulary):
+    """Splits a token by greedy longest match first.
+
+    Returns:
+      List of (piece, first character, last character); one [UNK] over the whole token where no
+      split exists or the token is longer than `MAX_CHARS_PER_TOKEN`.
+    """
+    unknown = [(UNK, 0, len(token) - 1)]
+    if len(token) > MAX_CHARS_PER_TOKEN:
+        return unknown
+    pieces = []
+    start = 0
+    while start < len(token):
+        prefix = "##" if start else ""
+        for end in range(len(token), start, -1):
+            piece = prefix + token[start:end]
+            if piece in vocabulary:
+                break
+        else:
+            return unknown
+        pieces.append((piece, start, end - 1))
+        start = end
+    return pieces

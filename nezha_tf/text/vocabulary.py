@@ -1,0 +1,89 @@
+"""The vocabulary: one object behind the Python and the in-graph tokenizer."""
+
+import functools
+
+from nezha_tf.errors import UserError
+
+PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+SPECIAL_PIECES = (PAD, UNK, CLS, SEP, MASK)
+
+
+class Vocabulary:
+    """Pieces and their ids.
+
+    Attributes:
+      pieces: list of V pieces; the place in the list is the id.
+    """
+
+    def __init__(self, pieces, source="the vocabulary"):
+        """Args:
+          pieces: strings in the order of their ids.
+          source: what to call it in an error.
+
+        Raises:
+          UserError: no piece at all, or one of the five special pieces is missing.
+        """
+        self.pieces = list(pieces)
+        # As in the originals' load_vocab, the last of two equal pieces gets the piece's id.
+        self._ids = {piece: index for index, piece in enumerate(self.pieces)}
+        missing = [piece for piece in SPECIAL_PIECES if piece not in self._ids]
+        if missing:
+            raise UserError(
+                f"{source} lacks {', '.join(missing)}; add a line for each, or pass the "
+                "vocabulary that belongs to the model"
+            )
+
+    @classmethod
+    def from_file(cls, path):
+        """Reads a `vocab.txt`: one piece a line, white space around it dropped.
+
+        Raises:
+          UserError: a missing file, text that is not UTF-8 (with its line), missing pieces.
+        """
+        try:
+            with open(path, "rb") as file:
+                lines = file.read().split(b"\n")
+        except OSError as error:
+            raise UserError(f"cannot read vocabulary {path}: {error.strerror}") from error
+        if lines[-1] == b"":
+            lines.pop()
+        pieces = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                pieces.append(line.decode("utf-8").strip())
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"vocabulary {path}, line {number}: not UTF-8; convert the file"
+                ) from error
+        return cls(pieces, source=f"vocabulary {path}")
+
+    def __len__(self):
+        return len(self.pieces)
+
+    def __contains__(self, piece):
+        return piece in self._ids
+
+    def id_of(self, piece):
+        """Returns the id of a piece, or that of [UNK]."""
+        return self._ids.get(piece, self._ids[UNK])
+
+    def ids_of(self, pieces):
+        """Returns the ids of pieces as a list of int."""
+        unknown = self._ids[UNK]
+        return [self._ids.get(piece, unknown) for piece in pieces]
+
+    def pieces_of(self, ids):
+        """Returns the pieces of ids; an id beyond the vocabulary raises IndexError."""
+        return [self.pieces[index] for index in ids]
+
+    @functools.cached_property
+    def cls_id(self):
+        return self._ids[CLS]
+
+    @functools.cached_property
+    def sep_id(self):
+        return self._ids[SEP]
+
+    @functools.cached_property
+    def mask_id(self):
+        return self._ids[MASK]

@@ -1,0 +1,1 @@
+"""One step, one loop, checkpoints and the record of a run."""

@@ -1,0 +1,51 @@
+"""Makes TFRecords for pretraining out of running text.
+
+The text has one sentence a line and a blank line between documents.
+
+  python tools/create_pretraining_data.py --input_file='corpus/*.txt.gz' \
+      --output_file=train.tfrecord --vocab_file=vocab.txt
+"""
+
+import sys
+
+try:
+    from nezha_tf import cli
+except ImportError as error:
+    sys.exit(f"{error}; install the project first: pip install -e .")
+
+from absl import flags
+
+from nezha_tf.data.masking import POLICIES
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("input_file", None, "Text files: names or globs, comma-separated; .gz too.")
+flags.DEFINE_string("output_file", None, "TFRecord file, or several, comma-separated.")
+flags.DEFINE_string("vocab_file", None, "The vocabulary, one piece a line.")
+flags.DEFINE_bool("do_lower_case", True, "Lower-case the text and strip accents.")
+flags.DEFINE_integer("max_seq_length", 128, "Length of an example.", lower_bound=5)
+flags.DEFINE_integer("max_predictions_per_seq", 20, "Most predictions.", lower_bound=1)
+flags.DEFINE_integer("random_seed", 12345, "The same seed gives the same bytes.")
+flags.DEFINE_integer("dupe_factor", 10, "Times each document is masked anew.", lower_bound=1)
+flags.DEFINE_float(
+    "masked_lm_prob", 0.15, "Share of pieces predicted.", lower_bound=0, upper_bound=1
+)
+flags.DEFINE_float(
+    "short_seq_prob", 0.1, "Share of shorter examples.", lower_bound=0, upper_bound=1
+)
+flags.DEFINE_enum("masking", "whole_word", POLICIES, "What is masked together.")
+flags.DEFINE_string("eval_output_file", "", "Keep documents out of training; write them here.")
+flags.DEFINE_float("eval_share", 0.05, "Share of documents kept out.", lower_bound=0, upper_bound=1)
+
+
+def main():
+    from nezha_tf.data.pretraining_data import create_pretraining_data
+
+    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
+    for name in ("input_file", "output_file", "vocab_file"):
+        cli.require(FLAGS[name].value, name)
+    create_pretraining_data(**{name: FLAGS[name].value for name in names})
+
+
+if __name__ == "__main__":
+    cli.run(main)
