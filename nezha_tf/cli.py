@@ -30,7 +30,8 @@ def _guarded(main, argv):
         _fail(f"{argv[1]!r} is no flag; flags are written --name=value")
     try:
         with _stderr_held_back():
-            import tensorflow  # noqa: F401
+            import tensorflow as tf
+        tf.get_logger().setLevel("ERROR")
         main()
     except UserError as error:
         _fail(str(error))

@@ -61,32 +61,48 @@ def load_tf1_checkpoint(model, prefix, may_be_missing=()):
         message names the first variable and both shapes.
     """
     prefix, reader = open_checkpoint(prefix)
+    variables = {name: variable.value for name, variable in tf1_names(model).items()}
+    missing = assign(prefix, reader, variables, may_be_missing)
+    unused = sorted(set(reader.get_variable_to_shape_map()) - set(variables))
+    return LoadReport(missing, unused)
+
+
+def assign(prefix, reader, variables, may_be_missing=()):
+    """Sets variables from an open checkpoint; none is changed unless all fit.
+
+    Args:
+      prefix, reader: as of `open_checkpoint`.
+      variables: dict of name to `tf.Variable`.
+      may_be_missing: as for `load_tf1_checkpoint`.
+
+    Returns:
+      The names that the checkpoint lacks.
+
+    Raises:
+      UserError: as for `load_tf1_checkpoint`.
+    """
     shapes = reader.get_variable_to_shape_map()
-    values, missing = {}, []
-    variables = tf1_names(model)
-    for name, variable in variables.items():
-        if name not in shapes:
-            missing.append(name)
-        else:
-            _check_shape(prefix, name, shapes[name], variable)
-            values[name] = read_tensor(reader, prefix, name)
+    missing = [name for name in variables if name not in shapes]
     lacking = [name for name in missing if not name.startswith(tuple(may_be_missing))]
     if lacking:
         raise UserError(
             f"checkpoint {prefix} lacks {lacking[0]} ({len(lacking)} of {len(variables)} "
-            "variables are missing); is it of a model of this kind?"
+            "variables are missing); is it of a model or a run of this kind?"
         )
+    values = {}
+    for name in set(variables) - set(missing):
+        if tuple(shapes[name]) != tuple(variables[name].shape):
+            raise UserError(
+                f"checkpoint {prefix}: {name} has shape {shapes[name]}, and the model's is "
+                f"{variables[name].shape.as_list()}; pass the config that belongs to it"
+            )
+        values[name] = _read_tensor(reader, prefix, name)
     for name, value in values.items():
-        variables[name].assign(value)
-    return LoadReport(missing, sorted(set(shapes) - set(variables)))
+        variables[name].assign(tf.cast(value, variables[name].dtype))
+    return missing
 
 
-def read_tensor(reader, prefix, name):
-    """Returns one variable of an open checkpoint as a NumPy array.
-
-    Raises:
-      UserError: the data file is damaged or cut short.
-    """
+def _read_tensor(reader, prefix, name):
     try:
         return reader.get_tensor(name)
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
@@ -135,14 +151,6 @@ def write_tensors(prefix, tensors):
     finally:
         for path in tf.io.gfile.glob(f"{temporary}*"):
             os.remove(path)
-
-
-def _check_shape(prefix, name, found, variable):
-    if tuple(found) != tuple(variable.shape):
-        raise UserError(
-            f"checkpoint {prefix}: {name} has shape {list(found)}, and the model's is "
-            f"{list(variable.shape)}; pass the config that belongs to the checkpoint"
-        )
 
 
 def _first_line(error):

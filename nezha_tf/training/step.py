@@ -27,20 +27,18 @@ class StepResult(NamedTuple):
     is_finite: tf.Tensor
 
 
-def make_train_step(
-    model, objective, optimizer, clip_norm=1.0, loss_scale=None, training=True
-):
+def make_train_step(model, objective, optimizer, clip_norm=1.0, loss_scale=None, training=True):
     """Returns a compiled function: batch -> `StepResult`, which updates the model.
 
-    In the originals' order: gradients, unscaling, clipping by global norm, update.
+    In the originals' order: gradients, unscaling, clipping by global norm, update. A step
+    whose gradients are not finite changes nothing but the loss scale.
 
     Args:
       model: a Keras model.
       objective: gives `inputs(batch)`, `losses(outputs, batch)` and `metrics(outputs, batch)`.
       optimizer: a Keras optimizer that takes clipped gradients.
       clip_norm: bound of the global norm.
-      loss_scale: a `DynamicLossScale`, or None. With one, a step whose gradients are not
-        finite is skipped.
+      loss_scale: a `DynamicLossScale`, or None.
       training: whether dropout is on.
     """
     variables = model.trainable_variables
@@ -59,10 +57,8 @@ def make_train_step(
         gradients, gradient_norm = clip_by_global_norm(gradients, clip_norm)
         is_finite = tf.math.is_finite(gradient_norm)
         learning_rate = tf.identity(optimizer.learning_rate)
-        if loss_scale is None:
-            optimizer.apply(gradients, variables)
-        else:
-            tf.cond(is_finite, lambda: _apply(optimizer, gradients, variables), lambda: False)
+        tf.cond(is_finite, lambda: _apply(optimizer, gradients, variables), lambda: False)
+        if loss_scale is not None:
             loss_scale.update(is_finite)
         return StepResult(
             loss,

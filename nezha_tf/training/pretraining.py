@@ -1,0 +1,243 @@
+"""A pretraining run from its flags: what `run_pretraining.py` does."""
+
+import json
+import os
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf import console, files
+from nezha_tf.checkpoints import load_tf1_checkpoint
+from nezha_tf.config import NezhaConfig
+from nezha_tf.data.reader import ExampleReader
+from nezha_tf.data.schema import Lengths, Limits
+from nezha_tf.errors import UserError
+from nezha_tf.modeling.pretraining import NezhaForPreTraining
+from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.optimization.adamw import AdamWeightDecay
+from nezha_tf.optimization.lamb import Lamb
+from nezha_tf.optimization.schedules import WarmupPolynomialDecay
+from nezha_tf.training import loop
+from nezha_tf.training.checkpoint import RunCheckpoints, training_state
+from nezha_tf.training.precision import DynamicLossScale
+from nezha_tf.training.step import make_eval_step, make_train_step
+from nezha_tf.training.summaries import RunRecord
+
+
+def pretrain(flags):
+    """Trains, evaluates or both.
+
+    Args:
+      flags: the flags of run_pretraining.py, by name.
+
+    Raises:
+      UserError: bad flags, files or data.
+    """
+    _check(flags)
+    keras.utils.set_random_seed(flags["seed"])
+    config = NezhaConfig.from_json_file(flags["bert_config_file"])
+    train_reader = _reader(flags, "input_file", config) if flags["do_train"] else None
+    eval_reader = _reader(flags, "eval_file", config) if flags["do_eval"] else None
+    model = NezhaForPreTraining(config, dtype=flags["precision"])
+    print(_description(model, config, flags))
+    started = time.monotonic()
+    evaluation = Evaluation(model, eval_reader, flags) if eval_reader else None
+    rows, trained = [], {}
+    if train_reader:
+        step, trained = _train(model, train_reader, evaluation, flags)
+        rows += [(f"train {name}", _number(value)) for name, value in trained.items()]
+    else:
+        step = _load_for_evaluation(model, flags)
+    if evaluation:
+        found = {n.removeprefix("eval_"): v for n, v in trained.items() if n.startswith("eval_")}
+        results = evaluation.write(step, found or evaluation())
+        rows = [row for row in rows if not row[0].startswith("train eval_")]
+        rows += [(f"eval {name}", _number(value)) for name, value in results.items()]
+    rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
+    print(console.table(f"results in {flags['output_dir']}", rows))
+    if flags["plot"]:
+        from nezha_tf.training.plot import plot_curves
+
+        print(f"curves in {plot_curves(flags['output_dir'])}")
+
+
+class Evaluation:
+    """The held-out examples, and what the model makes of them."""
+
+    def __init__(self, model, reader, flags):
+        self._eval_step = make_eval_step(model, MaskedLanguageModel())
+        self._reader = reader
+        self._folder = flags["output_dir"]
+        self._batches = reader.evaluation_batches(flags["eval_batch_size"], flags["max_eval_steps"])
+
+    def __call__(self):
+        """Returns dict of name to float."""
+        return loop.evaluate(self._eval_step, self._reader.guarded(self._batches))
+
+    def write(self, step, results):
+        """Writes `eval_results.txt` and `.json`.
+
+        Args:
+          step: the step that the weights are of.
+          results: what a call returned.
+
+        Returns:
+          All that the files hold, dict of name to number.
+        """
+        results = {"global_step": step, **results, **self._majority()}
+        lines = "".join(f"{name} = {value}\n" for name, value in sorted(results.items()))
+        text = json.dumps(results, indent=2, sort_keys=True) + "\n"
+        for name, content in (("eval_results.txt", lines), ("eval_results.json", text)):
+            _write(os.path.join(self._folder, name), content)
+        return results
+
+    def _majority(self):
+        """Returns the accuracy of always guessing the most frequent of the masked pieces."""
+        counts = np.zeros(1, np.int64)
+        for batch in self._reader.guarded(self._batches):
+            labels = batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0]
+            found = np.bincount(labels, minlength=len(counts))
+            counts = found + np.pad(counts, (0, len(found) - len(counts)))
+        return {"masked_lm_majority_accuracy": float(counts.max() / max(counts.sum(), 1))}
+
+
+def _train(model, reader, evaluation, flags):
+    """Trains from scratch, from --init_checkpoint, or from where this folder's run stopped.
+
+    Returns:
+      (step reached, last entry of the record).
+    """
+    optimizer = _optimizer(flags)
+    loss_scale = DynamicLossScale() if flags["precision"] == "mixed_float16" else None
+    step_function = make_train_step(
+        model, MaskedLanguageModel(), optimizer, flags["clip_norm"], loss_scale
+    )
+    batches_read = tf.Variable(0, dtype=tf.int64, trainable=False)
+    state = training_state(model, optimizer, loss_scale, batches_read=batches_read)
+    checkpoints = RunCheckpoints(flags["output_dir"], state, flags["keep_checkpoint_max"])
+    restored = checkpoints.restore_newest()
+    if restored:
+        print(f"going on from {restored}")
+    elif flags["init_checkpoint"]:
+        print(_load_initial(model, flags["init_checkpoint"]))
+    start_step = int(optimizer.iterations)
+    if start_step >= flags["num_train_steps"]:
+        print(f"nothing to train: {restored} is at step {start_step} already")
+        return start_step, {}
+    _record_settings(model.config, flags)
+    record = RunRecord(flags["output_dir"], start_step, flags["num_train_steps"])
+    try:
+        return flags["num_train_steps"], loop.train(
+            step_function,
+            reader.guarded(
+                reader.training_batches(flags["train_batch_size"], flags["seed"], int(batches_read))
+            ),
+            start_step=start_step,
+            num_train_steps=flags["num_train_steps"],
+            batches_read=batches_read,
+            loss_scale=loss_scale,
+            checkpoints=checkpoints,
+            save_checkpoints_steps=flags["save_checkpoints_steps"],
+            log_steps=flags["log_steps"],
+            record=record,
+            evaluate=evaluation,
+        )
+    finally:
+        record.close()
+
+
+def _check(flags):
+    if not (flags["do_train"] or flags["do_eval"]):
+        raise UserError("nothing to do: pass --do_train, --do_eval or both")
+    needed = ["bert_config_file", "output_dir"]
+    needed += ["input_file"] * flags["do_train"] + ["eval_file"] * flags["do_eval"]
+    for name in needed:
+        if not flags[name]:
+            raise UserError(f"--{name} is needed")
+    if flags["do_train"] and flags["num_warmup_steps"] >= flags["num_train_steps"]:
+        raise UserError(
+            f"--num_warmup_steps={flags['num_warmup_steps']} must be less than "
+            f"--num_train_steps={flags['num_train_steps']}"
+        )
+    if flags["plot"]:
+        from nezha_tf.training.plot import require_matplotlib
+
+        require_matplotlib()
+
+
+def _reader(flags, flag, config):
+    lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
+    rows = config.max_position_embeddings
+    if config.position_encoding == "absolute" and lengths.max_seq_length > rows:
+        raise UserError(
+            f"--max_seq_length={lengths.max_seq_length} is past the table of absolute positions "
+            f"of {flags['bert_config_file']} (max_position_embeddings {rows})"
+        )
+    limits = Limits(config.vocab_size, config.type_vocab_size)
+    return ExampleReader(files.expand(flags[flag], flag), lengths, limits)
+
+
+def _optimizer(flags):
+    schedule = WarmupPolynomialDecay(
+        flags["learning_rate"],
+        flags["num_train_steps"],
+        flags["num_warmup_steps"],
+        flags["schedule"],
+        flags["decay_power"],
+    )
+    if flags["optimizer"] == "lamb":
+        return Lamb(schedule, flags["lamb_variant"], weight_decay_rate=flags["weight_decay_rate"])
+    return AdamWeightDecay(schedule, weight_decay_rate=flags["weight_decay_rate"])
+
+
+def _load_initial(model, checkpoint):
+    """Loads --init_checkpoint; heads that it lacks keep their random start."""
+    report = load_tf1_checkpoint(model, checkpoint, may_be_missing=("cls/",))
+    fresh = f"; not in it, so fresh: {', '.join(report.missing)}" if report.missing else ""
+    return f"weights from {checkpoint}{fresh}"
+
+
+def _load_for_evaluation(model, flags):
+    """Loads --init_checkpoint or the newest checkpoint of the folder; returns its step."""
+    checkpoints = RunCheckpoints(flags["output_dir"], {})
+    steps = checkpoints.steps()
+    if not flags["init_checkpoint"] and not steps:
+        raise UserError(
+            f"no checkpoint in {flags['output_dir']} to evaluate; pass --init_checkpoint, or "
+            "train first"
+        )
+    checkpoint = flags["init_checkpoint"] or checkpoints.path(steps[-1])
+    load_tf1_checkpoint(model, checkpoint)
+    print(f"weights from {checkpoint}")
+    return 0 if flags["init_checkpoint"] else steps[-1]
+
+
+def _record_settings(config, flags):
+    """Writes the resolved flags (a flag file again) and the config beside the checkpoints."""
+    lines = (f"--{name}={_flag_text(value)}\n" for name, value in sorted(flags.items()))
+    _write(os.path.join(flags["output_dir"], "run.flags"), "".join(lines))
+    config.to_json_file(os.path.join(flags["output_dir"], "bert_config.json"))
+
+
+def _flag_text(value):
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else value
+
+
+def _write(path, text):
+    with files.whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _description(model, config, flags):
+    weights = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
+    return (
+        f"{config.num_hidden_layers} layers of {config.hidden_size}, "
+        f"{config.num_attention_heads} heads, {config.position_encoding} positions, "
+        f"{weights / 1e6:.1f} M weights, {flags['precision']}"
+    )
+
+
+def _number(value):
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
