@@ -10,6 +10,7 @@ import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = REPOSITORY / "tests" / "golden"
+RESOURCES = REPOSITORY / "nezha_tf" / "resources"
 SHARED = REPOSITORY.parent / "shared"
 
 

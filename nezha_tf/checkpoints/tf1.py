@@ -90,7 +90,9 @@ def assign(prefix, reader, variables, may_be_missing=()):
             "variables are missing); is it of a model or a run of this kind?"
         )
     values = {}
-    for name in set(variables) - set(missing):
+    for name in variables:
+        if name in missing:
+            continue
         if tuple(shapes[name]) != tuple(variables[name].shape):
             raise UserError(
                 f"checkpoint {prefix}: {name} has shape {shapes[name]}, and the model's is "
@@ -105,7 +107,7 @@ def assign(prefix, reader, variables, may_be_missing=()):
 def _read_tensor(reader, prefix, name):
     try:
         return reader.get_tensor(name)
-    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+    except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:
         raise UserError(
             f"checkpoint {prefix} is damaged at {name}: {_first_line(error)}"
         ) from error

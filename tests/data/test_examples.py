@@ -1,0 +1,190 @@
+"""TFRecords: the original's are read, ours are what the original would read."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import RESOURCES
+
+from nezha_tf import Vocabulary
+from nezha_tf.data.pretraining_data import create_pretraining_data
+from nezha_tf.data.reader import ExampleReader
+from nezha_tf.data.schema import Lengths, Limits
+from nezha_tf.errors import UserError
+
+LIMITS = Limits(vocab_size=21128, type_vocab_size=2)
+
+
+def create(folder, **changes):
+    settings = {
+        "input_file": str(RESOURCES / "sample_corpus.txt"),
+        "output_file": str(folder / "train.tfrecord"),
+        "vocab_file": str(RESOURCES / "vocab.txt"),
+        "max_seq_length": 64,
+        "max_predictions_per_seq": 10,
+        "dupe_factor": 2,
+    }
+    create_pretraining_data(**{**settings, **changes})
+    return settings["output_file"]
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory):
+    return create(tmp_path_factory.mktemp("ours"))
+
+
+def test_the_originals_records_are_read(shared_golden):
+    path = str(shared_golden / "tf1_examples.tfrecord")
+    # Written with an English vocabulary of 30,522 pieces.
+    reader = ExampleReader([path], Lengths(128, 20), Limits(30522, 2))
+    batches = list(reader.evaluation_batches(16, 100))
+    assert [len(batch["input_ids"]) for batch in batches] == [16, 16, 16, 12]
+    records = list(tf.data.TFRecordDataset(path))
+    for number, record in enumerate(records):
+        expected = tf.train.Example.FromString(record.numpy()).features.feature
+        for name, values in batches[number // 16].items():
+            numbers = expected[name].float_list.value or expected[name].int64_list.value
+            np.testing.assert_array_equal(values[number % 16], np.array(numbers))
+
+
+def test_a_tf1_reader_would_take_ours(ours):
+    """The features as google-research/bert's run_pretraining.py declares them."""
+    declared = {
+        "input_ids": tf.io.FixedLenFeature([64], tf.int64),
+        "input_mask": tf.io.FixedLenFeature([64], tf.int64),
+        "segment_ids": tf.io.FixedLenFeature([64], tf.int64),
+        "masked_lm_positions": tf.io.FixedLenFeature([10], tf.int64),
+        "masked_lm_ids": tf.io.FixedLenFeature([10], tf.int64),
+        "masked_lm_weights": tf.io.FixedLenFeature([10], tf.float32),
+        "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
+    }
+    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
+    count = 0
+    for record in tf.data.TFRecordDataset(ours):
+        values = {k: v.numpy() for k, v in tf.io.parse_single_example(record, declared).items()}
+        assert set(tf.train.Example.FromString(record.numpy()).features.feature) == set(declared)
+        length = values["input_mask"].sum()
+        assert (values["input_mask"] == (np.arange(64) < length)).all()
+        assert not values["input_ids"][length:].any() and not values["segment_ids"][length:].any()
+        assert values["input_ids"][0] == vocabulary.cls_id
+        assert values["input_ids"][length - 1] == vocabulary.sep_id
+        predictions = int(values["masked_lm_weights"].sum())
+        assert (values["masked_lm_weights"] == (np.arange(10) < predictions)).all()
+        assert not values["masked_lm_ids"][predictions:].any()
+        count += 1
+    assert count > 500
+
+
+def test_the_same_seed_gives_the_same_bytes(ours, tmp_path):
+    def digest(path):
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+
+    assert digest(create(tmp_path)) == digest(ours)
+    assert digest(create(tmp_path, random_seed=1)) != digest(ours)
+
+
+def test_several_outputs_share_the_instances(ours, tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.tfrecord", "b.tfrecord")]
+    create(tmp_path, output_file=",".join(paths))
+    parts = [[r.numpy() for r in tf.data.TFRecordDataset(path)] for path in paths]
+    whole = [record.numpy() for record in tf.data.TFRecordDataset(ours)]
+    assert parts == [whole[::2], whole[1::2]]
+
+
+def test_held_out_documents_are_in_one_set_only(tmp_path):
+    """Each document says a number of its own; no number is in both files."""
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text(
+        "".join(f"{n}号文档\n第{n}页\n\n" for n in range(1000, 1040)), encoding="utf-8"
+    )
+    seen = []
+    create(
+        tmp_path,
+        input_file=str(corpus),
+        eval_output_file=str(tmp_path / "eval.tfrecord"),
+        eval_share=0.25,
+        masked_lm_prob=0.0001,
+        max_seq_length=128,
+    )
+    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
+    for name in ("train", "eval"):
+        reader = ExampleReader([str(tmp_path / f"{name}.tfrecord")], Lengths(128, 10), LIMITS)
+        pieces = set()
+        for batch in reader.evaluation_batches(100, 100):
+            for row in batch["input_ids"].numpy():
+                text = "".join(vocabulary.pieces_of(row)).replace("##", "")
+                pieces |= {n for n in range(1000, 1040) if str(n) in text}
+        seen.append(pieces)
+    assert len(seen[1]) == 10 and len(seen[0]) >= 29 and not seen[0] & seen[1]
+
+
+def test_training_batches_go_on_where_they_stopped(ours):
+    reader = ExampleReader([ours], Lengths(64, 10), LIMITS)
+    whole = [b["input_ids"].numpy() for b in reader.training_batches(32, seed=7).take(40)]
+    rest = [b["input_ids"].numpy() for b in reader.training_batches(32, 7, 15).take(25)]
+    np.testing.assert_array_equal(whole[15:], rest)
+    other = next(iter(reader.training_batches(32, seed=8)))["input_ids"]
+    assert (other.numpy() != whole[0]).any()
+
+
+def test_an_epoch_has_every_example_once(ours):
+    reader = ExampleReader([ours], Lengths(64, 10), LIMITS)
+    records = sorted(b["input_ids"].numpy().tobytes() for b in reader.evaluation_batches(1, 10**6))
+    batches = reader.training_batches(1, seed=3).take(2 * len(records))
+    seen = [batch["input_ids"].numpy().tobytes() for batch in batches]
+    first, second = seen[: len(records)], seen[len(records) :]
+    assert sorted(first) == sorted(second) == records
+    assert first != second
+
+
+def damage(path, tmp_path, change):
+    data = bytearray(open(path, "rb").read())
+    damaged = tmp_path / "damaged.tfrecord"
+    damaged.write_bytes(change(data))
+    return str(damaged)
+
+
+def read_all(path, lengths=(64, 10), limits=LIMITS):
+    reader = ExampleReader([path], Lengths(*lengths), limits)
+    return list(reader.guarded(reader.evaluation_batches(8, 10**6)))
+
+
+def test_faults_name_file_and_record(ours, tmp_path):
+    size = sum(1 for _ in tf.data.TFRecordDataset(ours))
+    cut = damage(ours, tmp_path, lambda data: data[:-100])
+    with pytest.raises(UserError, match=rf"damaged\.tfrecord, record {size}: truncated"):
+        read_all(cut)
+    half = damage(
+        ours, tmp_path, lambda data: data[: len(data) // 2] + b"x" + data[len(data) // 2 :]
+    )
+    with pytest.raises(UserError, match=r"damaged\.tfrecord, record \d+: truncated, damaged"):
+        read_all(half)
+    text = damage(ours, tmp_path, lambda data: "这不是记录".encode() * 20)
+    with pytest.raises(UserError, match="record 1: truncated, damaged or no TFRecord"):
+        read_all(text)
+
+
+def test_other_lengths_and_ids_are_refused(ours):
+    with pytest.raises(UserError, match=r"64 values, not 128; is --max_seq_length=64 meant"):
+        read_all(ours, (128, 10))
+    with pytest.raises(UserError, match=r"10 values, not 20; is --max_predictions_per_seq=10"):
+        read_all(ours, (64, 20))
+    with pytest.raises(UserError, match=r"record \d+: input_ids holds \d+, outside 0\.\.2999"):
+        read_all(ours, limits=Limits(3000, 2))
+    with pytest.raises(UserError, match=r"segment_ids holds 1, outside 0\.\.0"):
+        read_all(ours, limits=Limits(21128, 1))
+
+
+def test_a_bad_id_far_into_the_file_is_found(ours, tmp_path):
+    records = [record.numpy() for record in tf.data.TFRecordDataset(ours)]
+    example = tf.train.Example.FromString(records[100])
+    example.features.feature["masked_lm_ids"].int64_list.value[0] = 30_000
+    records[100] = example.SerializeToString()
+    path = str(tmp_path / "bad.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for record in records:
+            writer.write(record)
+    with pytest.raises(UserError, match=r"bad\.tfrecord, record 101: masked_lm_ids holds 30000"):
+        read_all(path)

@@ -1,0 +1,225 @@
+"""Relative positions, masks and lengths, against brute force."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import GOLDEN, REPOSITORY
+from helpers import load_golden_model
+
+from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining, attention_mask
+from nezha_tf.errors import UserError
+from nezha_tf.modeling.attention import SelfAttention
+from nezha_tf.modeling.relative_position import RelativePosition
+
+SIZES = {
+    "vocab_size": 97,
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+    "type_vocab_size": 4,
+}
+
+
+def batch_of(length, batch_size=2, seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, length, (batch_size, 1))
+    return {
+        "input_ids": rng.integers(0, 97, (batch_size, length)).astype("int32"),
+        "input_mask": (np.arange(length) < lengths).astype("int32"),
+        "segment_ids": rng.integers(0, 4, (batch_size, length)).astype("int32"),
+    }
+
+
+@pytest.mark.parametrize(
+    "name, length, depth, rows",
+    (
+        ("length5_depth8", 5, 8, slice(None)),
+        ("length64_depth64", 64, 64, (0, 31, 63)),
+        ("length160_depth64", 160, 64, (0, 79, 159)),
+    ),
+)
+def test_functional_positions_of_the_original(golden, name, length, depth, rows):
+    config = NezhaConfig(vocab_size=9, hidden_size=depth, num_attention_heads=1)
+    layer = RelativePosition(config)
+    layer.build()
+    keys, values = layer(tf.range(length), tf.range(length))
+    assert keys is values or np.array_equal(keys, values)
+    expected = golden("relative_positions")[name]
+    found = np.array(keys) if len(expected) == length else np.array(keys)[list(rows)]
+    np.testing.assert_allclose(found, expected, atol=1e-6, rtol=0)
+    assert not layer.trainable_variables
+
+
+@pytest.mark.parametrize("encoding", ("learned_relative", "functional_relative"))
+def test_attention_against_an_einsum_over_every_pair(encoding):
+    """One attention layer, worked out pair by pair in NumPy."""
+    config = NezhaConfig(**SIZES, position_encoding=encoding, max_relative_position=4)
+    rng = np.random.default_rng(1)
+    length = 11
+    positions, attention = RelativePosition(config), SelfAttention(config)
+    for layer in (positions, attention):
+        layer.build()
+        layer.set_weights([rng.normal(size=w.shape) for w in layer.get_weights()])
+    states = rng.normal(size=(2, length, 24)).astype("float32")
+    mask = rng.random((2, 1, length, length)) < 0.7
+    mask[..., 0] = True
+    found = attention(states, mask, positions(tf.range(length), tf.range(length)))
+
+    if encoding == "learned_relative":
+        tables = positions.get_weights()
+    else:
+        angle = np.arange(9)[:, None] / 10000 ** (np.arange(0, 8, 2) / 8)
+        table = np.empty((9, 8))
+        table[:, 0::2], table[:, 1::2] = np.sin(angle), np.cos(angle)
+        tables = [table, table]
+    index = np.array([[min(max(j - i, -4), 4) + 4 for j in range(length)] for i in range(length)])
+    key_table, value_table = (table[index] for table in tables)
+    weights = [np.float64(w) for w in attention.get_weights()]
+    q, k, v = (
+        (states @ weights[2 * n] + weights[2 * n + 1]).reshape(2, length, 3, 8) for n in range(3)
+    )
+    scores = np.einsum("bind,bijnd->bnij", q, k[:, None] + key_table[None, :, :, None])
+    scores = np.where(mask, scores / np.sqrt(8), -np.inf)
+    probs = np.exp(scores - scores.max(-1, keepdims=True))
+    probs /= probs.sum(-1, keepdims=True)
+    context = np.einsum("bnij,bijnd->bind", probs, v[:, None] + value_table[None, :, :, None])
+    output = context.reshape(2, length, 24) @ weights[6] + weights[7] + states
+    output -= output.mean(-1, keepdims=True)
+    output /= np.sqrt((output**2).mean(-1, keepdims=True) + 1e-12)
+    np.testing.assert_allclose(found, output * weights[8] + weights[9], atol=2e-5, rtol=0)
+
+
+def test_learned_positions_train_and_functional_ones_do_not():
+    trained = {
+        encoding: sum(
+            "relative_position" in v.path
+            for v in NezhaEncoder(
+                NezhaConfig(**SIZES, position_encoding=encoding)
+            ).trainable_variables
+        )
+        for encoding in ("functional_relative", "learned_relative", "absolute")
+    }
+    assert trained == {"functional_relative": 0, "learned_relative": 2, "absolute": 0}
+
+
+@pytest.mark.parametrize("encoding", ("functional_relative", "learned_relative"))
+def test_any_length(encoding):
+    """Padding adds nothing: a sequence has the same outputs alone and in a longer batch."""
+    encoder = NezhaEncoder(NezhaConfig(**SIZES, position_encoding=encoding))
+    long = batch_of(600)
+    long["input_mask"][:] = np.arange(600) < 300
+    short = {name: values[:, :300] for name, values in long.items()}
+    outputs = [encoder(batch)["sequence_output"][:, :300] for batch in (long, short)]
+    np.testing.assert_allclose(*outputs, atol=2e-5)
+
+
+def test_absolute_positions_end_with_their_table():
+    config = NezhaConfig(**SIZES, position_encoding="absolute", max_position_embeddings=20)
+    encoder = NezhaEncoder(config)
+    encoder(batch_of(20))
+    with pytest.raises(UserError, match=r"21 pieces is longer than the table.*20"):
+        encoder(batch_of(21))
+
+
+@pytest.mark.parametrize("encoding", ("functional_relative", "learned_relative", "absolute"))
+def test_parts_of_the_public_surface(encoding):
+    model = NezhaForPreTraining(NezhaConfig(**SIZES, position_encoding=encoding))
+    inputs = {**batch_of(30), "masked_lm_positions": np.array([[1, 5, 0], [2, 3, 4]], "int32")}
+    outputs = model(inputs)
+    assert outputs["sequence_output"].shape == (2, 30, 24)
+    assert outputs["pooled_output"].shape == (2, 24)
+    assert [o.shape for o in outputs["encoder_outputs"]] == [(2, 30, 24)] * 3
+    assert outputs["embedding_output"].shape == (2, 30, 24)
+    assert outputs["masked_lm_logits"].shape == (2, 3, 97)
+    assert outputs["next_sentence_logits"].shape == (2, 2)
+    # Dropout draws anew at each call in training, and is off otherwise.
+    pooled = [np.array(model(inputs, training=True)["pooled_output"]) for _ in range(2)]
+    assert np.abs(pooled[0] - pooled[1]).max() > 1e-3
+    np.testing.assert_array_equal(model(inputs)["pooled_output"], outputs["pooled_output"])
+
+
+@pytest.mark.parametrize("precision", ("mixed_float16", "mixed_bfloat16"))
+def test_mixed_precision_stays_near_float32(precision):
+    config = NezhaConfig(**SIZES)
+    models = [NezhaForPreTraining(config, dtype=dtype) for dtype in ("float32", precision)]
+    models[1].set_weights(models[0].get_weights())
+    assert {v.dtype for v in models[1].trainable_variables} == {"float32"}
+    inputs = {**batch_of(30), "masked_lm_positions": np.array([[1, 5, 0], [2, 3, 4]], "int32")}
+    outputs = [model(inputs) for model in models]
+    for name in ("masked_lm_logits", "next_sentence_logits"):
+        assert outputs[1][name].dtype == tf.float32
+        np.testing.assert_allclose(outputs[0][name], outputs[1][name], atol=0.05)
+    assert outputs[1]["sequence_output"].dtype == precision.removeprefix("mixed_")
+
+
+def test_attention_masks_by_hand():
+    """Four pieces and one of padding; pieces 2 and 3 are the target."""
+    input_mask = np.array([[1, 1, 1, 1, 0]])
+    segment_ids = np.array([[4, 4, 5, 5, 0]])
+    padding_query = [1, 1, 1, 1, 0]
+    expected = {
+        "bidirectional": [[1, 1, 1, 1, 0]] * 4,
+        "left_to_right": [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0]],
+        "right_to_left": [[1, 1, 1, 1, 0], [0, 1, 1, 1, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 0]],
+        "seq2seq": [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0]],
+    }
+    for name, rows in expected.items():
+        arguments = (input_mask, segment_ids) if name == "seq2seq" else (input_mask,)
+        found = getattr(attention_mask, name)(*arguments)
+        assert found.dtype == tf.bool and found.shape == (1, 1, 5, 5)
+        np.testing.assert_array_equal(found[0, 0], np.array([*rows, padding_query], bool), name)
+
+
+WITHOUT_TENSORFLOW = """
+import sys
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("tensorflow", "tensorflow_text"):
+            raise ImportError(name + " is hidden")
+sys.meta_path.insert(0, Hide())
+import numpy as np
+import jax
+import nezha_tf
+from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.optimization.clipping import clip_by_global_norm
+model_folder, weights = sys.argv[1:]
+config = nezha_tf.NezhaConfig.from_json_file(model_folder + "/bert_config.json")
+model = nezha_tf.NezhaForPreTraining(config)
+model.set_weights([array for _, array in sorted(np.load(weights).items())])
+figures = np.load(model_folder + "/forward.npz")
+batch = {key[3:]: figures[key] for key in figures if key.startswith("in.")}
+objective = MaskedLanguageModel()
+def loss_of(trainable):
+    outputs, _ = model.stateless_call(trainable, others, objective.inputs(batch))
+    losses = objective.losses(outputs, batch).values()
+    return sum(loss.sum / (loss.weight + loss.epsilon) for loss in losses)
+others = [variable.value for variable in model.non_trainable_variables]
+trainable = [variable.value for variable in model.trainable_variables]
+loss, gradients = jax.value_and_grad(loss_of)(trainable)
+expected = np.load(model_folder + "/lamb.npz")
+assert abs(loss - expected["loss"][0]) < 2e-5, loss
+gradients, norm = clip_by_global_norm(gradients, 1.0)
+assert abs(norm - expected["global_norm"][0]) < 1e-4, norm
+optimizer = nezha_tf.Lamb(nezha_tf.warmup_linear_decay(1e-3, 10, 3))
+optimizer.build(model.trainable_variables)
+optimizer.apply(gradients, model.trainable_variables)
+assert int(optimizer.iterations) == 1
+"""
+
+
+def test_model_loss_and_optimizer_run_where_there_is_no_tensorflow(tmp_path):
+    """In a process that cannot import tensorflow, on JAX: the original's loss and norm."""
+    weights = str(tmp_path / "weights.npz")
+    values = load_golden_model("nezha_tiny").get_weights()
+    np.savez(weights, **{f"{index:03}": value for index, value in enumerate(values)})
+    subprocess.run(
+        [sys.executable, "-c", WITHOUT_TENSORFLOW, str(GOLDEN / "nezha_tiny"), weights],
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        cwd=REPOSITORY,
+        check=True,
+    )

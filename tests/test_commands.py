@@ -1,0 +1,229 @@
+"""The entry points as a user runs them: the whole job, and one clear line for each mistake."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+from conftest import REPOSITORY, RESOURCES
+
+CONFIG = {
+    "vocab_size": 9200,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "type_vocab_size": 2,
+    "use_relative_position": True,
+}
+
+
+def run(script, *arguments, folder):
+    return subprocess.run(
+        [sys.executable, str(REPOSITORY / script), *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+
+
+def run_pretraining(folder, *changes):
+    standard = ("--bert_config_file=config.json", "--input_file=train.tfrecord")
+    standard += ("--output_dir=run", "--max_seq_length=32", "--max_predictions_per_seq=5")
+    standard += ("--train_batch_size=4", "--num_warmup_steps=1", "--log_steps=1", "--do_train")
+    return run("run_pretraining.py", *standard, *changes, folder=folder)
+
+
+def create_data(folder, *changes):
+    standard = (f"--input_file={RESOURCES / 'sample_corpus.txt'}", "--output_file=train.tfrecord")
+    standard += (f"--vocab_file={RESOURCES / 'vocab.txt'}", "--max_seq_length=32")
+    standard += ("--max_predictions_per_seq=5", "--dupe_factor=1")
+    return run("tools/create_pretraining_data.py", *standard, *changes, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    result = create_data(folder, "--eval_output_file=eval.tfrecord")
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    for row in ("instances", "masked characters", "randomly replaced characters", "padding"):
+        assert row in result.stdout
+    return folder
+
+
+@pytest.fixture
+def folder(prepared, tmp_path):
+    for name in ("config.json", "train.tfrecord", "eval.tfrecord"):
+        shutil.copy(prepared / name, tmp_path / name)
+    return tmp_path
+
+
+def test_a_run_trains_evaluates_and_goes_on(folder):
+    changes = ("--do_eval", "--eval_file=eval.tfrecord", "--save_checkpoints_steps=2", "--plot")
+    result = run_pretraining(folder, *changes, "--num_train_steps=4")
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    out = folder / "run"
+    entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    trained = [entry for entry in entries if "loss" in entry]
+    assert [entry["step"] for entry in trained] == [1, 2, 3, 4]
+    for name in (
+        "masked_lm_loss",
+        "masked_lm_accuracy",
+        "next_sentence_loss",
+        "learning_rate",
+        "next_sentence_accuracy",
+        "gradient_norm",
+        "examples_per_second",
+        "tokens_per_second",
+    ):
+        assert all(name in entry for entry in trained), name
+    assert [e["step"] for e in entries if "eval_masked_lm_accuracy" in e] == [2, 4]
+    results = json.loads((out / "eval_results.json").read_text())
+    assert results["global_step"] == 4 and 0 <= results["masked_lm_accuracy"] <= 1
+    assert f"global_step = {results['global_step']}" in (out / "eval_results.txt").read_text()
+    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
+    written = [
+        value.simple_value or value.tensor
+        for path in (out / "summaries").iterdir()
+        for record in tf.data.TFRecordDataset(str(path))
+        for value in tf.compat.v1.Event.FromString(record.numpy()).summary.value
+        if value.tag == "loss"
+    ]
+    assert len(written) == 4
+
+    # The resolved flags are a flag file again: the same run, two steps longer.
+    again = run(
+        "run_pretraining.py", "--flagfile=run/run.flags", "--num_train_steps=6", folder=folder
+    )
+    assert again.returncode == 0 and "going on from run/model.ckpt-4" in again.stdout
+    steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert sorted(set(steps)) == [1, 2, 3, 4, 5, 6]
+    done = run_pretraining(folder, "--num_train_steps=6")
+    assert done.returncode == 0 and "nothing to train" in done.stdout
+
+    evaluated = run(
+        "run_pretraining.py",
+        "--bert_config_file=config.json",
+        "--do_eval",
+        "--eval_file=eval.tfrecord",
+        "--output_dir=run",
+        "--max_seq_length=32",
+        "--max_predictions_per_seq=5",
+        folder=folder,
+    )
+    assert evaluated.returncode == 0, evaluated.stderr
+    alone = json.loads((out / "eval_results.json").read_text())
+    assert alone["global_step"] == 6
+
+
+def test_a_run_starts_from_a_published_checkpoint(folder):
+    shutil.copytree(REPOSITORY / "tests" / "golden" / "nezha_tiny", folder / "golden")
+    config = json.loads((folder / "golden" / "bert_config.json").read_text())
+    assert config["vocab_size"] == 211
+    result = run_pretraining(folder, "--init_checkpoint=golden/model.ckpt", "--num_train_steps=2")
+    assert_one_line(
+        result, "bert/embeddings/word_embeddings has shape [211, 32], and the model's is [9200, 16]"
+    )
+    assert not list(folder.glob("run/model.ckpt*"))
+
+
+def assert_one_line(result, *parts):
+    assert result.returncode != 0
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    for part in parts:
+        assert part in lines[0], lines[0]
+
+
+def test_mistakes_in_making_data(folder):
+    before = sorted(os.listdir(folder))
+    (folder / "empty.txt").touch()
+    (folder / "blank.txt").write_text("\n \n\n")
+    (folder / "gbk.txt").write_bytes("好\n".encode() * 9 + "坏".encode("gb18030"))
+    vocabulary = (RESOURCES / "vocab.txt").read_text(encoding="utf-8")
+    (folder / "vocab.txt").write_text(vocabulary.replace("[MASK]\n", ""), encoding="utf-8")
+    for changes, parts in (
+        (["--input_file=none.txt"], ["--input_file", "no file matches 'none.txt'"]),
+        (["--input_file=empty.txt"], ["empty.txt is empty"]),
+        (["--input_file=blank.txt"], ["blank.txt", "no text"]),
+        (["--input_file=nowhere/*.txt"], ["no file matches 'nowhere/*.txt'"]),
+        (["--input_file=gbk.txt"], ["gbk.txt, line 10: not UTF-8"]),
+        (["--vocab_file=vocab.txt"], ["vocab.txt lacks [MASK]"]),
+        (["--vocab_file=none.txt"], ["none.txt", "No such file"]),
+        (["--masking=words"], ["masking", "whole_word"]),
+        (["--output_file=."], ["is a folder"]),
+    ):
+        assert_one_line(create_data(folder, "--output_file=new.tfrecord", *changes), *parts)
+    left = set(os.listdir(folder)) - set(before)
+    assert left == {"empty.txt", "blank.txt", "gbk.txt", "vocab.txt"}
+
+
+def test_mistakes_in_pretraining(folder):
+    (folder / "empty.tfrecord").touch()
+    (folder / "cut.tfrecord").write_bytes((folder / "train.tfrecord").read_bytes()[:-9])
+    (folder / "odd.json").write_text(json.dumps({**CONFIG, "hidden_size": 17}))
+    (folder / "small.json").write_text(json.dumps({**CONFIG, "vocab_size": 300}))
+    (folder / "bad.flags").write_text("--do_train\n--learning_rat=1\n")
+    for changes, parts in (
+        (["--input_file=none*"], ["--input_file", "no file matches 'none*'"]),
+        (["--input_file=empty.tfrecord"], ["empty.tfrecord is empty"]),
+        (["--bert_config_file=none.json"], ["none.json", "No such file"]),
+        (["--bert_config_file=odd.json"], ["odd.json", "hidden_size 17 is not a multiple"]),
+        (["--bert_config_file=small.json"], ["train.tfrecord, record 1", "outside 0..299"]),
+        (["--max_seq_length=64"], ["32 values, not 64; is --max_seq_length=32 meant?"]),
+        (["--max_predictions_per_seq=9"], ["is --max_predictions_per_seq=5 meant?"]),
+        (
+            ["--input_file=cut.tfrecord", "--num_train_steps=1000"],
+            ["cut.tfrecord, record", "trunc"],
+        ),
+        (["--init_checkpoint=none/model.ckpt"], ["no checkpoint at none/model.ckpt"]),
+        (["--flagfile=bad.flags"], ["learning_rat", "bad.flags"]),
+        (["--flagfile=none.flags"], ["none.flags"]),
+        (["--num_warmup_steps=9", "--num_train_steps=9"], ["--num_warmup_steps=9"]),
+        (["--learning_rate=fast"], ["learning_rate", "fast"]),
+        (["--do_eval"], ["--eval_file is needed"]),
+        (["--nodo_train"], ["--do_train"]),
+        (["do_train"], ["'do_train' is no flag"]),
+    ):
+        assert_one_line(run_pretraining(folder, "--num_train_steps=3", *changes), *parts)
+    assert not list(folder.glob("run/*tmp*")) and not list(folder.glob("run/model.ckpt*"))
+
+
+def test_vocabulary_command(folder):
+    result = run(
+        "tools/build_vocab.py",
+        f"--input_file={RESOURCES / 'sample_corpus.txt'}",
+        "--output_file=vocab.txt",
+        "--vocab_size=3000",
+        folder=folder,
+    )
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    assert "Chinese characters covered" in result.stdout
+    created = create_data(folder, "--vocab_file=vocab.txt")
+    assert created.returncode == 0, created.stderr
+    small = run(
+        "tools/build_vocab.py",
+        f"--input_file={RESOURCES / 'sample_corpus.txt'}",
+        "--output_file=small.txt",
+        "--vocab_size=300",
+        folder=folder,
+    )
+    assert_one_line(small, "--vocab_size=300 is too small")
+    assert not (folder / "small.txt").exists()
+
+
+def test_every_flag_file_parses():
+    """Each flag of each documented run is one that its command has."""
+    for path in sorted((REPOSITORY / "configs").glob("*.flags")):
+        text = path.read_text(encoding="utf-8")
+        makes_data = "--vocab_file" in text
+        script = "tools/create_pretraining_data.py" if makes_data else "run_pretraining.py"
+        defined = (REPOSITORY / script).read_text(encoding="utf-8")
+        names = [line[2:].split("=")[0] for line in text.splitlines() if line.startswith("--")]
+        assert names, path
+        for name in names:
+            assert f'"{name}"' in defined, f"{path.name}: {name}"

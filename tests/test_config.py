@@ -1,0 +1,63 @@
+"""bert_config.json, read, written and refused."""
+
+import json
+
+import pytest
+from conftest import GOLDEN
+
+from nezha_tf import NezhaConfig
+from nezha_tf.errors import UserError
+
+
+def test_files_of_the_originals():
+    nezha = NezhaConfig.from_json_file(GOLDEN / "nezha_tiny" / "bert_config.json")
+    bert = NezhaConfig.from_json_file(GOLDEN / "bert_tiny" / "bert_config.json")
+    assert nezha.position_encoding == "functional_relative" and nezha.head_size == 8
+    assert bert.position_encoding == "absolute" and bert.max_position_embeddings == 512
+
+
+def test_keys_of_published_files_are_passed_over(tmp_path):
+    path = tmp_path / "bert_config.json"
+    values = {"vocab_size": 21128, "directionality": "bidi", "pooler_fc_size": 768}
+    path.write_text(json.dumps(values))
+    config = NezhaConfig.from_json_file(path)
+    # As in the original, whose own default for the segments is 16.
+    assert (config.type_vocab_size, config.position_encoding) == (16, "absolute")
+
+
+def test_written_files_are_read_again(tmp_path):
+    for encoding in ("functional_relative", "learned_relative", "absolute"):
+        config = NezhaConfig(vocab_size=9, position_encoding=encoding)
+        config.to_json_file(str(tmp_path / "config.json"))
+        assert NezhaConfig.from_json_file(tmp_path / "config.json") == config
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    (
+        ({}, "'vocab_size' is missing"),
+        ({"hidden_size": 30, "num_attention_heads": 4}, "not a multiple"),
+        ({"hidden_size": 12, "num_attention_heads": 4, "use_relative_position": True}, "odd"),
+        ({"hiden_size": 30}, "'hiden_size'; is 'hidden_size' meant"),
+        ({"hidden_act": "gelu_new"}, "hidden_act must be one of"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers must be a whole number"),
+        ({"hidden_size": "768"}, "hidden_size must be a whole number"),
+        ({"hidden_dropout_prob": 1.5}, "hidden_dropout_prob must be in"),
+        ({"use_relative_position": False, "position_encoding": "learned_relative"}, "contradicts"),
+        ({"position_encoding": "rotary"}, "position_encoding must be one of"),
+    ),
+)
+def test_nonsense_is_refused_with_the_key(tmp_path, values, message):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"vocab_size": 9, **values} if values else {}))
+    with pytest.raises(UserError, match=message) as error:
+        NezhaConfig.from_json_file(path)
+    assert str(path) in str(error.value)
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(UserError, match="No such file"):
+        NezhaConfig.from_json_file(tmp_path / "none.json")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(UserError, match="is not JSON"):
+        NezhaConfig.from_json_file(tmp_path / "bad.json")

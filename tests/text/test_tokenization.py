@@ -1,0 +1,94 @@
+"""Both tokenizers against the TF1 original's pieces, and against each other."""
+
+import json
+import random
+
+import pytest
+import tensorflow as tf
+from conftest import RESOURCES
+
+from nezha_tf import FullTokenizer, GraphTokenizer, Vocabulary
+
+
+@pytest.fixture(scope="module")
+def golden_cases(shared_golden):
+    return json.loads((shared_golden / "tokenization.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def golden_vocabulary(shared_golden):
+    return Vocabulary.from_file(shared_golden / "vocab.txt")
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary.from_file(RESOURCES / "vocab.txt")
+
+
+@pytest.mark.parametrize("do_lower_case", (True, False))
+def test_golden_strings(golden_cases, golden_vocabulary, do_lower_case):
+    cases = [case for case in golden_cases if case["do_lower_case"] == do_lower_case]
+    assert len(cases) == 70
+    python = FullTokenizer(vocabulary=golden_vocabulary, do_lower_case=do_lower_case)
+    graph = GraphTokenizer(golden_vocabulary, do_lower_case)
+    in_graph = graph.tokenize(tf.constant([case["text"] for case in cases])).to_list()
+    for case, ids in zip(cases, in_graph, strict=True):
+        tokens = python.tokenize(case["text"])
+        assert tokens == case["tokens"]
+        assert python.convert_tokens_to_ids(tokens) == case["ids"]
+        assert ids == case["ids"], case["text"]
+
+
+def odd_strings():
+    """Characters of every kind the tokenizers treat apart, in random order; and long tokens."""
+    ranges = ((0x20, 0x250), (0x300, 0x530), (0x2000, 0x2070), (0x3000, 0x3100))
+    ranges += ((0x4E00, 0x4E40), (0xFF00, 0xFFF0), (0xAC00, 0xAC10), (0x0E01, 0x0E50))
+    alphabet = [chr(code) for low, high in ranges for code in range(low, high)]
+    alphabet += list("\0\t\n\r\x1c\x85\xad\u2028\ufeff\ufffd\ue000\U0001f600\U00020001\u302e")
+    rng = random.Random(0)
+    strings = ["".join(rng.choices(alphabet, k=rng.randint(0, 50))) for _ in range(2000)]
+    for char in "aяกか":
+        strings += [char * 200, char * 201, char * 300 + "。x", "中" + char * 201 + " " + char]
+    return [*strings, "", " ", "中" * 500, "b" * 199 + "é", "b" * 200 + "é", "x" * 5000]
+
+
+@pytest.mark.parametrize("do_lower_case", (True, False))
+def test_graph_equals_python_on_odd_strings(vocabulary, do_lower_case):
+    python = FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case)
+    graph = GraphTokenizer(vocabulary, do_lower_case)
+    strings = odd_strings()
+    for text, ids in zip(strings, graph.tokenize(tf.constant(strings)).to_list(), strict=True):
+        assert ids == vocabulary.ids_of(python.tokenize(text)), repr(text)
+
+
+def test_graph_tokenizer_in_a_pipeline_and_a_saved_model(vocabulary, tmp_path):
+    graph = GraphTokenizer(vocabulary)
+    texts = ["今天天气不错，Running！", "ＮＢＡ　２０２３"]
+    expected = graph.tokenize(tf.constant(texts)).to_list()
+    mapped = tf.data.Dataset.from_tensor_slices(texts).batch(2).map(graph.tokenize)
+    assert next(iter(mapped)).to_list() == expected
+    graph.serve = tf.function(graph.tokenize, [tf.TensorSpec([None], tf.string)])
+    tf.saved_model.save(graph, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert loaded.serve(tf.constant(texts)).to_list() == expected
+
+
+def test_offsets_point_at_the_raw_text(vocabulary):
+    tokenizer = FullTokenizer(vocabulary=vocabulary)
+    text = "我用\u200biPhone\u3000拍了 CAFÉ，训练ing 25℃！"
+    found = [(p.text, text[p.start : p.end]) for p in tokenizer.tokenize_with_offsets(text)]
+    assert ("iphone", "iPhone") in found
+    assert ("，", "，") in found and ("拍", "拍") in found
+    start = text.index("CAFÉ")
+    pieces = [p for p in tokenizer.tokenize_with_offsets(text) if start <= p.start < start + 4]
+    assert "".join(p.text.removeprefix("##") for p in pieces) == "cafe"
+    assert "".join(text[p.start : p.end] for p in pieces) == "CAFÉ"
+
+
+def test_offsets_of_any_text_rise_and_stay_inside(vocabulary):
+    tokenizer = FullTokenizer(vocabulary=vocabulary)
+    for text in odd_strings():
+        pieces = tokenizer.tokenize_with_offsets(text)
+        starts = [piece.start for piece in pieces]
+        assert starts == sorted(starts)
+        assert all(0 <= piece.start < piece.end <= len(text) for piece in pieces)

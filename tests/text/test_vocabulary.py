@@ -1,0 +1,88 @@
+"""The vocabulary object, the builder, and the vocabulary that we ship."""
+
+import pytest
+from conftest import REPOSITORY, RESOURCES
+
+from nezha_tf import FullTokenizer, Vocabulary
+from nezha_tf.data.corpus import read_documents
+from nezha_tf.errors import UserError
+from nezha_tf.text.vocabulary_builder import SPECIALS, build_vocabulary
+
+
+def sentences(*names):
+    for name in names:
+        for document in read_documents(str(RESOURCES / name)):
+            yield from document
+
+
+def test_a_vocabulary_without_mask_is_refused():
+    with pytest.raises(UserError, match=r"lacks \[MASK\]"):
+        Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"])
+
+
+def test_the_line_that_is_not_utf8_is_named(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("[PAD]\n中\n".encode() + "国\n".encode("gb18030"))
+    with pytest.raises(UserError, match="line 3: not UTF-8"):
+        Vocabulary.from_file(path)
+
+
+def test_shipped_vocabulary_is_what_the_builder_makes():
+    """The command is in nezha_tf/resources/README.md."""
+    include = list(sentences("latin_words.txt"))
+    pieces, coverage = build_vocabulary(
+        sentences("sample_corpus.txt", "latin_words.txt"),
+        9500,
+        common_characters=True,
+        min_character_count=1,
+        include=include,
+    )
+    assert pieces == Vocabulary.from_file(RESOURCES / "vocab.txt").pieces
+    assert coverage == 1.0
+
+
+def test_shipped_vocabulary():
+    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
+    assert vocabulary.pieces[:104] == list(SPECIALS)
+    assert vocabulary.ids_of(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]) == [
+        0,
+        *range(100, 104),
+    ]
+    assert len(set(vocabulary.pieces)) == len(vocabulary)
+    tokenizer = FullTokenizer(vocabulary=vocabulary)
+    text = "电脑電腦，龙龍台臺！Learning TensorFlow 3.5% 「你好」《书》……——"
+    assert "[UNK]" not in tokenizer.tokenize(text)
+    unknown = total = 0
+    for sentence in sentences("sample_corpus.txt"):
+        tokens = tokenizer.tokenize(sentence)
+        unknown += tokens.count("[UNK]")
+        total += len(tokens)
+    assert unknown == 0 and total > 15_000
+
+
+def test_tiny_config_fits_the_shipped_vocabulary():
+    from nezha_tf import NezhaConfig
+
+    config = NezhaConfig.from_json_file(REPOSITORY / "configs" / "nezha_tiny.json")
+    assert config.vocab_size == len(Vocabulary.from_file(RESOURCES / "vocab.txt"))
+
+
+def test_builder_orders_characters_by_frequency_and_bounds_the_size():
+    text = ["好好好好的的的人人我"] * 2 + ["playing played player plays play"] * 5
+    pieces, coverage = build_vocabulary(text, 300, min_character_count=3)
+    assert pieces[104:107] == ["好", "的", "人"]
+    assert coverage == pytest.approx(18 / 20)
+    assert "play" in pieces and "我" not in pieces
+    assert len(pieces) <= 300
+    assert not any(piece.startswith("##") and "\u4e00" <= piece[2] <= "\u9fff" for piece in pieces)
+    with pytest.raises(UserError, match="too small"):
+        build_vocabulary(text, 150)
+    with pytest.raises(UserError, match="no text"):
+        build_vocabulary([], 150)
+
+
+def test_sample_corpus_is_as_large_as_promised():
+    documents = list(read_documents(str(RESOURCES / "sample_corpus.txt")))
+    lines = [line for document in documents for line in document]
+    assert len(documents) >= 40 and len(lines) >= 300
+    assert len(set(lines)) == len(lines)

@@ -1,0 +1,198 @@
+"""Steps, checkpoints and whole runs."""
+
+import json
+import os
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import GOLDEN, REPOSITORY
+from helpers import golden_batch, load_golden_model
+
+from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining, checkpoints
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.errors import UserError
+from nezha_tf.objectives.losses import Ratio, accuracy, cross_entropy
+from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.optimization.clipping import clip_by_global_norm
+from nezha_tf.training.checkpoint import RunCheckpoints, training_state
+from nezha_tf.training.precision import DynamicLossScale
+from nezha_tf.training.step import make_train_step, total_loss
+from nezha_tf.training.summaries import Averages
+
+
+def test_golden_checkpoint_comes_back_bit_by_bit(tmp_path):
+    for name in ("nezha_tiny", "bert_tiny"):
+        prefix = str(tmp_path / name / "model.ckpt")
+        checkpoints.save_tf1_checkpoint(load_golden_model(name), prefix)
+        original = tf.train.load_checkpoint(str(GOLDEN / name / "model.ckpt"))
+        copy = tf.train.load_checkpoint(prefix)
+        names = {n for n in original.get_variable_to_shape_map() if "/lamb_" not in n}
+        assert set(copy.get_variable_to_shape_map()) == names - {"global_step"}
+        for variable in copy.get_variable_to_shape_map():
+            np.testing.assert_array_equal(
+                copy.get_tensor(variable), original.get_tensor(variable), variable
+            )
+
+
+def test_slots_and_step_of_a_checkpoint_are_passed_over():
+    model = load_golden_model("nezha_tiny")
+    report = checkpoints.load_tf1_checkpoint(model, str(GOLDEN / "nezha_tiny" / "model.ckpt"))
+    assert all("/lamb_" in name or name == "global_step" for name in report.unused)
+
+
+def test_a_checkpoint_of_another_shape_names_variable_and_shapes():
+    import dataclasses
+
+    config = dataclasses.replace(load_golden_model("nezha_tiny").config, vocab_size=212)
+    model = NezhaForPreTraining(config)
+    before = model.get_weights()
+    with pytest.raises(UserError) as error:
+        checkpoints.load_tf1_checkpoint(model, str(GOLDEN / "nezha_tiny" / "model.ckpt"))
+    assert "word_embeddings has shape [211, 32], and the model's is [212, 32]" in str(error.value)
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_a_checkpoint_of_another_kind_names_what_it_lacks(tmp_path):
+    prefix = str(GOLDEN / "nezha_tiny" / "model.ckpt")
+    with pytest.raises(UserError, match="lacks bert/embeddings/position_embeddings"):
+        checkpoints.load_tf1_checkpoint(
+            NezhaForPreTraining(load_golden_model("bert_tiny").config), prefix
+        )
+    with pytest.raises(UserError, match="no checkpoint at"):
+        checkpoints.load_tf1_checkpoint(load_golden_model("bert_tiny"), str(tmp_path / "x"))
+
+
+def test_a_damaged_checkpoint_is_one_error(tmp_path):
+    prefix = str(tmp_path / "model.ckpt")
+    model = load_golden_model("nezha_tiny")
+    checkpoints.save_tf1_checkpoint(model, prefix)
+    data = f"{prefix}.data-00000-of-00001"
+    with open(data, "r+b") as file:
+        file.truncate(os.path.getsize(data) // 2)
+    with pytest.raises(UserError, match=r"checkpoint .* is damaged at"):
+        checkpoints.load_tf1_checkpoint(model, prefix)
+
+
+@pytest.fixture
+def batch(golden):
+    return golden_batch(golden("nezha_tiny/forward"))
+
+
+def new_run(optimizer_class=Lamb, loss_scale=None, seed=1):
+    keras.utils.set_random_seed(seed)
+    model = NezhaForPreTraining(load_golden_model("nezha_tiny").config)
+    optimizer = optimizer_class(1e-2)
+    step = make_train_step(model, MaskedLanguageModel(), optimizer, loss_scale=loss_scale)
+    return model, step, training_state(model, optimizer, loss_scale)
+
+
+@pytest.mark.parametrize("optimizer_class", (Lamb, AdamWeightDecay))
+def test_a_restored_run_goes_on_exactly(batch, tmp_path, optimizer_class):
+    """Six steps with dropout equal three, a restart in fresh objects, and three more."""
+    model, step, state = new_run(optimizer_class)
+    kept = RunCheckpoints(str(tmp_path), state)
+    for number in range(6):
+        step(batch)
+        if number == 2:
+            kept.save(3)
+    resumed, resumed_step, resumed_state = new_run(optimizer_class, seed=2)
+    assert RunCheckpoints(str(tmp_path), resumed_state).restore_newest() == kept.path(3)
+    for _ in range(3):
+        resumed_step(batch)
+    for name, variable in state.items():
+        np.testing.assert_array_equal(variable, resumed_state[name], name)
+    for old, new in zip(model.get_weights(), resumed.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_our_checkpoints_have_the_originals_names(batch, tmp_path):
+    _, step, state = new_run()
+    step(batch)
+    RunCheckpoints(str(tmp_path), state).save(1)
+    original = tf.train.load_checkpoint(str(GOLDEN / "nezha_tiny" / "model.ckpt"))
+    ours = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(tmp_path)))
+    expected = original.get_variable_to_shape_map()
+    found = ours.get_variable_to_shape_map()
+    assert {n: s for n, s in found.items() if not n.startswith("nezha_tf/")} == expected
+    assert ours.get_tensor("global_step") == 1
+    assert ours.get_tensor("global_step").dtype == np.int64
+
+
+def test_old_checkpoints_go_and_no_temporary_stays(tmp_path):
+    model = load_golden_model("nezha_tiny")
+    kept = RunCheckpoints(str(tmp_path), {"a": model.trainable_variables[0].value}, keep_max=2)
+    for step in (5, 10, 100):
+        kept.save(step)
+    assert kept.steps() == [10, 100]
+    names = {f"model.ckpt-{n}.{e}" for n in (10, 100) for e in ("index", "data-00000-of-00001")}
+    assert {entry.name for entry in tmp_path.iterdir()} == names | {"checkpoint"}
+
+
+def test_losses_are_pairs_that_add_up_over_batches(golden):
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(6, 4, 9)).astype("float32"), rng.integers(0, 9, (6, 4))
+    weights = (rng.random((6, 4)) < 0.6).astype("float32")
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    nll = -np.take_along_axis(log_probs, labels[..., None], -1)[..., 0]
+    averages = Averages()
+    for part in (slice(0, 1), slice(1, 6)):
+        arguments = (logits[part], labels[part], weights[part])
+        averages.add({"loss": cross_entropy(*arguments, 1e-5), "accuracy": accuracy(*arguments)})
+    means = averages.means()
+    expected = (nll * weights).sum() / (weights.sum() + 1e-5)
+    assert means["loss"] == pytest.approx(expected, rel=1e-5)
+    right = ((logits.argmax(-1) == labels) * weights).sum() / weights.sum()
+    assert means["accuracy"] == pytest.approx(right)
+    assert total_loss({"a": Ratio(6.0, 2.0, 1.0), "b": Ratio(1.0, 4.0)}) == 2.25
+
+
+def test_clipping_against_numpy():
+    rng = np.random.default_rng(0)
+    gradients = [tf.constant(rng.normal(size=shape), tf.float32) for shape in ((3, 4), (5,))]
+    norm = np.sqrt(sum((g.numpy() ** 2).sum() for g in gradients))
+    for bound in (norm / 3, norm * 3):
+        clipped, found = clip_by_global_norm(gradients, bound)
+        assert float(found) == pytest.approx(norm, rel=1e-6)
+        for old, new in zip(gradients, clipped, strict=True):
+            np.testing.assert_allclose(new, old * min(1, bound / norm), rtol=1e-6)
+
+
+def test_a_step_with_bad_gradients_changes_nothing_but_the_loss_scale(batch):
+    scale = DynamicLossScale(initial_scale=8.0, growth_interval=2)
+    _, step, state = new_run(loss_scale=scale)
+    assert step(batch).is_finite
+    before = {name: value.numpy() for name, value in state.items()}
+    weights = batch["masked_lm_weights"].numpy()
+    weights[0, 0] = np.inf
+    assert not step({**batch, "masked_lm_weights": tf.constant(weights)}).is_finite
+    changed = {name for name, value in state.items() if (value.numpy() != before[name]).any()}
+    random_states = {name for name in state if "random_state" in name}
+    assert changed - random_states == {"nezha_tf/loss_scale", "nezha_tf/loss_scale_steps"}
+    assert scale.scale.numpy() == 4.0
+    step(batch), step(batch)
+    assert scale.scale.numpy() == 8.0
+
+
+@pytest.mark.parametrize("precision", ("mixed_float16", "mixed_bfloat16"))
+def test_mixed_precision_learns_the_batch(batch, precision):
+    keras.utils.set_random_seed(1)
+    model = NezhaForPreTraining(load_golden_model("nezha_tiny").config, dtype=precision)
+    scale = DynamicLossScale() if precision == "mixed_float16" else None
+    step = make_train_step(model, MaskedLanguageModel(), AdamWeightDecay(1e-2), loss_scale=scale)
+    first = float(step(batch).loss)
+    # The scale starts far too high for float16, so the first steps only lower it.
+    for _ in range(60):
+        result = step(batch)
+    assert result.is_finite and float(result.loss) < first - 0.5
+    assert {variable.dtype for variable in tf1_names(model).values()} == {"float32"}
+
+
+def test_configs_are_valid():
+    from nezha_tf import NezhaConfig
+
+    for path in (REPOSITORY / "configs").glob("*.json"):
+        config = NezhaConfig.from_json_file(path)
+        assert config == NezhaConfig.from_dict(json.loads(json.dumps(config.to_dict())))
