@@ -5,9 +5,12 @@ python run_pretraining.py --flagfile=configs/sample.flags
 
 import sys
 
-from absl import flags
+try:
+    from nezha_tf import cli
+except ImportError as error:
+    sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf import cli
+from absl import flags
 
 FLAGS = flags.FLAGS
 

@@ -36,9 +36,9 @@ def _guarded(main, argv):
     except UserError as error:
         _fail(str(error))
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        if not error.filename and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        _fail(f"cannot write {error.filename or 'output'}: {error.strerror}")
+        _fail(f"{error.filename or 'output'}: {error.strerror}")
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)

@@ -59,11 +59,6 @@ class NezhaConfig:
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
                 f"{self.num_attention_heads}"
             )
-        if self.position_encoding == "functional_relative" and self.head_size % 2:
-            raise UserError(
-                f"functional_relative positions need an even head size, and hidden_size "
-                f"{self.hidden_size} / num_attention_heads {self.num_attention_heads} is odd"
-            )
 
     @property
     def head_size(self):

@@ -37,7 +37,6 @@ def test_written_files_are_read_again(tmp_path):
     (
         ({}, "'vocab_size' is missing"),
         ({"hidden_size": 30, "num_attention_heads": 4}, "not a multiple"),
-        ({"hidden_size": 12, "num_attention_heads": 4, "use_relative_position": True}, "odd"),
         ({"hiden_size": 30}, "'hiden_size'; is 'hidden_size' meant"),
         ({"hidden_act": "gelu_new"}, "hidden_act must be one of"),
         ({"num_hidden_layers": 0}, "num_hidden_layers must be a whole number"),

@@ -13,14 +13,18 @@ def sinusoid_table(max_relative_position, depth):
     The sinusoid is taken of the table's index (0 to 2 * max_relative_position), not of the
     signed distance, as NEZHA's `_generate_relative_positions_embeddings` has it: stored models
     fit only this table. Even columns hold the sine, odd ones the cosine, at the frequency
-    10000^(-2k/depth) (NEZHA arXiv 1909.00204 §3.1).
+    10000^(-2k/depth) (NEZHA arXiv 1909.00204 §3.1); of an odd depth the last column is zero.
 
     Returns:
       float32 NumPy array [2 * max_relative_position + 1, depth].
     """
     index = np.arange(2 * max_relative_position + 1)[:, None]
-    angle = index * np.power(10000.0, -np.arange(0, depth, 2) / depth)
-    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(-1, depth).astype("float32")
+    pairs = depth // 2
+    angle = index * 10000.0 ** (-2 * np.arange(pairs) / depth)
+    table = np.zeros((len(index), depth), "float32")
+    table[:, 0 : 2 * pairs : 2] = np.sin(angle)
+    table[:, 1 : 2 * pairs : 2] = np.cos(angle)
+    return table
 
 
 class RelativePosition(keras.layers.Layer):
