@@ -55,43 +55,68 @@ def test_functional_positions_of_the_original(golden, name, length, depth, rows)
     assert not layer.trainable_variables
 
 
+def pairwise_attention(states, mask, weights, tables):
+    """Attention with relative positions clipped at 4, every pair of positions by itself.
+
+    Float64; three heads of eight; as Shaw et al. (arXiv 1803.02155) write it in §3.2.
+    """
+    length = states.shape[1]
+    index = [[min(max(j - i, -4), 4) + 4 for j in range(length)] for i in range(length)]
+    key_table, value_table = (tf.gather(table, index) for table in tables)
+    q, k, v = (
+        tf.reshape(states @ weights[2 * n] + weights[2 * n + 1], (2, length, 3, 8))
+        for n in range(3)
+    )
+    scores = tf.einsum("bind,bijnd->bnij", q, k[:, None] + key_table[None, :, :, None])
+    scores = tf.where(mask, scores / np.sqrt(8), -np.inf)
+    values = v[:, None] + value_table[None, :, :, None]
+    context = tf.einsum("bnij,bijnd->bind", tf.nn.softmax(scores), values)
+    output = tf.reshape(context, (2, length, 24)) @ weights[6] + weights[7] + states
+    output -= tf.reduce_mean(output, -1, keepdims=True)
+    output /= tf.sqrt(tf.reduce_mean(output**2, -1, keepdims=True) + 1e-12)
+    return output * weights[8] + weights[9]
+
+
 @pytest.mark.parametrize("encoding", ("learned_relative", "functional_relative"))
-def test_attention_against_an_einsum_over_every_pair(encoding):
-    """One attention layer, worked out pair by pair in NumPy."""
+def test_attention_and_its_gradients_against_every_pair(encoding):
     config = NezhaConfig(**SIZES, position_encoding=encoding, max_relative_position=4)
     rng = np.random.default_rng(1)
-    length = 11
     positions, attention = RelativePosition(config), SelfAttention(config)
     for layer in (positions, attention):
         layer.build()
-        layer.set_weights([rng.normal(size=w.shape) for w in layer.get_weights()])
-    states = rng.normal(size=(2, length, 24)).astype("float32")
-    mask = rng.random((2, 1, length, length)) < 0.7
+        layer.set_weights([rng.normal(size=w.shape) / 2 for w in layer.get_weights()])
+    states, direction = rng.normal(size=(2, 2, 11, 24))
+    mask = rng.random((2, 1, 11, 11)) < 0.7
     mask[..., 0] = True
-    found = attention(states, mask, positions(tf.range(length), tf.range(length)))
-
+    weights = [tf.constant(w, tf.float64) for w in attention.get_weights()]
     if encoding == "learned_relative":
-        tables = positions.get_weights()
+        tables = [tf.constant(table, tf.float64) for table in positions.get_weights()]
     else:
         angle = np.arange(9)[:, None] / 10000 ** (np.arange(0, 8, 2) / 8)
-        table = np.empty((9, 8))
-        table[:, 0::2], table[:, 1::2] = np.sin(angle), np.cos(angle)
-        tables = [table, table]
-    index = np.array([[min(max(j - i, -4), 4) + 4 for j in range(length)] for i in range(length)])
-    key_table, value_table = (table[index] for table in tables)
-    weights = [np.float64(w) for w in attention.get_weights()]
-    q, k, v = (
-        (states @ weights[2 * n] + weights[2 * n + 1]).reshape(2, length, 3, 8) for n in range(3)
-    )
-    scores = np.einsum("bind,bijnd->bnij", q, k[:, None] + key_table[None, :, :, None])
-    scores = np.where(mask, scores / np.sqrt(8), -np.inf)
-    probs = np.exp(scores - scores.max(-1, keepdims=True))
-    probs /= probs.sum(-1, keepdims=True)
-    context = np.einsum("bnij,bijnd->bind", probs, v[:, None] + value_table[None, :, :, None])
-    output = context.reshape(2, length, 24) @ weights[6] + weights[7] + states
-    output -= output.mean(-1, keepdims=True)
-    output /= np.sqrt((output**2).mean(-1, keepdims=True) + 1e-12)
-    np.testing.assert_allclose(found, output * weights[8] + weights[9], atol=2e-5, rtol=0)
+        table = np.stack([np.sin(angle), np.cos(angle)], -1).reshape(9, 8)
+        tables = [tf.constant(table)] * 2
+    inputs = tf.constant(states)
+    with tf.GradientTape() as tape:
+        tape.watch([inputs, *weights, *tables])
+        expected = pairwise_attention(inputs, mask, weights, tables)
+        slope = tf.reduce_sum(expected * direction)
+    trained = tables if encoding == "learned_relative" else []
+    expected_gradients = tape.gradient(slope, [inputs, *weights, *trained])
+
+    inputs = tf.constant(states, tf.float32)
+    sources = [*attention.trainable_variables, *positions.trainable_variables]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        found = attention(inputs, mask, positions(tf.range(11), tf.range(11)))
+        slope = tf.reduce_sum(found * direction.astype("float32"))
+    gradients = tape.gradient(slope, [inputs, *(variable.value for variable in sources)])
+    np.testing.assert_allclose(found, expected, atol=2e-5, rtol=0)
+    expected_gradients = [tf.convert_to_tensor(gradient) for gradient in expected_gradients]
+    largest = max(tf.reduce_max(tf.abs(gradient)) for gradient in expected_gradients)
+    for gradient, right in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(gradient), right, atol=1e-5 * largest, rtol=0
+        )
 
 
 def test_learned_positions_train_and_functional_ones_do_not():
