@@ -95,11 +95,24 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
     ]
     assert len(written) == 4
 
+    # Back to step 2: the same command makes the same steps 3 and 4 again, bit by bit.
+    last = tf.train.load_checkpoint(str(out / "model.ckpt-4"))
+    first_time = {name: last.get_tensor(name) for name in last.get_variable_to_shape_map()}
+    for path in out.glob("model.ckpt-4.*"):
+        path.unlink()
+    result = run_pretraining(folder, *changes, "--num_train_steps=4")
+    assert "going on from run/model.ckpt-2" in result.stdout
+    last = tf.train.load_checkpoint(str(out / "model.ckpt-4"))
+    for name, value in first_time.items():
+        assert (last.get_tensor(name) == value).all(), name
+    again = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [e["loss"] for e in again if "loss" in e] == [e["loss"] for e in trained]
+
     # The resolved flags are a flag file again: the same run, two steps longer.
-    again = run(
+    longer = run(
         "run_pretraining.py", "--flagfile=run/run.flags", "--num_train_steps=6", folder=folder
     )
-    assert again.returncode == 0 and "going on from run/model.ckpt-4" in again.stdout
+    assert longer.returncode == 0 and "going on from run/model.ckpt-4" in longer.stdout
     steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert sorted(set(steps)) == [1, 2, 3, 4, 5, 6]
     done = run_pretraining(folder, "--num_train_steps=6")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, first_line
 
 
 class LoadReport(NamedTuple):
@@ -39,7 +39,7 @@ def open_checkpoint(prefix):
     try:
         return prefix, tf.train.load_checkpoint(prefix)
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
-        raise UserError(f"checkpoint {prefix} is unreadable: {_first_line(error)}") from error
+        raise UserError(f"checkpoint {prefix} is unreadable: {first_line(error)}") from error
 
 
 def load_tf1_checkpoint(model, prefix, may_be_missing=()):
@@ -108,9 +108,7 @@ def _read_tensor(reader, prefix, name):
     try:
         return reader.get_tensor(name)
     except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:
-        raise UserError(
-            f"checkpoint {prefix} is damaged at {name}: {_first_line(error)}"
-        ) from error
+        raise UserError(f"checkpoint {prefix} is damaged at {name}: {first_line(error)}") from error
 
 
 def save_tf1_checkpoint(model, prefix):
@@ -149,12 +147,7 @@ def write_tensors(prefix, tensors):
         for ending in endings:
             os.replace(temporary + ending, prefix + ending)
     except (tf.errors.OpError, OSError) as error:
-        raise UserError(f"cannot write checkpoint {prefix}: {_first_line(error)}") from error
+        raise UserError(f"cannot write checkpoint {prefix}: {first_line(error)}") from error
     finally:
         for path in tf.io.gfile.glob(f"{temporary}*"):
             os.remove(path)
-
-
-def _first_line(error):
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

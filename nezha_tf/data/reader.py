@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from nezha_tf.data import schema
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, first_line
 
 SHUFFLE_BUFFER = 10_000
 FILES_AT_ONCE = 8
@@ -67,7 +67,9 @@ class ExampleReader:
             except tf.errors.OpError as error:
                 for path in self.files:
                     self._check(path)
-                raise UserError(f"reading {', '.join(self.files)} failed: {error}") from error
+                raise UserError(
+                    f"reading {', '.join(self.files)} failed: {first_line(error)}"
+                ) from error
             yield batch
 
     def _parsed(self, batched_records):
@@ -101,6 +103,6 @@ class ExampleReader:
                 "again"
             ) from error
         except tf.errors.OpError as error:
-            raise UserError(f"cannot read {path}: {error.message}") from error
+            raise UserError(f"cannot read {path}: {first_line(error)}") from error
         if not number:
             raise UserError(f"{path} holds no record; make the file again")

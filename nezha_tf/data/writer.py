@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from nezha_tf import console, files
 from nezha_tf.data import schema
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, first_line
 
 
 @dataclasses.dataclass
@@ -100,5 +100,5 @@ def write_instances(instances, paths, lengths, mask_id):
                 writers[index % len(writers)].write(record)
                 statistics.add(instance, lengths.max_seq_length, mask_id)
     except (tf.errors.OpError, OSError) as error:
-        raise UserError(f"cannot write {', '.join(paths)}: {error}") from error
+        raise UserError(f"cannot write {', '.join(paths)}: {first_line(error)}") from error
     return statistics
