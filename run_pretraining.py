@@ -35,13 +35,19 @@ flags.DEFINE_integer("log_steps", 10, "Steps between entries of the record.", lo
 flags.DEFINE_enum("optimizer", "lamb", ["lamb", "adamw"], "Which optimizer.")
 flags.DEFINE_enum("lamb_variant", "nezha", ["nezha", "paper"], "Whose LAMB.")
 flags.DEFINE_float("weight_decay_rate", 0.01, "Decay of all but LayerNorm and biases.")
-flags.DEFINE_float("clip_norm", 1.0, "Bound of the gradients' global norm.", lower_bound=0)
+flags.DEFINE_float("clip_norm", 1.0, "Bound of the gradients' global norm; above 0.")
 flags.DEFINE_enum("schedule", "nezha", ["nezha", "bert"], "Whether the decay meets the warm-up.")
 flags.DEFINE_float("decay_power", 1.0, "Exponent of the decay; 1 is linear.", lower_bound=0)
 flags.DEFINE_enum(
     "precision", "float32", ["float32", "mixed_float16", "mixed_bfloat16"], "Compute dtype."
 )
-flags.DEFINE_integer("seed", 12345, "Of initial weights, dropout and the order of examples.")
+flags.DEFINE_integer(
+    "seed",
+    12345,
+    "Of initial weights, dropout and the order of examples.",
+    lower_bound=0,
+    upper_bound=2**32 - 1,
+)
 flags.DEFINE_bool("plot", False, "Draw curves.png at the end; needs the extra [plot].")
 
 

@@ -1,4 +1,4 @@
-"""NEZHA and UniLM pretraining in TensorFlow 2 and Keras, with the numbers of the TF1 originals.
+"""NEZHA and BERT pretraining in TensorFlow 2 and Keras, with the numbers of the TF1 originals.
 
 The names below are the stable public surface. Each is loaded on first use, so that the modules
 which need Keras alone (`modeling`, `objectives`, `optimization`) import without TensorFlow.

@@ -9,6 +9,8 @@ import tempfile
 # Before tensorflow is imported anywhere: its start-up messages are no news to a user.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+# The programs run on tensorflow, whatever Keras is set to elsewhere.
+os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags, logging
 
@@ -87,14 +89,3 @@ def _flag_file_of(error, argv):
 def _fail(message):
     print(f"{os.path.basename(sys.argv[0])}: error: {message}", file=sys.stderr)
     sys.exit(1)
-
-
-def require(path, flag):
-    """Returns the value of a flag that must be given.
-
-    Raises:
-      UserError: the value is empty.
-    """
-    if not path:
-        raise UserError(f"--{flag} is needed")
-    return path

@@ -10,6 +10,17 @@ class UserError(Exception):
     """
 
 
+def require_flag(value, flag):
+    """Returns the value of a flag that must be given.
+
+    Raises:
+      UserError: it is empty.
+    """
+    if not value:
+        raise UserError(f"--{flag} is needed")
+    return value
+
+
 def first_line(error):
     """Returns the first line of an exception's text, without tensorflow's node names."""
     text = re.sub(r"\{\{.*?\}\} ?", "", str(error)).strip()

@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, first_line, require_flag
 
 
 def expand(patterns, flag):
@@ -18,16 +18,22 @@ def expand(patterns, flag):
     """
     import tensorflow as tf
 
+    try:
+        return _expand(patterns, flag, tf.io.gfile)
+    except tf.errors.OpError as error:
+        raise UserError(f"--{flag}={patterns}: {first_line(error)}") from error
+
+
+def _expand(patterns, flag, gfile):
     files = set()
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        matches = [path for path in tf.io.gfile.glob(pattern) if not tf.io.gfile.isdir(path)]
+        matches = [path for path in gfile.glob(pattern) if not gfile.isdir(path)]
         if not matches:
             raise UserError(f"--{flag}: no file matches {pattern!r}; check the path")
         files.update(matches)
-    if not files:
-        raise UserError(f"--{flag} is needed")
+    require_flag(files, flag)
     for path in files:
-        if not tf.io.gfile.stat(path).length:
+        if not gfile.stat(path).length:
             raise UserError(f"--{flag}: {path} is empty")
     return sorted(files)
 

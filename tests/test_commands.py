@@ -226,14 +226,49 @@ def test_vocabulary_command(folder):
     assert not (folder / "small.txt").exists()
 
 
-def test_every_flag_file_parses():
-    """Each flag of each documented run is one that its command has."""
-    for path in sorted((REPOSITORY / "configs").glob("*.flags")):
-        text = path.read_text(encoding="utf-8")
-        makes_data = "--vocab_file" in text
-        script = "tools/create_pretraining_data.py" if makes_data else "run_pretraining.py"
-        defined = (REPOSITORY / script).read_text(encoding="utf-8")
-        names = [line[2:].split("=")[0] for line in text.splitlines() if line.startswith("--")]
-        assert names, path
-        for name in names:
-            assert f'"{name}"' in defined, f"{path.name}: {name}"
+FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags"))
+
+
+@pytest.mark.parametrize("name", FLAG_FILES)
+def test_flag_files_are_taken_by_their_command(name, tmp_path):
+    is_data = name.endswith("_data.flags")
+    script = "tools/create_pretraining_data.py" if is_data else "run_pretraining.py"
+    flag_file = f"--flagfile={REPOSITORY / 'configs' / name}"
+    result = run(script, flag_file, "--only_check_args", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+def test_outputs_that_would_overwrite_each_other(folder):
+    shutil.copy(RESOURCES / "sample_corpus.txt", folder / "corpus.txt")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for changes in (
+        ["--output_file=new", "--eval_output_file=new"],
+        ["--output_file=new, new"],
+        ["--input_file=corpus.txt", "--output_file=./corpus.txt"],
+    ):
+        assert_one_line(create_data(folder, *changes), "is named twice or is an input")
+    assert_one_line(create_data(folder, "--output_file=,"), "--output_file is needed")
+    # The second set cannot be written, so the first one is not either.
+    result = create_data(folder, "--eval_output_file=corpus.txt/eval.tfrecord")
+    assert_one_line(result, "corpus.txt")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_evaluation_takes_the_folders_own_checkpoint(folder):
+    """A run that began at --init_checkpoint is evaluated at its end, not at its beginning."""
+    first = run_pretraining(folder, "--num_train_steps=2", "--output_dir=first")
+    assert first.returncode == 0, first.stderr
+    begun = ("--output_dir=second", "--init_checkpoint=first/model.ckpt-2")
+    second = run_pretraining(folder, "--num_train_steps=3", *begun)
+    assert "weights from first/model.ckpt-2" in second.stdout
+    evaluation = ("--nodo_train", "--do_eval", "--eval_file=eval.tfrecord")
+    result = run_pretraining(folder, *evaluation, *begun)
+    assert "weights from second/model.ckpt-3" in result.stdout
+    results = json.loads((folder / "second" / "eval_results.json").read_text())
+    parts = results["masked_lm_loss"] + results["next_sentence_loss"]
+    assert results["global_step"] == 3 and results["loss"] == pytest.approx(parts)
+    assert (folder / "second" / "eval.flags").exists()
+    elsewhere = ("--output_dir=third", "--init_checkpoint=first/model.ckpt-2")
+    result = run_pretraining(folder, *evaluation, *elsewhere)
+    assert "weights from first/model.ckpt-2" in result.stdout
+    assert json.loads((folder / "third" / "eval_results.json").read_text())["global_step"] == 2

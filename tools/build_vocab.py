@@ -28,10 +28,11 @@ flags.DEFINE_string("include_file", None, "Pieces to take in any case, one a lin
 def main():
     from nezha_tf import console, files
     from nezha_tf.data.corpus import read_documents
+    from nezha_tf.errors import require_flag
     from nezha_tf.text.vocabulary_builder import build_vocabulary, write_vocabulary
 
-    output_file = cli.require(FLAGS.output_file, "output_file")
-    paths = files.expand(cli.require(FLAGS.input_file, "input_file"), "input_file")
+    output_file = require_flag(FLAGS.output_file, "output_file")
+    paths = files.expand(require_flag(FLAGS.input_file, "input_file"), "input_file")
     include = []
     if FLAGS.include_file:
         include = [line for document in read_documents(FLAGS.include_file) for line in document]

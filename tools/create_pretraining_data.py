@@ -40,10 +40,11 @@ flags.DEFINE_float("eval_share", 0.05, "Share of documents kept out.", lower_bou
 
 def main():
     from nezha_tf.data.pretraining_data import create_pretraining_data
+    from nezha_tf.errors import require_flag
 
     names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
     for name in ("input_file", "output_file", "vocab_file"):
-        cli.require(FLAGS[name].value, name)
+        require_flag(FLAGS[name].value, name)
     create_pretraining_data(**{name: FLAGS[name].value for name in names})
 
 

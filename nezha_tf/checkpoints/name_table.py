@@ -33,18 +33,19 @@ def tf1_name(path):
     """Returns the TF1 name of a Keras variable's path.
 
     Args:
-      path: as in `variable.path`: the model's name, then a path of the table.
+      path: as in `variable.path`: the name of the model, of what it is built in, too, and then
+        a path of the table.
 
     Raises:
       KeyError: the table has no row for it.
     """
-    below_model = path.split("/", 1)[1]
-    first, _, rest = below_model.partition("/")
-    number = first.removeprefix("layer_") if first.startswith("layer_") else ""
-    general = f"layer_{{i}}/{rest}" if number else below_model
-    for ours, theirs in _ROWS:
-        if ours == general or (ours.endswith("/") and general.startswith(ours)):
-            return (theirs + general[len(ours) :]).replace("{i}", number)
+    parts = path.split("/")
+    for start in range(1, len(parts)):
+        number = parts[start].removeprefix("layer_") if parts[start].startswith("layer_") else ""
+        below_model = "/".join(["layer_{i}" if number else parts[start], *parts[start + 1 :]])
+        for ours, theirs in _ROWS:
+            if ours == below_model or (ours.endswith("/") and below_model.startswith(ours)):
+                return (theirs + below_model[len(ours) :]).replace("{i}", number)
     raise KeyError(f"no checkpoint name for the variable {path}")
 
 

@@ -10,7 +10,12 @@ from nezha_tf.errors import UserError, first_line
 
 
 class LoadReport(NamedTuple):
-    """What a load left over: variables kept as they were, and names that no variable took."""
+    """What a load left over.
+
+    Attributes:
+      missing: variables that the checkpoint lacks; they kept their values.
+      unused: weights of the checkpoint that the model has no place for.
+    """
 
     missing: list[str]
     unused: list[str]
@@ -28,6 +33,7 @@ def open_checkpoint(prefix):
     Raises:
       UserError: no checkpoint there, or an unreadable one.
     """
+    prefix = os.fspath(prefix)
     if tf.io.gfile.isdir(prefix):
         newest = tf.train.latest_checkpoint(prefix)
         if newest is None:
@@ -63,8 +69,7 @@ def load_tf1_checkpoint(model, prefix, may_be_missing=()):
     prefix, reader = open_checkpoint(prefix)
     variables = {name: variable.value for name, variable in tf1_names(model).items()}
     missing = assign(prefix, reader, variables, may_be_missing)
-    unused = sorted(set(reader.get_variable_to_shape_map()) - set(variables))
-    return LoadReport(missing, unused)
+    return LoadReport(missing, _unused(set(reader.get_variable_to_shape_map()), variables))
 
 
 def assign(prefix, reader, variables, may_be_missing=()):
@@ -104,6 +109,22 @@ def assign(prefix, reader, variables, may_be_missing=()):
     return missing
 
 
+def _unused(names, variables):
+    """Returns the weights that no variable took: neither state of a run nor of an optimizer."""
+    is_weight = {
+        name: name.rpartition("/")[0] not in names and not name.startswith("nezha_tf/")
+        for name in names - set(variables) - {"global_step"}
+    }
+    return sorted(name for name, counts in is_weight.items() if counts)
+
+
+def global_step_of(prefix):
+    """Returns the step that a checkpoint was saved at, or 0 where it does not say."""
+    _, reader = open_checkpoint(prefix)
+    has_step = "global_step" in reader.get_variable_to_shape_map()
+    return int(reader.get_tensor("global_step")) if has_step else 0
+
+
 def _read_tensor(reader, prefix, name):
     try:
         return reader.get_tensor(name)
@@ -133,6 +154,7 @@ def write_tensors(prefix, tensors):
     Raises:
       UserError: the files cannot be written.
     """
+    prefix = os.fspath(prefix)
     os.makedirs(os.path.dirname(prefix) or ".", exist_ok=True)
     temporary = f"{prefix}.{os.getpid()}.tmp"
     names = sorted(tensors)

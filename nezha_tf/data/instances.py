@@ -41,7 +41,7 @@ class InstanceMaker:
         masking: callable (ids, word_starts, rng) as `masking.Masking`.
         cls_id, sep_id: ids of [CLS] and [SEP].
         max_seq_length: bound on the length of an instance, at least 5.
-        short_seq_prob: share of the packs that aim at a random shorter length.
+        short_seq_prob: how often a pass over a document aims at a random shorter length.
         """
         self._masking = masking
         self._cls_id = cls_id

@@ -9,7 +9,7 @@ from nezha_tf.data import schema, writer
 from nezha_tf.data.corpus import read_documents
 from nezha_tf.data.instances import InstanceMaker, Sentence
 from nezha_tf.data.masking import Masking
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, require_flag
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.word_segmentation import word_starts
 
@@ -43,11 +43,11 @@ def create_pretraining_data(
       dupe_factor: how often each document is gone through, masked anew each time; held-out
         documents are gone through once.
       masked_lm_prob: share of the pieces that is predicted.
-      short_seq_prob: share of the packs that aim at a random shorter length.
+      short_seq_prob: how often a pass over a document aims at a random shorter length.
       masking: "whole_word", "token" or "ngram", see `Masking`.
       eval_output_file: where given, whole documents are kept out of `output_file` and their
         examples go here.
-      eval_share: share of the documents kept out, in (0, 1).
+      eval_share: share of the documents kept out, at least one on either side.
 
     Prints a table of what each set of files holds.
 
@@ -57,31 +57,42 @@ def create_pretraining_data(
     lengths = schema.Lengths(max_seq_length, max_predictions_per_seq)
     tokenizer = FullTokenizer(vocab_file, do_lower_case)
     vocabulary = tokenizer.vocabulary
-    outputs = [path for path in output_file.split(",") if path]
-    for path in (*outputs, eval_output_file):
-        if os.path.isdir(path):
-            raise UserError(f"output {path} is a folder; name a file in it")
+    inputs = files.expand(input_file, "input_file")
+    outputs = require_flag(_names(output_file), "output_file")
+    _check_outputs([*outputs, *_names(eval_output_file)], [*inputs, vocab_file])
     started = time.monotonic()
-    documents = list(
-        _documents(files.expand(input_file, "input_file"), tokenizer, masking != "token")
-    )
+    documents = list(_documents(inputs, tokenizer, with_words=masking != "token"))
     held_out = []
     if eval_output_file:
         documents, held_out = _hold_out(documents, eval_share, random_seed)
-    sets = [(outputs, documents, dupe_factor)]
-    if held_out:
-        sets.append(([eval_output_file], held_out, 1))
     mask = Masking(vocabulary, masking, masked_lm_prob, max_predictions_per_seq)
     maker = InstanceMaker(
         mask, vocabulary.cls_id, vocabulary.sep_id, max_seq_length, short_seq_prob
     )
     rng = random.Random(random_seed)
-    for paths, chosen, times in sets:
-        instances = maker.make(chosen, times, rng)
-        statistics = writer.write_instances(instances, paths, lengths, vocabulary.mask_id)
-        source = [("documents", f"{len(chosen):,}"), ("sentences", f"{sum(map(len, chosen)):,}")]
-        print(console.table(", ".join(paths), source + statistics.rows()))
+    sets = [(maker.make(documents, dupe_factor, rng), outputs)]
+    if held_out:
+        sets.append((maker.make(held_out, 1, rng), _names(eval_output_file)))
+    written = writer.write_sets(sets, lengths, vocabulary.mask_id)
+    for (_, paths), source, statistics in zip(sets, (documents, held_out), written, strict=False):
+        rows = [("documents", f"{len(source):,}"), ("sentences", f"{sum(map(len, source)):,}")]
+        print(console.table(", ".join(paths), rows + statistics.rows()))
     print(f"{time.monotonic() - started:.0f} s")
+
+
+def _names(text):
+    return [name for name in (part.strip() for part in text.split(",")) if name]
+
+
+def _check_outputs(outputs, inputs):
+    """Raises a `UserError` where two of the files are one, or an output is a folder."""
+    seen = {os.path.realpath(path) for path in inputs}
+    for path in outputs:
+        if os.path.isdir(path):
+            raise UserError(f"output {path} is a folder; name a file in it")
+        if os.path.realpath(path) in seen:
+            raise UserError(f"output {path} is named twice or is an input; choose another name")
+        seen.add(os.path.realpath(path))
 
 
 def _documents(paths, tokenizer, with_words):
@@ -113,7 +124,7 @@ def _hold_out(documents, share, seed):
     if len(documents) < 2:
         raise UserError("--eval_output_file needs a corpus of at least 2 documents")
     count = min(len(documents) - 1, max(1, round(len(documents) * share)))
-    # A generator of its own, so that the training data draw the same numbers with and without.
+    # A generator of its own: which documents are held out depends on the seed alone.
     chosen = set(random.Random(f"hold out {seed}").sample(range(len(documents)), count))
     kept = [document for index, document in enumerate(documents) if index not in chosen]
     return kept, [documents[index] for index in sorted(chosen)]

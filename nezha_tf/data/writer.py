@@ -72,33 +72,41 @@ def padded(instance, lengths):
     }
 
 
-def write_instances(instances, paths, lengths, mask_id):
-    """Writes instances to TFRecord files in turn, as the original does.
+def write_sets(sets, lengths, mask_id):
+    """Writes sets of instances, each to its TFRecord files in turn, as the original does.
+
+    All files take their final names together, when all are whole.
 
     Args:
-      instances: list of `Instance`.
-      paths: files to write; each appears whole or not at all.
+      sets: list of (list of `Instance`, list of paths).
       lengths: the `schema.Lengths` to pad to.
       mask_id: id of [MASK], for the statistics.
 
     Returns:
-      `WriteStatistics`.
+      A `WriteStatistics` for each set.
 
     Raises:
       UserError: the files cannot be written (no room, no permission).
     """
-    statistics = WriteStatistics()
+    paths = [path for _, chosen in sets for path in chosen]
+    found = []
     try:
-        with contextlib.ExitStack() as stack:
-            # Writers close before any file takes its final name: renames unwind last.
-            temporary = [stack.enter_context(files.whole_file(path)) for path in paths]
-            writers = [stack.enter_context(tf.io.TFRecordWriter(path)) for path in temporary]
-            for index, instance in enumerate(
-                console.progress(instances, desc="writing", unit="ex")
-            ):
-                record = schema.encode(padded(instance, lengths))
-                writers[index % len(writers)].write(record)
-                statistics.add(instance, lengths.max_seq_length, mask_id)
+        with contextlib.ExitStack() as renames:
+            temporary = {path: renames.enter_context(files.whole_file(path)) for path in paths}
+            for instances, chosen in sets:
+                outputs = [temporary[path] for path in chosen]
+                found.append(_write(instances, outputs, lengths, mask_id))
     except (tf.errors.OpError, OSError) as error:
         raise UserError(f"cannot write {', '.join(paths)}: {first_line(error)}") from error
+    return found
+
+
+def _write(instances, paths, lengths, mask_id):
+    statistics = WriteStatistics()
+    with contextlib.ExitStack() as stack:
+        writers = [stack.enter_context(tf.io.TFRecordWriter(path)) for path in paths]
+        for index, instance in enumerate(console.progress(instances, desc="writing", unit="ex")):
+            record = schema.encode(padded(instance, lengths))
+            writers[index % len(writers)].write(record)
+            statistics.add(instance, lengths.max_seq_length, mask_id)
     return statistics

@@ -43,7 +43,8 @@ class Embeddings(keras.layers.Layer):
           [B, T, hidden_size].
 
         Raises:
-          UserError: T is past the table of absolute positions.
+          UserError: T is past the table of absolute positions. (Where T is not known until
+            the graph runs, adding the tables fails there.)
         """
         output = ops.take(self.word_embeddings, input_ids, axis=0)
         # A product with one-hot rows, as in the original: its gradient is dense and the table

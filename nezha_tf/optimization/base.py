@@ -40,7 +40,8 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         self._has_decay = [self._decays(variable) for variable in variables]
 
     def _decays(self, variable):
-        path = getattr(variable, "path", variable.name)
+        # Without the model's own name, which may be anything.
+        path = getattr(variable, "path", variable.name).split("/", 1)[-1]
         return not any(re.search(pattern, path) for pattern in self.exclude_patterns)
 
     def slots(self):

@@ -44,7 +44,7 @@ def is_punctuation(char):
     return char in ASCII_SYMBOLS or unicodedata.category(char).startswith("P")
 
 
-@functools.cache
+@functools.lru_cache(maxsize=2**16)
 def fold(text):
     """Lower-cases and strips accents: lower, NFD, drop Mn, in the originals' order."""
     if text.isascii():

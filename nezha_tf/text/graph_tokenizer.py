@@ -33,7 +33,7 @@ class GraphTokenizer(tf.Module):
         super().__init__(name="graph_tokenizer")
         self.do_lower_case = do_lower_case
         self._tokenizer = tf_text.FastBertTokenizer(
-            vocab=vocabulary.pieces,
+            vocab=_distinct(vocabulary),
             token_out_type=tf.int32,
             unknown_token=UNK,
             # `normalize` bounds the characters of a token; here only bytes can be.
@@ -68,6 +68,15 @@ class GraphTokenizer(tf.Module):
           int32 RaggedTensor [batch_size, (pieces)].
         """
         return self._tokenizer.tokenize(self.normalize(text))
+
+
+def _distinct(vocabulary):
+    """Returns the pieces, where one is there twice the earlier under a name that no text has."""
+    ids = vocabulary.ids_of(vocabulary.pieces)
+    return [
+        piece if index == found else f"{_UNMATCHED}{index}"
+        for index, (piece, found) in enumerate(zip(vocabulary.pieces, ids, strict=True))
+    ]
 
 
 def _without_overlong_tokens(text):

@@ -73,7 +73,7 @@ class FullTokenizer:
         found = self._piece_cache.get(token)
         if found is None:
             found = longest_match(token, self.vocabulary)
-            if len(token) < 20:  # bounds the cache's memory on odd text
+            if len(token) < 20 and len(self._piece_cache) < 2**17:  # bounds the memory it takes
                 self._piece_cache[token] = found
         return found
 

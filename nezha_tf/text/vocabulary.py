@@ -50,7 +50,8 @@ class Vocabulary:
         pieces = []
         for number, line in enumerate(lines, start=1):
             try:
-                pieces.append(line.decode("utf-8").strip())
+                # A byte order mark is no part of the first piece.
+                pieces.append(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
             except UnicodeDecodeError as error:
                 raise UserError(
                     f"vocabulary {path}, line {number}: not UTF-8; convert the file"
@@ -63,12 +64,8 @@ class Vocabulary:
     def __contains__(self, piece):
         return piece in self._ids
 
-    def id_of(self, piece):
-        """Returns the id of a piece, or that of [UNK]."""
-        return self._ids.get(piece, self._ids[UNK])
-
     def ids_of(self, pieces):
-        """Returns the ids of pieces as a list of int."""
+        """Returns the ids of pieces as a list of int; what is not in it gets the id of [UNK]."""
         unknown = self._ids[UNK]
         return [self._ids.get(piece, unknown) for piece in pieces]
 

@@ -1,6 +1,5 @@
 """The one training loop."""
 
-import math
 import time
 
 from nezha_tf.errors import UserError
@@ -45,12 +44,13 @@ def train(
     """
     step, entry = start_step, {}
     averages, throughput = Averages(), Throughput()
+    started = time.monotonic()
     for batch in batches:
         result = step_function(batch)
         batches_read.assign_add(1)
         throughput.add(len(batch["input_ids"]), result.tokens)
         if not result.is_finite:
-            if loss_scale is None or not math.isfinite(float(result.loss)):
+            if loss_scale is None or loss_scale.is_exhausted(result.loss):
                 raise _not_finite(step, checkpoints)
             continue  # the step was skipped, and the loss scale is lower now
         averages.add(result.ratios)
@@ -71,7 +71,9 @@ def train(
                 record.write(step, found)
                 entry = {**entry, **found}
             throughput.leave_out(time.monotonic() - pause)
+            left = (time.monotonic() - started) / (step - start_step) * (num_train_steps - step)
             shown = {"step": f"{step}/{num_train_steps}", **_brief(entry)}
+            shown["left"] = f"{left / 60:.1f} min"
             record.say("  ".join(f"{name} {value}" for name, value in shown.items()))
         if is_last:
             return entry
@@ -88,12 +90,17 @@ def evaluate(eval_step, batches):
     averages = Averages()
     for batch in batches:
         averages.add(eval_step(batch))
-    return averages.means()
+    return with_total_loss(averages.means())
+
+
+def with_total_loss(values):
+    """Returns the values with `loss`, the sum of those named `..._loss`."""
+    total = sum(value for name, value in values.items() if name.endswith("_loss"))
+    return {**values, "loss": total}
 
 
 def _entry(result, averages, throughput):
-    values = averages.means()
-    values["loss"] = sum(value for name, value in values.items() if name.endswith("_loss"))
+    values = with_total_loss(averages.means())
     values["learning_rate"] = float(result.learning_rate)
     values["gradient_norm"] = float(result.gradient_norm)
     return {**values, **throughput.rates()}
@@ -103,7 +110,7 @@ def _brief(entry):
     """Returns an entry's values as short text: each loss with its accuracy, then the rest."""
     shown = {}
     for name in entry:
-        if name.endswith("_loss"):
+        if name.endswith("_loss") and name != "eval_loss":
             task = name.removesuffix("_loss")
             shown[task] = _loss_text(entry, task)
     shown["lr"] = f"{entry['learning_rate']:.2e}"

@@ -1,15 +1,15 @@
-"""Precision of a run, and the dynamic loss scale that float16 needs."""
+"""The dynamic loss scale that float16 needs."""
+
+import math
 
 import tensorflow as tf
-
-PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 
 
 class DynamicLossScale(tf.Module):
     """Keeps float16 gradients within range (Micikevicius et al., arXiv 1710.03740 §3.2).
 
     The scale doubles after `growth_interval` good steps in a row and halves at each step
-    whose gradients are not finite. It starts at 2**32 and grows each 1,000 steps, as in
+    whose gradients are not finite, down to 1. It starts at 2**32 and grows each 1,000 steps, as in
     NEZHA's optimization.py; the original waits for two bad steps before it halves.
     """
 
@@ -24,8 +24,12 @@ class DynamicLossScale(tf.Module):
         good_steps = tf.where(is_finite, self.good_steps + 1, 0)
         grows = good_steps >= self.growth_interval
         factor = tf.where(is_finite, tf.where(grows, 2.0, 1.0), 0.5)
-        self.scale.assign(self.scale * factor)
+        self.scale.assign(tf.maximum(self.scale * factor, 1.0))
         self.good_steps.assign(tf.where(grows, tf.zeros_like(good_steps), good_steps))
+
+    def is_exhausted(self, loss):
+        """Whether a lower scale cannot mend a bad step: the loss is lost, or the scale is 1."""
+        return not math.isfinite(float(loss)) or float(self.scale) <= 1.0
 
     def variables_by_name(self):
         """Returns the variables under their names in a checkpoint."""

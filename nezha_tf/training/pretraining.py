@@ -10,10 +10,11 @@ import tensorflow as tf
 
 from nezha_tf import console, files
 from nezha_tf.checkpoints import load_tf1_checkpoint
+from nezha_tf.checkpoints.tf1 import global_step_of
 from nezha_tf.config import NezhaConfig
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, require_flag
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.optimization.adamw import AdamWeightDecay
@@ -50,6 +51,7 @@ def pretrain(flags):
         rows += [(f"train {name}", _number(value)) for name, value in trained.items()]
     else:
         step = _load_for_evaluation(model, flags)
+        _record_settings(config, flags, "eval.flags")
     if evaluation:
         found = {n.removeprefix("eval_"): v for n, v in trained.items() if n.startswith("eval_")}
         results = evaluation.write(step, found or evaluation())
@@ -121,12 +123,14 @@ def _train(model, reader, evaluation, flags):
     if restored:
         print(f"going on from {restored}")
     elif flags["init_checkpoint"]:
-        print(_load_initial(model, flags["init_checkpoint"]))
+        # Heads that a published checkpoint lacks keep their random start.
+        report = load_tf1_checkpoint(model, flags["init_checkpoint"], may_be_missing=("cls/",))
+        print(_loaded(flags["init_checkpoint"], report))
     start_step = int(optimizer.iterations)
     if start_step >= flags["num_train_steps"]:
         print(f"nothing to train: {restored} is at step {start_step} already")
         return start_step, {}
-    _record_settings(model.config, flags)
+    _record_settings(model.config, flags, "run.flags")
     record = RunRecord(flags["output_dir"], start_step, flags["num_train_steps"])
     try:
         return flags["num_train_steps"], loop.train(
@@ -154,8 +158,9 @@ def _check(flags):
     needed = ["bert_config_file", "output_dir"]
     needed += ["input_file"] * flags["do_train"] + ["eval_file"] * flags["do_eval"]
     for name in needed:
-        if not flags[name]:
-            raise UserError(f"--{name} is needed")
+        require_flag(flags[name], name)
+    if flags["clip_norm"] <= 0:
+        raise UserError(f"--clip_norm={flags['clip_norm']} must be above 0")
     if flags["do_train"] and flags["num_warmup_steps"] >= flags["num_train_steps"]:
         raise UserError(
             f"--num_warmup_steps={flags['num_warmup_steps']} must be less than "
@@ -192,15 +197,21 @@ def _optimizer(flags):
     return AdamWeightDecay(schedule, weight_decay_rate=flags["weight_decay_rate"])
 
 
-def _load_initial(model, checkpoint):
-    """Loads --init_checkpoint; heads that it lacks keep their random start."""
-    report = load_tf1_checkpoint(model, checkpoint, may_be_missing=("cls/",))
-    fresh = f"; not in it, so fresh: {', '.join(report.missing)}" if report.missing else ""
-    return f"weights from {checkpoint}{fresh}"
+def _loaded(checkpoint, report):
+    """Returns a line on a load: whence, and what was missing there or not taken from there."""
+    line = f"weights from {checkpoint}"
+    if report.missing:
+        line += f"; not in it, so fresh: {', '.join(report.missing)}"
+    if report.unused:
+        line += f"; in it, but not in this model: {', '.join(report.unused)}"
+    return line
 
 
 def _load_for_evaluation(model, flags):
-    """Loads --init_checkpoint or the newest checkpoint of the folder; returns its step."""
+    """Loads the newest checkpoint of the folder, or else --init_checkpoint; returns its step.
+
+    The folder goes first, as in the originals: there --init_checkpoint is where a run began.
+    """
     checkpoints = RunCheckpoints(flags["output_dir"], {})
     steps = checkpoints.steps()
     if not flags["init_checkpoint"] and not steps:
@@ -208,16 +219,15 @@ def _load_for_evaluation(model, flags):
             f"no checkpoint in {flags['output_dir']} to evaluate; pass --init_checkpoint, or "
             "train first"
         )
-    checkpoint = flags["init_checkpoint"] or checkpoints.path(steps[-1])
-    load_tf1_checkpoint(model, checkpoint)
-    print(f"weights from {checkpoint}")
-    return 0 if flags["init_checkpoint"] else steps[-1]
+    checkpoint = checkpoints.path(steps[-1]) if steps else flags["init_checkpoint"]
+    print(_loaded(checkpoint, load_tf1_checkpoint(model, checkpoint)))
+    return steps[-1] if steps else global_step_of(checkpoint)
 
 
-def _record_settings(config, flags):
+def _record_settings(config, flags, name):
     """Writes the resolved flags (a flag file again) and the config beside the checkpoints."""
     lines = (f"--{name}={_flag_text(value)}\n" for name, value in sorted(flags.items()))
-    _write(os.path.join(flags["output_dir"], "run.flags"), "".join(lines))
+    _write(os.path.join(flags["output_dir"], name), "".join(lines))
     config.to_json_file(os.path.join(flags["output_dir"], "bert_config.json"))
 
 
@@ -235,8 +245,15 @@ def _description(model, config, flags):
     return (
         f"{config.num_hidden_layers} layers of {config.hidden_size}, "
         f"{config.num_attention_heads} heads, {config.position_encoding} positions, "
-        f"{weights / 1e6:.1f} M weights, {flags['precision']}"
+        f"{weights / 1e6:.1f} M weights, {flags['precision']}, on {_device()}"
     )
+
+
+def _device():
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return "the CPU"
+    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", gpus[0].name)
 
 
 def _number(value):

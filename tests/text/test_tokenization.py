@@ -61,6 +61,14 @@ def test_graph_equals_python_on_odd_strings(vocabulary, do_lower_case):
         assert ids == vocabulary.ids_of(python.tokenize(text)), repr(text)
 
 
+def test_a_piece_that_is_there_twice_has_its_last_id_in_both(vocabulary):
+    doubled = Vocabulary([*vocabulary.pieces, "的", "##ing"])
+    text = "我的training的"
+    python = doubled.ids_of(FullTokenizer(vocabulary=doubled).tokenize(text))
+    assert python.count(len(vocabulary)) == 2
+    assert GraphTokenizer(doubled).tokenize(tf.constant([text])).to_list() == [python]
+
+
 def test_graph_tokenizer_in_a_pipeline_and_a_saved_model(vocabulary, tmp_path):
     graph = GraphTokenizer(vocabulary)
     texts = ["今天天气不错，Running！", "ＮＢＡ　２０２３"]
