@@ -5,7 +5,7 @@ import difflib
 import json
 
 from nezha_tf.errors import UserError
-from nezha_tf.files import whole_file
+from nezha_tf.files import write_text
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 POSITION_ENCODINGS = ("functional_relative", "learned_relative", "absolute")
@@ -132,9 +132,7 @@ class NezhaConfig:
 
     def to_json_file(self, path):
         """Writes a `bert_config.json`; the file appears whole or not at all."""
-        with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-            json.dump(self.to_dict(), file, indent=2, sort_keys=True)
-            file.write("\n")
+        write_text(path, json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n")
 
 
 def _check_value(field, value):

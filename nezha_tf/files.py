@@ -54,3 +54,9 @@ def whole_file(path):
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)
+
+
+def write_text(path, text):
+    """Writes a UTF-8 text file; it appears whole or not at all."""
+    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)

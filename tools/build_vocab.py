@@ -29,7 +29,7 @@ def main():
     from nezha_tf import console, files
     from nezha_tf.data.corpus import read_documents
     from nezha_tf.errors import require_flag
-    from nezha_tf.text.vocabulary_builder import build_vocabulary, write_vocabulary
+    from nezha_tf.text.vocabulary_builder import build_vocabulary
 
     output_file = require_flag(FLAGS.output_file, "output_file")
     paths = files.expand(require_flag(FLAGS.input_file, "input_file"), "input_file")
@@ -44,7 +44,7 @@ def main():
         common_characters=FLAGS.common_characters,
         include=include,
     )
-    write_vocabulary(pieces, output_file)
+    files.write_text(output_file, "".join(f"{piece}\n" for piece in pieces))
     rows = [("pieces", f"{len(pieces):,}"), ("Chinese characters covered", f"{coverage:.3%}")]
     print(console.table(output_file, rows))
 

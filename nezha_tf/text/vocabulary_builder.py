@@ -3,7 +3,7 @@
 import collections
 import string
 
-from nezha_tf import console, files
+from nezha_tf import console
 from nezha_tf.errors import UserError
 from nezha_tf.text import characters
 from nezha_tf.text.tokenization import basic_tokens
@@ -76,12 +76,6 @@ def build_vocabulary(
     known = set(pieces)
     covered = sum(count for char, count in cjk.items() if char in known)
     return pieces, covered / max(cjk.total(), 1)
-
-
-def write_vocabulary(pieces, path):
-    """Writes a `vocab.txt`; it appears whole or not at all."""
-    with files.whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        file.writelines(f"{piece}\n" for piece in pieces)
 
 
 def _count(sentences, do_lower_case):

@@ -1,6 +1,5 @@
 """A pretraining run from its flags: what `run_pretraining.py` does."""
 
-import json
 import os
 import time
 
@@ -22,8 +21,9 @@ from nezha_tf.optimization.lamb import Lamb
 from nezha_tf.optimization.schedules import WarmupPolynomialDecay
 from nezha_tf.training import loop
 from nezha_tf.training.checkpoint import RunCheckpoints, training_state
+from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.precision import DynamicLossScale
-from nezha_tf.training.step import make_eval_step, make_train_step
+from nezha_tf.training.step import make_train_step
 from nezha_tf.training.summaries import RunRecord
 
 
@@ -44,7 +44,15 @@ def pretrain(flags):
     model = NezhaForPreTraining(config, dtype=flags["precision"])
     print(_description(model, config, flags))
     started = time.monotonic()
-    evaluation = Evaluation(model, eval_reader, flags) if eval_reader else None
+    evaluation = None
+    if eval_reader:
+        evaluation = Evaluation(
+            model,
+            eval_reader,
+            flags["eval_batch_size"],
+            flags["max_eval_steps"],
+            flags["output_dir"],
+        )
     rows, trained = [], {}
     if train_reader:
         step, trained = _train(model, train_reader, evaluation, flags)
@@ -63,46 +71,6 @@ def pretrain(flags):
         from nezha_tf.training.plot import plot_curves
 
         print(f"curves in {plot_curves(flags['output_dir'])}")
-
-
-class Evaluation:
-    """The held-out examples, and what the model makes of them."""
-
-    def __init__(self, model, reader, flags):
-        self._eval_step = make_eval_step(model, MaskedLanguageModel())
-        self._reader = reader
-        self._folder = flags["output_dir"]
-        self._batches = reader.evaluation_batches(flags["eval_batch_size"], flags["max_eval_steps"])
-
-    def __call__(self):
-        """Returns dict of name to float."""
-        return loop.evaluate(self._eval_step, self._reader.guarded(self._batches))
-
-    def write(self, step, results):
-        """Writes `eval_results.txt` and `.json`.
-
-        Args:
-          step: the step that the weights are of.
-          results: what a call returned.
-
-        Returns:
-          All that the files hold, dict of name to number.
-        """
-        results = {"global_step": step, **results, **self._majority()}
-        lines = "".join(f"{name} = {value}\n" for name, value in sorted(results.items()))
-        text = json.dumps(results, indent=2, sort_keys=True) + "\n"
-        for name, content in (("eval_results.txt", lines), ("eval_results.json", text)):
-            _write(os.path.join(self._folder, name), content)
-        return results
-
-    def _majority(self):
-        """Returns the accuracy of always guessing the most frequent of the masked pieces."""
-        counts = np.zeros(1, np.int64)
-        for batch in self._reader.guarded(self._batches):
-            labels = batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0]
-            found = np.bincount(labels, minlength=len(counts))
-            counts = found + np.pad(counts, (0, len(found) - len(counts)))
-        return {"masked_lm_majority_accuracy": float(counts.max() / max(counts.sum(), 1))}
 
 
 def _train(model, reader, evaluation, flags):
@@ -227,17 +195,12 @@ def _load_for_evaluation(model, flags):
 def _record_settings(config, flags, name):
     """Writes the resolved flags (a flag file again) and the config beside the checkpoints."""
     lines = (f"--{name}={_flag_text(value)}\n" for name, value in sorted(flags.items()))
-    _write(os.path.join(flags["output_dir"], name), "".join(lines))
+    files.write_text(os.path.join(flags["output_dir"], name), "".join(lines))
     config.to_json_file(os.path.join(flags["output_dir"], "bert_config.json"))
 
 
 def _flag_text(value):
     return str(value).lower() if isinstance(value, bool) else "" if value is None else value
-
-
-def _write(path, text):
-    with files.whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def _description(model, config, flags):
@@ -257,4 +220,6 @@ def _device():
 
 
 def _number(value):
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    if isinstance(value, int) or value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"

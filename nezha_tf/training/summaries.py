@@ -7,7 +7,7 @@ import time
 import tensorflow as tf
 
 from nezha_tf import console
-from nezha_tf.files import whole_file
+from nezha_tf.files import write_text
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -125,5 +125,4 @@ def read_metrics(folder):
 def _drop_later_entries(path, step):
     """Drops what a killed run recorded past the checkpoint that this one goes on from."""
     kept = [entry for entry in read_metrics(os.path.dirname(path)) if entry["step"] <= step]
-    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        file.writelines(json.dumps(entry) + "\n" for entry in kept)
+    write_text(path, "".join(json.dumps(entry) + "\n" for entry in kept))
