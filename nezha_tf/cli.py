@@ -14,14 +14,15 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags, logging
 
-from nezha_tf.errors import UserError
+from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 
 def run(main):
     """Parses the flags, runs `main()` and leaves with its status.
 
-    A `UserError`, a full disk or an unknown flag is one line on stderr and status 1; an
-    interrupt is status 130. Anything else is a defect and keeps its traceback.
+    A `UserError`, a full disk or an unknown flag is one line on stderr and status 1; a run that
+    SIGTERM ended is status 75, an interrupt 130. Anything else is a defect and keeps its
+    traceback.
     """
     logging.set_verbosity(logging.WARNING)
     app.run(lambda argv: _guarded(main, argv), flags_parser=_parse_flags)
@@ -37,6 +38,9 @@ def _guarded(main, argv):
         main()
     except UserError as error:
         _fail(str(error))
+    except Terminated as end:
+        print(end, file=sys.stderr)
+        sys.exit(STATUS_TERMINATED)
     except OSError as error:
         if not error.filename and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

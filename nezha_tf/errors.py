@@ -10,6 +10,17 @@ class UserError(Exception):
     """
 
 
+class Terminated(Exception):
+    """A run was asked to end by SIGTERM, and has saved what it needs to go on.
+
+    The entry points print the message and leave with `STATUS_TERMINATED`.
+    """
+
+
+# EX_TEMPFAIL of sysexits.h: not done, and worth another try.
+STATUS_TERMINATED = 75
+
+
 def require_flag(value, flag):
     """Returns the value of a flag that must be given.
 
@@ -22,6 +33,10 @@ def require_flag(value, flag):
 
 
 def first_line(error):
-    """Returns the first line of an exception's text, without tensorflow's node names."""
+    """Returns the first telling line of an exception's text, without tensorflow's node names."""
     text = re.sub(r"\{\{.*?\}\} ?", "", str(error)).strip()
+    if text.startswith("Graph execution error"):
+        # Where in the graph comes first; what happened is the line before the first [[node]].
+        text = text.partition("\n\t [[")[0].splitlines()[-1]
+        text = re.sub(r"^ *(\(\d+\) [A-Z_]+:)? *", "", text)
     return text.splitlines()[0].split(" [Op:")[0] if text else type(error).__name__

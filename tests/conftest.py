@@ -1,18 +1,26 @@
 """Where the golden figures are, and a quiet tensorflow."""
 
+import json
 import os
 import pathlib
+import shutil
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = REPOSITORY / "tests" / "golden"
 RESOURCES = REPOSITORY / "nezha_tf" / "resources"
 SHARED = REPOSITORY.parent / "shared"
+
+# Several replicas on one CPU; tensorflow takes this before it is used for the first time only.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 3
+)
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +41,25 @@ def shared_golden():
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there: the original vocabulary and texts are not ours")
     return folder
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """A folder with a tiny configuration and examples of the bundled sample."""
+    import commands
+
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "config.json").write_text(json.dumps(commands.CONFIG))
+    result = commands.create_data(folder, "--eval_output_file=eval.tfrecord")
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    for row in ("instances", "masked characters", "randomly replaced characters", "padding"):
+        assert row in result.stdout
+    return folder
+
+
+@pytest.fixture
+def folder(prepared, tmp_path):
+    """A copy of it for one test."""
+    for name in ("config.json", "train.tfrecord", "eval.tfrecord"):
+        shutil.copy(prepared / name, tmp_path / name)
+    return tmp_path

@@ -26,3 +26,29 @@ def golden_batch(figures):
         for key, value in figures.items()
         if key.startswith("in.")
     }
+
+
+def total_loss(losses):
+    """The sum of the divided losses of one whole batch."""
+    return sum(loss.over(loss.weight) for loss in losses.values())
+
+
+def random_batch(config, batch_size=12, length=24, predictions=4, seed=0):
+    """Examples that get shorter from the first to the last, and have fewer predictions."""
+    rng = np.random.default_rng(seed)
+    lengths = np.linspace(length, predictions + 1, batch_size).astype(int)
+    counts = np.linspace(predictions, 1, batch_size).astype(int)
+    ids = rng.integers(0, config.vocab_size, (batch_size, length))
+    return {
+        "input_ids": tf.constant(ids, tf.int32),
+        "input_mask": tf.constant(np.arange(length) < lengths[:, None], tf.int32),
+        "segment_ids": tf.constant(rng.integers(0, 2, (batch_size, length)), tf.int32),
+        "masked_lm_positions": tf.constant(
+            np.stack([rng.permutation(n)[:predictions] for n in lengths]), tf.int32
+        ),
+        "masked_lm_ids": tf.constant(
+            rng.integers(0, config.vocab_size, (batch_size, predictions)), tf.int32
+        ),
+        "masked_lm_weights": tf.constant(np.arange(predictions) < counts[:, None], tf.float32),
+        "next_sentence_labels": tf.constant(rng.integers(0, 2, (batch_size, 1)), tf.int32),
+    }

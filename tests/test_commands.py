@@ -3,63 +3,11 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
+from commands import CONFIG, assert_one_line, create_data, run, run_pretraining
 from conftest import REPOSITORY, RESOURCES
-
-CONFIG = {
-    "vocab_size": 9200,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "type_vocab_size": 2,
-    "use_relative_position": True,
-}
-
-
-def run(script, *arguments, folder):
-    return subprocess.run(
-        [sys.executable, str(REPOSITORY / script), *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-
-
-def run_pretraining(folder, *changes):
-    standard = ("--bert_config_file=config.json", "--input_file=train.tfrecord")
-    standard += ("--output_dir=run", "--max_seq_length=32", "--max_predictions_per_seq=5")
-    standard += ("--train_batch_size=4", "--num_warmup_steps=1", "--log_steps=1", "--do_train")
-    return run("run_pretraining.py", *standard, *changes, folder=folder)
-
-
-def create_data(folder, *changes):
-    standard = (f"--input_file={RESOURCES / 'sample_corpus.txt'}", "--output_file=train.tfrecord")
-    standard += (f"--vocab_file={RESOURCES / 'vocab.txt'}", "--max_seq_length=32")
-    standard += ("--max_predictions_per_seq=5", "--dupe_factor=1")
-    return run("tools/create_pretraining_data.py", *standard, *changes, folder=folder)
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prepared")
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    result = create_data(folder, "--eval_output_file=eval.tfrecord")
-    assert result.returncode == 0 and result.stderr == "", result.stderr
-    for row in ("instances", "masked characters", "randomly replaced characters", "padding"):
-        assert row in result.stdout
-    return folder
-
-
-@pytest.fixture
-def folder(prepared, tmp_path):
-    for name in ("config.json", "train.tfrecord", "eval.tfrecord"):
-        shutil.copy(prepared / name, tmp_path / name)
-    return tmp_path
 
 
 def test_a_run_trains_evaluates_and_goes_on(folder):
@@ -139,14 +87,6 @@ def test_a_checkpoint_of_another_shape_starts_no_run(folder):
     shapes = "bert/embeddings/word_embeddings has shape [211, 32], and the model's is [9200, 16]"
     assert_one_line(result, shapes)
     assert not list(folder.glob("run/model.ckpt*"))
-
-
-def assert_one_line(result, *parts):
-    assert result.returncode != 0
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    for part in parts:
-        assert part in lines[0], lines[0]
 
 
 def test_mistakes_in_making_data(folder):

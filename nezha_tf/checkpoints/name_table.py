@@ -51,4 +51,4 @@ def tf1_name(path):
 
 def tf1_names(model):
     """Returns {TF1 name: Keras variable} for the weights of a model, in their order."""
-    return {tf1_name(variable.path): variable for variable in model.trainable_variables}
+    return {tf1_name(variable.path): variable for variable in model.weights}

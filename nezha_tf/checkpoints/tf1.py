@@ -9,6 +9,10 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, first_line
 
 
+class UnreadableCheckpoint(UserError):
+    """The files of a checkpoint are damaged or incomplete."""
+
+
 class LoadReport(NamedTuple):
     """What a load left over.
 
@@ -31,7 +35,7 @@ def open_checkpoint(prefix):
       (prefix, a `tf.train.CheckpointReader`).
 
     Raises:
-      UserError: no checkpoint there, or an unreadable one.
+      UserError: no checkpoint there; `UnreadableCheckpoint` for a damaged one.
     """
     prefix = os.fspath(prefix)
     if tf.io.gfile.isdir(prefix):
@@ -45,7 +49,9 @@ def open_checkpoint(prefix):
     try:
         return prefix, tf.train.load_checkpoint(prefix)
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
-        raise UserError(f"checkpoint {prefix} is unreadable: {first_line(error)}") from error
+        raise UnreadableCheckpoint(
+            f"checkpoint {prefix} is unreadable: {first_line(error)}"
+        ) from error
 
 
 def load_tf1_checkpoint(model, prefix, may_be_missing=()):
@@ -129,7 +135,9 @@ def _read_tensor(reader, prefix, name):
     try:
         return reader.get_tensor(name)
     except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:
-        raise UserError(f"checkpoint {prefix} is damaged at {name}: {first_line(error)}") from error
+        raise UnreadableCheckpoint(
+            f"checkpoint {prefix} is damaged at {name}: {first_line(error)}"
+        ) from error
 
 
 def save_tf1_checkpoint(model, prefix):

@@ -1,27 +1,39 @@
-"""TFRecords to batches, shuffled, interleaved, parsed in batches and prefetched."""
+"""TFRecords to batches: sharded, shuffled, parsed in batches and prefetched."""
+
+import re
+import sys
 
 import tensorflow as tf
 
-from nezha_tf.data import schema
+from nezha_tf import console
+from nezha_tf.data import record_stream, schema
+from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.errors import UserError, first_line
 
-SHUFFLE_BUFFER = 10_000
-FILES_AT_ONCE = 8
+CHECKED_AT_ONCE = 256
+# The op that failed, as tensorflow names it in a graph and outside; those that read end so.
+FAILED_READ = re.compile(r"(\{\{node |\[Op:)[^}\]]*GetNext")
 
 
 class ExampleReader:
     """Reads the examples of a set of files in the feature schema.
 
     Batches are dicts of feature name to int32 or float32 tensor: [B, T], [B, P] or [B, 1].
+
+    Damaged files are found when reading fails, or when the records are counted. Up to
+    `max_corrupt_records` damaged records are passed over; the order is then the same whenever
+    they are found: as if they had never been in the files.
     """
 
-    def __init__(self, files, lengths, limits):
+    def __init__(self, files, lengths, limits, max_corrupt_records=0):
         """Checks the first record of each file.
 
         Args:
           files: TFRecord files.
           lengths: the `schema.Lengths` of every example.
           limits: the `schema.Limits` of the model that reads them.
+          max_corrupt_records: damaged records to pass over, in all files together; what a cut
+            or a damaged length takes from the end of a file counts as one.
 
         Raises:
           UserError: a file that does not begin with a fitting record.
@@ -29,52 +41,128 @@ class ExampleReader:
         self.files = list(files)
         self.lengths = lengths
         self.limits = limits
+        self._record_files = RecordFiles(self.files, max_corrupt_records)
         for path in self.files:
-            self._check(path, first_only=True)
+            self._check_first(path)
 
-    def training_batches(self, batch_size, seed, skip_batches=0):
+    @property
+    def corrupt_records(self):
+        """How many damaged records have been found and passed over."""
+        return self._record_files.corrupt_records
+
+    def training_batches(
+        self, batch_size, seed, skip_batches=0, num_shards=1, shard=0, by="element"
+    ):
         """Returns endless batches in a shuffled order that the seed fixes.
 
+        The records are counted where a run goes on, and where several pipelines pass over
+        damage: these must agree on the order before the first step.
+
         Args:
-          batch_size: B; every batch is full.
+          batch_size: B, the examples that this pipeline yields at a time; every batch is full.
           seed: of the order of files and of examples, which is another in each epoch.
           skip_batches: batches to leave out at the start, where a run goes on.
+          num_shards: pipelines that share the files.
+          shard: which of them this is, from 0.
+          by: "element", where all pipelines read everything, and of each `num_shards * B`
+            consecutive records each keeps its B; or "file", where each reads files of its own.
+
+        Raises:
+          UserError: fewer files than pipelines, or what counting the records finds.
         """
-        records = tf.data.Dataset.from_tensor_slices(self.files)
-        records = records.shuffle(len(self.files), seed=seed)
-        records = records.interleave(
-            tf.data.TFRecordDataset,
-            cycle_length=min(FILES_AT_ONCE, len(self.files)),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
-        )
-        records = records.shuffle(SHUFFLE_BUFFER, seed=seed).repeat()
-        return self._parsed(records.batch(batch_size, drop_remainder=True).skip(skip_batches))
+        if by not in ("element", "file"):
+            raise ValueError(f"by is {by!r}, not 'element' or 'file'")
+        files, consumed = self.files, batch_size * num_shards
+        if by == "file":
+            files, consumed = self._files_of(num_shards, shard), batch_size
+        first_epoch = rest = 0
+        if skip_batches or (num_shards > 1 and self._record_files.max_corrupt_records):
+            _tell(self._record_files.survey_new(files))
+            first_epoch, rest = divmod(skip_batches * consumed, self._record_files.count(files))
+        stretches = self._record_files.stretches(files)
+        records = record_stream.shuffled_epochs(stretches, seed, first_epoch)
+        batches = records.skip(rest).batch(batch_size, drop_remainder=True)
+        if by == "element":
+            batches = batches.shard(num_shards, shard)
+        # Under tf.distribute, batches that may end make each step look whether they did.
+        endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+        return self._parsed(batches).apply(endless).prefetch(tf.data.AUTOTUNE)
 
-    def evaluation_batches(self, batch_size, max_batches):
-        """Returns at most `max_batches` batches in the files' order; the last may be short."""
-        records = tf.data.TFRecordDataset(self.files)
-        return self._parsed(records.batch(batch_size).take(max_batches))
+    def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
+        """Returns at most `max_batches` batches in the files' order; the last may be short.
 
-    def guarded(self, batches):
-        """Yields batches; a failing pipeline becomes a `UserError` that names file and record."""
-        iterator = iter(batches)
+        Args:
+          batch_size: B.
+          max_batches: bound on the batches, with those that are left out.
+          skip_batches: batches to leave out at the start.
+        """
+        records = record_stream.in_order(self._record_files.stretches(self.files))
+        batches = records.batch(batch_size).take(max_batches).skip(skip_batches)
+        return self._parsed(batches).prefetch(tf.data.AUTOTUNE)
+
+    def guarded(self, make_batches, skip_batches=0):
+        """Yields batches, and goes on past damage that may be passed over.
+
+        Args:
+          make_batches: callable of `skip_batches` that returns batches of this reader.
+          skip_batches: batches to leave out at the start.
+
+        Raises:
+          UserError: as of `explain`.
+        """
         while True:
             try:
-                batch = next(iterator)
-            except StopIteration:
+                for batch in make_batches(skip_batches=skip_batches):
+                    skip_batches += 1
+                    yield batch
                 return
             except tf.errors.OpError as error:
-                for path in self.files:
-                    self._check(path)
-                raise UserError(
-                    f"reading {', '.join(self.files)} failed: {first_line(error)}"
-                ) from error
-            yield batch
+                _tell(self.explain(error))
+
+    def explain(self, error):
+        """Finds out why iterating over batches failed.
+
+        Args:
+          error: `tf.errors.OpError`.
+
+        Returns:
+          One line on damaged records that were found and are passed over from now on: batches
+          made anew, with `skip_batches` at what was delivered, go on as if nothing had been.
+
+        Raises:
+          UserError: a file is gone, a record does not fit, or more are damaged than may be.
+          tf.errors.OpError: `error` itself, where it came from something else than reading.
+        """
+        if not FAILED_READ.search(str(error)):
+            raise error
+        for path in self.files:
+            _require_readable(path)
+        line = ""
+        try:
+            if isinstance(error, tf.errors.InvalidArgumentError):
+                for path in console.progress(self.files, desc="searching", unit="file"):
+                    self._refuse_unfit(path)
+        except tf.errors.DataLossError as damaged:
+            error = damaged
+        if isinstance(error, tf.errors.DataLossError):
+            line = self._record_files.survey(self.files)
+        if not line:
+            raise UserError(
+                f"reading failed ({first_line(error)}), yet every file can be read now; start "
+                "the run again"
+            ) from error
+        return line
+
+    def _files_of(self, num_shards, shard):
+        if len(self.files) < num_shards:
+            raise UserError(
+                f"{len(self.files)} files cannot be shared among {num_shards} workers; make more "
+                "files, or pass --input_sharding=element"
+            )
+        return self.files[shard::num_shards]
 
     def _parsed(self, batched_records):
-        parsed = batched_records.map(self._parse, num_parallel_calls=tf.data.AUTOTUNE)
-        return parsed.prefetch(tf.data.AUTOTUNE)
+        return batched_records.map(self._parse, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _parse(self, records):
         batch = tf.io.parse_example(records, schema.parsing_spec(self.lengths))
@@ -87,22 +175,49 @@ class ExampleReader:
                     batch[name] = tf.cast(values, tf.int32)
         return batch
 
-    def _check(self, path, first_only=False):
-        """Raises a `UserError` for the first faulty record of a file, if there is one."""
-        number = 0
+    def _check_first(self, path):
+        """Raises a `UserError` if a file does not begin with a fitting record."""
         try:
-            for number, record in enumerate(tf.data.TFRecordDataset(path), start=1):
-                fault = schema.fault_of(record.numpy(), self.lengths, self.limits)
-                if fault:
-                    raise UserError(f"{path}, record {number}: {fault}")
-                if first_only:
-                    return
-        except tf.errors.DataLossError as error:
-            raise UserError(
-                f"{path}, record {number + 1}: truncated, damaged or no TFRecord; make the file "
-                "again"
-            ) from error
+            self._refuse_unfit_among(path, tf.data.TFRecordDataset(path).take(1))
+        except tf.errors.DataLossError:
+            _tell(self._record_files.survey([path]))
+            self._refuse_unfit_among(path, self._records_of(path).take(1))
         except tf.errors.OpError as error:
             raise UserError(f"cannot read {path}: {first_line(error)}") from error
-        if not number:
+
+    def _refuse_unfit(self, path):
+        """Raises a `UserError` for the first record of a file that does not fit, if any."""
+        records, fitting = self._records_of(path), 0
+        try:
+            for _ in self._parsed(records.batch(CHECKED_AT_ONCE)):
+                fitting += CHECKED_AT_ONCE
+        except tf.errors.InvalidArgumentError:
+            failed = records.skip(fitting).take(CHECKED_AT_ONCE)
+            self._refuse_unfit_among(path, failed, fitting)
+
+    def _refuse_unfit_among(self, path, records, first=0):
+        """Does so for some of the records; `first` are before them, without damaged ones."""
+        index = None
+        for index, record in enumerate(records, first):
+            fault = schema.fault_of(record.numpy(), self.lengths, self.limits)
+            if fault:
+                number = self._record_files.number_of(path, index)
+                raise UserError(f"{path}, record {number}: {fault}")
+        if index is None:
             raise UserError(f"{path} holds no record; make the file again")
+
+    def _records_of(self, path):
+        return record_stream.in_order(self._record_files.stretches([path]))
+
+
+def _require_readable(path):
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            file.read(1)
+    except tf.errors.OpError as error:
+        raise UserError(f"cannot read {path}: {first_line(error)}") from error
+
+
+def _tell(line):
+    if line:
+        print(line, file=sys.stderr)

@@ -18,19 +18,36 @@ class Ratio(NamedTuple):
     weight: object
     epsilon: float = 0.0
 
+    def plus(self, other):
+        """Returns the mean over both, not yet divided."""
+        return Ratio(self.sum + other.sum, self.weight + other.weight, self.epsilon)
 
-def cross_entropy(logits, labels, weights, epsilon=0.0):
+    def over(self, weight):
+        """Returns the part of a mean that this sum is; `weight` is the whole's."""
+        return self.sum / (weight + self.epsilon)
+
+    def where(self, condition):
+        """Returns this where the condition (a bool scalar) holds, or else a mean over nothing."""
+        total, weight = (ops.where(condition, value, 0.0) for value in (self.sum, self.weight))
+        return Ratio(total, weight, self.epsilon)
+
+
+def cross_entropy(logits, labels, weights, epsilon=0.0, label_smoothing=0.0):
     """Returns the weighted cross-entropy of classes as a `Ratio`.
 
     Args:
       logits: [..., classes].
       labels: int [...].
-      weights: float [...], or None for ones.
+      weights: float [...].
       epsilon: see `Ratio`.
+      label_smoothing: share of the target that is spread evenly over all classes (Szegedy et
+        al., arXiv 1512.00567 §7).
     """
-    losses = ops.sparse_categorical_crossentropy(
-        labels, ops.cast(logits, "float32"), from_logits=True
-    )
+    logits = ops.cast(logits, "float32")
+    losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    if label_smoothing:
+        even = ops.logsumexp(logits, axis=-1) - ops.mean(logits, axis=-1)
+        losses = (1.0 - label_smoothing) * losses + label_smoothing * even
     return _weighted(losses, weights, epsilon)
 
 
@@ -41,5 +58,5 @@ def accuracy(logits, labels, weights):
 
 
 def _weighted(values, weights, epsilon):
-    weights = ops.ones_like(values) if weights is None else ops.cast(weights, "float32")
+    weights = ops.cast(weights, "float32")
     return Ratio(ops.sum(values * weights), ops.sum(weights), epsilon)

@@ -19,4 +19,4 @@ class AdamWeightDecay(MomentOptimizer):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
 
     def _step(self, weights, m, v, decay):
-        return m / (ops.sqrt(v) + self.epsilon) + decay * weights
+        return m / (ops.sqrt(v) + self.epsilon) + decay * weights, ops.ones((), weights.dtype)

@@ -8,6 +8,8 @@ from keras import ops
 # Searched for in a variable's path: LayerNorm's gamma and beta, and every bias.
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 
+_LAYER = re.compile(r"/layer_(\d+)/")
+
 
 class MomentOptimizer(keras.optimizers.Optimizer):
     """Keeps the moments of each gradient; a subclass says what step to take from them."""
@@ -23,6 +25,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         beta_2=0.999,
         epsilon=1e-6,
         exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
+        layer_decay=1.0,
         **kwargs,
     ):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -31,6 +34,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         self.beta_2 = beta_2
         self.epsilon = epsilon
         self.exclude_patterns = tuple(exclude_from_weight_decay)
+        self.layer_decay = layer_decay
 
     def build(self, variables):
         if self.built:
@@ -38,10 +42,11 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         super().build(variables)
         self._m, self._v = self.add_optimizer_variables(variables, list(self.slot_names))
         self._has_decay = [self._decays(variable) for variable in variables]
+        self._rate_factors = _rate_factors([_path(v) for v in variables], self.layer_decay)
 
     def _decays(self, variable):
         # Without the model's own name, which may be anything.
-        path = getattr(variable, "path", variable.name).split("/", 1)[-1]
+        path = _path(variable).split("/", 1)[-1]
         return not any(re.search(pattern, path) for pattern in self.exclude_patterns)
 
     def slots(self):
@@ -49,6 +54,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         return list(zip(self._m, self._v, strict=True))
 
     def update_step(self, gradient, variable, learning_rate):
+        """Moves one variable and its moments; returns LAMB's trust ratio, or 1."""
         index = self._get_variable_index(variable)
         weights = ops.convert_to_tensor(variable)
         gradient = ops.cast(gradient, weights.dtype)
@@ -57,16 +63,37 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         self.assign(self._m[index], m)
         self.assign(self._v[index], v)
         decay = self.weight_decay_rate if self._has_decay[index] else 0.0
-        step = self._step(weights, m, v, decay)
-        self.assign(variable, weights - ops.cast(learning_rate, weights.dtype) * step)
+        step, trust_ratio = self._step(weights, m, v, decay)
+        rate = ops.cast(learning_rate, weights.dtype) * self._rate_factors[index]
+        self.assign(variable, weights - rate * trust_ratio * step)
+        return trust_ratio
 
     def _step(self, weights, m, v, decay):
-        """Returns what the learning rate is multiplied with; `decay` is 0.0 if excluded."""
+        """Returns (step, trust ratio), which the rate is multiplied with; `decay` 0.0: excluded."""
         raise NotImplementedError("MomentOptimizer is abstract: use Lamb or AdamWeightDecay")
 
     def get_config(self):
         config = super().get_config()
-        for name in ("weight_decay_rate", "beta_1", "beta_2", "epsilon"):
+        for name in ("weight_decay_rate", "beta_1", "beta_2", "epsilon", "layer_decay"):
             config[name] = getattr(self, name)
         config["exclude_from_weight_decay"] = list(self.exclude_patterns)
         return config
+
+
+def _path(variable):
+    return getattr(variable, "path", variable.name)
+
+
+def _rate_factors(paths, layer_decay):
+    """Returns what the rate of each variable is multiplied with.
+
+    The heads and the pooler move at the full rate, and each layer below at `layer_decay` times
+    that of the one above it, the embeddings last (ELECTRA's `_get_layer_lrs`).
+    """
+    found = [_LAYER.search(path) for path in paths]
+    num_layers = 1 + max((int(match[1]) for match in found if match), default=-1)
+    factors = []
+    for path, match in zip(paths, found, strict=True):
+        depth = int(match[1]) + 1 if match else 0 if "/embeddings/" in path else num_layers + 1
+        factors.append(layer_decay ** (num_layers + 1 - depth))
+    return factors

@@ -3,19 +3,27 @@
 from keras import ops
 
 
-def clip_by_global_norm(gradients, clip_norm):
+def clip_by_global_norm(gradients, clip_norm, loss_scale=1.0):
     """Scales gradients down so that their joint norm is at most `clip_norm`.
 
     Args:
-      gradients: list of tensors, already summed over replicas and unscaled.
+      gradients: list of tensors, already summed over replicas.
       clip_norm: the bound.
+      loss_scale: what the loss was multiplied with; the gradients are divided by it first.
 
     Returns:
-      (clipped gradients, global norm before clipping as a float32 scalar). As with
-      `tf.clip_by_global_norm`, a norm that is not finite makes every gradient NaN.
+      (clipped gradients, norm of each before clipping, float32 [number of gradients]). The
+      global norm is the norm of these. As with `tf.clip_by_global_norm`, one that is not finite
+      makes every gradient NaN.
     """
     squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients]
-    global_norm = ops.sqrt(sum(squares))
-    scale = clip_norm / ops.maximum(global_norm, clip_norm)
-    scale = ops.where(ops.isfinite(global_norm), scale, float("nan"))
-    return [gradient * ops.cast(scale, gradient.dtype) for gradient in gradients], global_norm
+    norms = ops.sqrt(ops.stack(squares)) / loss_scale
+    norm = global_norm(norms)
+    factor = clip_norm / ops.maximum(norm, clip_norm) / loss_scale
+    factor = ops.where(ops.isfinite(norm), factor, float("nan"))
+    return [gradient * ops.cast(factor, gradient.dtype) for gradient in gradients], norms
+
+
+def global_norm(norms):
+    """Returns the joint norm of tensors whose norms are given, [n]."""
+    return ops.sqrt(ops.sum(ops.square(norms)))

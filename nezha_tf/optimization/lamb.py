@@ -34,7 +34,8 @@ class Lamb(MomentOptimizer):
           variant: "nezha" or "paper".
           name: name of the optimizer.
           **kwargs: `weight_decay_rate` (0.01), `beta_1` (0.9), `beta_2` (0.999), `epsilon`
-            (1e-6), `exclude_from_weight_decay` (patterns searched for in variable paths).
+            (1e-6), `exclude_from_weight_decay` (patterns searched for in variable paths),
+            `layer_decay` (1.0: each layer moves at the rate of the one above it times this).
 
         Raises:
           ValueError: an unknown variant.
@@ -55,7 +56,7 @@ class Lamb(MomentOptimizer):
             ratio = ops.minimum(_trust_ratio(weights, measured), MAX_TRUST_RATIO)
         else:
             ratio = _trust_ratio(weights, step)
-        return ratio * step
+        return step, ratio
 
     def get_config(self):
         return {**super().get_config(), "variant": self.variant}

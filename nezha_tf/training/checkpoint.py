@@ -2,54 +2,71 @@
 
 So one reader serves published checkpoints and ours, and the originals read ours. Beside the
 weights a file holds `global_step`, the optimizer's moments under the originals' slot names,
-and under `nezha_tf/` what only we have: the state of the dropout generators and the like.
+averages of weights under TF1's name for them, and under `nezha_tf/` what only we have: the state
+of the dropout generators and the like.
 """
 
+import contextlib
+import json
 import os
 import re
 
 import tensorflow as tf
 
 from nezha_tf.checkpoints import tf1
-from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
+from nezha_tf.errors import UserError
+from nezha_tf.files import write_text
 
 _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
+# What `tf1.write_tensors` and `files.whole_file` leave behind where a run is killed.
+_LEFTOVER = re.compile(r".*\.\d+\.tmp")
+_ENDINGS = (".index", ".data-00000-of-00001")
+BEST_FILE = "best_checkpoint.json"
 
 
-def training_state(model, optimizer, loss_scale=None, **others):
+def training_state(model, optimizer, **others):
     """Returns {name in a checkpoint: variable} of all that a run must have to go on.
 
     Args:
       model: a Keras model of the name table.
       optimizer: a `MomentOptimizer` built on the model's trainable variables.
-      loss_scale: a `DynamicLossScale`, or None.
-      **others: further variables, stored as `nezha_tf/<name>`.
+      **others: dicts of name to variable that are taken in.
     """
     state = {name: variable.value for name, variable in tf1_names(model).items()}
-    for name, (m, v) in zip(tf1_names(model), optimizer.slots(), strict=True):
-        state[f"{name}/{optimizer.slot_names[0]}"] = m.value
-        state[f"{name}/{optimizer.slot_names[1]}"] = v.value
+    for variable, slots in zip(model.trainable_variables, optimizer.slots(), strict=True):
+        for slot_name, slot in zip(optimizer.slot_names, slots, strict=True):
+            state[f"{tf1_name(variable.path)}/{slot_name}"] = slot.value
     state["global_step"] = optimizer.iterations.value
-    for index, variable in enumerate(model.non_trainable_variables):
-        state[f"nezha_tf/random_state_{index}"] = variable.value
-    if loss_scale is not None:
-        state.update(loss_scale.variables_by_name())
-    state.update({f"nezha_tf/{name}": variable for name, variable in others.items()})
+    for index, variable in enumerate(random_states(model)):
+        state[f"nezha_tf/random_state_{index}"] = variable
+    for more in others.values():
+        state.update(more)
     return state
+
+
+def random_states(model):
+    """Returns the states of the generators that a model draws its dropout from, in its order."""
+    weights = {id(variable) for variable in model.weights}
+    return [variable.value for variable in model.variables if id(variable) not in weights]
 
 
 class RunCheckpoints:
     """The numbered checkpoints `model.ckpt-STEP` in the folder of a run."""
 
-    def __init__(self, folder, state, keep_max=5):
+    def __init__(self, folder, state, keep_max=5, keep_best=True, is_chief=True):
         """Args:
-        folder: where they are.
+        folder: where they are; all workers see the same.
         state: dict of name to variable, as of `training_state`.
         keep_max: how many are kept; older ones are deleted after a save.
+        keep_best: whether the one with the lowest held-out loss is kept beside them.
+        is_chief: whether this process writes; the others only read.
         """
         self.folder = folder
         self._state = state
         self._keep_max = keep_max
+        self._keep_best = keep_best
+        self._is_chief = is_chief
 
     def steps(self):
         """Returns the steps of the checkpoints there are, rising."""
@@ -60,31 +77,92 @@ class RunCheckpoints:
         """Returns the prefix of the checkpoint of a step."""
         return os.path.join(self.folder, f"model.ckpt-{step}")
 
-    def restore_newest(self):
-        """Sets every variable from the newest checkpoint.
+    def newest(self):
+        """Returns a few words on where the run could go on from, for messages."""
+        steps = self.steps()
+        return f"the last checkpoint is {self.path(steps[-1])}" if steps else "none was saved"
+
+    def restore_newest(self, report=print):
+        """Sets every variable from the newest checkpoint that can be read.
+
+        Args:
+          report: called with a line for each one that cannot.
 
         Returns:
-          Its prefix, or None where there is none.
+          Its prefix, or None where there is none at all.
 
         Raises:
-          UserError: it does not fit; the message names the first variable and both shapes.
+          UserError: it does not fit (the message names the first variable and both shapes), or
+            none of them can be read.
         """
-        steps = self.steps()
-        if not steps:
-            return None
-        prefix, reader = tf1.open_checkpoint(self.path(steps[-1]))
-        tf1.assign(prefix, reader, self._state)
-        return prefix
+        failed = None
+        for step in reversed(self.steps()):
+            try:
+                prefix, reader = tf1.open_checkpoint(self.path(step))
+                tf1.assign(prefix, reader, self._state)
+                return prefix
+            except tf1.UnreadableCheckpoint as error:
+                report(f"{error}; trying the one before it")
+                failed = failed or error
+        if failed:
+            raise UserError(f"{failed}, and so is each before it; move them away to start anew")
+        return None
+
+    def clean(self):
+        """Deletes what runs that were killed while they wrote or deleted have left."""
+        names = os.listdir(self.folder) if self._is_chief and os.path.isdir(self.folder) else ()
+        for name in names:
+            index = name.removesuffix(_ENDINGS[1]) + _ENDINGS[0]
+            is_half = _FILE_NAME.match(index) and index not in names
+            if is_half or _LEFTOVER.match(name):
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(os.path.join(self.folder, name))
 
     def save(self, step):
-        """Writes the checkpoint of a step, whole or not at all, and deletes old ones."""
-        tf1.write_tensors(self.path(step), self._state)
+        """Writes the checkpoint of a step, whole or not at all, and deletes old ones.
+
+        Raises:
+          UserError: it cannot be written; those before it are as they were.
+        """
+        if not self._is_chief:
+            return
+        try:
+            tf1.write_tensors(self.path(step), self._state)
+        except UserError as error:
+            raise UserError(f"{error}; the checkpoints before it are intact") from error
+        self._delete_old()
+
+    def note_evaluation(self, step, loss):
+        """Takes note of the held-out loss of a saved step: the best one's checkpoint is kept.
+
+        Returns:
+          Whether it is the best so far.
+        """
+        best = self.best()
+        if best is not None and best["loss"] <= loss:
+            return False
+        if self._is_chief:
+            text = json.dumps({"global_step": step, "loss": loss}) + "\n"
+            write_text(os.path.join(self.folder, BEST_FILE), text)
+            self._delete_old()
+        return True
+
+    def best(self):
+        """Returns {"global_step", "loss"} of the best checkpoint by held-out loss, or None."""
+        try:
+            with open(os.path.join(self.folder, BEST_FILE), encoding="utf-8") as file:
+                return json.load(file)
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _delete_old(self):
         steps = self.steps()
+        best = (self.best() or {}).get("global_step") if self._keep_best else None
         for old in steps[: -self._keep_max]:
-            for ending in (".index", ".data-00000-of-00001"):
-                os.remove(self.path(old) + ending)
+            if old != best:
+                for ending in _ENDINGS:  # The index first: without it the rest is no checkpoint.
+                    with contextlib.suppress(FileNotFoundError):
+                        os.remove(self.path(old) + ending)
         # The file by which TF1's tools find the newest checkpoint; we go by the names.
-        kept = [os.path.basename(self.path(number)) for number in steps[-self._keep_max :]]
-        tf.compat.v1.train.update_checkpoint_state(
-            self.folder, os.path.basename(self.path(step)), kept
-        )
+        kept = [os.path.basename(self.path(number)) for number in self.steps()]
+        tf.compat.v1.train.update_checkpoint_state(self.folder, kept[-1], kept)

@@ -1,9 +1,12 @@
 """Masked LM and next-sentence prediction on held-out examples."""
 
+import contextlib
+import functools
 import json
 import os
 
 import numpy as np
+import tensorflow as tf
 
 from nezha_tf import files
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
@@ -14,22 +17,44 @@ from nezha_tf.training.step import make_eval_step
 class Evaluation:
     """The held-out examples, and what the model makes of them."""
 
-    def __init__(self, model, reader, batch_size, max_batches, folder):
+    def __init__(self, strategy, model, reader, batch_size, max_batches, folder, jit_compile=False):
         """Args:
+        strategy: the `tf.distribute.Strategy` of the model.
         model: `NezhaForPreTraining`.
         reader: `ExampleReader` of the held-out examples.
-        batch_size: examples in a batch.
+        batch_size: examples in a global batch, a multiple of the replicas.
         max_batches: bound on the batches of one evaluation.
         folder: where the results go.
+        jit_compile: as for `make_eval_step`.
         """
-        self._eval_step = make_eval_step(model, MaskedLanguageModel())
+        self._strategy = strategy
+        self._eval_step = make_eval_step(strategy, model, MaskedLanguageModel(), jit_compile)
         self._reader = reader
         self._folder = folder
-        self._batches = reader.evaluation_batches(batch_size, max_batches)
+        self._batch_size = batch_size
+        self._batches = functools.partial(reader.evaluation_batches, batch_size, max_batches)
 
-    def __call__(self):
-        """Returns dict of name to float."""
-        return loop.evaluate(self._eval_step, self._reader.guarded(self._batches))
+    def __call__(self, moving_average=None):
+        """Returns dict of name to float, of the averages where they are given."""
+        place = moving_average.in_place() if moving_average else contextlib.nullcontext()
+        with place:
+            return loop.evaluate(self._eval_step, self._reader.guarded(self._over_replicas))
+
+    def _over_replicas(self, skip_batches):
+        """Returns the batches, each split over the workers and their replicas."""
+        replicas = self._strategy.num_replicas_in_sync
+        size = self._batch_size // replicas
+
+        def dataset(context):
+            local = replicas // context.num_input_pipelines
+            first = context.input_pipeline_id * local * size
+            part = slice(first, first + local * size)
+            batches = self._batches(skip_batches=skip_batches)
+            batches = batches.map(lambda batch: _padded(batch, self._batch_size))
+            batches = batches.map(lambda batch: {name: v[part] for name, v in batch.items()})
+            return batches.rebatch(size, drop_remainder=True)
+
+        return self._strategy.distribute_datasets_from_function(dataset)
 
     def write(self, step, results):
         """Writes `eval_results.txt` and `.json`.
@@ -56,3 +81,13 @@ class Evaluation:
             found = np.bincount(labels, minlength=len(counts))
             counts = found + np.pad(counts, (0, len(found) - len(counts)))
         return {"masked_lm_majority_accuracy": float(counts.max() / max(counts.sum(), 1))}
+
+
+def _padded(batch, batch_size):
+    """Fills the last batch up with examples that are nothing but padding, and count nothing."""
+    padded = {}
+    for name, values in batch.items():
+        missing = batch_size - tf.shape(values)[0]
+        values = tf.pad(values, [(0, missing)] + [(0, 0)] * (len(values.shape) - 1))
+        padded[name] = tf.ensure_shape(values, (batch_size, *values.shape[1:]))
+    return padded

@@ -1,83 +1,202 @@
 """The one training loop."""
 
+import contextlib
 import time
+from typing import NamedTuple
 
-from nezha_tf.errors import UserError
-from nezha_tf.training.summaries import Averages, Throughput
+import tensorflow as tf
+
+from nezha_tf.errors import Terminated, UserError
+from nezha_tf.training.summaries import Averages
 
 
-def train(
-    step_function,
-    batches,
-    *,
-    start_step,
-    num_train_steps,
-    batches_read,
-    loss_scale,
-    checkpoints,
-    save_checkpoints_steps,
-    log_steps,
-    record,
-    evaluate=None,
-):
-    """Trains until `num_train_steps` updates have been made.
+class Plan(NamedTuple):
+    """When what happens in a run; all are counts of steps.
 
-    Args:
-      step_function: as of `make_train_step`.
-      batches: endless iterable of batches.
-      start_step: updates made so far.
+    Attributes:
       num_train_steps: updates to make in all.
-      batches_read: int64 `tf.Variable`, raised with each batch; part of the checkpoint.
-      loss_scale: the `DynamicLossScale` of `step_function`, or None.
-      checkpoints: `RunCheckpoints`.
       save_checkpoints_steps: updates between two checkpoints; the last step saves too.
       log_steps: updates between two entries of the record.
-      record: `RunRecord`.
-      evaluate: None, or a callable that returns a dict of name to float, called after each
-        save; its values are recorded as `eval_<name>`.
-
-    Returns:
-      The last entry of the record.
-
-    Raises:
-      UserError: loss or gradient is no longer finite, and no loss scale can mend it.
+      steps_per_loop: most steps between two looks from Python.
+      max_skipped_steps: skipped steps in a row that end the run.
+      profile_steps: None, or (first, last): a profile is taken of what lies between.
     """
-    step, entry = start_step, {}
-    averages, throughput = Averages(), Throughput()
-    started = time.monotonic()
-    for batch in batches:
-        result = step_function(batch)
-        batches_read.assign_add(1)
-        throughput.add(len(batch["input_ids"]), result.tokens)
-        if not result.is_finite:
-            if loss_scale is None or loss_scale.is_exhausted(result.loss):
-                raise _not_finite(step, checkpoints)
-            continue  # the step was skipped, and the loss scale is lower now
-        averages.add(result.ratios)
-        step += 1
-        record.advance()
-        is_last = step == num_train_steps
-        saves = step % save_checkpoints_steps == 0 or is_last
-        if step % log_steps == 0 or saves:
-            entry = _entry(result, averages, throughput)
-            record.write(step, entry)
-            record.show(_brief(entry))
-            averages, throughput = Averages(), Throughput()
-        if saves:
-            pause = time.monotonic()
-            checkpoints.save(step)
-            if evaluate is not None:
-                found = {f"eval_{name}": value for name, value in evaluate().items()}
-                record.write(step, found)
-                entry = {**entry, **found}
-            throughput.leave_out(time.monotonic() - pause)
-            left = (time.monotonic() - started) / (step - start_step) * (num_train_steps - step)
-            shown = {"step": f"{step}/{num_train_steps}", **_brief(entry)}
-            shown["left"] = f"{left / 60:.1f} min"
-            record.say("  ".join(f"{name} {value}" for name, value in shown.items()))
-        if is_last:
-            return entry
-    raise ValueError("the batches ended before the training did")
+
+    num_train_steps: int
+    save_checkpoints_steps: int
+    log_steps: int
+    steps_per_loop: int = 1
+    max_skipped_steps: int = 100
+    profile_steps: tuple | None = None
+
+    def count_from(self, step):
+        """Returns how many steps may be made at once after a step."""
+        ends = [self.num_train_steps]
+        ends += [(step // n + 1) * n for n in (self.save_checkpoints_steps, self.log_steps)]
+        ends += [end for end in self.profile_steps or () if end > step]
+        return min(self.steps_per_loop, min(ends) - step)
+
+    def is_last(self, step):
+        """Whether the run ends at a step."""
+        return step == self.num_train_steps
+
+    def saves(self, step):
+        """Whether a checkpoint is due at a step."""
+        return step % self.save_checkpoints_steps == 0 or self.is_last(step)
+
+    def logs(self, step):
+        """Whether an entry of the record is due at a step."""
+        return step % self.log_steps == 0 or self.saves(step)
+
+
+class Loop:
+    """Trains to the end of the plan."""
+
+    def __init__(
+        self,
+        train_step,
+        feed,
+        plan,
+        checkpoints,
+        record,
+        monitor,
+        throughput,
+        stop,
+        watch,
+        evaluate=None,
+    ):
+        """Args:
+        train_step: `TrainStep`.
+        feed: `Feed`.
+        plan: `Plan`.
+        checkpoints: `RunCheckpoints`.
+        record: `RunRecord`, or `SilentRecord`.
+        monitor: `Monitor`.
+        throughput: `Throughput`.
+        stop: `StopRequest`.
+        watch: `DivergenceWatch`.
+        evaluate: None, or a callable that returns a dict of name to float, called after each
+          save; its values are recorded as `eval_<name>`.
+        """
+        self._train_step = train_step
+        self._feed = feed
+        self._plan = plan
+        self._checkpoints = checkpoints
+        self._record = record
+        self._monitor = monitor
+        self._throughput = throughput
+        self._stop = stop
+        self._watch = watch
+        self._evaluate = evaluate
+        self._started = time.monotonic()
+
+    def run(self, first_step):
+        """Trains until the plan ends.
+
+        Args:
+          first_step: updates made so far.
+
+        Returns:
+          The last entry of the record.
+
+        Raises:
+          UserError: too many steps were skipped in a row, the loss diverged, or the data are
+            faulty.
+          Terminated: SIGTERM came; the checkpoint is saved.
+        """
+        step, averages, last_report, entry = first_step, Averages(), None, {}
+        profile = _Profile(self._plan.profile_steps, self._checkpoints.folder)
+        batches = self._feed.batches(self._train_step.count("batches_read"))
+        self._throughput.restart()
+        with profile:
+            while not self._plan.is_last(step):
+                profile.at(step)
+                count = self._plan.count_from(step)
+                try:
+                    report = self._train_step.run(batches, count, self._stop.requested)
+                except tf.errors.OpError as error:
+                    self._record.say(self._feed.explain(error))
+                    batches = self._feed.batches(self._train_step.count("batches_read"))
+                    step = self._train_step.step
+                    continue
+                made = count - int(report.skipped)
+                step += made
+                self._record.advance(made)
+                averages.add(report.ratios)
+                self._throughput.add(count, float(report.tokens))
+                last_report = report if made else last_report
+                self._check_skipped(step, report)
+                if made and self._plan.logs(step):
+                    entry = self._log(step, averages, last_report)
+                    averages = Averages()
+                if made and self._plan.saves(step):
+                    entry = self._save(step, first_step, entry)
+                if report.stop > 0:
+                    raise self._terminated(step)
+        return entry
+
+    def _log(self, step, averages, report):
+        entry = with_total_loss(averages.means())
+        entry["learning_rate"] = float(report.learning_rate)
+        entry["gradient_norm"] = float(report.gradient_norm)
+        entry.update(self._monitor.values(report))
+        entry.update(self._throughput.rates())
+        self._throughput.restart()
+        self._record.write(step, entry)
+        self._record.show(_brief(entry))
+        self._watch.check(step, entry)
+        return entry
+
+    def _save(self, step, first_step, entry):
+        pause = time.monotonic()
+        self._checkpoints.save(step)
+        if self._evaluate is not None:
+            found = {f"eval_{name}": value for name, value in self._evaluate().items()}
+            self._record.write(step, found)
+            entry = {**entry, **found}
+            self._checkpoints.note_evaluation(step, found["eval_loss"])
+        self._throughput.leave_out(time.monotonic() - pause)
+        steps_left = self._plan.num_train_steps - step
+        left = (time.monotonic() - self._started) / (step - first_step) * steps_left
+        shown = {"step": f"{step}/{self._plan.num_train_steps}", **_brief(entry)}
+        shown["left"] = f"{left / 60:.1f} min"
+        self._record.say("  ".join(f"{name} {value}" for name, value in shown.items()))
+        return entry
+
+    def _check_skipped(self, step, report):
+        in_a_row = self._train_step.count("skipped_in_a_row")
+        if in_a_row >= self._plan.max_skipped_steps:
+            name = self._train_step.variables[int(report.bad_gradient)].path
+            raise UserError(
+                f"{in_a_row} steps in a row were skipped after step {step}: the gradient of "
+                f"{name} is not finite; lower --learning_rate or raise --num_warmup_steps "
+                f"({self._checkpoints.newest()})"
+            )
+
+    def _terminated(self, step):
+        if step not in self._checkpoints.steps():
+            self._checkpoints.save(step)
+        return Terminated(
+            f"stopped by SIGTERM at step {step}; the checkpoint is {self._checkpoints.path(step)}, "
+            "and the same command goes on from it"
+        )
+
+
+class _Profile(contextlib.ExitStack):
+    """A tensorflow profile of the steps between two, in the folder `profile` of a run."""
+
+    def __init__(self, steps, folder):
+        super().__init__()
+        self._first, self._last = steps or (-1, -1)
+        self._folder = f"{folder}/profile"
+
+    def at(self, step):
+        """Starts or ends the profile where a step says so."""
+        if step == self._first:
+            tf.profiler.experimental.start(self._folder)
+            self.callback(tf.profiler.experimental.stop)
+        elif step >= self._last:
+            self.close()
 
 
 def evaluate(eval_step, batches):
@@ -99,13 +218,6 @@ def with_total_loss(values):
     return {**values, "loss": total}
 
 
-def _entry(result, averages, throughput):
-    values = with_total_loss(averages.means())
-    values["learning_rate"] = float(result.learning_rate)
-    values["gradient_norm"] = float(result.gradient_norm)
-    return {**values, **throughput.rates()}
-
-
 def _brief(entry):
     """Returns an entry's values as short text: each loss with its accuracy, then the rest."""
     shown = {}
@@ -124,12 +236,3 @@ def _loss_text(entry, task):
     text = f"{entry[f'{task}_loss']:.3f}"
     accuracy = entry.get(f"{task}_accuracy")
     return text if accuracy is None else f"{text} ({accuracy:.1%})"
-
-
-def _not_finite(step, checkpoints):
-    steps = checkpoints.steps()
-    kept = f"the last checkpoint is {checkpoints.path(steps[-1])}" if steps else "none was saved"
-    return UserError(
-        f"loss or gradient is not finite after step {step}; lower --learning_rate or raise "
-        f"--num_warmup_steps ({kept})"
-    )

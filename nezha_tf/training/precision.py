@@ -1,36 +1,45 @@
 """The dynamic loss scale that float16 needs."""
 
-import math
-
 import tensorflow as tf
 
+from nezha_tf.errors import UserError
 
-class DynamicLossScale(tf.Module):
+
+class DynamicLossScale:
     """Keeps float16 gradients within range (Micikevicius et al., arXiv 1710.03740 §3.2).
 
-    The scale doubles after `growth_interval` good steps in a row and halves at each step
-    whose gradients are not finite, down to 1. It starts at 2**32 and grows each 1,000 steps, as in
-    NEZHA's optimization.py; the original waits for two bad steps before it halves.
+    The scale grows after `growth_steps` good steps in a row and backs off at each step whose
+    gradients are not finite, down to 1. The original waits for two bad steps before it does.
     """
 
-    def __init__(self, initial_scale=2.0**32, growth_interval=1000):
-        super().__init__(name="loss_scale")
-        self.growth_interval = growth_interval
+    def __init__(
+        self,
+        initial_scale,
+        growth_steps,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+    ):
+        """Raises `UserError` for a scale that would not move as it should."""
+        if initial_scale < 1 or growth_factor < 1 or not 0 < backoff_factor < 1:
+            raise UserError(
+                f"a loss scale from {initial_scale:g} that grows by {growth_factor:g} and backs "
+                f"off by {backoff_factor:g}: the first two must be at least 1, the last below 1"
+            )
+        self._growth_steps = growth_steps
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
         self.scale = tf.Variable(initial_scale, trainable=False, dtype=tf.float32)
-        self.good_steps = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self._good_steps = tf.Variable(0, trainable=False, dtype=tf.int64)
 
     def update(self, is_finite):
         """Takes note of one step; `is_finite` is a bool scalar."""
-        good_steps = tf.where(is_finite, self.good_steps + 1, 0)
-        grows = good_steps >= self.growth_interval
-        factor = tf.where(is_finite, tf.where(grows, 2.0, 1.0), 0.5)
+        good_steps = tf.where(is_finite, self._good_steps + 1, 0)
+        grows = good_steps >= self._growth_steps
+        good = tf.where(grows, self._growth_factor, 1.0)
+        factor = tf.where(is_finite, good, self._backoff_factor)
         self.scale.assign(tf.maximum(self.scale * factor, 1.0))
-        self.good_steps.assign(tf.where(grows, tf.zeros_like(good_steps), good_steps))
+        self._good_steps.assign(tf.where(grows, tf.zeros_like(good_steps), good_steps))
 
-    def is_exhausted(self, loss):
-        """Whether a lower scale cannot mend a bad step: the loss is lost, or the scale is 1."""
-        return not math.isfinite(float(loss)) or float(self.scale) <= 1.0
-
-    def variables_by_name(self):
+    def state(self):
         """Returns the variables under their names in a checkpoint."""
-        return {"nezha_tf/loss_scale": self.scale, "nezha_tf/loss_scale_steps": self.good_steps}
+        return {"nezha_tf/loss_scale": self.scale, "nezha_tf/loss_scale_steps": self._good_steps}

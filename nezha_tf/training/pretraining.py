@@ -8,23 +8,25 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf import console, files
-from nezha_tf.checkpoints import load_tf1_checkpoint
-from nezha_tf.checkpoints.tf1 import global_step_of
+from nezha_tf.checkpoints import load_tf1_checkpoint, tf1
+from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.config import NezhaConfig
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
-from nezha_tf.optimization.adamw import AdamWeightDecay
-from nezha_tf.optimization.lamb import Lamb
-from nezha_tf.optimization.schedules import WarmupPolynomialDecay
-from nezha_tf.training import loop
-from nezha_tf.training.checkpoint import RunCheckpoints, training_state
+from nezha_tf.training import recipe, strategy
+from nezha_tf.training.checkpoint import RunCheckpoints, random_states, training_state
+from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.evaluation import Evaluation
-from nezha_tf.training.precision import DynamicLossScale
-from nezha_tf.training.step import make_train_step
-from nezha_tf.training.summaries import RunRecord
+from nezha_tf.training.feed import Feed
+from nezha_tf.training.flops import training_flops
+from nezha_tf.training.loop import Loop
+from nezha_tf.training.monitor import Monitor
+from nezha_tf.training.moving_average import MovingAverage
+from nezha_tf.training.stop import StopRequest
+from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput, read_metrics
 
 
 def pretrain(flags):
@@ -35,89 +37,227 @@ def pretrain(flags):
 
     Raises:
       UserError: bad flags, files or data.
+      Terminated: SIGTERM came.
     """
     _check(flags)
-    keras.utils.set_random_seed(flags["seed"])
-    config = NezhaConfig.from_json_file(flags["bert_config_file"])
-    train_reader = _reader(flags, "input_file", config) if flags["do_train"] else None
-    eval_reader = _reader(flags, "eval_file", config) if flags["do_eval"] else None
-    model = NezhaForPreTraining(config, dtype=flags["precision"])
-    print(_description(model, config, flags))
-    started = time.monotonic()
-    evaluation = None
-    if eval_reader:
-        evaluation = Evaluation(
+    place = strategy.make_strategy(flags["distribution_strategy"], flags["num_gpus"], flags["tpu"])
+    _PretrainingRun(flags, place).run()
+    strategy.agree_on(place, 0)  # No worker leaves before the chief has written all.
+
+
+class _PretrainingRun:
+    """The run of one process: the only one, or a worker of several."""
+
+    def __init__(self, flags, place):
+        """Args:
+        flags: as for `pretrain`.
+        place: the `tf.distribute.Strategy`.
+        """
+        self._flags = flags
+        self._strategy = place
+        self._is_chief = strategy.is_chief(place)
+        self._folder = flags["output_dir"]
+        for flag in ("train_batch_size", "eval_batch_size"):
+            if flags["do_train" if flag.startswith("train") else "do_eval"]:
+                strategy.replica_batch_size(place, flags[flag], flag)
+        keras.utils.set_random_seed(flags["seed"])
+        self._config = NezhaConfig.from_json_file(flags["bert_config_file"])
+        self._train_reader = self._reader("input_file") if flags["do_train"] else None
+        self._eval_reader = self._reader("eval_file") if flags["do_eval"] else None
+        with place.scope():
+            self._model = NezhaForPreTraining(self._config, dtype=flags["precision"])
+        self._evaluation = self._make_evaluation() if flags["do_eval"] else None
+
+    def run(self):
+        """Trains, evaluates or both, and prints the table at the end."""
+        flags, rows, trained = self._flags, [], {}
+        self._say(self._description())
+        started = time.monotonic()
+        if flags["do_train"]:
+            step, trained = self._train()
+            rows += [(f"train {name}", _number(value)) for name, value in trained.items()]
+        else:
+            step = self._load_for_evaluation()
+            self._record_settings("eval.flags")
+        if self._evaluation:
+            results = self._results(step, trained)
+            rows = [row for row in rows if not row[0].startswith("train eval_")]
+            rows += [(f"eval {name}", _number(value)) for name, value in results.items()]
+        rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
+        rows = [row for row in rows if "trust_ratio/" not in row[0]]
+        self._say(console.table(f"results in {self._folder}", rows))
+        if flags["plot"] and self._is_chief:
+            from nezha_tf.training.plot import plot_curves
+
+            self._say(f"curves in {plot_curves(self._folder)}")
+
+    def _train(self):
+        """Trains from scratch, from --init_checkpoint, or from where this folder's run stopped.
+
+        Returns:
+          (step reached, last entry of the record).
+        """
+        flags, place, model = self._flags, self._strategy, self._model
+        with place.scope():
+            parts = recipe.make(flags, model)
+            train_step = recipe.make_step(
+                flags, place, model, MaskedLanguageModel(flags["label_smoothing"]), parts
+            )
+        average = parts.moving_average
+        state = training_state(
             model,
-            eval_reader,
-            flags["eval_batch_size"],
-            flags["max_eval_steps"],
-            flags["output_dir"],
+            parts.optimizer,
+            counters=train_step.state(),
+            averages=average.state() if average else {},
         )
-    rows, trained = [], {}
-    if train_reader:
-        step, trained = _train(model, train_reader, evaluation, flags)
-        rows += [(f"train {name}", _number(value)) for name, value in trained.items()]
-    else:
-        step = _load_for_evaluation(model, flags)
-        _record_settings(config, flags, "eval.flags")
-    if evaluation:
+        checkpoints = RunCheckpoints(
+            self._folder, state, flags["keep_checkpoint_max"], flags["keep_best"], self._is_chief
+        )
+        restored = self._restore(checkpoints, average)
+        first_step = train_step.step
+        if not strategy.agree_on(place, first_step):
+            raise UserError(
+                f"the workers go on from different steps (this one from {first_step}): "
+                f"--output_dir={self._folder} must be one folder that all of them see"
+            )
+        if first_step >= flags["num_train_steps"]:
+            self._say(f"nothing to train: {restored} is at step {first_step} already")
+            return first_step, {}
+        checkpoints.clean()
+        self._record_settings("run.flags")
+        record = SilentRecord()
+        if self._is_chief:
+            record = RunRecord(self._folder, first_step, flags["num_train_steps"])
+        evaluate = None
+        if self._evaluation:
+            evaluate = lambda: self._evaluation(average)  # noqa: E731
+        feed = Feed(
+            place,
+            self._train_reader,
+            flags["train_batch_size"],
+            flags["seed"],
+            flags["input_sharding"],
+        )
+        monitor = Monitor(train_step, parts.optimizer, parts.loss_scale, self._train_reader)
+        with StopRequest() as stop:
+            loop = Loop(
+                train_step,
+                feed,
+                recipe.make_plan(flags),
+                checkpoints,
+                record,
+                monitor,
+                self._throughput(),
+                stop,
+                DivergenceWatch(
+                    flags["divergence_factor"],
+                    flags["divergence_patience"],
+                    read_metrics(self._folder),
+                ),
+                evaluate,
+            )
+            try:
+                return flags["num_train_steps"], loop.run(first_step)
+            finally:
+                record.close()
+
+    def _restore(self, checkpoints, average):
+        """Loads what the run goes on from; returns the checkpoint's prefix, or None."""
+        restored = checkpoints.restore_newest(self._say)
+        initial = self._flags["init_checkpoint"]
+        if restored:
+            self._say(f"going on from {restored}")
+        elif initial:
+            # Heads that a published checkpoint lacks keep their random start.
+            report = load_tf1_checkpoint(self._model, initial, may_be_missing=("cls/",))
+            self._say(_loaded(initial, report))
+            if average:
+                average.restart()
+        strategy.part_random_states(self._strategy, random_states(self._model))
+        return restored
+
+    def _load_for_evaluation(self):
+        """Loads the newest checkpoint of the folder, or --init_checkpoint; returns its step.
+
+        The folder goes first, as in the originals: there --init_checkpoint is where a run began.
+        """
+        checkpoints = RunCheckpoints(self._folder, {})
+        steps = checkpoints.steps()
+        initial = self._flags["init_checkpoint"]
+        if not initial and not steps:
+            raise UserError(
+                f"no checkpoint in {self._folder} to evaluate; pass --init_checkpoint, or "
+                "train first"
+            )
+        checkpoint = checkpoints.path(steps[-1]) if steps else initial
+        self._say(_loaded(checkpoint, load_tf1_checkpoint(self._model, checkpoint)))
+        if self._flags["ema_decay"]:
+            weights = tf1_names(self._model)
+            averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))
+            tf1.assign(*tf1.open_checkpoint(checkpoint), averages)
+        return steps[-1] if steps else tf1.global_step_of(checkpoint)
+
+    def _results(self, step, trained):
+        """Returns the results of the run's end, written by the chief."""
         found = {n.removeprefix("eval_"): v for n, v in trained.items() if n.startswith("eval_")}
-        results = evaluation.write(step, found or evaluation())
-        rows = [row for row in rows if not row[0].startswith("train eval_")]
-        rows += [(f"eval {name}", _number(value)) for name, value in results.items()]
-    rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
-    print(console.table(f"results in {flags['output_dir']}", rows))
-    if flags["plot"]:
-        from nezha_tf.training.plot import plot_curves
+        found = found or self._evaluation()
+        return self._evaluation.write(step, found) if self._is_chief else found
 
-        print(f"curves in {plot_curves(flags['output_dir'])}")
-
-
-def _train(model, reader, evaluation, flags):
-    """Trains from scratch, from --init_checkpoint, or from where this folder's run stopped.
-
-    Returns:
-      (step reached, last entry of the record).
-    """
-    optimizer = _optimizer(flags)
-    loss_scale = DynamicLossScale() if flags["precision"] == "mixed_float16" else None
-    step_function = make_train_step(
-        model, MaskedLanguageModel(), optimizer, flags["clip_norm"], loss_scale
-    )
-    batches_read = tf.Variable(0, dtype=tf.int64, trainable=False)
-    state = training_state(model, optimizer, loss_scale, batches_read=batches_read)
-    checkpoints = RunCheckpoints(flags["output_dir"], state, flags["keep_checkpoint_max"])
-    restored = checkpoints.restore_newest()
-    if restored:
-        print(f"going on from {restored}")
-    elif flags["init_checkpoint"]:
-        # Heads that a published checkpoint lacks keep their random start.
-        report = load_tf1_checkpoint(model, flags["init_checkpoint"], may_be_missing=("cls/",))
-        print(_loaded(flags["init_checkpoint"], report))
-    start_step = int(optimizer.iterations)
-    if start_step >= flags["num_train_steps"]:
-        print(f"nothing to train: {restored} is at step {start_step} already")
-        return start_step, {}
-    _record_settings(model.config, flags, "run.flags")
-    record = RunRecord(flags["output_dir"], start_step, flags["num_train_steps"])
-    try:
-        return flags["num_train_steps"], loop.train(
-            step_function,
-            reader.guarded(
-                reader.training_batches(flags["train_batch_size"], flags["seed"], int(batches_read))
-            ),
-            start_step=start_step,
-            num_train_steps=flags["num_train_steps"],
-            batches_read=batches_read,
-            loss_scale=loss_scale,
-            checkpoints=checkpoints,
-            save_checkpoints_steps=flags["save_checkpoints_steps"],
-            log_steps=flags["log_steps"],
-            record=record,
-            evaluate=evaluation,
+    def _make_evaluation(self):
+        return Evaluation(
+            self._strategy,
+            self._model,
+            self._eval_reader,
+            self._flags["eval_batch_size"],
+            self._flags["max_eval_steps"],
+            self._folder,
+            self._flags["jit_compile"],
         )
-    finally:
-        record.close()
+
+    def _reader(self, flag):
+        flags, config = self._flags, self._config
+        lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
+        rows = config.max_position_embeddings
+        if config.position_encoding == "absolute" and lengths.max_seq_length > rows:
+            raise UserError(
+                f"--max_seq_length={lengths.max_seq_length} is past the table of absolute "
+                f"positions of {flags['bert_config_file']} (max_position_embeddings {rows})"
+            )
+        limits = Limits(config.vocab_size, config.type_vocab_size)
+        return ExampleReader(
+            files.expand(flags[flag], flag), lengths, limits, flags["skip_corrupt_records"]
+        )
+
+    def _throughput(self):
+        flags = self._flags
+        flops = training_flops(
+            self._config, flags["max_seq_length"], flags["max_predictions_per_seq"]
+        )
+        peak = (flags["peak_tflops"] or 0) * 1e12 * self._strategy.num_replicas_in_sync
+        return Throughput(flags["train_batch_size"], flops, peak)
+
+    def _record_settings(self, name):
+        """Writes the resolved flags (a flag file again) and the config beside the checkpoints."""
+        if not self._is_chief:
+            return
+        flags = sorted(self._flags.items())
+        lines = (f"--{flag}={_flag_text(value)}\n" for flag, value in flags if value is not None)
+        files.write_text(os.path.join(self._folder, name), "".join(lines))
+        self._config.to_json_file(os.path.join(self._folder, "bert_config.json"))
+
+    def _description(self):
+        config, replicas = self._config, self._strategy.num_replicas_in_sync
+        weights = sum(int(np.prod(variable.shape)) for variable in self._model.weights)
+        return (
+            f"{config.num_hidden_layers} layers of {config.hidden_size}, "
+            f"{config.num_attention_heads} heads, {config.position_encoding} positions, "
+            f"{weights / 1e6:.1f} M weights, {self._flags['precision']}, on {_device()}"
+            + (f", {replicas} replicas" if replicas > 1 else "")
+        )
+
+    def _say(self, line):
+        if self._is_chief:
+            print(line, flush=True)
 
 
 def _check(flags):
@@ -127,42 +267,11 @@ def _check(flags):
     needed += ["input_file"] * flags["do_train"] + ["eval_file"] * flags["do_eval"]
     for name in needed:
         require_flag(flags[name], name)
-    if flags["clip_norm"] <= 0:
-        raise UserError(f"--clip_norm={flags['clip_norm']} must be above 0")
-    if flags["do_train"] and flags["num_warmup_steps"] >= flags["num_train_steps"]:
-        raise UserError(
-            f"--num_warmup_steps={flags['num_warmup_steps']} must be less than "
-            f"--num_train_steps={flags['num_train_steps']}"
-        )
+    recipe.check(flags)
     if flags["plot"]:
         from nezha_tf.training.plot import require_matplotlib
 
         require_matplotlib()
-
-
-def _reader(flags, flag, config):
-    lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
-    rows = config.max_position_embeddings
-    if config.position_encoding == "absolute" and lengths.max_seq_length > rows:
-        raise UserError(
-            f"--max_seq_length={lengths.max_seq_length} is past the table of absolute positions "
-            f"of {flags['bert_config_file']} (max_position_embeddings {rows})"
-        )
-    limits = Limits(config.vocab_size, config.type_vocab_size)
-    return ExampleReader(files.expand(flags[flag], flag), lengths, limits)
-
-
-def _optimizer(flags):
-    schedule = WarmupPolynomialDecay(
-        flags["learning_rate"],
-        flags["num_train_steps"],
-        flags["num_warmup_steps"],
-        flags["schedule"],
-        flags["decay_power"],
-    )
-    if flags["optimizer"] == "lamb":
-        return Lamb(schedule, flags["lamb_variant"], weight_decay_rate=flags["weight_decay_rate"])
-    return AdamWeightDecay(schedule, weight_decay_rate=flags["weight_decay_rate"])
 
 
 def _loaded(checkpoint, report):
@@ -175,45 +284,14 @@ def _loaded(checkpoint, report):
     return line
 
 
-def _load_for_evaluation(model, flags):
-    """Loads the newest checkpoint of the folder, or else --init_checkpoint; returns its step.
-
-    The folder goes first, as in the originals: there --init_checkpoint is where a run began.
-    """
-    checkpoints = RunCheckpoints(flags["output_dir"], {})
-    steps = checkpoints.steps()
-    if not flags["init_checkpoint"] and not steps:
-        raise UserError(
-            f"no checkpoint in {flags['output_dir']} to evaluate; pass --init_checkpoint, or "
-            "train first"
-        )
-    checkpoint = checkpoints.path(steps[-1]) if steps else flags["init_checkpoint"]
-    print(_loaded(checkpoint, load_tf1_checkpoint(model, checkpoint)))
-    return steps[-1] if steps else global_step_of(checkpoint)
-
-
-def _record_settings(config, flags, name):
-    """Writes the resolved flags (a flag file again) and the config beside the checkpoints."""
-    lines = (f"--{name}={_flag_text(value)}\n" for name, value in sorted(flags.items()))
-    files.write_text(os.path.join(flags["output_dir"], name), "".join(lines))
-    config.to_json_file(os.path.join(flags["output_dir"], "bert_config.json"))
-
-
 def _flag_text(value):
-    return str(value).lower() if isinstance(value, bool) else "" if value is None else value
-
-
-def _description(model, config, flags):
-    weights = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
-    return (
-        f"{config.num_hidden_layers} layers of {config.hidden_size}, "
-        f"{config.num_attention_heads} heads, {config.position_encoding} positions, "
-        f"{weights / 1e6:.1f} M weights, {flags['precision']}, on {_device()}"
-    )
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, list) else value
 
 
 def _device():
-    gpus = tf.config.list_physical_devices("GPU")
+    gpus = tf.config.get_visible_devices("GPU")
     if not gpus:
         return "the CPU"
     return tf.config.experimental.get_device_details(gpus[0]).get("device_name", gpus[0].name)

@@ -1,93 +1,299 @@
-"""One training step and one evaluation step, for any objective."""
+"""One training step and one evaluation step, for any objective, on any number of replicas."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf.optimization.clipping import clip_by_global_norm
+from nezha_tf.objectives.losses import Ratio
+from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
+
+# What a run counts beside its updates; all are part of the checkpoint.
+COUNTERS = ("batches_read", "skipped_steps", "skipped_in_a_row")
 
 
-class StepResult(NamedTuple):
-    """What one training step reports; scalars, float32 unless said otherwise.
+class StepReport(NamedTuple):
+    """What training steps report; float32 scalars unless said otherwise.
 
     Attributes:
-      loss: the total loss before the step.
-      ratios: dict of the losses and metrics, each a `Ratio`.
-      gradient_norm: global norm before clipping.
-      learning_rate: the rate that the step used.
-      tokens: pieces in the batch that are no padding.
-      is_finite: bool; False where the step was skipped.
+      ratios: dict of the losses and metrics, each a `Ratio`, over the whole batches.
+      tokens: pieces in the batches that are no padding.
+      skipped: steps that changed no weight.
+      stop: above 0 where a worker asks for an end.
+      gradient_norm: global norm before clipping, of the last step that was not skipped.
+      learning_rate: the rate of that step.
+      trust_ratios: of that step, one for each variable, [n]; ones but for LAMB.
+      bad_gradient: int32, of the last skipped step: the first variable whose gradient was not
+        finite; -1 if none was skipped.
     """
 
-    loss: tf.Tensor
     ratios: dict
+    tokens: tf.Tensor
+    skipped: tf.Tensor
+    stop: tf.Tensor
     gradient_norm: tf.Tensor
     learning_rate: tf.Tensor
-    tokens: tf.Tensor
-    is_finite: tf.Tensor
+    trust_ratios: tf.Tensor
+    bad_gradient: tf.Tensor
 
-
-def make_train_step(model, objective, optimizer, clip_norm=1.0, loss_scale=None, training=True):
-    """Returns a compiled function: batch -> `StepResult`, which updates the model.
-
-    In the originals' order: gradients, unscaling, clipping by global norm, update. A step
-    whose gradients are not finite changes nothing but the loss scale.
-
-    Args:
-      model: a Keras model.
-      objective: gives `inputs(batch)`, `losses(outputs, batch)` and `metrics(outputs, batch)`.
-      optimizer: a Keras optimizer that takes clipped gradients.
-      clip_norm: bound of the global norm.
-      loss_scale: a `DynamicLossScale`, or None.
-      training: whether dropout is on.
-    """
-    variables = model.trainable_variables
-    optimizer.build(variables)
-
-    @tf.function
-    def step(batch):
-        scale = 1.0 if loss_scale is None else loss_scale.scale
-        with tf.GradientTape() as tape:
-            outputs = model(objective.inputs(batch), training=training)
-            losses = objective.losses(outputs, batch)
-            loss = total_loss(losses)
-            scaled_loss = loss * scale
-        gradients = tape.gradient(scaled_loss, [variable.value for variable in variables])
-        gradients = [tf.convert_to_tensor(gradient) / scale for gradient in gradients]
-        gradients, gradient_norm = clip_by_global_norm(gradients, clip_norm)
-        is_finite = tf.math.is_finite(gradient_norm)
-        learning_rate = tf.identity(optimizer.learning_rate)
-        tf.cond(is_finite, lambda: _apply(optimizer, gradients, variables), lambda: False)
-        if loss_scale is not None:
-            loss_scale.update(is_finite)
-        return StepResult(
-            loss,
-            {**losses, **objective.metrics(outputs, batch)},
-            gradient_norm,
-            learning_rate,
-            tf.reduce_sum(batch["input_mask"]),
-            is_finite,
+    def then(self, later):
+        """Returns the report of these steps and those of a `later` report."""
+        last_is_good = later.skipped == 0
+        ratios = {name: ratio.plus(later.ratios[name]) for name, ratio in self.ratios.items()}
+        return StepReport(
+            ratios,
+            self.tokens + later.tokens,
+            self.skipped + later.skipped,
+            self.stop + later.stop,
+            tf.where(last_is_good, later.gradient_norm, self.gradient_norm),
+            tf.where(last_is_good, later.learning_rate, self.learning_rate),
+            tf.where(last_is_good, later.trust_ratios, self.trust_ratios),
+            tf.where(later.bad_gradient < 0, self.bad_gradient, later.bad_gradient),
         )
 
-    return step
+
+class TrainStep:
+    """Updates a model with batches, in the originals' order.
+
+    Gradients are summed over micro-batches and replicas first; the sum is unscaled, checked,
+    clipped by global norm and applied. (Keras's optimizers clip before they sum, so that the
+    result depends on the number of replicas.) A step whose gradients are not finite on any
+    replica changes nothing but the loss scale and the counters.
+    """
+
+    def __init__(
+        self,
+        strategy,
+        model,
+        objective,
+        optimizer,
+        *,
+        clip_norm=1.0,
+        loss_scale=None,
+        accumulation_steps=1,
+        moving_average=None,
+        jit_compile=False,
+        training=True,
+    ):
+        """Args:
+        strategy: the `tf.distribute.Strategy` in whose scope all else was made.
+        model: a Keras model.
+        objective: gives `inputs(batch)`, `weights(batch)`, `losses(outputs, batch)` and
+          `metrics(outputs, batch)`.
+        optimizer: a `MomentOptimizer`.
+        clip_norm: bound of the global norm.
+        loss_scale: a `DynamicLossScale`, or None.
+        accumulation_steps: micro-batches that a replica's part of a batch is cut into.
+        moving_average: a `MovingAverage`, or None.
+        jit_compile: whether XLA compiles the step. With several replicas in a process it
+          compiles what lies between the sums over replicas.
+        training: whether dropout is on.
+        """
+        self._strategy = strategy
+        self._model = model
+        self._objective = objective
+        self._optimizer = optimizer
+        self._clip_norm = clip_norm
+        self._loss_scale = loss_scale
+        self._accumulation_steps = accumulation_steps
+        self._moving_average = moving_average
+        self._training = training
+        self.variables = model.trainable_variables
+        with strategy.scope():
+            optimizer.build(self.variables)
+            self._counters = {name: _counter() for name in COUNTERS}
+        self._sums_over_replicas = strategy.num_replicas_in_sync > 1
+        jit_parts = jit_compile and self._sums_over_replicas
+        self._gradients = tf.function(self._gradients_of, jit_compile=jit_parts)
+        jit_whole = jit_compile and not self._sums_over_replicas
+        self._one = tf.function(self._step, jit_compile=jit_whole)
+        self._many = tf.function(self._loop)
+
+    @property
+    def step(self):
+        """Updates made so far."""
+        return int(tf.convert_to_tensor(self._optimizer.iterations))
+
+    def count(self, name):
+        """Returns a counter of `COUNTERS`."""
+        return int(tf.convert_to_tensor(self._counters[name]))
+
+    def on_batch(self, batch, stop=0.0):
+        """Makes one step with one (distributed) batch; returns its `StepReport`."""
+        return self._one(batch, tf.constant(stop))
+
+    def run(self, iterator, count, stop=0.0):
+        """Makes steps without coming back to Python in between.
+
+        Args:
+          iterator: of (distributed) batches.
+          count: how many; skipped ones count.
+          stop: this worker's wish to end; the report holds the sum over all workers.
+
+        Returns:
+          Their `StepReport`.
+        """
+        return self._many(iterator, tf.constant(count), tf.constant(stop))
+
+    def state(self):
+        """Returns the counters and the loss scale under their names in a checkpoint."""
+        state = {f"nezha_tf/{name}": counter for name, counter in self._counters.items()}
+        return state if self._loss_scale is None else {**state, **self._loss_scale.state()}
+
+    def _loop(self, iterator, count, stop):
+        report = self._one(next(iterator), stop)
+        for _ in tf.range(count - 1):
+            report = report.then(self._one(next(iterator), stop))
+        return report
+
+    def _step(self, batch, stop):
+        report = self._strategy.run(self._replica_step, args=(batch, stop))
+        # Whatever is reported is the same on all replicas.
+        return tf.nest.map_structure(
+            lambda value: self._strategy.experimental_local_results(value)[0], report
+        )
+
+    def _replica_step(self, batch, stop):
+        weights = {n: tf.reduce_sum(w) for n, w in self._objective.weights(batch).items()}
+        tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), tf.float32)
+        # The identity puts it on the replica's device, which a sum over replicas needs to know.
+        weights, tokens, stop = self._sum_over_replicas((weights, tokens, tf.identity(stop)))
+        gradients, ratios = self._gradients(batch, weights)
+        ratios = {name: self._whole(ratio) for name, ratio in ratios.items()}
+        gradients = self._sum_over_replicas(gradients)
+        scale = 1.0 if self._loss_scale is None else self._loss_scale.scale
+        gradients, norms = clip_by_global_norm(gradients, self._clip_norm, scale)
+        norm = global_norm(norms)
+        is_finite = tf.math.is_finite(norm)
+        learning_rate = tf.identity(self._optimizer.learning_rate)
+        trust_ratios = tf.distribute.get_replica_context().merge_call(
+            self._update, args=(gradients, is_finite)
+        )
+        return StepReport(
+            {name: ratio.where(is_finite) for name, ratio in ratios.items()},
+            tokens,
+            tf.cast(~is_finite, tf.float32),
+            stop,
+            norm,
+            learning_rate,
+            trust_ratios,
+            tf.where(is_finite, -1, _first_not_finite(norms)),
+        )
+
+    def _gradients_of(self, batch, weights):
+        """Returns this replica's part of the gradients of the global loss, and its ratios."""
+        if self._accumulation_steps == 1:
+            return self._backward(batch, weights)
+        parts = {name: self._cut(values) for name, values in batch.items()}
+        backward = tf.function(self._backward)
+        first = {name: part[0] for name, part in parts.items()}
+        gradients, ratios = backward(first, weights)
+        for index in tf.range(1, self._accumulation_steps):
+            part = {name: values[index] for name, values in parts.items()}
+            more, more_ratios = backward(part, weights)
+            gradients = [a + b for a, b in zip(gradients, more, strict=True)]
+            ratios = {name: ratio.plus(more_ratios[name]) for name, ratio in ratios.items()}
+        return gradients, ratios
+
+    def _cut(self, values):
+        return tf.reshape(values, (self._accumulation_steps, -1, *values.shape[1:]))
+
+    def _backward(self, batch, weights):
+        with tf.GradientTape() as tape:
+            outputs = self._model(self._objective.inputs(batch), training=self._training)
+            losses = self._objective.losses(outputs, batch)
+            loss = sum(losses[name].over(weights[name]) for name in losses)
+            if self._loss_scale is not None:
+                loss *= self._loss_scale.scale
+        gradients = tape.gradient(loss, [variable.value for variable in self.variables])
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        return gradients, {**losses, **self._objective.metrics(outputs, batch)}
+
+    def _whole(self, ratio):
+        total, weight = self._sum_over_replicas((ratio.sum, ratio.weight))
+        return Ratio(total, weight, ratio.epsilon)
+
+    def _sum_over_replicas(self, tensors):
+        if not self._sums_over_replicas:
+            return tensors
+        together = tf.distribute.get_replica_context()
+        return together.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+
+    def _update(self, strategy, gradients, is_finite):
+        """Updates every replica's copy of the weights; called once for all of them."""
+        is_finite = strategy.experimental_local_results(is_finite)[0]
+        trust_ratios = tf.cond(
+            is_finite,
+            lambda: self._apply(strategy, gradients),
+            lambda: tf.ones(len(self.variables)),
+        )
+        if self._loss_scale is not None:
+            self._loss_scale.update(is_finite)
+        skipped = tf.cast(~is_finite, tf.int64)
+        self._counters["batches_read"].assign_add(1)
+        self._counters["skipped_steps"].assign_add(skipped)
+        in_a_row = self._counters["skipped_in_a_row"]
+        in_a_row.assign((in_a_row + 1) * skipped)
+        return trust_ratios
+
+    def _apply(self, strategy, gradients):
+        learning_rate = tf.identity(self._optimizer.learning_rate)
+        trust_ratios = []
+        for variable, gradient in zip(self.variables, gradients, strict=True):
+            ratios = strategy.extended.update(
+                variable.value,
+                lambda v, g: self._optimizer.update_step(g, v, learning_rate),
+                args=(gradient,),
+                group=False,
+            )
+            trust_ratios.append(tf.nest.flatten(ratios, expand_composites=True)[0])
+        if self._moving_average is not None:
+            self._moving_average.update(strategy)
+        self._optimizer.iterations.assign_add(1)
+        return tf.stack(trust_ratios)
 
 
-def make_eval_step(model, objective):
-    """Returns a compiled function: batch -> dict of losses and metrics, each a `Ratio`."""
+def make_eval_step(strategy, model, objective, jit_compile=False):
+    """Returns a compiled function: (distributed) batch -> dict of losses and metrics.
 
-    @tf.function
-    def step(batch):
+    Each is a `Ratio` over the global batch.
+
+    Args:
+      strategy: the `tf.distribute.Strategy` in whose scope the model was made.
+      model: a Keras model.
+      objective: as for `TrainStep`.
+      jit_compile: whether XLA compiles a replica's part.
+    """
+
+    @tf.function(jit_compile=jit_compile)
+    def replica_step(batch):
         outputs = model(objective.inputs(batch), training=False)
         return {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
 
+    @tf.function
+    def step(batch):
+        ratios = strategy.run(replica_step, args=(batch,))
+        return {name: _reduced(strategy, ratio) for name, ratio in ratios.items()}
+
     return step
 
 
-def total_loss(losses):
-    """Returns the sum of the divided losses."""
-    return sum(loss.sum / (loss.weight + loss.epsilon) for loss in losses.values())
+def _reduced(strategy, ratio):
+    total, weight = (
+        strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
+        for value in (ratio.sum, ratio.weight)
+    )
+    return Ratio(total, weight, strategy.experimental_local_results(ratio.epsilon)[0])
 
 
-def _apply(optimizer, gradients, variables):
-    optimizer.apply(gradients, variables)
-    return True
+def _first_not_finite(norms):
+    """Returns the index of the first norm that is not finite, or else of the largest."""
+    return tf.argmax(tf.where(tf.math.is_finite(norms), norms, float("inf")), output_type=tf.int32)
+
+
+def _counter():
+    return tf.Variable(
+        0,
+        trainable=False,
+        dtype=tf.int64,
+        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+    )

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from nezha_tf import console
 from nezha_tf.files import write_text
+from nezha_tf.objectives.losses import Ratio
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -27,41 +28,78 @@ class Averages:
     def add(self, ratios):
         """Adds a dict of name to `Ratio`."""
         for name, ratio in ratios.items():
-            total, weight, _ = self._sums.get(name, (0.0, 0.0, 0.0))
-            epsilon = float(ratio.epsilon)
-            self._sums[name] = (total + float(ratio.sum), weight + float(ratio.weight), epsilon)
+            ratio = Ratio(*map(float, ratio))
+            self._sums[name] = self._sums[name].plus(ratio) if name in self._sums else ratio
 
     def means(self):
         """Returns dict of name to float; a mean over nothing is 0."""
         return {
-            name: total / (weight + epsilon) if weight + epsilon else 0.0
-            for name, (total, weight, epsilon) in self._sums.items()
+            name: ratio.over(ratio.weight) if ratio.weight + ratio.epsilon else 0.0
+            for name, ratio in self._sums.items()
         }
 
 
 class Throughput:
-    """Examples and tokens a second since it was made; pauses do not count."""
+    """Rates since it was made; pauses do not count."""
 
-    def __init__(self):
-        self._examples = self._tokens = 0
+    def __init__(self, examples_per_step, flops_per_example, peak_flops=None):
+        """Args:
+        examples_per_step: examples in a global batch.
+        flops_per_example: as of `flops.training_flops`.
+        peak_flops: what all devices together could do in a second, or None.
+        """
+        self._examples_per_step = examples_per_step
+        self._flops_per_example = flops_per_example
+        self._peak_flops = peak_flops
+        self._steps = self._tokens = 0
         self._started = time.monotonic()
 
-    def add(self, examples, tokens):
-        """Counts one step."""
-        self._examples += examples
-        self._tokens += int(tokens)
+    def add(self, steps, tokens):
+        """Counts steps, skipped ones too, and their tokens."""
+        self._steps += steps
+        self._tokens += tokens
 
     def leave_out(self, seconds):
         """Leaves out the time of a pause (a save or an evaluation)."""
         self._started += seconds
 
+    def restart(self):
+        """Begins anew."""
+        self._steps = self._tokens = 0
+        self._started = time.monotonic()
+
     def rates(self):
-        """Returns the two rates."""
+        """Returns dict of name to number a second; and the utilisation, a share of 1."""
         seconds = max(time.monotonic() - self._started, 1e-9)
-        return {
-            "examples_per_second": self._examples / seconds,
+        examples = self._steps * self._examples_per_step / seconds
+        flops = examples * self._flops_per_example
+        rates = {
+            "examples_per_second": examples,
             "tokens_per_second": self._tokens / seconds,
+            "model_tflops_per_second": flops / 1e12,
         }
+        if self._peak_flops:
+            rates["model_flop_utilisation"] = flops / self._peak_flops
+        return rates
+
+
+class SilentRecord:
+    """What a worker records that is not the chief: nothing."""
+
+    def advance(self, steps):
+        pass
+
+    def write(self, step, values):
+        pass
+
+    def show(self, values):
+        pass
+
+    def say(self, line):
+        pass
+
+    def close(self):
+        pass
 
 
 class RunRecord:
@@ -80,9 +118,9 @@ class RunRecord:
             total=last_step, initial=first_step, desc="training", unit="step"
         )
 
-    def advance(self):
-        """Counts one step on the progress bar."""
-        self._bar.update()
+    def advance(self, steps):
+        """Counts steps on the progress bar."""
+        self._bar.update(steps)
 
     def write(self, step, values):
         """Records values (dict of name to float) at a step."""

@@ -11,7 +11,6 @@ from nezha_tf import Vocabulary
 from nezha_tf.data.pretraining_data import create_pretraining_data
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
-from nezha_tf.errors import UserError
 
 LIMITS = Limits(vocab_size=21128, type_vocab_size=2)
 
@@ -118,73 +117,3 @@ def test_held_out_documents_are_in_one_set_only(tmp_path):
                 pieces |= {n for n in range(1000, 1040) if str(n) in text}
         seen.append(pieces)
     assert len(seen[1]) == 10 and len(seen[0]) >= 29 and not seen[0] & seen[1]
-
-
-def test_training_batches_go_on_where_they_stopped(ours):
-    reader = ExampleReader([ours], Lengths(64, 10), LIMITS)
-    whole = [b["input_ids"].numpy() for b in reader.training_batches(32, seed=7).take(40)]
-    rest = [b["input_ids"].numpy() for b in reader.training_batches(32, 7, 15).take(25)]
-    np.testing.assert_array_equal(whole[15:], rest)
-    other = next(iter(reader.training_batches(32, seed=8)))["input_ids"]
-    assert (other.numpy() != whole[0]).any()
-
-
-def test_an_epoch_has_every_example_once(ours):
-    reader = ExampleReader([ours], Lengths(64, 10), LIMITS)
-    records = sorted(b["input_ids"].numpy().tobytes() for b in reader.evaluation_batches(1, 10**6))
-    batches = reader.training_batches(1, seed=3).take(2 * len(records))
-    seen = [batch["input_ids"].numpy().tobytes() for batch in batches]
-    first, second = seen[: len(records)], seen[len(records) :]
-    assert sorted(first) == sorted(second) == records
-    assert first != second
-
-
-def damage(path, tmp_path, change):
-    data = bytearray(open(path, "rb").read())
-    damaged = tmp_path / "damaged.tfrecord"
-    damaged.write_bytes(change(data))
-    return str(damaged)
-
-
-def read_all(path, lengths=(64, 10), limits=LIMITS):
-    reader = ExampleReader([path], Lengths(*lengths), limits)
-    return list(reader.guarded(reader.evaluation_batches(8, 10**6)))
-
-
-def test_faults_name_file_and_record(ours, tmp_path):
-    size = sum(1 for _ in tf.data.TFRecordDataset(ours))
-    cut = damage(ours, tmp_path, lambda data: data[:-100])
-    with pytest.raises(UserError, match=rf"damaged\.tfrecord, record {size}: truncated"):
-        read_all(cut)
-    half = damage(
-        ours, tmp_path, lambda data: data[: len(data) // 2] + b"x" + data[len(data) // 2 :]
-    )
-    with pytest.raises(UserError, match=r"damaged\.tfrecord, record \d+: truncated, damaged"):
-        read_all(half)
-    text = damage(ours, tmp_path, lambda data: "这不是记录".encode() * 20)
-    with pytest.raises(UserError, match="record 1: truncated, damaged or no TFRecord"):
-        read_all(text)
-
-
-def test_other_lengths_and_ids_are_refused(ours):
-    with pytest.raises(UserError, match=r"64 values, not 128; is --max_seq_length=64 meant"):
-        read_all(ours, (128, 10))
-    with pytest.raises(UserError, match=r"10 values, not 20; is --max_predictions_per_seq=10"):
-        read_all(ours, (64, 20))
-    with pytest.raises(UserError, match=r"record \d+: input_ids holds \d+, outside 0\.\.2999"):
-        read_all(ours, limits=Limits(3000, 2))
-    with pytest.raises(UserError, match=r"segment_ids holds 1, outside 0\.\.0"):
-        read_all(ours, limits=Limits(21128, 1))
-
-
-def test_a_bad_id_far_into_the_file_is_found(ours, tmp_path):
-    records = [record.numpy() for record in tf.data.TFRecordDataset(ours)]
-    example = tf.train.Example.FromString(records[100])
-    example.features.feature["masked_lm_ids"].int64_list.value[0] = 30_000
-    records[100] = example.SerializeToString()
-    path = str(tmp_path / "bad.tfrecord")
-    with tf.io.TFRecordWriter(path) as writer:
-        for record in records:
-            writer.write(record)
-    with pytest.raises(UserError, match=r"bad\.tfrecord, record 101: masked_lm_ids holds 30000"):
-        read_all(path)

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from conftest import GOLDEN, REPOSITORY
-from helpers import golden_batch, load_golden_model
+from helpers import golden_batch, load_golden_model, total_loss
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.objectives.losses import Ratio, accuracy, cross_entropy
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
-from nezha_tf.optimization.clipping import clip_by_global_norm
+from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training.checkpoint import RunCheckpoints, training_state
 from nezha_tf.training.precision import DynamicLossScale
-from nezha_tf.training.step import make_train_step, total_loss
+from nezha_tf.training.step import COUNTERS, TrainStep
 from nezha_tf.training.summaries import Averages
 
 
@@ -101,12 +101,18 @@ def batch(golden):
     return golden_batch(golden("nezha_tiny/forward"))
 
 
-def new_run(optimizer_class=Lamb, loss_scale=None, seed=1):
+def new_run(optimizer_class=Lamb, loss_scale=None, seed=1, precision="float32"):
     keras.utils.set_random_seed(seed)
-    model = NezhaForPreTraining(load_golden_model("nezha_tiny").config)
+    model = NezhaForPreTraining(load_golden_model("nezha_tiny").config, dtype=precision)
     optimizer = optimizer_class(1e-2)
-    step = make_train_step(model, MaskedLanguageModel(), optimizer, loss_scale=loss_scale)
-    return model, step, training_state(model, optimizer, loss_scale)
+    step = TrainStep(
+        tf.distribute.get_strategy(),
+        model,
+        MaskedLanguageModel(),
+        optimizer,
+        loss_scale=loss_scale,
+    )
+    return model, step, training_state(model, optimizer, counters=step.state())
 
 
 @pytest.mark.parametrize("optimizer_class", (Lamb, AdamWeightDecay))
@@ -115,13 +121,13 @@ def test_a_restored_run_goes_on_exactly(batch, tmp_path, optimizer_class):
     model, step, state = new_run(optimizer_class)
     kept = RunCheckpoints(str(tmp_path), state)
     for number in range(6):
-        step(batch)
+        step.on_batch(batch)
         if number == 2:
             kept.save(3)
     resumed, resumed_step, resumed_state = new_run(optimizer_class, seed=2)
     assert RunCheckpoints(str(tmp_path), resumed_state).restore_newest() == kept.path(3)
     for _ in range(3):
-        resumed_step(batch)
+        resumed_step.on_batch(batch)
     for name, variable in state.items():
         np.testing.assert_array_equal(variable, resumed_state[name], name)
     for old, new in zip(model.get_weights(), resumed.get_weights(), strict=True):
@@ -130,7 +136,7 @@ def test_a_restored_run_goes_on_exactly(batch, tmp_path, optimizer_class):
 
 def test_our_checkpoints_have_the_originals_names(batch, tmp_path):
     _, step, state = new_run()
-    step(batch)
+    step.on_batch(batch)
     RunCheckpoints(str(tmp_path), state).save(1)
     original = tf.train.load_checkpoint(str(GOLDEN / "nezha_tiny" / "model.ckpt"))
     ours = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(tmp_path)))
@@ -174,49 +180,54 @@ def test_clipping_against_numpy():
     gradients = [tf.constant(rng.normal(size=shape), tf.float32) for shape in ((3, 4), (5,))]
     norm = np.sqrt(sum((g.numpy() ** 2).sum() for g in gradients))
     for bound in (norm / 3, norm * 3):
-        clipped, found = clip_by_global_norm(gradients, bound)
-        assert float(found) == pytest.approx(norm, rel=1e-6)
-        for old, new in zip(gradients, clipped, strict=True):
-            np.testing.assert_allclose(new, old * min(1, bound / norm), rtol=1e-6)
+        for scale in (1.0, 8.0):
+            scaled = [gradient * scale for gradient in gradients]
+            clipped, norms = clip_by_global_norm(scaled, bound, scale)
+            assert float(global_norm(norms)) == pytest.approx(norm, rel=1e-6)
+            for old, new in zip(gradients, clipped, strict=True):
+                np.testing.assert_allclose(new, old * min(1, bound / norm), rtol=1e-6)
 
 
-def test_a_step_with_bad_gradients_changes_nothing_but_the_loss_scale(batch):
-    scale = DynamicLossScale(initial_scale=8.0, growth_interval=2)
+def test_a_step_with_bad_gradients_changes_nothing_but_scale_and_counters(batch):
+    scale = DynamicLossScale(initial_scale=8.0, growth_steps=2)
     _, step, state = new_run(loss_scale=scale)
-    assert step(batch).is_finite
+    assert not step.on_batch(batch).skipped
     before = {name: value.numpy() for name, value in state.items()}
     weights = batch["masked_lm_weights"].numpy()
     weights[0, 0] = np.inf
-    assert not step({**batch, "masked_lm_weights": tf.constant(weights)}).is_finite
+    assert step.on_batch({**batch, "masked_lm_weights": tf.constant(weights)}).skipped == 1
     changed = {name for name, value in state.items() if (value.numpy() != before[name]).any()}
     random_states = {name for name in state if "random_state" in name}
-    assert changed - random_states == {"nezha_tf/loss_scale", "nezha_tf/loss_scale_steps"}
+    counters = {f"nezha_tf/{name}" for name in COUNTERS}
+    loss_scale = {"nezha_tf/loss_scale", "nezha_tf/loss_scale_steps"}
+    assert changed - random_states == loss_scale | counters
     assert scale.scale.numpy() == 4.0
-    step(batch), step(batch)
+    step.on_batch(batch), step.on_batch(batch)
     assert scale.scale.numpy() == 8.0
 
 
-def test_a_loss_scale_of_one_gives_up():
-    scale = DynamicLossScale(initial_scale=4.0)
-    for expected in (2.0, 1.0, 1.0):
+def test_a_loss_scale_backs_off_to_one():
+    scale = DynamicLossScale(initial_scale=9.0, growth_steps=1, backoff_factor=0.25)
+    for expected in (2.25, 1.0, 1.0):
         scale.update(tf.constant(False))
         assert scale.scale.numpy() == expected
-    assert scale.is_exhausted(tf.constant(1.0))
-    assert DynamicLossScale().is_exhausted(tf.constant(float("nan")))
-    assert not DynamicLossScale().is_exhausted(tf.constant(1.0))
+    scale.update(tf.constant(True))
+    assert scale.scale.numpy() == 2.0
+    with pytest.raises(UserError, match="backs off by 1"):
+        DynamicLossScale(8.0, 10, backoff_factor=1.0)
 
 
 @pytest.mark.parametrize("precision", ("mixed_float16", "mixed_bfloat16"))
 def test_mixed_precision_learns_the_batch(batch, precision):
-    keras.utils.set_random_seed(1)
-    model = NezhaForPreTraining(load_golden_model("nezha_tiny").config, dtype=precision)
-    scale = DynamicLossScale() if precision == "mixed_float16" else None
-    step = make_train_step(model, MaskedLanguageModel(), AdamWeightDecay(1e-2), loss_scale=scale)
-    first = float(step(batch).loss)
+    scale = DynamicLossScale(2.0**32, 1000) if precision == "mixed_float16" else None
+    model, step, _ = new_run(AdamWeightDecay, scale, precision=precision)
+    batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
     # The scale starts far too high for float16, so the first steps only lower it.
-    for _ in range(60):
-        result = step(batch)
-    assert result.is_finite and float(result.loss) < first - 0.5
+    step.run(batches, 60)
+    report = step.run(batches, 1)
+    last = report.ratios["masked_lm_loss"]
+    assert not report.skipped and step.step > 40
+    assert last.over(last.weight) < np.log(model.config.vocab_size) - 0.5  # what guessing has
     assert {variable.dtype for variable in tf1_names(model).values()} == {"float32"}
 
 

@@ -1,0 +1,51 @@
+"""Tells a run whose loss runs away from one that is merely noisy."""
+
+import collections
+
+from nezha_tf import console
+from nezha_tf.errors import UserError
+
+_SHOWN = ("loss", "learning_rate", "gradient_norm", "weight_norm")
+_ENTRIES_SHOWN = 10
+
+
+class DivergenceWatch:
+    """Stops a run whose loss stays far above the lowest it has been at."""
+
+    def __init__(self, factor, patience, entries=()):
+        """Args:
+        factor: how far: times the lowest loss; 0 never stops.
+        patience: how many entries of the record in a row.
+        entries: those recorded before, where a run goes on.
+        """
+        self._factor = factor
+        self._patience = patience
+        self._lowest = min((e["loss"] for e in entries if "loss" in e), default=float("inf"))
+        self._latest = collections.deque(maxlen=_ENTRIES_SHOWN)
+        self._above = 0
+
+    def check(self, step, entry):
+        """Takes note of an entry of the record.
+
+        Raises:
+          UserError: the loss has diverged; the message ends with the latest entries, a table.
+        """
+        self._latest.append((step, entry))
+        self._lowest = min(self._lowest, entry["loss"])
+        is_above = self._factor and entry["loss"] > self._factor * self._lowest
+        self._above = self._above + 1 if is_above else 0
+        if is_above and self._above >= self._patience:
+            raise UserError(
+                f"the loss has diverged: {entry['loss']:.4g} at step {step}, after "
+                f"{self._lowest:.4g}; lower --learning_rate, raise --num_warmup_steps, or pass "
+                "--divergence_factor=0 to go on all the same"
+                f"\n{self.table()}"
+            )
+
+    def table(self):
+        """Returns the latest entries as text."""
+        rows = [
+            (f"step {step}", "  ".join(f"{name} {entry[name]:<10.4g}" for name in _SHOWN))
+            for step, entry in self._latest
+        ]
+        return console.table("the latest entries of the record", rows)

@@ -1,0 +1,60 @@
+"""Batches for the replicas of a strategy."""
+
+import tensorflow as tf
+
+from nezha_tf.errors import UserError, first_line
+
+
+class Feed:
+    """Training batches, from where the counter of batches stands."""
+
+    def __init__(self, strategy, reader, batch_size, seed, sharding="element"):
+        """Args:
+        strategy: a `tf.distribute.Strategy`.
+        reader: `ExampleReader`.
+        batch_size: examples in a global batch, a multiple of the replicas.
+        seed: of their order.
+        sharding: how workers share the examples: see `ExampleReader.training_batches`.
+        """
+        self._strategy = strategy
+        self._reader = reader
+        self._replica_batch_size = batch_size // strategy.num_replicas_in_sync
+        self._seed = seed
+        self._sharding = sharding
+
+    def batches(self, batches_read):
+        """Returns an iterator of global batches, each split over the replicas.
+
+        Args:
+          batches_read: how many of the sequence are left out.
+        """
+
+        def dataset(context):
+            replicas = self._strategy.num_replicas_in_sync // context.num_input_pipelines
+            batches = self._reader.training_batches(
+                self._replica_batch_size * replicas,
+                self._seed,
+                batches_read,
+                num_shards=context.num_input_pipelines,
+                shard=context.input_pipeline_id,
+                by=self._sharding,
+            )
+            if replicas > 1:
+                batches = batches.rebatch(self._replica_batch_size, drop_remainder=True)
+            return batches.prefetch(tf.data.AUTOTUNE)
+
+        return iter(self._strategy.distribute_datasets_from_function(dataset))
+
+    def explain(self, error):
+        """Returns a line on damaged records that were passed over, or raises a `UserError`."""
+        if isinstance(error, tf.errors.ResourceExhaustedError):
+            raise UserError(
+                f"out of memory ({first_line(error)}); lower --train_batch_size or raise "
+                "--gradient_accumulation_steps"
+            ) from error
+        if isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)):
+            raise UserError(
+                f"another worker is gone ({first_line(error)}); start all of them again, and the "
+                "run goes on from its newest checkpoint"
+            ) from error
+        return self._reader.explain(error)

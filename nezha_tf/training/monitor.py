@@ -1,0 +1,54 @@
+"""What the record holds of a run's inner state, beside losses and rates."""
+
+import collections
+
+import tensorflow as tf
+
+from nezha_tf.checkpoints.name_table import tf1_name
+from nezha_tf.optimization.lamb import Lamb
+
+
+class Monitor:
+    """Reads norms, trust ratios and counters at each entry of the record."""
+
+    def __init__(self, train_step, optimizer, loss_scale, reader):
+        """Args:
+        train_step: `TrainStep`.
+        optimizer: its optimizer.
+        loss_scale: its `DynamicLossScale`, or None.
+        reader: `ExampleReader`.
+        """
+        self._train_step = train_step
+        self._loss_scale = loss_scale
+        self._reader = reader
+        self._has_trust_ratios = isinstance(optimizer, Lamb)
+        self._groups = [_group(tf1_name(variable.path)) for variable in train_step.variables]
+
+    def values(self, report):
+        """Returns dict of name to float; `report` is the last `StepReport`."""
+        values = {
+            "weight_norm": float(_norm([v.value for v in self._train_step.variables])),
+            "skipped_steps": self._train_step.count("skipped_steps"),
+            "corrupt_records": self._reader.corrupt_records,
+        }
+        if self._loss_scale is not None:
+            values["loss_scale"] = float(tf.convert_to_tensor(self._loss_scale.scale))
+        if self._has_trust_ratios:
+            ratios = collections.defaultdict(list)
+            for group, ratio in zip(self._groups, report.trust_ratios.numpy(), strict=True):
+                ratios[group].append(float(ratio))
+            values.update({f"trust_ratio/{g}": sum(r) / len(r) for g, r in ratios.items()})
+        return values
+
+
+@tf.function
+def _norm(tensors):
+    return tf.linalg.global_norm(tensors)
+
+
+def _group(name):
+    """Returns the part of the model that a weight is of: embeddings, layer_3, heads."""
+    parts = name.split("/")
+    if parts[0] == "bert":
+        return next((part for part in parts if part.startswith("layer_")), parts[1])
+    return "heads"

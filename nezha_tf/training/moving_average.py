@@ -1,0 +1,68 @@
+"""Averages of the weights over the steps, to evaluate and publish."""
+
+import contextlib
+
+import tensorflow as tf
+
+from nezha_tf.checkpoints.name_table import tf1_name
+
+# TF1's name for them in checkpoints.
+SUFFIX = "ExponentialMovingAverage"
+
+
+class MovingAverage:
+    """An exponential moving average of each weight, as tf.train.ExponentialMovingAverage.
+
+    With `num_updates`, as there: the decay is at most (1 + s) / (10 + s) at step s, so that the
+    random start does not linger.
+    """
+
+    def __init__(self, model, iterations, decay):
+        """Args:
+        model: a Keras model; its trainable variables are averaged.
+        iterations: variable that counts the steps.
+        decay: share of the old average that a step keeps.
+        """
+        self._variables = [variable.value for variable in model.trainable_variables]
+        self._names = [tf1_name(variable.path) for variable in model.trainable_variables]
+        self._averages = [tf.Variable(v, trainable=False) for v in self._variables]
+        self._iterations = iterations
+        self._decay = decay
+
+    def update(self, strategy):
+        """Takes one step; to be called in cross-replica context."""
+        step = tf.cast(tf.convert_to_tensor(self._iterations), tf.float32)
+        share = 1.0 - tf.minimum(self._decay, (1.0 + step) / (10.0 + step))
+        for average, variable in zip(self._averages, self._variables, strict=True):
+            strategy.extended.update(
+                average,
+                lambda a, v: a.assign_sub(share * (a - v)),
+                args=(variable,),
+                group=False,
+            )
+
+    def restart(self):
+        """Sets the averages to the weights as they are."""
+        for average, variable in zip(self._averages, self._variables, strict=True):
+            average.assign(variable)
+
+    @contextlib.contextmanager
+    def in_place(self):
+        """Puts the averages in the weights' place while the block runs."""
+        kept = [tf.identity(variable) for variable in self._variables]
+        for average, variable in zip(self._averages, self._variables, strict=True):
+            variable.assign(average)
+        try:
+            yield
+        finally:
+            for value, variable in zip(kept, self._variables, strict=True):
+                variable.assign(value)
+
+    def state(self):
+        """Returns the averages under their names in a checkpoint."""
+        return dict(zip(self.names(self._names), self._averages, strict=True))
+
+    @staticmethod
+    def names(names):
+        """Returns the names in a checkpoint of the averages of the weights of these names."""
+        return [f"{name}/{SUFFIX}" for name in names]

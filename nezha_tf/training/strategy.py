@@ -1,0 +1,153 @@
+"""Where a run takes place: one device, several GPUs, several machines, or a TPU."""
+
+import json
+import os
+
+import tensorflow as tf
+
+from nezha_tf.errors import UserError, first_line
+
+STRATEGIES = ("default", "one_device", "mirrored", "multi_worker", "tpu")
+
+# Parts the dropout of the replicas: far more than the draws of one replica could count up to.
+_SEED_STRIDE = 0x1000003
+
+
+def make_strategy(name, num_gpus=None, tpu=None):
+    """Sets up the devices; to be called before anything else touches them.
+
+    Args:
+      name: "default" (tensorflow's own choice of one device), "one_device" (the first GPU, or
+        the CPU), "mirrored" (all GPUs of this machine, or all its logical CPUs),
+        "multi_worker" (the cluster of the environment variable TF_CONFIG) or "tpu".
+      num_gpus: how many GPUs of this machine to use; None for all.
+      tpu: name or address of the TPU, for "tpu"; "local" for that of this machine.
+
+    Returns:
+      A `tf.distribute.Strategy`.
+
+    Raises:
+      UserError: fewer GPUs than asked for, no such TPU, or a TF_CONFIG that is none.
+    """
+    if num_gpus is not None:
+        _show_gpus(num_gpus)
+    if name == "multi_worker":
+        return _multi_worker()
+    if name == "tpu":
+        return _tpu(tpu)
+    if name == "mirrored":
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        return tf.distribute.MirroredStrategy([device.name for device in devices])
+    if name == "one_device":
+        has_gpu = bool(tf.config.list_logical_devices("GPU"))
+        return tf.distribute.OneDeviceStrategy("/gpu:0" if has_gpu else "/cpu:0")
+    return tf.distribute.get_strategy()
+
+
+def is_chief(strategy):
+    """Whether this process is the one that writes: the only one, or the cluster's first."""
+    resolver = strategy.cluster_resolver
+    if resolver is None or not resolver.cluster_spec() or resolver.task_type is None:
+        return True
+    has_chief = "chief" in resolver.cluster_spec().jobs
+    return resolver.task_type == "chief" or (
+        not has_chief and resolver.task_type == "worker" and resolver.task_id == 0
+    )
+
+
+def replica_batch_size(strategy, batch_size, flag):
+    """Returns a replica's part of a global batch.
+
+    Args:
+      strategy: a `tf.distribute.Strategy`.
+      batch_size: examples in the global batch.
+      flag: name of the flag that gave it.
+
+    Raises:
+      UserError: the batch does not divide.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if batch_size % replicas:
+        raise UserError(f"--{flag}={batch_size} must be a multiple of the {replicas} replicas")
+    return batch_size // replicas
+
+
+def part_random_states(strategy, variables):
+    """Gives each replica dropout of its own; the first replica's state stays as it is.
+
+    Keras starts all replicas with one state, so that the n-th examples of all of them would
+    lose the same positions.
+
+    Args:
+      strategy: a `tf.distribute.Strategy`.
+      variables: the states of the model's seed generators, [2]: seed and count of draws.
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return
+
+    @tf.function
+    def part():
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        offset = tf.cast(replica, tf.int32) * _SEED_STRIDE
+        for variable in variables:
+            variable.assign_add(tf.cast(tf.stack([offset, 0]), variable.dtype))
+
+    strategy.run(part)
+
+
+def agree_on(strategy, number):
+    """Whether all workers hold the same number, as they do who share a folder."""
+    context = _per_worker(strategy, number)
+
+    @tf.function
+    def spread():
+        def replica(value):
+            together = tf.distribute.get_replica_context()
+            total = together.all_reduce(tf.distribute.ReduceOp.SUM, value)
+            squares = together.all_reduce(tf.distribute.ReduceOp.SUM, value * value)
+            return total * total == squares * together.num_replicas_in_sync
+
+        return strategy.run(replica, args=(context,))
+
+    return bool(strategy.experimental_local_results(spread())[0])
+
+
+def _per_worker(strategy, number):
+    return strategy.experimental_distribute_values_from_function(
+        lambda _: tf.constant(number, tf.int64)
+    )
+
+
+def _show_gpus(number):
+    gpus = tf.config.list_physical_devices("GPU")
+    if number > len(gpus):
+        raise UserError(f"--num_gpus={number}: this machine shows {len(gpus)}")
+    tf.config.set_visible_devices(gpus[:number], "GPU")
+
+
+def _multi_worker():
+    text = os.environ.get("TF_CONFIG")
+    try:
+        cluster = json.loads(text or "")
+        task, workers = cluster["task"], cluster["cluster"]
+        workers[task["type"]][int(task["index"])]
+    except (ValueError, LookupError, TypeError) as error:
+        raise UserError(
+            "--distribution_strategy=multi_worker needs the environment variable TF_CONFIG, "
+            '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}; '
+            f"it is {text!r}"
+        ) from error
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        raise UserError(f"cannot join the cluster of TF_CONFIG: {first_line(error)}") from error
+
+
+def _tpu(tpu):
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu or "")
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        return tf.distribute.TPUStrategy(resolver)
+    except (tf.errors.OpError, ValueError, OSError) as error:
+        raise UserError(f"--tpu={tpu or ''}: no TPU there: {first_line(error)}") from error

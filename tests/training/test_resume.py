@@ -1,0 +1,160 @@
+"""Runs that are killed, stopped or short of disk go on as if nothing had been."""
+
+import json
+import os
+import random
+import resource
+import signal
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from commands import assert_one_line, ended, run_pretraining, start_pretraining
+
+from nezha_tf.errors import STATUS_TERMINATED
+from nezha_tf.training.checkpoint import RunCheckpoints
+
+# Dropout is on (the configuration's default), the examples are shuffled, two files.
+RUN = ("--input_file=train.tfrecord,eval.tfrecord", "--num_train_steps=40", "--steps_per_loop=4")
+RUN += ("--save_checkpoints_steps=2", "--learning_rate=1e-3", "--log_steps=5")
+
+
+def tensors(folder, step):
+    reader = tf.train.load_checkpoint(str(folder / f"model.ckpt-{step}"))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], name)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(prepared):
+    result = run_pretraining(prepared, *RUN, "--output_dir=uninterrupted")
+    assert result.returncode == 0, result.stderr
+    return tensors(prepared / "uninterrupted", 40)
+
+
+def wait_for_checkpoint(process, folder, beyond=0):
+    while process.poll() is None and not any(step > beyond for step in steps(folder)):
+        time.sleep(0.02)
+
+
+def steps(folder):
+    return RunCheckpoints(str(folder), {}).steps()
+
+
+def test_kill_9_at_any_moment(folder, uninterrupted):
+    """Three kills at random times while it trains and saves; then it ends."""
+    out, generator, kills = folder / "run", random.Random(4), 0
+    while kills < 3:
+        last = max(steps(out), default=0)
+        process = start_pretraining(folder, *RUN)
+        wait_for_checkpoint(process, out, last)
+        time.sleep(generator.random() * 0.1)
+        process.kill()
+        kills += process.wait() == -signal.SIGKILL
+        if max(steps(out), default=0) == 40:
+            break
+    result = run_pretraining(folder, *RUN)
+    assert result.returncode == 0, result.stderr
+    assert kills > 0
+    assert_same(tensors(out, 40), uninterrupted)
+    assert not [name for name in os.listdir(out) if "tmp" in name]
+    entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [entry["step"] for entry in entries] == sorted({entry["step"] for entry in entries})
+
+
+def test_sigterm_saves_and_leaves_with_a_status_of_its_own(folder, uninterrupted):
+    process = start_pretraining(folder, *RUN, "--save_checkpoints_steps=4")
+    wait_for_checkpoint(process, folder / "run")
+    process.terminate()
+    result = ended(process)
+    assert_one_line(result, "SIGTERM", "the same command goes on")
+    assert result.returncode == STATUS_TERMINATED
+    stopped_at = max(steps(folder / "run"))
+    assert f"step {stopped_at}" in result.stderr and stopped_at < 40
+    assert run_pretraining(folder, *RUN).returncode == 0
+    assert_same(tensors(folder / "run", 40), uninterrupted)
+
+
+def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_taken(folder, uninterrupted):
+    out = folder / "run"
+    first = run_pretraining(folder, *RUN, "--max_skipped_steps=1", "--keep_checkpoint_max=20")
+    assert first.returncode == 0
+    for step in (40, 38):
+        data = out / f"model.ckpt-{step}.data-00000-of-00001"
+        damaged = bytearray(data.read_bytes())
+        damaged[len(damaged) // 2] ^= 255
+        data.write_bytes(damaged if step == 40 else damaged[: len(damaged) // 2])
+    result = run_pretraining(folder, *RUN)
+    assert result.returncode == 0, result.stderr
+    for step in (40, 38):
+        assert any(
+            f"model.ckpt-{step} is" in line and "trying the one before" in line
+            for line in result.stdout.splitlines()
+        )
+    assert "going on from run/model.ckpt-36" in result.stdout
+    assert_same(tensors(out, 40), uninterrupted)
+
+
+def test_checkpoints_that_are_all_damaged_start_no_new_run(folder):
+    result = run_pretraining(folder, "--num_train_steps=2")
+    assert result.returncode == 0, result.stderr
+    (folder / "run" / "model.ckpt-2.data-00000-of-00001").write_bytes(b"")
+    result = run_pretraining(folder, "--num_train_steps=4")
+    assert_one_line(result, "model.ckpt-2", "move them away")
+    assert steps(folder / "run") == [2]
+
+
+def test_a_full_disk_leaves_the_checkpoints_intact(folder):
+    result = run_pretraining(folder, "--num_train_steps=2")
+    assert result.returncode == 0, result.stderr
+    before = tensors(folder / "run", 2)
+    size = os.path.getsize(folder / "run" / "model.ckpt-2.data-00000-of-00001")
+
+    def allow_small_files_only():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
+
+    result = run_pretraining(folder, "--num_train_steps=4", preexec_fn=allow_small_files_only)
+    assert_one_line(result, "model.ckpt-4", "the checkpoints before it are intact")
+    assert steps(folder / "run") == [2]
+    assert_same(tensors(folder / "run", 2), before)
+    assert not [name for name in os.listdir(folder / "run") if "tmp" in name or "-4" in name]
+
+
+def test_what_killed_runs_leave_is_cleaned(tmp_path):
+    kept = RunCheckpoints(str(tmp_path), {"a": tf.Variable(1.0)})
+    kept.save(3)
+    before = set(os.listdir(tmp_path))
+    for name in (
+        "model.ckpt-4.77.tmp.data-00000-of-00001",
+        "model.ckpt-4.77.tmp.index",
+        "model.ckpt-5.data-00000-of-00001",
+        "run.flags.77.tmp",
+    ):
+        (tmp_path / name).touch()
+    RunCheckpoints(str(tmp_path), {}, is_chief=False).clean()
+    assert set(os.listdir(tmp_path)) != before
+    kept.clean()
+    assert set(os.listdir(tmp_path)) == before
+
+
+def test_the_best_checkpoint_is_kept(tmp_path):
+    kept = RunCheckpoints(str(tmp_path), {"a": tf.Variable(1.0)}, keep_max=2)
+    losses = {1: 3.0, 2: 1.0, 3: 2.0, 4: 1.5, 5: 1.0, 6: 4.0}
+    for step, loss in losses.items():
+        kept.save(step)
+        assert kept.note_evaluation(step, loss) == (step in (1, 2))
+    assert kept.steps() == [2, 5, 6]
+    assert kept.best() == {"global_step": 2, "loss": 1.0}
+    kept.save(7)
+    kept.note_evaluation(7, 0.5)
+    kept.save(8), kept.save(9)
+    assert kept.steps() == [7, 8, 9]
+    plain = RunCheckpoints(str(tmp_path), {"a": tf.Variable(1.0)}, keep_max=2, keep_best=False)
+    plain.save(10)
+    assert plain.steps() == [9, 10]

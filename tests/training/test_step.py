@@ -1,0 +1,176 @@
+"""The training step: the same whatever the replicas, micro-batches or compiler."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from helpers import load_golden_model, random_batch
+
+from nezha_tf import Lamb, NezhaForPreTraining
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.training.checkpoint import random_states
+from nezha_tf.training.precision import DynamicLossScale
+from nezha_tf.training.step import TrainStep, make_eval_step
+from nezha_tf.training.strategy import part_random_states
+
+CONFIG = dataclasses.replace(load_golden_model("nezha_tiny").config, num_hidden_layers=1)
+BATCH = random_batch(CONFIG)
+SIZE = len(BATCH["input_ids"])
+
+
+def replicas(count):
+    if count == 1:
+        return tf.distribute.get_strategy()
+    # Collective sums of two sizes do not go together in one process.
+    sums = tf.distribute.ReductionToOneDevice() if count == 3 else None
+    return tf.distribute.MirroredStrategy([f"CPU:{index}" for index in range(count)], sums)
+
+
+def new_step(strategy, loss_scale=None, training=False, **settings):
+    with strategy.scope():
+        keras.utils.set_random_seed(3)
+        model = NezhaForPreTraining(CONFIG)
+        scale = loss_scale and DynamicLossScale(loss_scale, 1000)
+        step = TrainStep(
+            strategy,
+            model,
+            MaskedLanguageModel(),
+            Lamb(1e-3),
+            clip_norm=0.5,
+            loss_scale=scale,
+            training=training,
+            **settings,
+        )
+    return model, step, scale
+
+
+def feed(strategy, batch=BATCH):
+    """Endless: the whole batch, and again with its examples in another order."""
+    order = np.random.default_rng(1).permutation(SIZE)
+    two = {name: np.concatenate([v, v.numpy()[order]]) for name, v in batch.items()}
+    part = SIZE // strategy.num_replicas_in_sync
+    dataset = tf.data.Dataset.from_tensor_slices(two).repeat().batch(part, drop_remainder=True)
+    return iter(strategy.distribute_datasets_from_function(lambda _: dataset))
+
+
+def weights_after_20_steps(count=1, **settings):
+    strategy = replicas(count)
+    model, step, _ = new_step(strategy, **settings)
+    batches = feed(strategy)
+    if count == 3:
+        report = step.on_batch(next(batches))
+        for _ in range(19):
+            report = report.then(step.on_batch(next(batches)))
+    else:
+        report = step.run(batches, 15).then(step.run(batches, 5))
+    assert step.step == 20 and report.gradient_norm > 0.5  # so that clipping matters
+    values = {name: variable.numpy() for name, variable in tf1_names(model).items()}
+    return values, {name: float(ratio.over(ratio.weight)) for name, ratio in report.ratios.items()}
+
+
+@pytest.fixture(scope="module")
+def one_device():
+    return weights_after_20_steps()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    (
+        {"count": 2},
+        {"count": 3, "accumulation_steps": 2},
+        {"accumulation_steps": 3},
+        {"jit_compile": True},
+        {"count": 2, "jit_compile": True, "accumulation_steps": 2},
+    ),
+    ids=str,
+)
+def test_weights_do_not_depend_on_how_a_batch_is_computed(one_device, settings):
+    """LAMB, clipping, padding and predictions that are unevenly spread over the replicas."""
+    weights, metrics = weights_after_20_steps(**settings)
+    for name, value in weights.items():
+        np.testing.assert_allclose(value, one_device[0][name], atol=1e-5, rtol=0, err_msg=name)
+    for name, value in metrics.items():
+        assert value == pytest.approx(one_device[1][name], rel=1e-4), name
+
+
+@pytest.mark.parametrize("fault", (np.inf, np.nan))
+def test_a_fault_on_the_second_replica_skips_the_step_on_all(fault):
+    strategy = replicas(2)
+    model, step, scale = new_step(strategy, loss_scale=8.0)
+    weights = BATCH["masked_lm_weights"].numpy()
+    weights[-1, 0] = fault
+    bad = {**BATCH, "masked_lm_weights": tf.constant(weights)}
+    good_batches, bad_batches = feed(strategy), feed(strategy, bad)
+    step.run(good_batches, 1)
+    before = [variable.numpy() for variable in model.weights]
+    report = step.run(bad_batches, 2)
+    assert report.skipped == 2 and step.count("skipped_steps") == 2 and step.step == 1
+    assert step.count("skipped_in_a_row") == 2 and step.count("batches_read") == 3
+    assert tf.convert_to_tensor(scale.scale) == 2.0
+    assert 0 <= int(report.bad_gradient) < len(step.variables)
+    for old, variable in zip(before, model.weights, strict=True):
+        for copy in strategy.experimental_local_results(variable.value):
+            np.testing.assert_array_equal(copy, old)
+    step.run(good_batches, 1)
+    assert (
+        step.count("skipped_in_a_row") == 0 and step.count("skipped_steps") == 2 and step.step == 2
+    )
+    for variable in model.weights:
+        first, second = strategy.experimental_local_results(variable.value)
+        np.testing.assert_array_equal(first, second)
+
+
+def test_a_skipped_step_leaves_the_averages_of_its_interval_alone():
+    _, step, _ = new_step(replicas(1), loss_scale=8.0)
+    bad = {**BATCH, "masked_lm_weights": BATCH["masked_lm_weights"] * float("inf")}
+    good = step.on_batch(BATCH)
+    both = good.then(step.on_batch(bad))
+    for name, ratio in both.ratios.items():
+        assert float(ratio.sum) == float(good.ratios[name].sum), name
+    assert both.gradient_norm == good.gradient_norm and both.skipped == 1
+
+
+def test_replicas_draw_dropout_of_their_own():
+    strategy = replicas(2)
+    with strategy.scope():
+        keras.utils.set_random_seed(3)
+        model = NezhaForPreTraining(dataclasses.replace(CONFIG, hidden_dropout_prob=0.5))
+    states = random_states(model)
+
+    @tf.function
+    def outputs():
+        inputs = MaskedLanguageModel().inputs(BATCH)
+        return strategy.run(lambda: model(inputs, training=True)["sequence_output"])
+
+    first, second = strategy.experimental_local_results(outputs())
+    np.testing.assert_array_equal(first, second)  # what Keras does by itself
+    before = [state.numpy() for state in states]
+    part_random_states(strategy, states)
+    for old, state in zip(before, states, strict=True):
+        np.testing.assert_array_equal(state.numpy(), old)  # the first replica's, which is saved
+    first, second = strategy.experimental_local_results(outputs())
+    assert np.mean(np.isclose(first, second)) < 0.01
+
+
+def test_evaluation_over_replicas_is_that_of_the_whole_batch():
+    values = []
+    for count in (1, 3):
+        strategy = replicas(count)
+        model, _, _ = new_step(strategy)
+        step = make_eval_step(strategy, model, MaskedLanguageModel())
+        ratios = step(next(feed(strategy)))
+        values.append({name: float(ratio.over(ratio.weight)) for name, ratio in ratios.items()})
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+def test_examples_that_are_padding_count_for_nothing():
+    model, _, _ = new_step(replicas(1))
+    step = make_eval_step(replicas(1), model, MaskedLanguageModel())
+    padded = {name: tf.pad(v, [(0, 2), (0, 0)]) for name, v in BATCH.items()}
+    for name, ratio in step(padded).items():
+        assert float(ratio.over(ratio.weight)) == pytest.approx(
+            float(step(BATCH)[name].over(step(BATCH)[name].weight)), rel=1e-5
+        )

@@ -1,0 +1,100 @@
+"""Several workers on this machine: the run of one process, and one that writes."""
+
+import json
+import os
+import signal
+import socket
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from commands import CONFIG, ended, run_pretraining, start_pretraining
+
+from nezha_tf.errors import STATUS_TERMINATED
+from nezha_tf.training.checkpoint import RunCheckpoints
+
+RUN = ("--num_train_steps=20", "--num_warmup_steps=2", "--learning_rate=1e-3", "--clip_norm=0.5")
+RUN += ("--train_batch_size=12", "--save_checkpoints_steps=10", "--log_steps=10")
+EVALUATION = ("--do_eval", "--eval_file=eval.tfrecord", "--eval_batch_size=6")
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("localhost", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def start_workers(folder, *changes, output_dirs=("run", "run")):
+    cluster = {"worker": [f"localhost:{port}" for port in free_ports(len(output_dirs))]}
+    task = {"type": "worker"}
+    processes = []
+    for index, name in enumerate(output_dirs):
+        text = json.dumps({"cluster": cluster, "task": {**task, "index": index}})
+        where = ("--distribution_strategy=multi_worker", f"--output_dir={name}")
+        environment = {"TF_CONFIG": text}
+        processes.append(start_pretraining(folder, *RUN, *where, *changes, environment=environment))
+    return processes
+
+
+@pytest.fixture
+def without_dropout(folder):
+    config = {**CONFIG, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def assert_close(folder, one, other):
+    readers = [
+        tf.train.load_checkpoint(str(folder / name / "model.ckpt-20")) for name in (one, other)
+    ]
+    names = readers[0].get_variable_to_shape_map()
+    assert names == readers[1].get_variable_to_shape_map()
+    for name in names:
+        values = [reader.get_tensor(name) for reader in readers]
+        np.testing.assert_allclose(*values, atol=1e-5, rtol=0, err_msg=name)
+
+
+def test_two_workers_reach_the_weights_of_one_process(without_dropout):
+    folder = without_dropout
+    alone = run_pretraining(folder, *RUN, *EVALUATION, "--output_dir=alone")
+    assert alone.returncode == 0, alone.stderr
+    chief, other = map(ended, start_workers(folder, *EVALUATION))
+    assert chief.returncode == other.returncode == 0, chief.stderr + other.stderr
+    assert chief.stderr == other.stderr == other.stdout == ""
+    assert "2 replicas" in chief.stdout
+    assert_close(folder, "alone", "run")
+    assert not [name for name in os.listdir(folder / "run") if "tmp" in name]
+    results = [
+        json.loads((folder / name / "eval_results.json").read_text()) for name in ("alone", "run")
+    ]
+    assert results[0] == pytest.approx(results[1], rel=1e-4)
+    entries = [(folder / name / "metrics.jsonl").read_text() for name in ("alone", "run")]
+    losses = [[json.loads(line).get("loss") for line in text.splitlines()] for text in entries]
+    assert len(losses[0]) == 4 and losses[0][::2] == pytest.approx(losses[1][::2], rel=1e-4)
+
+
+def test_sigterm_to_one_worker_stops_all_at_the_same_step(without_dropout):
+    folder = without_dropout
+    chief, other = start_workers(folder, "--num_train_steps=100000", "--log_steps=2")
+    checkpoints = RunCheckpoints(str(folder / "run"), {})
+    while not checkpoints.steps() and chief.poll() is None:
+        time.sleep(0.1)
+    os.kill(other.pid, signal.SIGTERM)
+    results = [ended(chief), ended(other)]
+    assert [result.returncode for result in results] == [STATUS_TERMINATED] * 2, results
+    assert f"stopped by SIGTERM at step {checkpoints.steps()[-1]}" in results[0].stderr
+
+
+def test_workers_that_share_no_folder_are_refused(without_dropout):
+    folder = without_dropout
+    first = run_pretraining(folder, *RUN, "--num_train_steps=5", "--output_dir=one")
+    assert first.returncode == 0, first.stderr
+    processes = start_workers(folder, output_dirs=("one", "two"))
+    for result in map(ended, processes):
+        assert result.returncode == 1
+        assert "must be one folder that all of them see" in result.stderr
