@@ -43,6 +43,7 @@ def start_pretraining(folder, *changes, **options):
     standard = ("--bert_config_file=config.json", "--input_file=train.tfrecord")
     standard += ("--output_dir=run", "--max_seq_length=32", "--max_predictions_per_seq=5")
     standard += ("--train_batch_size=4", "--num_warmup_steps=1", "--log_steps=1", "--do_train")
+    standard += ("--nojit_compile",)  # which takes longer than these runs
     return start("run_pretraining.py", *standard, *changes, folder=folder, **options)
 
 

@@ -166,18 +166,6 @@ def test_vocabulary_command(folder):
     assert not (folder / "small.txt").exists()
 
 
-FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags"))
-
-
-@pytest.mark.parametrize("name", FLAG_FILES)
-def test_flag_files_are_taken_by_their_command(name, tmp_path):
-    is_data = name.endswith("_data.flags")
-    script = "tools/create_pretraining_data.py" if is_data else "run_pretraining.py"
-    flag_file = f"--flagfile={REPOSITORY / 'configs' / name}"
-    result = run(script, flag_file, "--only_check_args", folder=tmp_path)
-    assert result.returncode == 0, result.stderr
-
-
 def test_outputs_that_would_overwrite_each_other(folder):
     shutil.copy(RESOURCES / "sample_corpus.txt", folder / "corpus.txt")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -11,8 +11,9 @@ from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256
-# The op that failed, as tensorflow names it in a graph and outside; those that read end so.
-FAILED_READ = re.compile(r"(\{\{node |\[Op:)[^}\]]*GetNext")
+# What tensorflow says where reading failed: the op, in a graph and outside, whose name ends so; or
+# the iterator within which a function of the pipeline did.
+FAILED_READ = re.compile(r"(\{\{node |\[Op:)[^}\]]*GetNext|with iterator: Iterator::")
 
 
 class ExampleReader:

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import layers
+from nezha_tf.modeling.dropout import Dropout
 
 # Added to the logits of masked keys, in the originals too: finite, so that a row in which
 # everything is masked stays a distribution, and within float16.
@@ -28,9 +29,9 @@ class SelfAttention(keras.layers.Layer):
         self.query = layers.dense(hidden, config, dtype=policy, name="query")
         self.key = layers.dense(hidden, config, dtype=policy, name="key")
         self.value = layers.dense(hidden, config, dtype=policy, name="value")
-        self.probs_dropout = keras.layers.Dropout(config.attention_probs_dropout_prob, dtype=policy)
+        self.probs_dropout = Dropout(config.attention_probs_dropout_prob, dtype=policy)
         self.projection = layers.dense(hidden, config, dtype=policy, name="output")
-        self.output_dropout = keras.layers.Dropout(config.hidden_dropout_prob, dtype=policy)
+        self.output_dropout = Dropout(config.hidden_dropout_prob, dtype=policy)
         self.layer_norm = layers.layer_norm(policy)
 
     def build(self, input_shape=None):
@@ -43,43 +44,40 @@ class SelfAttention(keras.layers.Layer):
         """Args:
           hidden_states: [B, T, hidden_size].
           attention_mask: bool, broadcastable to [B, 1, T, S]; True attends.
-          relative_position: None, or (keys [T, S, H], values [T, S, H]).
+          relative_position: None, or what `RelativePosition` gives.
           training: whether dropout is on.
 
         Returns:
           [B, T, hidden_size].
         """
-        query = self._heads(self.query(hidden_states))
-        key = self._heads(self.key(hidden_states))
-        value = self._heads(self.value(hidden_states))
+        query, key, value = self._heads(hidden_states)
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         if relative_position is not None:
-            scores = scores + relative_scores(query, relative_position[0])
+            scores = scores + relative_position.scores(query)
         # The softmax is taken in float32 whatever the compute dtype.
-        scores = ops.cast(scores, "float32") * (1.0 / math.sqrt(self.config.head_size))
+        scores = ops.cast(scores, "float32")
         scores = scores + ops.where(attention_mask, 0.0, MASKED_BIAS)
         probs = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         probs = self.probs_dropout(probs, training=training)
         context = ops.matmul(probs, value)
         if relative_position is not None:
-            context = context + relative_context(probs, relative_position[1])
+            context = context + relative_position.context(probs)
         context = ops.transpose(context, (0, 2, 1, 3))
         output = self.projection(ops.reshape(context, ops.shape(hidden_states)))
         output = self.output_dropout(output, training=training)
         return self.layer_norm(output + hidden_states)
 
     def _heads(self, states):
-        """Splits [B, T, N * H] into [B, N, T, H]."""
+        """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H].
+
+        One product with the three kernels side by side is faster than three, and so are its
+        two gradients.
+        """
         batch, length, _ = ops.shape(states)
         heads, size = self.config.num_attention_heads, self.config.head_size
-        return ops.transpose(ops.reshape(states, (batch, length, heads, size)), (0, 2, 1, 3))
-
-
-def relative_scores(query, relative_keys):
-    """Returns query [B, N, T, H] times relative_keys [T, S, H], as [B, N, T, S]."""
-    return ops.einsum("bnth,tsh->bnts", query, relative_keys)
-
-
-def relative_context(probs, relative_values):
-    """Returns probs [B, N, T, S] times relative_values [T, S, H], as [B, N, T, H]."""
-    return ops.einsum("bnts,tsh->bnth", probs, relative_values)
+        parts = (self.query, self.key, self.value)
+        kernel = ops.concatenate([part.kernel for part in parts], axis=1)
+        bias = ops.concatenate([part.bias for part in parts], axis=0)
+        states = ops.reshape(ops.matmul(states, kernel) + bias, (batch, length, 3, heads, size))
+        query, key, value = ops.unstack(ops.transpose(states, (2, 0, 3, 1, 4)), 3)
+        return query * (1.0 / math.sqrt(size)), key, value

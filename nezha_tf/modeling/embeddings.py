@@ -5,6 +5,7 @@ from keras import ops
 
 from nezha_tf.errors import UserError
 from nezha_tf.modeling import layers
+from nezha_tf.modeling.dropout import Dropout
 
 
 class Embeddings(keras.layers.Layer):
@@ -14,7 +15,7 @@ class Embeddings(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         self.layer_norm = layers.layer_norm(self.dtype_policy)
-        self.dropout = keras.layers.Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy)
+        self.dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy)
 
     def build(self, input_shape=None):
         config = self.config

@@ -6,6 +6,7 @@ from keras import ops
 from nezha_tf.modeling import attention_mask as masks
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.attention import SelfAttention
+from nezha_tf.modeling.dropout import Dropout
 from nezha_tf.modeling.embeddings import Embeddings
 from nezha_tf.modeling.relative_position import RelativePosition
 
@@ -26,7 +27,7 @@ class TransformerLayer(keras.layers.Layer):
             activation=layers.activation(config.hidden_act),
         )
         self.projection = layers.dense(config.hidden_size, config, dtype=policy, name="output")
-        self.dropout = keras.layers.Dropout(config.hidden_dropout_prob, dtype=policy)
+        self.dropout = Dropout(config.hidden_dropout_prob, dtype=policy)
         self.layer_norm = layers.layer_norm(policy)
 
     def build(self, input_shape=None):
@@ -113,8 +114,7 @@ class NezhaEncoder(keras.Model):
         embedding_output = self.embeddings(input_ids, inputs["segment_ids"], training=training)
         relative_position = None
         if self.relative_position is not None:
-            positions = ops.arange(ops.shape(input_ids)[1], dtype="int32")
-            relative_position = self.relative_position(positions, positions)
+            relative_position = self.relative_position.of_sequence(ops.shape(input_ids)[1])
         output = embedding_output
         encoder_outputs = []
         for layer in self.transformer_layers:

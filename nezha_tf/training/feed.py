@@ -39,9 +39,10 @@ class Feed:
                 shard=context.input_pipeline_id,
                 by=self._sharding,
             )
-            if replicas > 1:
-                batches = batches.rebatch(self._replica_batch_size, drop_remainder=True)
-            return batches.prefetch(tf.data.AUTOTUNE)
+            batches = batches.rebatch(self._replica_batch_size, drop_remainder=True)
+            # Which rebatch forgets; of batches that may end, each step would ask whether they did.
+            endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+            return batches.apply(endless).prefetch(tf.data.AUTOTUNE)
 
         return iter(self._strategy.distribute_datasets_from_function(dataset))
 

@@ -26,7 +26,7 @@ def _place():
         "files of its own.",
     )
     flags.DEFINE_integer("steps_per_loop", 10, "Most steps between two looks from Python.", 1)
-    flags.DEFINE_bool("jit_compile", False, "Compile the step with XLA.")
+    flags.DEFINE_bool("jit_compile", True, "Compile the step with XLA.")
 
 
 def _course():

@@ -1,5 +1,7 @@
 """A pretraining run from its flags: what `run_pretraining.py` does."""
 
+import contextlib
+import functools
 import os
 import time
 
@@ -59,7 +61,7 @@ class _PretrainingRun:
         self._folder = flags["output_dir"]
         for flag in ("train_batch_size", "eval_batch_size"):
             if flags["do_train" if flag.startswith("train") else "do_eval"]:
-                strategy.replica_batch_size(place, flags[flag], flag)
+                strategy.check_batch_size(place, flags[flag], flag)
         keras.utils.set_random_seed(flags["seed"])
         self._config = NezhaConfig.from_json_file(flags["bert_config_file"])
         self._train_reader = self._reader("input_file") if flags["do_train"] else None
@@ -97,69 +99,73 @@ class _PretrainingRun:
         Returns:
           (step reached, last entry of the record).
         """
-        flags, place, model = self._flags, self._strategy, self._model
-        with place.scope():
-            parts = recipe.make(flags, model)
+        with self._strategy.scope():
+            parts = recipe.make(self._flags, self._model)
+            objective = MaskedLanguageModel(self._flags["label_smoothing"])
             train_step = recipe.make_step(
-                flags, place, model, MaskedLanguageModel(flags["label_smoothing"]), parts
+                self._flags, self._strategy, self._model, objective, parts
             )
-        average = parts.moving_average
-        state = training_state(
-            model,
-            parts.optimizer,
-            counters=train_step.state(),
-            averages=average.state() if average else {},
-        )
-        checkpoints = RunCheckpoints(
-            self._folder, state, flags["keep_checkpoint_max"], flags["keep_best"], self._is_chief
-        )
-        restored = self._restore(checkpoints, average)
-        first_step = train_step.step
-        if not strategy.agree_on(place, first_step):
+        checkpoints = self._checkpoints(parts, train_step)
+        restored = self._restore(checkpoints, parts.moving_average)
+        first_step, last_step = train_step.step, self._flags["num_train_steps"]
+        if not strategy.agree_on(self._strategy, first_step):
             raise UserError(
                 f"the workers go on from different steps (this one from {first_step}): "
                 f"--output_dir={self._folder} must be one folder that all of them see"
             )
-        if first_step >= flags["num_train_steps"]:
+        if first_step >= last_step:
             self._say(f"nothing to train: {restored} is at step {first_step} already")
             return first_step, {}
         checkpoints.clean()
         self._record_settings("run.flags")
-        record = SilentRecord()
-        if self._is_chief:
-            record = RunRecord(self._folder, first_step, flags["num_train_steps"])
+        with StopRequest() as stop, contextlib.closing(self._record(first_step)) as record:
+            loop = self._loop(parts, train_step, checkpoints, record, stop)
+            return last_step, loop.run(first_step)
+
+    def _checkpoints(self, parts, train_step):
+        average = parts.moving_average
+        state = training_state(
+            self._model,
+            parts.optimizer,
+            counters=train_step.state(),
+            averages=average.state() if average else {},
+        )
+        flags = self._flags
+        return RunCheckpoints(
+            self._folder, state, flags["keep_checkpoint_max"], flags["keep_best"], self._is_chief
+        )
+
+    def _record(self, first_step):
+        if not self._is_chief:
+            return SilentRecord()
+        return RunRecord(self._folder, first_step, self._flags["num_train_steps"])
+
+    def _loop(self, parts, train_step, checkpoints, record, stop):
+        flags, reader = self._flags, self._train_reader
+        watch = DivergenceWatch(
+            flags["divergence_factor"], flags["divergence_patience"], read_metrics(self._folder)
+        )
         evaluate = None
         if self._evaluation:
-            evaluate = lambda: self._evaluation(average)  # noqa: E731
-        feed = Feed(
-            place,
-            self._train_reader,
-            flags["train_batch_size"],
-            flags["seed"],
-            flags["input_sharding"],
+            evaluate = functools.partial(self._evaluation, parts.moving_average)
+        return Loop(
+            train_step,
+            Feed(
+                self._strategy,
+                reader,
+                flags["train_batch_size"],
+                flags["seed"],
+                flags["input_sharding"],
+            ),
+            recipe.make_plan(flags),
+            checkpoints,
+            record,
+            Monitor(train_step, parts.optimizer, parts.loss_scale, reader),
+            self._throughput(),
+            stop,
+            watch,
+            evaluate,
         )
-        monitor = Monitor(train_step, parts.optimizer, parts.loss_scale, self._train_reader)
-        with StopRequest() as stop:
-            loop = Loop(
-                train_step,
-                feed,
-                recipe.make_plan(flags),
-                checkpoints,
-                record,
-                monitor,
-                self._throughput(),
-                stop,
-                DivergenceWatch(
-                    flags["divergence_factor"],
-                    flags["divergence_patience"],
-                    read_metrics(self._folder),
-                ),
-                evaluate,
-            )
-            try:
-                return flags["num_train_steps"], loop.run(first_step)
-            finally:
-                record.close()
 
     def _restore(self, checkpoints, average):
         """Loads what the run goes on from; returns the checkpoint's prefix, or None."""

@@ -198,7 +198,8 @@ class TrainStep:
         return tf.reshape(values, (self._accumulation_steps, -1, *values.shape[1:]))
 
     def _backward(self, batch, weights):
-        with tf.GradientTape() as tape:
+        # Without the dependency the generators of dropout go on though no batch could be read.
+        with tf.control_dependencies(list(batch.values())), tf.GradientTape() as tape:
             outputs = self._model(self._objective.inputs(batch), training=self._training)
             losses = self._objective.losses(outputs, batch)
             loss = sum(losses[name].over(weights[name]) for name in losses)
@@ -229,7 +230,8 @@ class TrainStep:
         if self._loss_scale is not None:
             self._loss_scale.update(is_finite)
         skipped = tf.cast(~is_finite, tf.int64)
-        self._counters["batches_read"].assign_add(1)
+        with tf.control_dependencies([is_finite]):  # As above: no batch, no count.
+            self._counters["batches_read"].assign_add(1)
         self._counters["skipped_steps"].assign_add(skipped)
         in_a_row = self._counters["skipped_in_a_row"]
         in_a_row.assign((in_a_row + 1) * skipped)

@@ -7,8 +7,6 @@ import tensorflow as tf
 
 from nezha_tf.errors import UserError, first_line
 
-STRATEGIES = ("default", "one_device", "mirrored", "multi_worker", "tpu")
-
 # Parts the dropout of the replicas: far more than the draws of one replica could count up to.
 _SEED_STRIDE = 0x1000003
 
@@ -55,21 +53,17 @@ def is_chief(strategy):
     )
 
 
-def replica_batch_size(strategy, batch_size, flag):
-    """Returns a replica's part of a global batch.
+def check_batch_size(strategy, batch_size, flag):
+    """Raises a `UserError` where a global batch does not divide over the replicas.
 
     Args:
       strategy: a `tf.distribute.Strategy`.
       batch_size: examples in the global batch.
       flag: name of the flag that gave it.
-
-    Raises:
-      UserError: the batch does not divide.
     """
     replicas = strategy.num_replicas_in_sync
     if batch_size % replicas:
         raise UserError(f"--{flag}={batch_size} must be a multiple of the {replicas} replicas")
-    return batch_size // replicas
 
 
 def part_random_states(strategy, variables):

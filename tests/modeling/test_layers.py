@@ -13,7 +13,11 @@ from helpers import load_golden_model
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining, attention_mask
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.attention import SelfAttention
-from nezha_tf.modeling.relative_position import RelativePosition
+from nezha_tf.modeling.relative_position import (
+    PairwisePositions,
+    RelativePosition,
+    SequencePositions,
+)
 
 SIZES = {
     "vocab_size": 97,
@@ -77,8 +81,9 @@ def pairwise_attention(states, mask, weights, tables):
     return output * weights[8] + weights[9]
 
 
+@pytest.mark.parametrize("of_sequence", (True, False))
 @pytest.mark.parametrize("encoding", ("learned_relative", "functional_relative"))
-def test_attention_and_its_gradients_against_every_pair(encoding):
+def test_attention_and_its_gradients_against_every_pair(encoding, of_sequence):
     config = NezhaConfig(**SIZES, position_encoding=encoding, max_relative_position=4)
     rng = np.random.default_rng(1)
     positions, attention = RelativePosition(config), SelfAttention(config)
@@ -107,7 +112,10 @@ def test_attention_and_its_gradients_against_every_pair(encoding):
     sources = [*attention.trainable_variables, *positions.trainable_variables]
     with tf.GradientTape() as tape:
         tape.watch(inputs)
-        found = attention(inputs, mask, positions(tf.range(11), tf.range(11)))
+        pieces = tf.range(11)
+        given = positions.of_sequence(11) if of_sequence else positions(pieces, pieces)
+        assert isinstance(given, SequencePositions if of_sequence else PairwisePositions)
+        found = attention(inputs, mask, given)
         slope = tf.reduce_sum(found * direction.astype("float32"))
     gradients = tape.gradient(slope, [inputs, *(variable.value for variable in sources)])
     np.testing.assert_allclose(found, expected, atol=2e-5, rtol=0)
@@ -117,6 +125,75 @@ def test_attention_and_its_gradients_against_every_pair(encoding):
         np.testing.assert_allclose(
             tf.convert_to_tensor(gradient), right, atol=1e-5 * largest, rtol=0
         )
+
+
+def test_how_positions_of_a_sequence_are_held():
+    """A table of pairs up to as many pieces as there are distances (9); else by distance."""
+    positions = RelativePosition(NezhaConfig(**SIZES, max_relative_position=4))
+    positions.build()
+    for length, kind in ((9, PairwisePositions), (10, SequencePositions)):
+        assert isinstance(positions.of_sequence(length), kind)
+    assert isinstance(positions.of_sequence(tf.constant(9)), SequencePositions)
+
+
+def terms_of_every_pair(query, probs, keys, values):
+    """Scores and context of relative positions, from a table entry for each pair."""
+    length, bound = query.shape[2], len(keys) // 2
+    index = [[min(max(j - i, -bound), bound) + bound for j in range(length)] for i in range(length)]
+    scores = tf.einsum("bnth,tsh->bnts", query, tf.gather(keys, index))
+    return scores, tf.einsum("bnts,tsh->bnth", probs, tf.gather(values, index))
+
+
+@pytest.mark.parametrize("jit_compile", (False, True))
+@pytest.mark.parametrize(
+    "length, bound, size, dtype, tolerance",
+    (
+        (200, 64, 5, "float32", 1e-6),
+        (65, 64, 8, "float32", 1e-6),
+        (64, 64, 8, "float32", 1e-6),
+        (7, 64, 3, "float32", 1e-6),
+        (1, 64, 8, "float32", 1e-6),
+        (30, 1, 7, "float32", 1e-6),
+        (70, 8, 5, "float16", 5e-3),
+    ),
+)
+def test_positions_of_a_sequence_against_every_pair(
+    length, bound, size, dtype, tolerance, jit_compile
+):
+    """Values and gradients, in a graph that does not know the length."""
+    rng = np.random.default_rng(0)
+    shapes = [(2, 3, length, size), (2, 3, length, length), *[(2 * bound + 1, size)] * 2]
+    given = [rng.normal(size=shape) for shape in shapes]
+    directions = [rng.normal(size=shape) for shape in (shapes[1], shapes[0])]
+
+    def with_gradients(terms, given, directions):
+        with tf.GradientTape() as tape:
+            tape.watch(given)
+            found = terms(*given)
+            slope = sum(tf.reduce_sum(x * y) for x, y in zip(found, directions, strict=True))
+        return [*found, *map(tf.convert_to_tensor, tape.gradient(slope, given))]
+
+    def terms_of_sequence(query, probs, keys, values):
+        positions = SequencePositions(keys, values)
+        return positions.scores(query), positions.context(probs)
+
+    free = [
+        tf.TensorSpec((None, 3, None, size), dtype),
+        tf.TensorSpec((None, 3, None, None), dtype),
+    ]
+    signature = [[*free, *(tf.TensorSpec(shape, dtype) for shape in shapes[2:])], free[::-1]]
+
+    @tf.function(input_signature=signature, jit_compile=jit_compile)
+    def of_sequence(given, directions):
+        return with_gradients(terms_of_sequence, given, directions)
+
+    cast = [[tf.constant(value, dtype) for value in values] for values in (given, directions)]
+    exact = [[tf.constant(value, tf.float64) for value in values] for values in (given, directions)]
+    expected = with_gradients(terms_of_every_pair, *exact)
+    for found, right in zip(of_sequence(*cast), expected, strict=True):
+        assert found.dtype == dtype
+        largest = tf.reduce_max(tf.abs(right)).numpy()
+        np.testing.assert_allclose(found, right, atol=tolerance * largest, rtol=0)
 
 
 def test_learned_positions_train_and_functional_ones_do_not():
@@ -211,7 +288,7 @@ import numpy as np
 import jax
 import nezha_tf
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
-from nezha_tf.optimization.clipping import clip_by_global_norm
+from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 model_folder, weights = sys.argv[1:]
 config = nezha_tf.NezhaConfig.from_json_file(model_folder + "/bert_config.json")
 model = nezha_tf.NezhaForPreTraining(config)
@@ -222,13 +299,14 @@ objective = MaskedLanguageModel()
 def loss_of(trainable):
     outputs, _ = model.stateless_call(trainable, others, objective.inputs(batch))
     losses = objective.losses(outputs, batch).values()
-    return sum(loss.sum / (loss.weight + loss.epsilon) for loss in losses)
+    return sum(loss.over(loss.weight) for loss in losses)
 others = [variable.value for variable in model.non_trainable_variables]
 trainable = [variable.value for variable in model.trainable_variables]
 loss, gradients = jax.value_and_grad(loss_of)(trainable)
 expected = np.load(model_folder + "/lamb.npz")
 assert abs(loss - expected["loss"][0]) < 2e-5, loss
-gradients, norm = clip_by_global_norm(gradients, 1.0)
+gradients, norms = clip_by_global_norm(gradients, 1.0)
+norm = global_norm(norms)
 assert abs(norm - expected["global_norm"][0]) < 1e-4, norm
 optimizer = nezha_tf.Lamb(nezha_tf.warmup_linear_decay(1e-3, 10, 3))
 optimizer.build(model.trainable_variables)

@@ -224,9 +224,9 @@ def test_mixed_precision_learns_the_batch(batch, precision):
     batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
     # The scale starts far too high for float16, so the first steps only lower it.
     step.run(batches, 60)
-    report = step.run(batches, 1)
+    report = step.run(batches, 10)
     last = report.ratios["masked_lm_loss"]
-    assert not report.skipped and step.step > 40
+    assert report.skipped < 3 and step.step > 40
     assert last.over(last.weight) < np.log(model.config.vocab_size) - 0.5  # what guessing has
     assert {variable.dtype for variable in tf1_names(model).values()} == {"float32"}
 

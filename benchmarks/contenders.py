@@ -1,0 +1,118 @@
+"""The steps that the benchmarks compare, each with all imports inside: one runs in a process."""
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+from timing import THREADS
+
+VOCAB_SIZE = 21128
+
+
+class Size(NamedTuple):
+    """Sizes of a model and of its batch."""
+
+    layers: int
+    hidden: int
+    heads: int
+    intermediate: int
+    length: int
+    batch: int
+    predictions: int
+
+
+def random_batch(size):
+    """Returns full sequences of random pieces, in the feature schema, as NumPy arrays."""
+    rng = np.random.default_rng(0)
+    shape = (size.batch, size.length)
+    positions = [rng.permutation(size.length)[: size.predictions] for _ in range(size.batch)]
+    return {
+        "input_ids": rng.integers(0, VOCAB_SIZE, shape).astype("int32"),
+        "input_mask": np.ones(shape, "int32"),
+        "segment_ids": (np.arange(size.length) >= size.length // 2) + np.zeros(shape, "int32"),
+        "masked_lm_positions": np.sort(positions).astype("int32"),
+        "masked_lm_ids": rng.integers(0, VOCAB_SIZE, (size.batch, size.predictions), "int32"),
+        "masked_lm_weights": np.ones((size.batch, size.predictions), "float32"),
+        "next_sentence_labels": rng.integers(0, 2, (size.batch, 1), "int32"),
+    }
+
+
+def make_our_step(size, position_encoding, jit_compile):
+    """Returns our training step: `tf.function`, AdamW, compiled by XLA if asked."""
+    step, *_ = our_train_step(size, position_encoding, jit_compile)
+    import tensorflow as tf
+
+    batch = {name: tf.constant(values) for name, values in random_batch(size).items()}
+    return lambda: float(step.on_batch(batch).gradient_norm)
+
+
+def our_train_step(size, position_encoding, jit_compile):
+    """Returns our `TrainStep`, the model's configuration and the optimizer."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import tensorflow as tf
+
+    from nezha_tf import AdamWeightDecay, NezhaConfig, NezhaForPreTraining
+    from nezha_tf.objectives.pretraining import MaskedLanguageModel
+    from nezha_tf.training.step import TrainStep
+
+    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+    config = NezhaConfig(
+        vocab_size=VOCAB_SIZE,
+        hidden_size=size.hidden,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
+        intermediate_size=size.intermediate,
+        type_vocab_size=2,
+        position_encoding=position_encoding,
+    )
+    model, optimizer = NezhaForPreTraining(config), AdamWeightDecay(1e-4)
+    step = TrainStep(
+        tf.distribute.get_strategy(),
+        model,
+        MaskedLanguageModel(),
+        optimizer,
+        jit_compile=jit_compile,
+    )
+    return step, config, optimizer
+
+
+def make_peer_step(size):
+    """Returns the step of Hugging Face's Nezha on PyTorch: the same sizes, loss and optimizer."""
+    os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
+    import torch
+    from transformers import NezhaConfig, NezhaForPreTraining
+
+    torch.set_num_threads(THREADS)
+    config = NezhaConfig(
+        vocab_size=VOCAB_SIZE,
+        hidden_size=size.hidden,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
+        intermediate_size=size.intermediate,
+        # Our function, and of its two forms in PyTorch the faster one.
+        hidden_act="gelu_pytorch_tanh",
+        max_position_embeddings=512,
+        type_vocab_size=2,
+    )
+    model = NezhaForPreTraining(config).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
+    batch = {name: torch.from_numpy(v).long() for name, v in random_batch(size).items()}
+    labels = torch.full(batch["input_ids"].shape, -100)
+    labels.scatter_(1, batch["masked_lm_positions"], batch["masked_lm_ids"])
+
+    def step():
+        output = model(
+            input_ids=batch["input_ids"],
+            attention_mask=batch["input_mask"],
+            token_type_ids=batch["segment_ids"],
+            labels=labels,
+            next_sentence_label=batch["next_sentence_labels"][:, 0],
+        )
+        optimizer.zero_grad()
+        output.loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return output.loss.item()
+
+    return step

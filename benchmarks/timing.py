@@ -1,0 +1,85 @@
+"""Timings of contenders side by side: each in a process of its own, in turns.
+
+Machines drift, and two thread pools in one process disturb each other. So each contender builds
+its step in a fresh process that sleeps while another's turn lasts, and what is reported is a
+ratio within each round of turns.
+"""
+
+import multiprocessing
+import os
+import time
+
+import numpy as np
+
+THREADS = 2
+
+
+def run_in_turns(makers, rounds, steps):
+    """Times contenders in turns.
+
+    Args:
+      makers: dict of name to (function, arguments); the function is a module's own, runs in the
+        contender's process and returns a callable that makes one step and waits for its end.
+      rounds: turns that each contender gets.
+      steps: steps in a turn that count; one more comes before them.
+
+    Returns:
+      dict of name to seconds, float [rounds, steps].
+    """
+    contenders = {name: _Contender(*maker) for name, maker in makers.items()}
+    for contender in contenders.values():
+        contender.time(2)
+    times = {name: [] for name in makers}
+    for _ in range(rounds):
+        for name, contender in contenders.items():
+            times[name].append(contender.time(steps + 1)[1:])
+    for contender in contenders.values():
+        contender.stop()
+    return {name: np.array(values) for name, values in times.items()}
+
+
+def milliseconds(times):
+    """Returns the median of seconds, and the least, as text in milliseconds."""
+    return f"{np.median(times) * 1000:.0f} (least {times.min() * 1000:.0f})"
+
+
+def ratio(times, others):
+    """Returns the ratio of two contenders' seconds as text.
+
+    The median over the turns, of the turns' medians, with its quartiles; and the ratio of the
+    fastest steps, which other work on the machine disturbs least.
+    """
+    ratios = np.median(times, axis=1) / np.median(others, axis=1)
+    low, middle, high = np.percentile(ratios, (25, 50, 75))
+    return f"{middle:.2f} ({low:.2f} to {high:.2f}; fastest {times.min() / others.min():.2f})"
+
+
+class _Contender:
+    """A process that makes steps when told."""
+
+    def __init__(self, make, *arguments):
+        context = multiprocessing.get_context("spawn")
+        self._pipe, end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(end, make, arguments), daemon=True)
+        self._process.start()
+        end.close()
+
+    def time(self, steps):
+        self._pipe.send(steps)
+        return self._pipe.recv()
+
+    def stop(self):
+        self._pipe.send(0)
+        self._process.join()
+
+
+def _serve(pipe, make, arguments):
+    os.environ["OMP_NUM_THREADS"] = str(THREADS)
+    step = make(*arguments)
+    while steps := pipe.recv():
+        seconds = []
+        for _ in range(steps):
+            start = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - start)
+        pipe.send(seconds)

@@ -1,0 +1,108 @@
+"""The flag files of configs/: their program takes them, and what they name fits together."""
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+from nezha_tf import NezhaConfig
+from nezha_tf.training import recipe
+
+FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags"))
+PATH_FLAGS = ("bert_config_file", "input_file", "eval_file", "vocab_file", "init_checkpoint")
+# Reads a program's flags as the program does, and prints their values.
+READ_FLAGS = """
+import json, runpy, sys
+from absl import flags
+program, *arguments = sys.argv[1:]
+runpy.run_path(program, run_name="program")
+flags.FLAGS([program, *arguments])
+print(json.dumps(flags.FLAGS.flag_values_dict()))
+"""
+
+
+def is_data(name):
+    return name.endswith("_data.flags")
+
+
+@pytest.fixture(scope="module")
+def values():
+    """Returns a function: name of a flag file -> dict of all flags of its program."""
+    found = {}
+
+    def read(name):
+        if name not in found:
+            program = "tools/create_pretraining_data.py" if is_data(name) else "run_pretraining.py"
+            arguments = [program, f"--flagfile=configs/{name}"]
+            result = subprocess.run(
+                [sys.executable, "-c", READ_FLAGS, *arguments],
+                cwd=REPOSITORY,
+                capture_output=True,
+                text=True,
+            )
+            assert result.returncode == 0, result.stderr
+            found[name] = json.loads(result.stdout)
+        return found[name]
+
+    return read
+
+
+@pytest.mark.parametrize("name", FLAG_FILES)
+def test_its_program_takes_every_flag(name, values):
+    flags = values(name)
+    if not is_data(name):
+        recipe.check(flags)
+        assert flags["do_train"] and flags["bert_config_file"] and flags["output_dir"]
+
+
+@pytest.mark.parametrize("name", FLAG_FILES)
+def test_files_of_the_repository_are_there(name, values):
+    flags = values(name)
+    paths = [flags[flag] for flag in PATH_FLAGS if flags.get(flag)]
+    # What lies in out/ is made by another command.
+    for path in (path for path in paths if not path.startswith("out/")):
+        assert (REPOSITORY / path).is_file(), path
+
+
+@pytest.mark.parametrize("name", [name for name in FLAG_FILES if is_data(name)])
+def test_the_run_reads_what_its_data_flags_make(name, values):
+    made, run = values(name), values(name.replace("_data", ""))
+    assert run["input_file"] == made["output_file"]
+    assert run["eval_file"] == made["eval_output_file"]
+    for flag in ("max_seq_length", "max_predictions_per_seq"):
+        assert run[flag] == made[flag], flag
+
+
+@pytest.mark.parametrize("name", [name for name in FLAG_FILES if not is_data(name)])
+def test_the_model_takes_the_examples(name, values):
+    flags = values(name)
+    config = NezhaConfig.from_json_file(REPOSITORY / flags["bert_config_file"])
+    assert flags["max_seq_length"] <= config.max_position_embeddings
+    assert flags["max_predictions_per_seq"] < flags["max_seq_length"]
+
+
+def test_phase_2_goes_on_where_phase_1_ends(values):
+    first, second = values("large_batch_phase1.flags"), values("large_batch_phase2.flags")
+    end = f"{first['output_dir']}/model.ckpt-{first['num_train_steps']}"
+    assert second["init_checkpoint"] == end
+    assert second["bert_config_file"] == first["bert_config_file"]
+    assert second["output_dir"] != first["output_dir"]
+
+
+def test_the_large_batch_recipe_is_the_published_one(values):
+    first, second = values("large_batch_phase1.flags"), values("large_batch_phase2.flags")
+    # The square-root rule from batch 512, and a warm-up that grows with the batch.
+    batch = first["train_batch_size"]
+    assert batch == second["train_batch_size"] == 32_768
+    assert first["learning_rate"] == pytest.approx(5 / (2**3 * 1000) * math.sqrt(batch / 512))
+    assert first["num_train_steps"] == math.ceil(0.9 * 512_000_000 / batch)
+    assert recipe.warmup_steps(first) == pytest.approx(512_000_000 / batch / 5, abs=1)
+    assert (second["learning_rate"], second["num_train_steps"]) == (4e-3, 1563)
+    assert recipe.warmup_steps(second) == 200
+    for flags in (first, second):
+        micro_batch, rest = divmod(batch, 64 * flags["gradient_accumulation_steps"])
+        assert micro_batch > 0 and rest == 0
+        assert flags["eval_batch_size"] % 64 == 0
