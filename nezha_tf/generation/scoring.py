@@ -43,14 +43,14 @@ class TargetScorer:
         Raises:
           UserError: source and target together are past the table of absolute positions.
         """
-        check_room(self._model.config, source_mask, target_ids.shape[1])
+        lengths = (np.sum(mask, axis=1) for mask in (source_mask, target_mask))
+        check_room(self._model.config, *lengths)
         arrays = (source_ids, source_mask, target_ids, target_mask)
         return self._score(*(tf.constant(array, tf.int32) for array in arrays)).numpy()
 
     def _log_probs(self, source_ids, source_mask, target_ids, target_mask):
-        form, config = self._form, self._model.config
+        form = self._form
         source_length, target_length = source_ids.shape[1], target_ids.shape[1]
-        # (what, whether it is there, its places) of each of the parts of the input.
         places = tf.range(source_length + target_length)
         input_ids = tf.concat([source_ids, target_ids], axis=1)
         input_mask = tf.concat([source_mask, target_mask], axis=1)
@@ -68,11 +68,9 @@ class TargetScorer:
         inputs = {
             "input_ids": input_ids,
             "input_mask": input_mask,
-            "segment_ids": tf.broadcast_to(
-                tf.where(is_source, *form.segment_ids), input_ids.shape
-            ),
+            "segment_ids": tf.broadcast_to(tf.where(is_source, *form.segment_ids), input_ids.shape),
             "attention_mask": attention_mask.with_blanks(ranks, input_mask, is_blank),
-            "position_ids": position_ids(source_mask, places),
+            "position_ids": position_ids(source_mask, places, self._model.config),
             "masked_lm_positions": tf.broadcast_to(
                 tf.range(first, first + target_length), target_ids.shape
             ),
@@ -81,7 +79,6 @@ class TargetScorer:
         if relative_position is not None:
             inputs["relative_position"] = relative_position(places, places)
         logits = self._model(inputs)["masked_lm_logits"]
-        assert logits.shape[-1] == config.vocab_size
         log_probs = tf.gather(tf.nn.log_softmax(logits), target_ids, batch_dims=2)
         return tf.where(target_mask == 1, log_probs, 0.0)
 

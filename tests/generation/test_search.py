@@ -346,10 +346,10 @@ def test_mistakes_are_named():
     with pytest.raises(UserError, match="mode must be one of"):
         Form(mode="right_to_left")
     model = random_model("absolute")
-    with pytest.raises(UserError, match=r"7 pieces.*up to 34.*max_position_embeddings 40"):
+    with pytest.raises(UserError, match=r"7 pieces.*target of 34.*max_position_embeddings 40"):
         generate(model, random_sources(), max_length=34)
     generate(model, random_sources(), max_length=33, method="greedy")
-    with pytest.raises(UserError, match="segments 5 and 6.*has 6"):
+    with pytest.raises(UserError, match=r"segments 5 and 6.*has 6"):
         generate(model, random_sources(), Form(segment_ids=(5, 6)))
     with pytest.raises(UserError, match="vocabulary has 31 pieces and the model 30"):
         generate(model, random_sources(), vocab_size=31)
