@@ -10,6 +10,14 @@ Each function takes `input_mask` int [B, T] (1 for tokens, 0 for padding) and re
 
 from keras import ops
 
+# The segment ids of the first and second text, which name the objective (UniLM v1).
+SEGMENT_IDS = {
+    "bidirectional": (0, 1),
+    "left_to_right": (2, 2),
+    "right_to_left": (3, 3),
+    "seq2seq": (4, 5),
+}
+
 
 def bidirectional(input_mask):
     """Every token sees every token (BERT, NEZHA)."""
