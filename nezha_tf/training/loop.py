@@ -151,10 +151,11 @@ class Loop:
         pause = time.monotonic()
         self._checkpoints.save(step)
         if self._evaluate is not None:
-            found = {f"eval_{name}": value for name, value in self._evaluate().items()}
+            results = self._evaluate()
+            found = {f"eval_{name}": value for name, value in results.items()}
             self._record.write(step, found)
             entry = {**entry, **found}
-            self._checkpoints.note_evaluation(step, found["eval_loss"])
+            self._checkpoints.note_evaluation(step, results)
         self._throughput.leave_out(time.monotonic() - pause)
         steps_left = self._plan.num_train_steps - step
         left = (time.monotonic() - self._started) / (step - first_step) * steps_left
