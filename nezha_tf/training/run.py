@@ -26,11 +26,12 @@ from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput, rea
 
 
 def run(flags, make_task):
-    """Trains, evaluates or both.
+    """Trains, evaluates, predicts, or several of these.
 
     Args:
       flags: the flags of the program, by name: those of `training.flags`, `do_train`, `do_eval`,
-        `bert_config_file`, `init_checkpoint`, `output_dir`, and the task's own.
+        `bert_config_file`, `init_checkpoint`, `output_dir`, and the task's own; `do_predict`
+        where the task predicts.
       make_task: callable of the flags that returns a `Task`.
 
     Raises:
@@ -66,20 +67,23 @@ class Run:
         self._evaluation = task.make_evaluation(place, self._model) if flags["do_eval"] else None
 
     def run(self):
-        """Trains, evaluates or both, and prints the table at the end."""
+        """Trains, evaluates and predicts as asked, and prints the table at the end."""
         flags, rows, trained = self._flags, [], {}
-        self._say(self._description())
+        for line in (self._description(), *self._task.notes):
+            self._say(line)
         started = time.monotonic()
         if flags["do_train"]:
             step, trained = self._train()
             rows += [(f"train {name}", _number(value)) for name, value in trained.items()]
-        else:
-            step = self._load_for_evaluation()
+        elif self._evaluation:
+            step = self._load(*self._newest())
             self._record_settings("eval.flags")
         if self._evaluation:
             results = self._results(step, trained)
             rows = [row for row in rows if not row[0].startswith("train eval_")]
             rows += [(f"eval {name}", _number(value)) for name, value in results.items()]
+        if flags.get("do_predict"):
+            rows += [(f"predict {name}", _number(v)) for name, v in self._predict().items()]
         rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
         rows = [row for row in rows if "trust_ratio/" not in row[0]]
         self._say(console.table(f"results in {self._folder}", rows))
@@ -184,8 +188,8 @@ class Run:
         strategy.part_random_states(self._strategy, random_states(self._model))
         return restored
 
-    def _load_for_evaluation(self):
-        """Loads the newest checkpoint of the folder, or --init_checkpoint; returns its step.
+    def _newest(self):
+        """Returns (step, prefix) of the folder's newest checkpoint, or of --init_checkpoint.
 
         The folder goes first, as in the originals: there --init_checkpoint is where a run began.
         """
@@ -197,13 +201,27 @@ class Run:
                 f"no checkpoint in {self._folder} to evaluate; pass --init_checkpoint, or "
                 "train first"
             )
-        checkpoint = checkpoints.path(steps[-1]) if steps else initial
+        return (steps[-1], checkpoints.path(steps[-1])) if steps else (None, initial)
+
+    def _best_or_newest(self):
+        """Returns (step, prefix) of the folder's best checkpoint, where an evaluation chose one."""
+        checkpoints = RunCheckpoints(self._folder, {}, best_metric=self._task.best_metric)
+        step = (checkpoints.best() or {}).get("global_step")
+        return (step, checkpoints.path(step)) if step in checkpoints.steps() else self._newest()
+
+    def _load(self, step, checkpoint):
+        """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
         self._say(_loaded(checkpoint, load_tf1_checkpoint(self._model, checkpoint)))
         if self._flags["ema_decay"]:
             weights = tf1_names(self._model)
             averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))
             tf1.assign(*tf1.open_checkpoint(checkpoint), averages)
-        return steps[-1] if steps else tf1.global_step_of(checkpoint)
+        return tf1.global_step_of(checkpoint) if step is None else step
+
+    def _predict(self):
+        """Predicts with the best checkpoint; returns the metrics."""
+        self._load(*self._best_or_newest())
+        return self._task.predict(self._model) if self._is_chief else {}
 
     def _results(self, step, trained):
         """Returns the results of the run's end, written by the chief."""
@@ -241,8 +259,9 @@ class Run:
 
 
 def _check(flags):
-    if not (flags["do_train"] or flags["do_eval"]):
-        raise UserError("nothing to do: pass --do_train, --do_eval or both")
+    modes = [name for name in ("do_train", "do_eval", "do_predict") if name in flags]
+    if not any(flags[name] for name in modes):
+        raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")
     for name in ("bert_config_file", "output_dir"):
         require_flag(flags[name], name)
     recipe.check(flags)

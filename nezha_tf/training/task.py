@@ -32,6 +32,7 @@ class Task:
       train_reader: with --do_train, gives `training_batches` and the rest of what `Feed` asks of
         an `ExampleReader`.
       best_metric: `BestMetric`.
+      notes: lines on the data, for whoever starts the run.
     """
 
     best_metric = LOWEST_LOSS
@@ -44,6 +45,7 @@ class Task:
           UserError: a bad configuration or bad data.
         """
         self.flags = flags
+        self.notes = []
         self.config = NezhaConfig.from_json_file(flags["bert_config_file"])
 
     def make_model(self, precision):
@@ -60,6 +62,10 @@ class Task:
 
     def make_objective(self, label_smoothing):
         """Returns what is trained, for `TrainStep`."""
+        raise NotImplementedError
+
+    def predict(self, model):
+        """Writes predictions (--do_predict); returns their metrics, dict of name to float."""
         raise NotImplementedError
 
     def check_length(self, max_seq_length, flag):

@@ -58,6 +58,15 @@ class Pairs(NamedTuple):
     def __len__(self):
         return len(self.ids)
 
+    def first(self, count):
+        """Returns the first pairs."""
+        return self._replace(ids=self.ids[:count], target_starts=self.target_starts[:count])
+
+    def truncation(self):
+        """Returns a few words on what was cut, or ""."""
+        cut = [f"{number:,} {side}s" for side, number in self.truncated.items() if number]
+        return f"; too long, so truncated: {' and '.join(cut)}" if cut else ""
+
 
 class Packing:
     """Tokenizes pairs and packs them."""
