@@ -40,18 +40,24 @@ class SelfAttention(keras.layers.Layer):
             layer.build(shape)
         self.built = True
 
-    def call(self, hidden_states, attention_mask, relative_position=None, training=False):
+    def call(
+        self, hidden_states, attention_mask, relative_position=None, memory=(), training=False
+    ):
         """Args:
           hidden_states: [B, T, hidden_size].
           attention_mask: bool, broadcastable to [B, 1, T, S]; True attends.
           relative_position: None, or what `RelativePosition` gives.
+          memory: pairs (keys, values), each [B, N, M, H], of pieces that are attended to beside
+            these T. Of the S keys they come first, in their order, and the T last.
           training: whether dropout is on.
 
         Returns:
-          [B, T, hidden_size].
+          ([B, T, hidden_size], (keys, values) of these T pieces, each [B, N, T, H]).
         """
         query, key, value = self._heads(hidden_states)
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+        blocks = (*memory, (key, value))
+        scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys, _ in blocks]
+        scores = ops.concatenate(scores, axis=-1) if memory else scores[0]
         if relative_position is not None:
             scores = scores + relative_position.scores(query)
         # The softmax is taken in float32 whatever the compute dtype.
@@ -59,13 +65,13 @@ class SelfAttention(keras.layers.Layer):
         scores = scores + ops.where(attention_mask, 0.0, MASKED_BIAS)
         probs = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         probs = self.probs_dropout(probs, training=training)
-        context = ops.matmul(probs, value)
+        context = _weighted_sum(probs, [values for _, values in blocks])
         if relative_position is not None:
             context = context + relative_position.context(probs)
         context = ops.transpose(context, (0, 2, 1, 3))
         output = self.projection(ops.reshape(context, ops.shape(hidden_states)))
         output = self.output_dropout(output, training=training)
-        return self.layer_norm(output + hidden_states)
+        return self.layer_norm(output + hidden_states), (key, value)
 
     def _heads(self, states):
         """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H].
@@ -81,3 +87,15 @@ class SelfAttention(keras.layers.Layer):
         states = ops.reshape(ops.matmul(states, kernel) + bias, (batch, length, 3, heads, size))
         query, key, value = ops.unstack(ops.transpose(states, (2, 0, 3, 1, 4)), 3)
         return query * (1.0 / math.sqrt(size)), key, value
+
+
+def _weighted_sum(probs, blocks):
+    """Returns probs [B, N, T, S] times the values, [B, N, T, H], which lie in several blocks."""
+    if len(blocks) == 1:
+        return ops.matmul(probs, blocks[0])
+    context, start = 0.0, 0
+    for values in blocks:
+        end = start + ops.shape(values)[2]
+        context = context + ops.matmul(probs[..., start:end], values)
+        start = end
+    return context

@@ -87,3 +87,56 @@ def _indices_from_right(input_mask):
 def _indices(input_mask):
     positions = ops.arange(ops.shape(input_mask)[1], dtype=input_mask.dtype)
     return ops.broadcast_to(positions[None], ops.shape(input_mask))
+
+
+def with_blanks(ranks, input_mask, is_blank):
+    """Mask of pieces, and of [MASK]s that stand beside the pieces whose places they share.
+
+    Such a [MASK] sees itself and what ranks below its place; nothing else sees it. So one pass
+    predicts every piece of a target from those before it.
+
+    Args:
+      ranks: int [B, T], or [1, T]; that of a [MASK] is the rank of the piece at its place.
+      input_mask: int [B, T].
+      is_blank: bool [T], True for those [MASK]s.
+    """
+    is_token = ops.cast(input_mask, "bool")
+    below = ranks[:, None, None, :] < ranks[:, None, :, None]
+    visible = ops.where(is_blank[:, None], below, from_ranks(ranks, input_mask))
+    itself = ops.eye(ops.shape(input_mask)[1], dtype="bool")
+    visible = ops.where(is_blank[None, :], itself, visible)
+    return ops.logical_and(visible, is_token[:, None, None, :])
+
+
+def of_beams(source_mask, ancestors, num_cached, num_queries):
+    """Mask of a step of beam search, where a place of the target holds a piece of each beam.
+
+    The keys are the S of the source, those of the T cached places and those of the Q queries
+    themselves; the latter two, and the queries, in the order (place, beam). A query sees the
+    source, the pieces that its hypothesis is made of, and its own beam's queries up to itself.
+
+    Args:
+      source_mask: int [B, S].
+      ancestors: int [B, beams, T], which piece of each cached place belongs to a hypothesis.
+      num_cached: int, how many places are cached.
+      num_queries: int, Q.
+
+    Returns:
+      bool [B, 1, Q * beams, S + (T + Q) * beams].
+    """
+    batch, beams, places = ops.shape(ancestors)
+    queries = num_queries * beams
+    source = ops.cast(source_mask, "bool")[:, None, None, :]
+    source = ops.broadcast_to(source, (batch, 1, queries, ops.shape(source_mask)[1]))
+    chosen = ancestors[..., None] == ops.arange(beams, dtype=ancestors.dtype)
+    is_cached = ops.arange(places, dtype="int32") < num_cached
+    cached = ops.reshape(
+        ops.logical_and(chosen, is_cached[:, None]), (batch, 1, beams, places * beams)
+    )
+    cached = ops.tile(cached, (1, 1, num_queries, 1))
+    index = ops.arange(queries, dtype="int32")
+    is_own = ops.logical_and(
+        index[None, :] % beams == index[:, None] % beams, index[None, :] <= index[:, None]
+    )
+    own = ops.broadcast_to(is_own, (batch, 1, queries, queries))
+    return ops.concatenate([source, cached, own], axis=-1)

@@ -16,16 +16,18 @@ class Dropout(keras.layers.Dropout):
     def call(self, inputs, training=False):
         if not training or not self.rate:
             return inputs
-        keep = self._random_bits(ops.shape(inputs)) >= ops.cast(round(self.rate * 2**32), "uint32")
+        keys = mix(ops.cast(self.seed_generator.next(), "uint32"))
+        bits = hashed_bits(keys[0], keys[1], ops.shape(inputs))
+        keep = bits >= ops.cast(round(self.rate * 2**32), "uint32")
         return ops.where(keep, inputs * (1.0 / (1.0 - self.rate)), ops.zeros_like(inputs))
 
-    def _random_bits(self, shape):
-        """Returns uint32 of the given shape."""
-        keys = mix(ops.cast(self.seed_generator.next(), "uint32"))
-        size = ops.prod(ops.convert_to_tensor(shape))
-        index = ops.cast(ops.arange(size, dtype="int32"), "uint32")
-        # The second key between two rounds: masks of two calls are no permutations of each other.
-        return ops.reshape(mix(mix(index ^ keys[0]) + keys[1]), shape)
+
+def hashed_bits(first_key, second_key, shape):
+    """Returns random uint32 of a shape: a hash of each entry's index with two keys (uint32 [])."""
+    size = ops.prod(ops.convert_to_tensor(shape))
+    index = ops.cast(ops.arange(size, dtype="int32"), "uint32")
+    # The second key between two rounds: the bits of two calls are no permutations of each other.
+    return ops.reshape(mix(mix(index ^ first_key) + second_key), shape)
 
 
 def mix(x):

@@ -34,10 +34,11 @@ class Embeddings(keras.layers.Layer):
             initializer=layers.initializer(self.config),
         )
 
-    def call(self, input_ids, segment_ids, training=False):
+    def call(self, input_ids, segment_ids, position_ids=None, training=False):
         """Args:
           input_ids: int [B, T].
           segment_ids: int [B, T].
+          position_ids: int [B, T], rows of the table of absolute positions; 0 to T-1, if None.
           training: whether dropout is on.
 
         Returns:
@@ -45,7 +46,8 @@ class Embeddings(keras.layers.Layer):
 
         Raises:
           UserError: T is past the table of absolute positions. (Where T is not known until
-            the graph runs, adding the tables fails there.)
+            the graph runs, adding the tables fails there; of given positions the caller
+            sees to it.)
         """
         output = ops.take(self.word_embeddings, input_ids, axis=0)
         # A product with one-hot rows, as in the original: its gradient is dense and the table
@@ -53,7 +55,11 @@ class Embeddings(keras.layers.Layer):
         segments = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype)
         output = output + ops.matmul(segments, self.token_type_embeddings)
         if self.config.position_encoding == "absolute":
-            output = output + self.position_embeddings[: self._checked_length(input_ids)]
+            if position_ids is None:
+                positions = self.position_embeddings[: self._checked_length(input_ids)]
+            else:
+                positions = ops.take(self.position_embeddings, position_ids, axis=0)
+            output = output + positions
         return self.dropout(self.layer_norm(output), training=training)
 
     def _checked_length(self, input_ids):

@@ -38,13 +38,16 @@ class TransformerLayer(keras.layers.Layer):
         self.layer_norm.build(hidden)
         self.built = True
 
-    def call(self, hidden_states, attention_mask, relative_position=None, training=False):
-        """Maps [B, T, hidden_size] to the same; arguments as for `SelfAttention`."""
-        attended = self.attention(
-            hidden_states, attention_mask, relative_position, training=training
+    def call(
+        self, hidden_states, attention_mask, relative_position=None, memory=(), training=False
+    ):
+        """Arguments and result as for `SelfAttention`."""
+        attended, keys_and_values = self.attention(
+            hidden_states, attention_mask, relative_position, memory, training=training
         )
         output = self.projection(self.intermediate(attended))
-        return self.layer_norm(self.dropout(output, training=training) + attended)
+        output = self.layer_norm(self.dropout(output, training=training) + attended)
+        return output, keys_and_values
 
 
 class NezhaEncoder(keras.Model):
@@ -93,13 +96,19 @@ class NezhaEncoder(keras.Model):
           inputs: dict of `input_ids`, `input_mask` (1 for pieces, 0 for padding) and
             `segment_ids`, int [B, T]; and, where it is not to be bidirectional,
             `attention_mask`, bool [B, T, T] or broadcastable to [B, 1, T, T], True where the
-            query (third axis) attends to the key (last axis).
+            query (third axis) attends to the key (last axis). For pieces that are not those of
+            the places 0 to T-1, or not alone:
+            `position_ids`, int [B, T], rows of the table of absolute positions;
+            `relative_position`, what `relative_position` gives for their places, with those
+            of the memory before them;
+            `memory`, for each layer the `memory` of `SelfAttention`.
           training: whether dropout is on.
 
         Returns:
           dict of `sequence_output` [B, T, hidden_size], `pooled_output` [B, hidden_size],
-          `encoder_outputs` (list of each layer's output) and `embedding_output`
-          [B, T, hidden_size].
+          `encoder_outputs` (list of each layer's output), `embedding_output`
+          [B, T, hidden_size] and `keys_and_values` (list of each layer's pair, each
+          [B, N, T, H]).
 
         Raises:
           UserError: T is past the table of absolute positions.
@@ -111,18 +120,25 @@ class NezhaEncoder(keras.Model):
         attention_mask = ops.cast(attention_mask, "bool")
         if len(attention_mask.shape) == 3:
             attention_mask = attention_mask[:, None]
-        embedding_output = self.embeddings(input_ids, inputs["segment_ids"], training=training)
-        relative_position = None
-        if self.relative_position is not None:
+        embedding_output = self.embeddings(
+            input_ids, inputs["segment_ids"], inputs.get("position_ids"), training=training
+        )
+        relative_position = inputs.get("relative_position")
+        if relative_position is None and self.relative_position is not None:
             relative_position = self.relative_position.of_sequence(ops.shape(input_ids)[1])
+        memory = inputs.get("memory", [()] * len(self.transformer_layers))
         output = embedding_output
-        encoder_outputs = []
-        for layer in self.transformer_layers:
-            output = layer(output, attention_mask, relative_position, training=training)
+        encoder_outputs, keys_and_values = [], []
+        for layer, remembered in zip(self.transformer_layers, memory, strict=True):
+            output, own = layer(
+                output, attention_mask, relative_position, remembered, training=training
+            )
             encoder_outputs.append(output)
+            keys_and_values.append(own)
         return {
             "sequence_output": output,
             "pooled_output": self.pooler(output[:, 0]),
             "encoder_outputs": encoder_outputs,
             "embedding_output": embedding_output,
+            "keys_and_values": keys_and_values,
         }

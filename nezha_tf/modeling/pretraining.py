@@ -1,4 +1,4 @@
-"""The whole model of pretraining: encoder and heads."""
+"""The whole models: encoder with the heads of masked LM and next-sentence prediction."""
 
 import keras
 
@@ -6,8 +6,8 @@ from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.heads import MaskedLanguageModelHead, NextSentenceHead
 
 
-class NezhaForPreTraining(keras.Model):
-    """`NezhaEncoder` with the heads of masked LM and next-sentence prediction."""
+class NezhaForMaskedLM(keras.Model):
+    """`NezhaEncoder` with the head of masked LM: what generating and filling blanks needs."""
 
     def __init__(self, config, **kwargs):
         """Args:
@@ -18,14 +18,12 @@ class NezhaForPreTraining(keras.Model):
         self.config = config
         self.encoder = NezhaEncoder(config, dtype=self.dtype_policy)
         self.masked_lm = MaskedLanguageModelHead(config, dtype=self.dtype_policy, name="masked_lm")
-        self.next_sentence = NextSentenceHead(config, dtype=self.dtype_policy, name="next_sentence")
         self.build()
 
     def build(self, input_shape=None):
         if self.built:
             return
         self.masked_lm.build()
-        self.next_sentence.build()
         self.built = True
 
     def call(self, inputs, training=False):
@@ -34,8 +32,7 @@ class NezhaForPreTraining(keras.Model):
           training: whether dropout is on.
 
         Returns:
-          The encoder's dict with `masked_lm_logits` [B, P, V] and `next_sentence_logits`
-          [B, 2], both float32.
+          The encoder's dict with `masked_lm_logits` [B, P, V] in float32.
         """
         outputs = self.encoder(inputs, training=training)
         outputs["masked_lm_logits"] = self.masked_lm(
@@ -43,5 +40,27 @@ class NezhaForPreTraining(keras.Model):
             inputs["masked_lm_positions"],
             self.encoder.embeddings.word_embeddings,
         )
+        return outputs
+
+
+class NezhaForPreTraining(NezhaForMaskedLM):
+    """The model of pretraining: with the head of next-sentence prediction too."""
+
+    def build(self, input_shape=None):
+        if self.built:
+            return
+        self.next_sentence = NextSentenceHead(
+            self.config, dtype=self.dtype_policy, name="next_sentence"
+        )
+        self.next_sentence.build()
+        super().build()
+
+    def call(self, inputs, training=False):
+        """Arguments as for `NezhaForMaskedLM`.
+
+        Returns:
+          Its dict with `next_sentence_logits` [B, 2] in float32.
+        """
+        outputs = super().call(inputs, training=training)
         outputs["next_sentence_logits"] = self.next_sentence(outputs["pooled_output"])
         return outputs

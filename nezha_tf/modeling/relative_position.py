@@ -108,6 +108,45 @@ class PairwisePositions(NamedTuple):
         return ops.einsum("bnts,tsh->bnth", probs, self.values)
 
 
+class BeamPositions(NamedTuple):
+    """Embeddings of pairs in decoding, where a place of the target holds a piece of each beam.
+
+    Queries lie in the order (place, beam), and so do the keys after the S of the source. A pair's
+    embedding does not depend on the beams, so it is held once for all of them.
+
+    Attributes:
+      source: `PairwisePositions` of the Q places of queries and the S of the source.
+      target: `PairwisePositions` of the Q places of queries and the P of the other keys.
+    """
+
+    source: PairwisePositions
+    target: PairwisePositions
+
+    def scores(self, query):
+        """Returns query [B, N, Q * beams, H] times the keys: [B, N, Q * beams, S + P * beams]."""
+        batch, heads, queries, size = ops.shape(query)
+        places = ops.shape(self.source.keys)[0]
+        beams = queries // places
+        query = ops.reshape(query, (batch, heads, places, beams, size))
+        parts = [ops.einsum("bnqkh,qsh->bnqks", query, keys) for keys, _ in self]
+        scores = ops.concatenate([parts[0], ops.repeat(parts[1], beams, axis=-1)], axis=-1)
+        return ops.reshape(scores, (batch, heads, queries, ops.shape(scores)[-1]))
+
+    def context(self, probs):
+        """Returns probs [B, N, Q * beams, S + P * beams] times the values."""
+        batch, heads, queries, _ = ops.shape(probs)
+        places, length, size = ops.shape(self.source.values)
+        beams = queries // places
+        probs = ops.reshape(probs, (batch, heads, places, beams, ops.shape(probs)[-1]))
+        source, target = probs[..., :length], probs[..., length:]
+        by_place = ops.reshape(target, (batch, heads, places, beams, -1, beams))
+        context = sum(
+            ops.einsum("bnqks,qsh->bnqkh", part, values)
+            for part, (_, values) in zip((source, ops.sum(by_place, axis=-1)), self, strict=True)
+        )
+        return ops.reshape(context, (batch, heads, queries, size))
+
+
 class SequencePositions(NamedTuple):
     """Embeddings of each distance, for queries and keys that are the positions 0 to T-1.
 

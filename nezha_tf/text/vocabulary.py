@@ -74,6 +74,10 @@ class Vocabulary:
         return [self.pieces[index] for index in ids]
 
     @functools.cached_property
+    def pad_id(self):
+        return self._ids[PAD]
+
+    @functools.cached_property
     def cls_id(self):
         return self._ids[CLS]
 

@@ -115,7 +115,7 @@ def test_attention_and_its_gradients_against_every_pair(encoding, of_sequence):
         pieces = tf.range(11)
         given = positions.of_sequence(11) if of_sequence else positions(pieces, pieces)
         assert isinstance(given, SequencePositions if of_sequence else PairwisePositions)
-        found = attention(inputs, mask, given)
+        found, _ = attention(inputs, mask, given)
         slope = tf.reduce_sum(found * direction.astype("float32"))
     gradients = tape.gradient(slope, [inputs, *(variable.value for variable in sources)])
     np.testing.assert_allclose(found, expected, atol=2e-5, rtol=0)

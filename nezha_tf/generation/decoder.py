@@ -1,0 +1,188 @@
+"""Incremental decoding: keys and values are computed once for each piece, and kept.
+
+Sources are padded on the left. Thus every target begins at the place S, and the difference of
+two places is the distance of their pieces in every example: relative positions are the same for
+the whole batch. Only absolute positions, which count from a source's first piece, differ.
+
+The source is kept once for each example; the queries of all its beams go through it in one
+product. Of the target each place keeps one piece a beam, where it was written: hypotheses that
+change their beam move nothing, as `ancestors` tells them which piece of each place is theirs.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+from keras import ops
+
+from nezha_tf.modeling import attention_mask
+from nezha_tf.modeling.relative_position import BeamPositions
+
+
+class Source(NamedTuple):
+    """What a search reads of its sources.
+
+    Attributes:
+      keys_and_values: for each layer a pair of [B, N, S, H].
+      input_mask: int32 [B, S], 0 for the padding on the left.
+    """
+
+    keys_and_values: list
+    input_mask: tf.Tensor
+
+
+class Cache(NamedTuple):
+    """What a search has written so far.
+
+    Attributes:
+      keys_and_values: for each layer a pair of [B, N, T, beams, H].
+      ancestors: int32 [B, beams, T], the beam that wrote a hypothesis's piece of each place.
+      length: int32 [], the number of places that are written.
+    """
+
+    keys_and_values: list
+    ancestors: tf.Tensor
+    length: tf.Tensor
+
+    def follow(self, parents):
+        """Returns the cache of the hypotheses that go on from those of parents, [B, beams]."""
+        return self._replace(ancestors=tf.gather(self.ancestors, parents, batch_dims=1))
+
+
+class Decoder:
+    """Gives the logits of the next piece, with a cache."""
+
+    def __init__(self, model, form, mask_id):
+        """Args:
+        model: a `NezhaForMaskedLM`.
+        form: `Form`.
+        mask_id: the id of [MASK].
+        """
+        self._encoder, self._head = model.encoder, model.masked_lm
+        self._config = model.config
+        self._form = form
+        self._mask_id = mask_id
+
+    def start(self, source_ids, source_mask, beams, max_length):
+        """Reads the sources.
+
+        Args:
+          source_ids: int32 [B, S], padded on the left.
+          source_mask: int32 [B, S].
+          beams: hypotheses of an example.
+          max_length: places that the cache is to hold, T.
+
+        Returns:
+          Logits of the first piece, float32 [B, V]; `Source`; an empty `Cache`.
+        """
+        form = self._form
+        batch, length = source_ids.shape
+        first, second = form.segment_ids
+        input_ids, input_mask = source_ids, source_mask
+        segment_ids = tf.fill((batch, length), first)
+        if form.is_masked:
+            input_ids = tf.concat([input_ids, tf.fill((batch, 1), self._mask_id)], axis=1)
+            input_mask = tf.pad(input_mask, [[0, 0], [0, 1]], constant_values=1)
+            segment_ids = tf.concat([segment_ids, tf.fill((batch, 1), second)], axis=1)
+        ranks = form.ranks(length, int(form.is_masked))
+        outputs = self._encoder(
+            {
+                "input_ids": input_ids,
+                "input_mask": input_mask,
+                "segment_ids": segment_ids,
+                "attention_mask": attention_mask.from_ranks(ranks, input_mask),
+                "position_ids": position_ids(source_mask, tf.range(input_ids.shape[1])),
+            }
+        )
+        logits = self._logits(outputs, input_ids.shape[1] - 1, 1)[:, 0]
+        kept = [tuple(part[:, :, :length] for part in pair) for pair in outputs["keys_and_values"]]
+        return logits, Source(kept, source_mask), self._empty_cache(batch, beams, max_length)
+
+    def _empty_cache(self, batch, beams, max_length):
+        config = self._config
+        shape = (batch, config.num_attention_heads, max_length, beams, config.head_size)
+        empty = tf.zeros(shape, self._encoder.compute_dtype)
+        return Cache(
+            [(empty, empty)] * config.num_hidden_layers,
+            tf.zeros((batch, beams, max_length), tf.int32),
+            tf.constant(0),
+        )
+
+    def step(self, source, cache, pieces):
+        """Appends a piece to each hypothesis.
+
+        Args:
+          source, cache: as of `start` or of the last step.
+          pieces: int32 [B, beams], the last piece of each hypothesis.
+
+        Returns:
+          Logits of the next piece, float32 [B, beams, V], and the cache with these.
+        """
+        batch, beams = pieces.shape
+        queries = 1 + int(self._form.is_masked)
+        blanks = tf.fill((batch, (queries - 1) * beams), self._mask_id)
+        input_ids = tf.concat([pieces, blanks], axis=1)
+        length = source.input_mask.shape[1]
+        places = length + cache.length + tf.range(queries)
+        outputs = self._encoder(
+            {
+                "input_ids": input_ids,
+                "segment_ids": tf.fill(input_ids.shape, self._form.segment_ids[1]),
+                "attention_mask": attention_mask.of_beams(
+                    source.input_mask, cache.ancestors, cache.length, queries
+                ),
+                "position_ids": position_ids(source.input_mask, tf.repeat(places, beams)),
+                "memory": [
+                    (of_source, tuple(_places_and_beams(part) for part in of_target))
+                    for of_source, of_target in zip(
+                        source.keys_and_values, cache.keys_and_values, strict=True
+                    )
+                ],
+                **self._relative_position(length, cache.ancestors.shape[2], places),
+            }
+        )
+        logits = self._logits(outputs, (queries - 1) * beams, beams)
+        return logits, _written(cache, outputs["keys_and_values"], beams)
+
+    def _relative_position(self, source_length, num_cached, places):
+        relative_position = self._encoder.relative_position
+        if relative_position is None:
+            return {}
+        of_target = tf.concat([source_length + tf.range(num_cached), places], axis=0)
+        positions = BeamPositions(
+            relative_position(places, tf.range(source_length)),
+            relative_position(places, of_target),
+        )
+        return {"relative_position": positions}
+
+    def _logits(self, outputs, first, count):
+        """Returns the logits [B, count, V] of `count` queries from the `first` on."""
+        states = outputs["sequence_output"]
+        positions = tf.tile(tf.range(first, first + count)[None], (states.shape[0], 1))
+        return self._head(states, positions, self._encoder.embeddings.word_embeddings)
+
+
+def position_ids(source_mask, places):
+    """Returns the absolute positions [B, T] of places [T]: how far they are from [CLS]."""
+    padding = tf.reduce_sum(1 - source_mask, axis=1, keepdims=True)
+    return tf.maximum(places[None] - padding, 0)
+
+
+def _places_and_beams(part):
+    """[B, N, T, beams, H] as [B, N, T * beams, H]."""
+    batch, heads, places, beams, size = part.shape
+    return tf.reshape(part, (batch, heads, places * beams, size))
+
+
+def _written(cache, keys_and_values, beams):
+    """Returns the cache with the pieces' keys and values; those of [MASK]s are dropped."""
+    begin = (0, 0, cache.length, 0, 0)
+    kept = [
+        tuple(
+            ops.slice_update(part, begin, own[:, :, None, :beams])
+            for part, own in zip(pair, own_pair, strict=True)
+        )
+        for pair, own_pair in zip(cache.keys_and_values, keys_and_values, strict=True)
+    ]
+    is_this = tf.range(cache.ancestors.shape[2]) == cache.length
+    ancestors = tf.where(is_this, tf.range(beams)[:, None], cache.ancestors)
+    return Cache(kept, ancestors, cache.length + 1)

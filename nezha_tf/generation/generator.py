@@ -1,0 +1,105 @@
+"""Writing targets for a batch of sources: decoder and search in one compiled loop."""
+
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf.errors import UserError
+from nezha_tf.generation.beam_search import BeamSearch
+from nezha_tf.generation.decoder import Decoder
+from nezha_tf.generation.rules import Rules
+from nezha_tf.generation.sampling import Sampling
+
+
+class Generator:
+    """Writes targets with a model, under rules.
+
+    Everything from the sources to the finished hypotheses is one `tf.function` of static shapes;
+    it is traced anew for each shape of the sources.
+    """
+
+    def __init__(self, model, vocabulary, form, options, jit_compile=True):
+        """Args:
+          model: a `NezhaForMaskedLM`.
+          vocabulary: its `Vocabulary`.
+          form: `Form`, that in which the model was trained.
+          options: `GenerationOptions`.
+          jit_compile: compile by XLA: seconds for each shape, and faster afterwards.
+
+        Raises:
+          UserError: the model lacks segments, or has fewer rows than the vocabulary has pieces.
+        """
+        form.check(model.config)
+        check_vocabulary(model.config, vocabulary)
+        self._config = model.config
+        self._vocabulary = vocabulary
+        self._options = options
+        self._decoder = Decoder(model, form, vocabulary.mask_id)
+        self._rules = Rules(options, vocabulary, model.config.vocab_size)
+        self._generate = tf.function(self._search, jit_compile=jit_compile, autograph=False)
+
+    def __call__(self, source_ids, source_mask, seed=0):
+        """Args:
+          source_ids: int [B, S], padded on the left (`pad_left`).
+          source_mask: int [B, S], 0 for padding.
+          seed: of "sample".
+
+        Returns:
+          `Generated`.
+
+        Raises:
+          UserError: source and target together are past the table of absolute positions.
+        """
+        check_room(self._config, source_mask, self._options.max_length)
+        return self._generate(
+            tf.constant(source_ids, tf.int32),
+            tf.constant(source_mask, tf.int32),
+            tf.constant(seed, tf.int32),
+        )
+
+    def _search(self, source_ids, source_mask, seed):
+        options = self._options
+        if options.method == "beam":
+            search = BeamSearch(options, self._rules, self._vocabulary)
+        else:
+            search = Sampling(options, self._rules, self._vocabulary, seed)
+        batch, beams = source_ids.shape[0], options.num_hypotheses
+        # The last piece of a target is never read.
+        logits, source, cache = self._decoder.start(
+            source_ids, source_mask, beams, max(options.max_length - 1, 1)
+        )
+        logits = tf.broadcast_to(logits[:, None], (batch, beams, logits.shape[-1]))
+        state, _ = search.advance(search.start(batch), tf.nn.log_softmax(logits))
+
+        def goes_on(state, _):
+            return tf.logical_not(search.is_done(state))
+
+        def step(state, cache):
+            pieces = tf.gather(state.sequences, state.length - 1, axis=2)
+            logits, cache = self._decoder.step(source, cache, pieces)
+            state, parents = search.advance(state, tf.nn.log_softmax(logits))
+            return state, cache if parents is None else cache.follow(parents)
+
+        state, _ = tf.while_loop(
+            goes_on, step, (state, cache), maximum_iterations=options.max_length - 1
+        )
+        return search.result(state)
+
+
+def check_vocabulary(config, vocabulary):
+    """Raises UserError where a vocabulary has more pieces than a model has rows."""
+    if len(vocabulary) > config.vocab_size:
+        raise UserError(
+            f"the vocabulary has {len(vocabulary)} pieces and the model {config.vocab_size} rows "
+            "(vocab_size); pass the vocabulary that belongs to the model"
+        )
+
+
+def check_room(config, source_mask, max_length):
+    """Raises UserError where source and target are past the table of absolute positions."""
+    longest = int(np.sum(source_mask, axis=1).max())
+    rows = config.max_position_embeddings
+    if config.position_encoding == "absolute" and longest + max_length > rows:
+        raise UserError(
+            f"a source of {longest} pieces and a target of up to {max_length} do not fit into the "
+            f"table of absolute positions (max_position_embeddings {rows}); shorten one of them"
+        )

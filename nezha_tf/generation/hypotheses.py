@@ -1,0 +1,53 @@
+"""What a search gives, and how hypotheses are compared."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+# No hypothesis: less than any that there is.
+IMPOSSIBLE = float("-inf")
+
+
+class Generated(NamedTuple):
+    """The R best hypotheses of each example, best first.
+
+    Where there are fewer, the score of the rest is minus infinity, and their length 0.
+
+    Attributes:
+      ids: int32 [B, R, T], padded on the right with [PAD].
+      lengths: int32 [B, R], pieces of a hypothesis, the final [SEP] among them.
+      scores: float32 [B, R], log-probability over length penalty.
+      log_probs: float32 [B, R], natural logarithm of the probability under the model, whatever
+        the rules or the truncation that restricted the choice.
+    """
+
+    ids: tf.Tensor
+    lengths: tf.Tensor
+    scores: tf.Tensor
+    log_probs: tf.Tensor
+
+
+def length_penalty(length, alpha):
+    """Returns ((5 + length) / 6)^alpha, float32."""
+    return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** alpha
+
+
+def best(count, scores, *others):
+    """Returns the `count` highest of scores [B, K], in their order, and the same rows of others.
+
+    Args:
+      count: R, at most K.
+      scores: [B, K].
+      *others: [B, K, ...].
+
+    Returns:
+      List of [B, R, ...], the scores first.
+    """
+    scores, index = tf.math.top_k(scores, count)
+    return [scores, *(tf.gather(other, index, batch_dims=1) for other in others)]
+
+
+def append(sequences, length, pieces):
+    """Returns sequences [B, K, T] with pieces [B, K] written at the place `length`."""
+    is_place = tf.range(sequences.shape[-1]) == length
+    return tf.where(is_place, pieces[..., None], sequences)

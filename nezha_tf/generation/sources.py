@@ -1,0 +1,30 @@
+"""Sources of different lengths as one batch."""
+
+import numpy as np
+
+from nezha_tf.errors import UserError
+
+
+def pad_left(sources, length):
+    """Pads sources on the left, so that all end at the same place.
+
+    Args:
+      sources: B lists of ids.
+      length: S.
+
+    Returns:
+      (source_ids, source_mask), int32 NumPy arrays [B, S].
+
+    Raises:
+      UserError: a source that is empty or longer.
+    """
+    source_ids = np.zeros((len(sources), length), "int32")
+    source_mask = np.zeros_like(source_ids)
+    for row, source in enumerate(sources):
+        if not 0 < len(source) <= length:
+            raise UserError(
+                f"source {row + 1} has {len(source)} pieces, and must have from 1 to {length}"
+            )
+        source_ids[row, -len(source) :] = source
+        source_mask[row, -len(source) :] = 1
+    return source_ids, source_mask

@@ -1,0 +1,40 @@
+"""Decoding with a cache equals a full pass over each example alone."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from generation_models import ENCODINGS, MASK, next_logits, random_model, random_sources
+
+from nezha_tf.generation.decoder import Decoder
+from nezha_tf.generation.form import MODES, TARGET_PREDICTIONS, Form
+from nezha_tf.generation.sources import pad_left
+
+BEAMS, LENGTH = 3, 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("target_prediction", TARGET_PREDICTIONS)
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_cached_logits_equal_full_passes(encoding, target_prediction, mode):
+    """At each step, of each beam, where hypotheses change their beams all the time."""
+    model = random_model(encoding)
+    form = Form(mode=mode, target_prediction=target_prediction)
+    sources = random_sources()
+    decoder = Decoder(model, form, MASK)
+    step = tf.function(decoder.step)
+    rng = np.random.default_rng(2)
+    logits, source, cache = decoder.start(*pad_left(sources, 9), BEAMS, LENGTH)
+    for row, ids in enumerate(sources):
+        expected = next_logits(model, ids, [[]], form)
+        np.testing.assert_allclose(logits[row : row + 1], expected, atol=1e-5)
+    targets = np.zeros((len(sources), BEAMS, 0), int)
+    for _ in range(LENGTH):
+        pieces = rng.integers(5, 30, (len(sources), BEAMS, 1))
+        targets = np.concatenate([targets, pieces], axis=-1)
+        logits, cache = step(source, cache, tf.constant(pieces[..., 0], tf.int32))
+        for row, ids in enumerate(sources):
+            expected = next_logits(model, ids, targets[row], form)
+            np.testing.assert_allclose(logits[row], expected, atol=1e-5)
+        parents = rng.integers(0, BEAMS, (len(sources), BEAMS))
+        targets = np.take_along_axis(targets, parents[..., None], axis=1)
+        cache = cache.follow(tf.constant(parents, tf.int32))

@@ -1,0 +1,67 @@
+"""Small random models, and their logits from a full pass over one unpadded example."""
+
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf import NezhaConfig, Vocabulary
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.text.vocabulary import SPECIAL_PIECES
+
+ENCODINGS = ("functional_relative", "learned_relative", "absolute")
+PAD, UNK, CLS, SEP, MASK = range(5)
+
+
+def vocabulary_of(size):
+    return Vocabulary([*SPECIAL_PIECES, *(f"p{index}" for index in range(5, size))])
+
+
+def random_model(encoding="functional_relative", vocab_size=30, scale=0.3, seed=0):
+    """A model with 2 layers of 16, whose distributions are far from uniform."""
+    config = NezhaConfig(
+        vocab_size=vocab_size,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+        type_vocab_size=6,
+        max_position_embeddings=40,
+        position_encoding=encoding,
+        max_relative_position=4,
+    )
+    model = NezhaForMaskedLM(config)
+    rng = np.random.default_rng(seed)
+    for variable in model.trainable_variables:
+        noise = rng.normal(size=variable.shape) * scale
+        variable.assign(variable.numpy() + noise)
+    return model
+
+
+def random_sources(vocab_size=30, lengths=(3, 7, 5), seed=1):
+    """Sources [CLS] pieces [SEP] of several lengths, as lists of ids."""
+    rng = np.random.default_rng(seed)
+    return [[CLS, *rng.integers(5, vocab_size, n - 2).tolist(), SEP] for n in lengths]
+
+
+def next_logits(model, source, targets, form):
+    """Logits [n, V] of the piece after a source and each of n targets of one length.
+
+    By full passes over [source; target], without padding.
+    """
+    first, second = form.segment_ids
+    targets = np.asarray(targets, int)
+    ids = np.array([[*source, *target] + [MASK] * form.is_masked for target in targets])
+    length = ids.shape[1]
+    visible = np.tril(np.ones((length, length), bool))
+    if form.mode == "seq2seq":
+        visible[: len(source), : len(source)] = True
+    segments = [first] * len(source) + [second] * (length - len(source))
+    outputs = model(
+        {
+            "input_ids": tf.constant(ids),
+            "input_mask": tf.ones(ids.shape, tf.int32),
+            "segment_ids": tf.constant([segments] * len(ids)),
+            "attention_mask": tf.constant(visible[None]),
+            "masked_lm_positions": tf.fill((len(ids), 1), length - 1),
+        }
+    )
+    return outputs["masked_lm_logits"][:, 0].numpy()

@@ -1,0 +1,75 @@
+"""Which piece an output depends on, through the whole encoder: by gradients."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from nezha_tf import NezhaConfig, NezhaEncoder, attention_mask
+
+LENGTH = 7
+# Of the first example and of the second: pieces before padding, and where the target begins.
+NUM_PIECES, TARGET_START = (7, 5), (3, 2)
+
+
+def may_depend(objective, example, output, given):
+    """Whether an output may depend on an input: the objectives in words."""
+    if output == given:
+        return True
+    if given >= NUM_PIECES[example]:
+        return False
+    if objective == "left_to_right":
+        return given < output
+    if objective == "right_to_left":
+        return given > output
+    if objective == "seq2seq":
+        return given < TARGET_START[example] or TARGET_START[example] <= given < output
+    return True
+
+
+@pytest.mark.parametrize("encoding", ("functional_relative", "learned_relative", "absolute"))
+@pytest.mark.parametrize(
+    "objective", ("bidirectional", "left_to_right", "right_to_left", "seq2seq")
+)
+def test_gradients_obey_the_mask(objective, encoding):
+    """Exactly zero where the objective forbids it, and not zero where it allows it."""
+    tf.keras.utils.set_random_seed(0)
+    config = NezhaConfig(
+        vocab_size=30,
+        hidden_size=8,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=12,
+        type_vocab_size=6,
+        initializer_range=0.5,
+        position_encoding=encoding,
+        max_relative_position=3,
+    )
+    encoder = NezhaEncoder(config)
+    index = np.arange(LENGTH)
+    input_mask = tf.constant(index < np.array(NUM_PIECES)[:, None], tf.int32)
+    is_target = index >= np.array(TARGET_START)[:, None]
+    segments = attention_mask.SEGMENT_IDS[objective]
+    segment_ids = tf.constant(np.where(is_target, segments[1], segments[0]), tf.int32)
+    arguments = (input_mask, segment_ids) if objective == "seq2seq" else (input_mask,)
+    inputs = {
+        "input_ids": tf.constant(np.random.default_rng(0).integers(5, 30, (2, LENGTH)), tf.int32),
+        "input_mask": input_mask,
+        "segment_ids": segment_ids,
+        "attention_mask": getattr(attention_mask, objective)(*arguments),
+    }
+
+    @tf.function
+    def gradients():
+        with tf.GradientTape() as tape:
+            outputs = encoder(inputs)
+        return tape.batch_jacobian(outputs["sequence_output"], outputs["embedding_output"])
+
+    found = tf.reduce_max(tf.abs(gradients()), axis=(2, 4)).numpy()
+    for example in range(2):
+        for output in range(NUM_PIECES[example]):
+            for given in range(LENGTH):
+                slope = found[example, output, given]
+                if may_depend(objective, example, output, given):
+                    assert slope > 1e-6, (example, output, given)
+                else:
+                    assert slope == 0, (example, output, given)
