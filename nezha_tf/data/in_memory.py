@@ -1,21 +1,19 @@
 """Batches of examples that are held in memory, with the interface of `ExampleReader`."""
 
-import functools
-
-import numpy as np
 import tensorflow as tf
 
 from nezha_tf.errors import UserError
 
-# Of the features of evaluation batches, which are the same each time.
+# Of what is drawn for evaluation, which is the same each time.
 EVALUATION_SEED = 0
 
 
 class InMemoryReader:
     """Makes batches of a task's examples, anew for each epoch where the task draws something.
 
-    Batches are dicts of feature name to int32 or float32 tensor [B, ...]. Batch n of a run is a
-    function of the seed and n alone, so that a run which goes on needs nothing but n.
+    Batches are dicts of feature name to tensor [B, ...]. Batch n of a run is a function of the
+    seed and n alone, so that a run which goes on needs nothing but n. All is made in the graph:
+    Python in the threads of a pipeline can hang a program that ends.
     """
 
     corrupt_records = 0  # Each example was looked at when it was read.
@@ -23,20 +21,14 @@ class InMemoryReader:
     def __init__(self, num_examples, make_features):
         """Args:
         num_examples: how many examples there are, at least 1.
-        make_features: callable (indices, seed, epochs) -> dict of feature name to int32 or
-          float32 array [B, ...] of fixed lengths: the features of the examples `indices`, int
-          array [B], each in the epoch of `epochs`, int array [B]. What it draws depends on the
-          seed, the epoch and the example alone: see `generator`.
+        make_features: callable (index, seed, epoch), all int64 scalars, the first and the last
+          of them tensors -> dict of feature name to tensor of a known shape: one example's
+          features. What it draws depends on these three alone: see `example_seed`.
         """
         if num_examples < 1:
             raise ValueError("no example")
         self.num_examples = num_examples
         self._make_features = make_features
-        first = make_features(np.array([0]), EVALUATION_SEED, np.array([0]))
-        self._names = list(first)
-        self._dtypes = [values.dtype for values in first.values()]
-        self._shapes = [values.shape[1:] for values in first.values()]
-        self._order = functools.lru_cache(maxsize=2)(self._shuffled)
 
     def training_batches(
         self, batch_size, seed, skip_batches=0, num_shards=1, shard=0, by="element"
@@ -60,17 +52,20 @@ class InMemoryReader:
                 "--input_sharding=file is for TFRecords; these examples are held in memory, so "
                 "pass --input_sharding=element"
             )
+        first_epoch, rest = divmod(skip_batches * num_shards * batch_size, self.num_examples)
 
-        def batch(number):
-            places = np.arange(number * batch_size, (number + 1) * batch_size)
-            epochs, places = np.divmod(places, self.num_examples)
-            orders = {epoch: self._order(seed, int(epoch)) for epoch in np.unique(epochs)}
-            pairs = zip(epochs, places, strict=True)
-            indices = np.array([orders[epoch][place] for epoch, place in pairs])
-            return self._make_features(indices, seed, epochs)
+        def epoch(number):
+            order = tf.random.experimental.stateless_shuffle(
+                tf.range(self.num_examples, dtype=tf.int64), tf.stack([seed, number]), alg="philox"
+            )
+            return tf.data.Dataset.from_tensor_slices((order, tf.fill(tf.shape(order), number)))
 
-        numbers = tf.data.Dataset.counter(skip_batches * num_shards + shard, num_shards)
-        return self._batches(numbers, batch, batch_size)
+        chosen = tf.data.Dataset.counter(first_epoch).flat_map(epoch).skip(rest)
+        chosen = chosen.batch(batch_size, drop_remainder=True).shard(num_shards, shard).unbatch()
+        batches = self._examples(chosen, seed).batch(batch_size, drop_remainder=True)
+        # Under tf.distribute, batches that may end make each step look whether they did.
+        endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+        return batches.apply(endless).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the examples' order; the last may be short.
@@ -80,15 +75,11 @@ class InMemoryReader:
           max_batches: bound on the batches, with those that are left out.
           skip_batches: batches to leave out at the start.
         """
-
-        def batch(number):
-            first = number * batch_size
-            indices = np.arange(first, min(first + batch_size, self.num_examples))
-            return self._make_features(indices, EVALUATION_SEED, np.zeros_like(indices))
-
-        whole = -(-self.num_examples // batch_size)
-        numbers = tf.data.Dataset.range(skip_batches, min(max_batches, whole))
-        return self._batches(numbers, batch, None)
+        first = min(skip_batches * batch_size, self.num_examples)
+        end = min(max_batches * batch_size, self.num_examples)
+        chosen = tf.data.Dataset.range(first, end).map(lambda index: (index, tf.zeros_like(index)))
+        batches = self._examples(chosen, EVALUATION_SEED).batch(batch_size)
+        return batches.prefetch(tf.data.AUTOTUNE)
 
     def guarded(self, make_batches, skip_batches=0):
         """Yields batches; there is nothing to guard against in memory."""
@@ -98,26 +89,14 @@ class InMemoryReader:
         """Raises `error`, a `tf.errors.OpError`: reading is not what failed."""
         raise error
 
-    def _shuffled(self, seed, epoch):
-        return generator(seed, epoch).permutation(self.num_examples)
-
-    def _batches(self, numbers, make_batch, batch_size):
-        def batch(number):
-            arrays = tf.numpy_function(
-                lambda n: list(make_batch(int(n)).values()), [number], self._dtypes
-            )
-            for array, shape in zip(arrays, self._shapes, strict=True):
-                array.set_shape((batch_size, *shape))
-            return dict(zip(self._names, arrays, strict=True))
-
-        return numbers.map(batch, num_parallel_calls=2, deterministic=True).prefetch(
-            tf.data.AUTOTUNE
+    def _examples(self, chosen, seed):
+        return chosen.map(
+            lambda index, epoch: self._make_features(index, seed, epoch),
+            num_parallel_calls=tf.data.AUTOTUNE,
         )
 
 
-def generator(seed, *key):
-    """Returns the `np.random.Generator` of a seed and a key: an epoch, or an epoch and an example.
-
-    Those of different seeds or keys are independent.
-    """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+def example_seed(seed, epoch, index):
+    """Returns the seed [2] of an example in an epoch, for `tf.random.stateless_*`."""
+    seeds = tf.stack([tf.cast(seed, tf.int64), epoch])
+    return tf.random.experimental.stateless_fold_in(seeds, index, alg="philox")

@@ -198,8 +198,7 @@ class Run:
         initial = self._flags["init_checkpoint"]
         if not initial and not steps:
             raise UserError(
-                f"no checkpoint in {self._folder} to evaluate; pass --init_checkpoint, or "
-                "train first"
+                f"no checkpoint in {self._folder}; pass --init_checkpoint, or train first"
             )
         return (steps[-1], checkpoints.path(steps[-1])) if steps else (None, initial)
 

@@ -4,23 +4,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from nezha_tf.data.in_memory import InMemoryReader, generator
+from nezha_tf.data.in_memory import InMemoryReader, example_seed
 from nezha_tf.errors import UserError
 from nezha_tf.training.feed import Feed
 
 EXAMPLES = 23
 
 
-def features(indices, seed, epochs):
-    """Each example's number, its epoch, and a number drawn for it in this epoch."""
-    drawn = [
-        generator(seed, int(e), int(i)).integers(2**30)
-        for i, e in zip(indices, epochs, strict=True)
-    ]
-    return {
-        "pair": np.stack([indices, epochs], axis=1).astype(np.int32),
-        "drawn": np.array(drawn, np.float32)[:, None],
-    }
+def features(index, seed, epoch):
+    """An example's number, its epoch, and a number drawn for it in this epoch."""
+    drawn = tf.random.stateless_uniform([1], example_seed(seed, epoch, index))
+    return {"pair": tf.cast(tf.stack([index, epoch]), tf.int32), "drawn": drawn}
 
 
 def reader():

@@ -1,11 +1,10 @@
 """What is predicted of a pair in training: masked pieces of the target, or each next piece."""
 
 import numpy as np
+import tensorflow as tf
 
-from nezha_tf.data.in_memory import generator
-from nezha_tf.modeling.attention_mask import SEGMENT_IDS
-
-TARGET_PREDICTIONS = ("masked", "shift")
+from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.data.in_memory import example_seed
 
 
 class MaskedTarget:
@@ -15,40 +14,52 @@ class MaskedTarget:
     target without [SEP], we count it.
     """
 
-    def __init__(self, vocabulary, masked_lm_prob, max_predictions_per_seq):
+    def __init__(self, vocabulary, masked_lm_prob, max_predictions_per_seq, max_target_length):
         """Args:
         vocabulary: a `Vocabulary`.
         masked_lm_prob: the share.
         max_predictions_per_seq: P, bound on the number of predictions.
+        max_target_length: most pieces of a target, its final [SEP] counted.
         """
+        self.max_predictions_per_seq = max_predictions_per_seq
         self._mask_id = vocabulary.mask_id
         self._vocab_size = len(vocabulary)
-        self._masked_lm_prob = masked_lm_prob
-        self.max_predictions_per_seq = max_predictions_per_seq
+        # By Python's rounding, whatever the device's.
+        self._counts = np.array(
+            [
+                min(max_predictions_per_seq, max(1, round(length * masked_lm_prob)))
+                for length in range(max_target_length + 1)
+            ],
+            np.int32,
+        )
 
-    def __call__(self, ids, target_start, rng):
+    def __call__(self, ids, target_start, seed):
         """Masks one pair.
 
         Args:
-          ids: int32 array [n], packed; not changed.
-          target_start: place of the target's first piece.
-          rng: a `np.random.Generator`.
+          ids: int32 [n], packed.
+          target_start: int32 [], place of the target's first piece.
+          seed: int64 [2], of all that is drawn.
 
         Returns:
           (ids with replacements [n], positions [m] in rising order, the pieces there [m]).
         """
-        length = len(ids) - target_start
-        count = max(1, round(length * self._masked_lm_prob))
-        count = min(self.max_predictions_per_seq, count)
-        positions = target_start + np.sort(rng.permutation(length)[:count])
-        labels = ids[positions]
-        draw = rng.random(count)
-        others = rng.integers(self._vocab_size, size=count)
-        output = ids.copy()
-        output[positions] = np.where(
-            draw < 0.8, self._mask_id, np.where(draw < 0.9, others, labels)
+        shape = tf.shape(ids)
+        places, replacing, pieces = tf.unstack(
+            tf.random.experimental.stateless_split(seed, 3, alg="philox")
         )
-        return output, positions, labels
+        is_target = tf.range(shape[0]) >= target_start
+        count = tf.gather(self._counts, shape[0] - target_start)
+        order = tf.random.stateless_uniform(shape, places, alg="philox")
+        rank = tf.argsort(tf.argsort(tf.where(is_target, order, 2.0)))
+        is_masked = rank < count
+        draw = tf.random.stateless_uniform(shape, replacing, alg="philox")
+        random_ids = tf.random.stateless_uniform(
+            shape, pieces, 0, self._vocab_size, tf.int32, alg="philox"
+        )
+        others = tf.where(draw < 0.8, self._mask_id, tf.where(draw < 0.9, random_ids, ids))
+        positions = tf.cast(tf.reshape(tf.where(is_masked), [-1]), tf.int32)
+        return tf.where(is_masked, others, ids), positions, tf.gather(ids, positions)
 
 
 class ShiftedTarget:
@@ -60,9 +71,9 @@ class ShiftedTarget:
         """
         self.max_predictions_per_seq = max_target_length
 
-    def __call__(self, ids, target_start, rng):
+    def __call__(self, ids, target_start, seed):
         """As `MaskedTarget`; the ids stay, and nothing is drawn."""
-        return ids, np.arange(target_start - 1, len(ids) - 1), ids[target_start:]
+        return ids, tf.range(target_start - 1, tf.size(ids) - 1), ids[target_start:]
 
 
 class TrainingFeatures:
@@ -74,37 +85,40 @@ class TrainingFeatures:
         prediction: `MaskedTarget` or `ShiftedTarget`.
         max_seq_length: T.
         """
-        self._pairs = pairs
+        with tf.device("/cpu:0"):
+            self._ids = tf.constant(np.concatenate(pairs.ids))
+            self._splits = tf.constant(np.cumsum([0, *map(len, pairs.ids)]))
+            self._target_starts = tf.constant(np.array(pairs.target_starts, np.int32))
         self._prediction = prediction
         self._max_seq_length = max_seq_length
 
-    def __call__(self, indices, seed, epochs):
-        """Returns the features of the schema for pretraining, without next sentences.
+    def __call__(self, index, seed, epoch):
+        """Returns one pair's features in the schema of pretraining, without next sentences.
 
         Args:
-          indices: int array [B], of the pairs.
-          seed, epochs: what is predicted is drawn from these and the pair's index.
+          index: int64 [], of the pair.
+          seed, epoch: what is predicted is drawn from these and the index.
         """
-        size, length = len(indices), self._max_seq_length
-        predictions = self._prediction.max_predictions_per_seq
-        batch = {
-            "input_ids": np.zeros((size, length), np.int32),
-            "input_mask": np.zeros((size, length), np.int32),
-            "segment_ids": np.zeros((size, length), np.int32),
-            "masked_lm_positions": np.zeros((size, predictions), np.int32),
-            "masked_lm_ids": np.zeros((size, predictions), np.int32),
-            "masked_lm_weights": np.zeros((size, predictions), np.float32),
+        ids = self._ids[self._splits[index] : self._splits[index + 1]]
+        target_start = self._target_starts[index]
+        segments = tf.where(tf.range(tf.size(ids)) < target_start, *SEGMENT_IDS["seq2seq"])
+        features = {"input_mask": tf.ones_like(ids), "segment_ids": segments}
+        ids, positions, labels = self._prediction(
+            ids, target_start, example_seed(seed, epoch, index)
+        )
+        features["input_ids"] = ids
+        predictions = {
+            "masked_lm_positions": positions,
+            "masked_lm_ids": labels,
+            "masked_lm_weights": tf.ones(tf.shape(labels)),
         }
-        source_segment, target_segment = SEGMENT_IDS["seq2seq"]
-        for row, (index, epoch) in enumerate(zip(indices, epochs, strict=True)):
-            ids, target_start = self._pairs.ids[index], self._pairs.target_starts[index]
-            rng = generator(seed, int(epoch), int(index))
-            ids, positions, labels = self._prediction(ids, target_start, rng)
-            batch["input_ids"][row, : len(ids)] = ids
-            batch["input_mask"][row, : len(ids)] = 1
-            batch["segment_ids"][row, :target_start] = source_segment
-            batch["segment_ids"][row, target_start : len(ids)] = target_segment
-            batch["masked_lm_positions"][row, : len(positions)] = positions
-            batch["masked_lm_ids"][row, : len(positions)] = labels
-            batch["masked_lm_weights"][row, : len(positions)] = 1
-        return batch
+        most = self._prediction.max_predictions_per_seq
+        return {
+            **{name: _padded(values, self._max_seq_length) for name, values in features.items()},
+            **{name: _padded(values, most) for name, values in predictions.items()},
+        }
+
+
+def _padded(values, length):
+    """Returns values [n] with zeros behind, [length]."""
+    return tf.ensure_shape(tf.pad(values, [(0, length - tf.size(values))]), (length,))

@@ -1,5 +1,6 @@
 """Pairs of source and target as ids: [CLS] source [SEP] target [SEP], cut to fixed lengths."""
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +8,6 @@ import numpy as np
 from nezha_tf.errors import UserError
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
-TRUNCATED_ENDS = ("tail", "head")
 TOKENIZED_AT_ONCE = 1024
 
 
@@ -41,7 +41,8 @@ class Side(NamedTuple):
             )
 
 
-class Pairs(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Pairs:
     """Packed pairs, as many as there were rows and in their order.
 
     Attributes:
@@ -60,7 +61,9 @@ class Pairs(NamedTuple):
 
     def first(self, count):
         """Returns the first pairs."""
-        return self._replace(ids=self.ids[:count], target_starts=self.target_starts[:count])
+        return dataclasses.replace(
+            self, ids=self.ids[:count], target_starts=self.target_starts[:count]
+        )
 
     def truncation(self):
         """Returns a few words on what was cut, or ""."""

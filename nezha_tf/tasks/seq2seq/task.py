@@ -10,13 +10,14 @@ from nezha_tf.data.in_memory import InMemoryReader
 from nezha_tf.data.rows import read_rows
 from nezha_tf.data.schema import Lengths
 from nezha_tf.errors import UserError, require_flag
+from nezha_tf.generation.form import Form
 from nezha_tf.generation.generator import check_vocabulary
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.seq2seq import SequenceToSequence
 from nezha_tf.tasks.seq2seq import metrics
 from nezha_tf.tasks.seq2seq.features import MaskedTarget, ShiftedTarget, TrainingFeatures
 from nezha_tf.tasks.seq2seq.packing import Packing
-from nezha_tf.tasks.seq2seq.writing import TargetWriter, form_of, options_of
+from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import BestMetric, Task
@@ -31,6 +32,7 @@ class Seq2Seq(Task):
     def __init__(self, flags):
         super().__init__(flags)
         self._check()
+        self._made_writer = None
         self._tokenizer = FullTokenizer(
             require_flag(flags["vocab_file"], "vocab_file"), flags["do_lower_case"]
         )
@@ -49,7 +51,10 @@ class Seq2Seq(Task):
         self.lengths = Lengths(length, self._prediction.max_predictions_per_seq)
         self.best_metric = BestMetric(flags["best_metric"], flags["best_metric"] != "loss")
         if flags["do_train"]:
-            self.train_reader = self._reader(self._read("train_file")[1])
+            pairs = self._read("train_file")[1]
+            epochs = flags["num_train_steps"] * flags["train_batch_size"] / len(pairs)
+            self.notes[-1] += f", gone through {epochs:.1f} times"
+            self.train_reader = self._reader(pairs)
         if flags["do_eval"]:
             self._eval_rows, self._eval_pairs = self._read("eval_file")
         if flags["do_predict"]:
@@ -121,7 +126,7 @@ class Seq2Seq(Task):
         share = flags["masked_lm_prob"]
         most = flags["max_predictions_per_seq"]
         most = most or max(1, round(flags["max_target_length"] * share))
-        return MaskedTarget(self._tokenizer.vocabulary, share, most)
+        return MaskedTarget(self._tokenizer.vocabulary, share, most, flags["max_target_length"])
 
     def _read(self, flag, optional=()):
         """Returns the rows and the pairs of a flag's files; notes what they hold."""
@@ -136,17 +141,19 @@ class Seq2Seq(Task):
         return InMemoryReader(len(pairs), features)
 
     def _writer(self, model):
+        """Returns the one writer of a run, which is compiled once."""
         flags = self.flags
-        form = form_of(flags["target_prediction"])
-        return TargetWriter(
-            model,
-            self._tokenizer,
-            form,
-            self._options,
-            flags["predict_batch_size"],
-            flags["seed"],
-            flags["jit_compile"],
-        )
+        if self._made_writer is None:
+            self._made_writer = TargetWriter(
+                model,
+                self._tokenizer,
+                Form(target_prediction=flags["target_prediction"]),
+                self._options,
+                flags["predict_batch_size"],
+                flags["seed"],
+                flags["jit_compile"],
+            )
+        return self._made_writer
 
 
 class Seq2SeqEvaluation(Evaluation):

@@ -6,7 +6,6 @@ import numpy as np
 
 from nezha_tf import console
 from nezha_tf.errors import UserError
-from nezha_tf.generation.form import Form
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.sources import pad_left
@@ -62,11 +61,11 @@ class TargetWriter:
         for number, first in enumerate(console.progress(firsts, desc="writing", unit="batch")):
             batch = sources[first : first + self._batch_size]
             # Every batch is full, so that one shape is compiled.
-            batch += batch[:1] * (self._batch_size - len(batch))
+            full = batch + batch[:1] * (self._batch_size - len(batch))
             seed = (self._seed + number) % 2**31
-            found = self._generator(*pad_left(batch, longest), seed=seed)
-            found = [np.array(values) for values in found]
-            for row, *hypotheses in zip(rows[first : first + self._batch_size], *found):
+            found = self._generator(*pad_left(full, longest), seed=seed)
+            found = [np.array(values)[: len(batch)] for values in found]
+            for row, *hypotheses in zip(rows[first : first + len(batch)], *found, strict=True):
                 written.append(self._texts(row.values["src"], *hypotheses))
         return written
 
@@ -120,8 +119,3 @@ def options_of(flags, tokenizer):
 def _pieces(word, tokenizer):
     """Returns the pieces of a word; a name of the vocabulary ([UNK], ##s) is one."""
     return [word] if word in tokenizer.vocabulary else tokenizer.tokenize(word)
-
-
-def form_of(target_prediction):
-    """Returns the `Form` in which fine-tuning makes a model write."""
-    return Form(mode="seq2seq", target_prediction=target_prediction)

@@ -4,6 +4,7 @@ import collections
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from nezha_tf import Vocabulary
 from nezha_tf.data.in_memory import InMemoryReader
@@ -29,12 +30,22 @@ def make_pairs(*lengths):
 PAIRS = make_pairs((5, 9), (1, 1), (8, 4), (3, 6), (2, 12), (9, 2))
 
 
-def features_of(prediction, pairs=PAIRS):
-    return TrainingFeatures(pairs, prediction, T)
+def masked_target(prob=0.7, max_predictions=14):
+    return MaskedTarget(VOCABULARY, prob, max_predictions, 14)
+
+
+def batch_of(prediction, indices, epochs, seed=7):
+    """The features of pairs in epochs, as NumPy arrays."""
+    features = TrainingFeatures(PAIRS, prediction, T)
+    chosen = tf.data.Dataset.from_tensor_slices(
+        (np.array(indices, np.int64), np.array(epochs, np.int64))
+    )
+    examples = chosen.map(lambda index, epoch: features(index, seed, epoch))
+    return next(examples.batch(len(indices)).as_numpy_iterator())
 
 
 def test_inputs_of_a_pair():
-    batch = features_of(ShiftedTarget(14))(np.array([2, 1]), 7, np.array([0, 0]))
+    batch = batch_of(ShiftedTarget(14), [2, 1], [0, 0])
     assert batch["input_ids"][0, :15].tolist() == PAIRS.ids[2].tolist()
     assert batch["segment_ids"][0].tolist() == [4] * 10 + [5] * 5 + [0] * 5
     assert batch["input_mask"][0].tolist() == [1] * 15 + [0] * 5
@@ -47,7 +58,7 @@ def test_inputs_of_a_pair():
 
 
 def test_shifted_positions_predict_the_next_piece():
-    batch = features_of(ShiftedTarget(14))(np.arange(6), 7, np.zeros(6, int))
+    batch = batch_of(ShiftedTarget(14), np.arange(6), np.zeros(6))
     for row, (ids, start) in enumerate(zip(PAIRS.ids, PAIRS.target_starts, strict=True)):
         weights = batch["masked_lm_weights"][row]
         count = int(weights.sum())
@@ -62,9 +73,9 @@ def test_shifted_positions_predict_the_next_piece():
 @pytest.mark.parametrize("max_predictions", (14, 3))
 @pytest.mark.parametrize("prob", (0.7, 0.01, 1.0))
 def test_counts_and_labels_of_masked_targets(prob, max_predictions):
-    features = features_of(MaskedTarget(VOCABULARY, prob, max_predictions))
     for epoch in range(5):
-        batch = features(np.arange(6), 7, np.full(6, epoch))
+        prediction = masked_target(prob, max_predictions)
+        batch = batch_of(prediction, np.arange(6), np.full(6, epoch))
         for row, (ids, start) in enumerate(zip(PAIRS.ids, PAIRS.target_starts, strict=True)):
             length = len(ids) - start
             count = min(max_predictions, max(1, round(length * prob)))
@@ -79,9 +90,8 @@ def test_counts_and_labels_of_masked_targets(prob, max_predictions):
 
 
 def test_each_target_piece_is_masked_as_often_and_the_source_never():
-    features = features_of(MaskedTarget(VOCABULARY, 0.7, 14))
     epochs, index = 2000, 0
-    batch = features(np.full(epochs, index), 7, np.arange(epochs))
+    batch = batch_of(masked_target(), np.full(epochs, index), np.arange(epochs))
     start, end = PAIRS.target_starts[index], len(PAIRS.ids[index])
     counts = np.bincount(batch["masked_lm_positions"].ravel(), batch["masked_lm_weights"].ravel())
     assert counts[:start].sum() == 0 and len(counts) == end  # The last one is the final [SEP].
@@ -92,9 +102,8 @@ def test_each_target_piece_is_masked_as_often_and_the_source_never():
 
 def test_what_stands_in_the_place_of_a_masked_piece():
     """80 % [MASK], 10 % any piece, 10 % the piece itself: chi-square over all of the vocabulary."""
-    features = features_of(MaskedTarget(VOCABULARY, 0.7, 14))
     epochs = 3000
-    batch = features(np.full(epochs, 0), 7, np.arange(epochs))
+    batch = batch_of(masked_target(), np.zeros(epochs), np.arange(epochs))
     found, n = collections.Counter(), 0
     for ids, positions, labels in zip(
         batch["input_ids"],
@@ -119,7 +128,7 @@ def test_what_stands_in_the_place_of_a_masked_piece():
 
 
 def test_masks_are_drawn_from_seed_epoch_and_example_alone():
-    reader = InMemoryReader(6, features_of(MaskedTarget(VOCABULARY, 0.7, 14)))
+    reader = InMemoryReader(6, TrainingFeatures(PAIRS, masked_target(), T))
 
     def drawn(batch_size, seed):
         found = {}
