@@ -1,4 +1,4 @@
-"""Pretrains a model on TFRecords: masked LM and next-sentence prediction.
+"""Pretrains a model on TFRecords: masked LM and next-sentence prediction, or UniLM's mixture.
 
 python run_pretraining.py --flagfile=configs/sample.flags
 """
@@ -23,6 +23,12 @@ flags.DEFINE_string("output_dir", None, "Checkpoints and results; a run goes on 
 flags.DEFINE_string("init_checkpoint", None, "TF1 checkpoint, or one of ours, to start from.")
 flags.DEFINE_integer("max_seq_length", 128, "Length of the examples.", lower_bound=1)
 flags.DEFINE_integer("max_predictions_per_seq", 20, "Their predictions.", lower_bound=1)
+flags.DEFINE_string(
+    "objectives",
+    "bidirectional",
+    "What the examples are trained for, with their shares: UniLM's is "
+    "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1.",
+)
 flags.DEFINE_bool("do_train", False, "Train.")
 flags.DEFINE_bool("do_eval", False, "Evaluate: after training, and at each checkpoint of it.")
 training_flags.define()
@@ -30,10 +36,11 @@ flags.adopt_module_key_flags(training_flags)
 
 
 def main():
-    from nezha_tf.training.pretraining import pretrain
+    from nezha_tf.training.pretraining import Pretraining
+    from nezha_tf.training.run import run
 
     names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    pretrain({name: FLAGS[name].value for name in names})
+    run({name: FLAGS[name].value for name in names}, Pretraining)
 
 
 if __name__ == "__main__":

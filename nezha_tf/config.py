@@ -9,6 +9,14 @@ from nezha_tf.files import write_text
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 POSITION_ENCODINGS = ("functional_relative", "learned_relative", "absolute")
+# The ids of the first and the second segment name the objective (UniLM arXiv 1905.03197 §2.1; the
+# numbers are those of its code).
+SEGMENT_IDS = {
+    "bidirectional": (0, 1),
+    "left_to_right": (2, 2),
+    "right_to_left": (3, 3),
+    "seq2seq": (4, 5),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

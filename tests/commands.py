@@ -1,5 +1,6 @@
 """How the tests call the programs: as a user does, in a process of its own."""
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,24 @@ CONFIG = {
     "type_vocab_size": 2,
     "use_relative_position": True,
 }
+
+# Reads a program's flags as the program does, and prints their values.
+READ_FLAGS = """
+import json, runpy, sys
+from absl import flags
+program, *arguments = sys.argv[1:]
+runpy.run_path(program, run_name="program")
+flags.FLAGS([program, *arguments])
+print(json.dumps(flags.FLAGS.flag_values_dict()))
+"""
+
+
+def flags_of(program, *arguments):
+    """Returns the values that a program's flags have with these arguments, by name."""
+    command = [sys.executable, "-c", READ_FLAGS, program, *arguments]
+    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 def start(script, *arguments, folder, environment=None, **options):

@@ -1,11 +1,9 @@
 """The flag files of configs/: their program takes them, and what they name fits together."""
 
-import json
 import math
-import subprocess
-import sys
 
 import pytest
+from commands import flags_of
 from conftest import REPOSITORY
 
 from nezha_tf import NezhaConfig
@@ -13,15 +11,6 @@ from nezha_tf.training import recipe
 
 FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags"))
 PATH_FLAGS = ("bert_config_file", "input_file", "eval_file", "vocab_file", "init_checkpoint")
-# Reads a program's flags as the program does, and prints their values.
-READ_FLAGS = """
-import json, runpy, sys
-from absl import flags
-program, *arguments = sys.argv[1:]
-runpy.run_path(program, run_name="program")
-flags.FLAGS([program, *arguments])
-print(json.dumps(flags.FLAGS.flag_values_dict()))
-"""
 
 
 def is_data(name):
@@ -36,15 +25,7 @@ def values():
     def read(name):
         if name not in found:
             program = "tools/create_pretraining_data.py" if is_data(name) else "run_pretraining.py"
-            arguments = [program, f"--flagfile=configs/{name}"]
-            result = subprocess.run(
-                [sys.executable, "-c", READ_FLAGS, *arguments],
-                cwd=REPOSITORY,
-                capture_output=True,
-                text=True,
-            )
-            assert result.returncode == 0, result.stderr
-            found[name] = json.loads(result.stdout)
+            found[name] = flags_of(program, f"--flagfile=configs/{name}")
         return found[name]
 
     return read

@@ -8,6 +8,10 @@ import tensorflow as tf
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, first_line
 
+SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
+# The row of BERT's table that each of UniLM's begins as (load_model of UniLM v1).
+UNILM_SEGMENTS = (0, 1, 0, 0, 0, 1)
+
 
 class UnreadableCheckpoint(UserError):
     """The files of a checkpoint are damaged or incomplete."""
@@ -19,10 +23,12 @@ class LoadReport(NamedTuple):
     Attributes:
       missing: variables that the checkpoint lacks; they kept their values.
       unused: weights of the checkpoint that the model has no place for.
+      extended: a few words on a table that was made larger, or "".
     """
 
     missing: list[str]
     unused: list[str]
+    extended: str = ""
 
 
 def open_checkpoint(prefix):
@@ -54,7 +60,7 @@ def open_checkpoint(prefix):
         ) from error
 
 
-def load_tf1_checkpoint(model, prefix, may_be_missing=()):
+def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False):
     """Loads the weights of a TF1 checkpoint, or of one of ours, into a model.
 
     Optimizer slots and the step are passed over. Nothing is changed unless all fits.
@@ -64,6 +70,8 @@ def load_tf1_checkpoint(model, prefix, may_be_missing=()):
       prefix: as for `open_checkpoint`.
       may_be_missing: prefixes of names that keep their present values where the checkpoint
         lacks them ("cls/" for the pretraining heads).
+      extend_segments: whether a table of BERT's two segments is made UniLM's of six, where the
+        model has six: 2, 3 and 4 begin as 0 does, and 5 as 1 does (UniLM v1).
 
     Returns:
       `LoadReport`.
@@ -74,17 +82,31 @@ def load_tf1_checkpoint(model, prefix, may_be_missing=()):
     """
     prefix, reader = open_checkpoint(prefix)
     variables = {name: variable.value for name, variable in tf1_names(model).items()}
-    missing = assign(prefix, reader, variables, may_be_missing)
-    return LoadReport(missing, _unused(set(reader.get_variable_to_shape_map()), variables))
+    shapes = reader.get_variable_to_shape_map()
+    rows = {}
+    if extend_segments and _has_rows(variables, shapes, SEGMENT_TABLE, UNILM_SEGMENTS):
+        rows[SEGMENT_TABLE] = UNILM_SEGMENTS
+    missing = assign(prefix, reader, variables, may_be_missing, rows)
+    extended = "its two segment rows extended to six: 2, 3, 4 as 0, and 5 as 1" if rows else ""
+    return LoadReport(missing, _unused(set(shapes), variables), extended)
 
 
-def assign(prefix, reader, variables, may_be_missing=()):
+def _has_rows(variables, shapes, name, rows):
+    """Whether a checkpoint's table can give the model's table these rows, and has no others."""
+    if name not in shapes or name not in variables:
+        return False
+    theirs, ours = tuple(shapes[name]), tuple(variables[name].shape)
+    return (max(rows) + 1, len(rows)) == (theirs[0], ours[0]) and theirs[1:] == ours[1:]
+
+
+def assign(prefix, reader, variables, may_be_missing=(), rows=None):
     """Sets variables from an open checkpoint; none is changed unless all fit.
 
     Args:
       prefix, reader: as of `open_checkpoint`.
       variables: dict of name to `tf.Variable`.
       may_be_missing: as for `load_tf1_checkpoint`.
+      rows: dict of name to the rows of the checkpoint's table that a variable is made of.
 
     Returns:
       The names that the checkpoint lacks.
@@ -100,16 +122,19 @@ def assign(prefix, reader, variables, may_be_missing=()):
             f"checkpoint {prefix} lacks {lacking[0]} ({len(lacking)} of {len(variables)} "
             "variables are missing); is it of a model or a run of this kind?"
         )
-    values = {}
+    values, rows = {}, rows or {}
     for name in variables:
         if name in missing:
             continue
-        if tuple(shapes[name]) != tuple(variables[name].shape):
+        if name in rows:
+            values[name] = _read_tensor(reader, prefix, name)[list(rows[name])]
+        elif tuple(shapes[name]) != tuple(variables[name].shape):
             raise UserError(
                 f"checkpoint {prefix}: {name} has shape {shapes[name]}, and the model's is "
                 f"{variables[name].shape.as_list()}; pass the config that belongs to it"
             )
-        values[name] = _read_tensor(reader, prefix, name)
+        else:
+            values[name] = _read_tensor(reader, prefix, name)
     for name, value in values.items():
         variables[name].assign(tf.cast(value, variables[name].dtype))
     return missing

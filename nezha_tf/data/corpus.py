@@ -16,7 +16,8 @@ def read_documents(path):
       UserError: a file that cannot be read, is cut short, or is not UTF-8 (with its line).
     """
     document = []
-    for sentence in _lines(path):
+    for line in read_lines(path):
+        sentence = line.strip()
         if sentence:
             document.append(sentence)
         elif document:
@@ -26,14 +27,15 @@ def read_documents(path):
         yield document
 
 
-def _lines(path):
+def read_lines(path):
+    """Yields the lines of a text file as they stand, with their ends; else as `read_documents`."""
     opener = gzip.open if path.endswith(".gz") else open
     number = 0
     try:
         with opener(path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 # A byte order mark is no part of the first sentence.
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise UserError(
             f"{path}, line {number}: not UTF-8 at byte {error.start} of the line; "

@@ -26,7 +26,7 @@ class ExampleReader:
     they are found: as if they had never been in the files.
     """
 
-    def __init__(self, files, lengths, limits, max_corrupt_records=0):
+    def __init__(self, files, lengths, limits, max_corrupt_records=0, mixture=None):
         """Checks the first record of each file.
 
         Args:
@@ -35,6 +35,7 @@ class ExampleReader:
           limits: the `schema.Limits` of the model that reads them.
           max_corrupt_records: damaged records to pass over, in all files together; what a cut
             or a damaged length takes from the end of a file counts as one.
+          mixture: None, or the `ObjectiveMixture` that the examples are cast for.
 
         Raises:
           UserError: a file that does not begin with a fitting record.
@@ -42,6 +43,7 @@ class ExampleReader:
         self.files = list(files)
         self.lengths = lengths
         self.limits = limits
+        self._mixture = mixture
         self._record_files = RecordFiles(self.files, max_corrupt_records)
         for path in self.files:
             self._check_first(path)
@@ -81,13 +83,15 @@ class ExampleReader:
             _tell(self._record_files.survey_new(files))
             first_epoch, rest = divmod(skip_batches * consumed, self._record_files.count(files))
         stretches = self._record_files.stretches(files)
-        records = record_stream.shuffled_epochs(stretches, seed, first_epoch)
-        batches = records.skip(rest).batch(batch_size, drop_remainder=True)
+        records = record_stream.shuffled_epochs(stretches, seed, first_epoch).skip(rest)
+        numbered = records.enumerate(skip_batches * consumed)
+        batches = numbered.batch(batch_size, drop_remainder=True)
         if by == "element":
             batches = batches.shard(num_shards, shard)
         # Under tf.distribute, batches that may end make each step look whether they did.
         endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-        return self._parsed(batches).apply(endless).prefetch(tf.data.AUTOTUNE)
+        seed = f"{seed}/{shard}" if by == "file" else f"{seed}"
+        return self._cast(batches, seed).apply(endless).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the files' order; the last may be short.
@@ -97,9 +101,9 @@ class ExampleReader:
           max_batches: bound on the batches, with those that are left out.
           skip_batches: batches to leave out at the start.
         """
-        records = record_stream.in_order(self._record_files.stretches(self.files))
+        records = record_stream.in_order(self._record_files.stretches(self.files)).enumerate()
         batches = records.batch(batch_size).take(max_batches).skip(skip_batches)
-        return self._parsed(batches).prefetch(tf.data.AUTOTUNE)
+        return self._cast(batches, "evaluation").prefetch(tf.data.AUTOTUNE)
 
     def guarded(self, make_batches, skip_batches=0):
         """Yields batches, and goes on past damage that may be passed over.
@@ -162,8 +166,14 @@ class ExampleReader:
             )
         return self.files[shard::num_shards]
 
-    def _parsed(self, batched_records):
-        return batched_records.map(self._parse, num_parallel_calls=tf.data.AUTOTUNE)
+    def _cast(self, numbered_batches, seed):
+        """Parses batches of (number in the stream, record), and casts them for the mixture."""
+
+        def cast(numbers, records):
+            batch = self._parse(records)
+            return batch if self._mixture is None else self._mixture(batch, numbers, seed)
+
+        return numbered_batches.map(cast, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _parse(self, records):
         batch = tf.io.parse_example(records, schema.parsing_spec(self.lengths))
@@ -190,7 +200,7 @@ class ExampleReader:
         """Raises a `UserError` for the first record of a file that does not fit, if any."""
         records, fitting = self._records_of(path), 0
         try:
-            for _ in self._parsed(records.batch(CHECKED_AT_ONCE)):
+            for _ in records.batch(CHECKED_AT_ONCE).map(self._parse):
                 fitting += CHECKED_AT_ONCE
         except tf.errors.InvalidArgumentError:
             failed = records.skip(fitting).take(CHECKED_AT_ONCE)

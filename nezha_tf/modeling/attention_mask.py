@@ -10,13 +10,7 @@ Each function takes `input_mask` int [B, T] (1 for tokens, 0 for padding) and re
 
 from keras import ops
 
-# The segments that name each objective: those of the first and of the second text (UniLM v1).
-SEGMENT_IDS = {
-    "bidirectional": (0, 1),
-    "left_to_right": (2, 2),
-    "right_to_left": (3, 3),
-    "seq2seq": (4, 5),
-}
+from nezha_tf.config import SEGMENT_IDS
 
 
 def bidirectional(input_mask):
@@ -31,7 +25,7 @@ def left_to_right(input_mask):
 
 def right_to_left(input_mask):
     """A token sees itself and what is right of it (UniLM §2.3)."""
-    return from_ranks(ops.shape(input_mask)[1] - 1 - _indices(input_mask), input_mask)
+    return from_ranks(_indices_from_right(input_mask), input_mask)
 
 
 def seq2seq(input_mask, segment_ids):
@@ -42,8 +36,30 @@ def seq2seq(input_mask, segment_ids):
       segment_ids: int [B, T], odd for the target (1 in fine-tuning, 5 in pretraining), even for
         the source (UniLM §2.3).
     """
-    is_target = ops.cast(segment_ids % 2, input_mask.dtype)
-    return from_ranks(is_target * (_indices(input_mask) + 1), input_mask)
+    return from_ranks(_seq2seq_ranks(input_mask, segment_ids), input_mask)
+
+
+def by_segments(input_mask, segment_ids):
+    """Each example's own mask: the segment id of its first token names its objective.
+
+    Args:
+      input_mask: int [B, T].
+      segment_ids: int [B, T], as in `SEGMENT_IDS`.
+    """
+    objective = objective_masks(segment_ids)
+    ranks = ops.zeros_like(input_mask)
+    for name, its_ranks in (
+        ("left_to_right", _indices(input_mask)),
+        ("right_to_left", _indices_from_right(input_mask)),
+        ("seq2seq", _seq2seq_ranks(input_mask, segment_ids)),
+    ):
+        ranks = ops.where(objective[name][:, None], its_ranks, ranks)
+    return from_ranks(ranks, input_mask)
+
+
+def objective_masks(segment_ids):
+    """Returns dict of objective to bool [B]: whether an example's first segment id is of it."""
+    return {name: segment_ids[:, 0] == first for name, (first, _) in SEGMENT_IDS.items()}
 
 
 def from_ranks(ranks, input_mask):
@@ -57,6 +73,15 @@ def from_ranks(ranks, input_mask):
     query_ranks = ops.where(is_token, ranks, ops.shape(input_mask)[1] + 1)
     visible = ranks[:, None, None, :] <= query_ranks[:, None, :, None]
     return ops.logical_and(visible, is_token[:, None, None, :])
+
+
+def _seq2seq_ranks(input_mask, segment_ids):
+    is_target = ops.cast(segment_ids % 2, input_mask.dtype)
+    return is_target * (_indices(input_mask) + 1)
+
+
+def _indices_from_right(input_mask):
+    return ops.shape(input_mask)[1] - 1 - _indices(input_mask)
 
 
 def _indices(input_mask):

@@ -8,6 +8,7 @@ of the dropout generators and the like.
 
 import contextlib
 import json
+import math
 import os
 import re
 
@@ -17,6 +18,7 @@ from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
+from nezha_tf.training.task import LOWEST_LOSS
 
 _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
 # What `tf1.write_tensors` and `files.whole_file` leave behind where a run is killed.
@@ -54,18 +56,22 @@ def random_states(model):
 class RunCheckpoints:
     """The numbered checkpoints `model.ckpt-STEP` in the folder of a run."""
 
-    def __init__(self, folder, state, keep_max=5, keep_best=True, is_chief=True):
+    def __init__(
+        self, folder, state, keep_max=5, keep_best=True, best_metric=LOWEST_LOSS, is_chief=True
+    ):
         """Args:
         folder: where they are; all workers see the same.
         state: dict of name to variable, as of `training_state`.
         keep_max: how many are kept; older ones are deleted after a save.
-        keep_best: whether the one with the lowest held-out loss is kept beside them.
+        keep_best: whether the best one is kept beside them.
+        best_metric: a `task.BestMetric`, which says what is best.
         is_chief: whether this process writes; the others only read.
         """
         self.folder = folder
         self._state = state
         self._keep_max = keep_max
         self._keep_best = keep_best
+        self._best_metric = best_metric
         self._is_chief = is_chief
 
     def steps(self):
@@ -132,28 +138,37 @@ class RunCheckpoints:
             raise UserError(f"{error}; the checkpoints before it are intact") from error
         self._delete_old()
 
-    def note_evaluation(self, step, loss):
-        """Takes note of the held-out loss of a saved step: the best one's checkpoint is kept.
+    def note_evaluation(self, step, results):
+        """Takes note of the held-out results of a saved step: the best one's checkpoint is kept.
+
+        Args:
+          step: the step.
+          results: dict of name to float, the best metric among them.
 
         Returns:
-          Whether it is the best so far.
+          Whether it is the best so far; of equal ones the first is.
         """
-        best = self.best()
-        if best is not None and best["loss"] <= loss:
-            return False
+        name, higher_is_better = self._best_metric
+        value, best = results[name], self.best()
+        if best is not None and not math.isnan(best[name]):
+            is_better = value > best[name] if higher_is_better else value < best[name]
+            if not is_better:
+                return False
         if self._is_chief:
-            text = json.dumps({"global_step": step, "loss": loss}) + "\n"
+            text = json.dumps({"global_step": step, name: value}) + "\n"
             write_text(os.path.join(self.folder, BEST_FILE), text)
             self._delete_old()
         return True
 
     def best(self):
-        """Returns {"global_step", "loss"} of the best checkpoint by held-out loss, or None."""
+        """Returns {"global_step", the best metric's name: value} of the best one, or None."""
         try:
             with open(os.path.join(self.folder, BEST_FILE), encoding="utf-8") as file:
-                return json.load(file)
+                best = json.load(file)
         except (FileNotFoundError, ValueError):
             return None
+        # By another metric, it is not the best one.
+        return best if self._best_metric.name in best else None
 
     def _delete_old(self):
         steps = self.steps()

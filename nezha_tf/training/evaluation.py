@@ -1,15 +1,13 @@
-"""Masked LM and next-sentence prediction on held-out examples."""
+"""Losses and metrics on held-out examples."""
 
 import contextlib
 import functools
 import json
 import os
 
-import numpy as np
 import tensorflow as tf
 
 from nezha_tf import files
-from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.training import loop
 from nezha_tf.training.step import make_eval_step
 
@@ -17,18 +15,29 @@ from nezha_tf.training.step import make_eval_step
 class Evaluation:
     """The held-out examples, and what the model makes of them."""
 
-    def __init__(self, strategy, model, reader, batch_size, max_batches, folder, jit_compile=False):
+    def __init__(
+        self,
+        strategy,
+        model,
+        objective,
+        reader,
+        batch_size,
+        max_batches,
+        folder,
+        jit_compile=False,
+    ):
         """Args:
         strategy: the `tf.distribute.Strategy` of the model.
-        model: `NezhaForPreTraining`.
-        reader: `ExampleReader` of the held-out examples.
+        model: a Keras model.
+        objective: as for `TrainStep`.
+        reader: `ExampleReader` of the held-out examples, or the like of it.
         batch_size: examples in a global batch, a multiple of the replicas.
         max_batches: bound on the batches of one evaluation.
         folder: where the results go.
         jit_compile: as for `make_eval_step`.
         """
         self._strategy = strategy
-        self._eval_step = make_eval_step(strategy, model, MaskedLanguageModel(), jit_compile)
+        self._eval_step = make_eval_step(strategy, model, objective, jit_compile)
         self._reader = reader
         self._folder = folder
         self._batch_size = batch_size
@@ -56,6 +65,10 @@ class Evaluation:
 
         return self._strategy.distribute_datasets_from_function(dataset)
 
+    def batches(self):
+        """Yields the batches that are evaluated, not split over replicas."""
+        return self._reader.guarded(self._batches)
+
     def write(self, step, results):
         """Writes `eval_results.txt` and `.json`.
 
@@ -66,21 +79,12 @@ class Evaluation:
         Returns:
           All that the files hold, dict of name to number.
         """
-        results = {"global_step": step, **results, **self._majority()}
+        results = {"global_step": step, **results}
         lines = "".join(f"{name} = {value}\n" for name, value in sorted(results.items()))
         text = json.dumps(results, indent=2, sort_keys=True) + "\n"
         for name, content in (("eval_results.txt", lines), ("eval_results.json", text)):
             files.write_text(os.path.join(self._folder, name), content)
         return results
-
-    def _majority(self):
-        """Returns the accuracy of always guessing the most frequent of the masked pieces."""
-        counts = np.zeros(1, np.int64)
-        for batch in self._reader.guarded(self._batches):
-            labels = batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0]
-            found = np.bincount(labels, minlength=len(counts))
-            counts = found + np.pad(counts, (0, len(found) - len(counts)))
-        return {"masked_lm_majority_accuracy": float(counts.max() / max(counts.sum(), 1))}
 
 
 def _padded(batch, batch_size):

@@ -40,7 +40,7 @@ def _course():
     flags.DEFINE_integer("save_checkpoints_steps", 1000, "Steps between checkpoints.", 1)
     flags.DEFINE_integer("keep_checkpoint_max", 5, "Checkpoints that are kept.", 1)
     flags.DEFINE_bool(
-        "keep_best", True, "Keep the checkpoint with the lowest held-out loss beside them."
+        "keep_best", True, "Keep the checkpoint with the best held-out results beside them."
     )
     flags.DEFINE_integer(
         "skip_corrupt_records", 0, "Corrupt records that are passed over before it is an error.", 0

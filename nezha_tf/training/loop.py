@@ -148,17 +148,19 @@ class Loop:
         return entry
 
     def _save(self, step, first_step, entry):
-        pause = time.monotonic()
+        pause, scores = time.monotonic(), {}
         self._checkpoints.save(step)
         if self._evaluate is not None:
-            found = {f"eval_{name}": value for name, value in self._evaluate().items()}
+            results = self._evaluate()
+            found = {f"eval_{name}": value for name, value in results.items()}
             self._record.write(step, found)
             entry = {**entry, **found}
-            self._checkpoints.note_evaluation(step, found["eval_loss"])
+            self._checkpoints.note_evaluation(step, results)
+            scores = {n: f"{v:.4g}" for n, v in results.items() if not _is_shown(n)}
         self._throughput.leave_out(time.monotonic() - pause)
         steps_left = self._plan.num_train_steps - step
         left = (time.monotonic() - self._started) / (step - first_step) * steps_left
-        shown = {"step": f"{step}/{self._plan.num_train_steps}", **_brief(entry)}
+        shown = {"step": f"{step}/{self._plan.num_train_steps}", **_brief(entry), **scores}
         shown["left"] = f"{left / 60:.1f} min"
         self._record.say("  ".join(f"{name} {value}" for name, value in shown.items()))
         return entry
@@ -230,6 +232,11 @@ def _brief(entry):
     shown["ex/s"] = f"{entry['examples_per_second']:.1f}"
     shown["tok/s"] = f"{entry['tokens_per_second']:,.0f}"
     return shown
+
+
+def _is_shown(name):
+    """Whether `_brief` shows a result, or leaves it to the record."""
+    return "loss" in name or "accuracy" in name
 
 
 def _loss_text(entry, task):

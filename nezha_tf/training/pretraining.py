@@ -1,309 +1,92 @@
-"""A pretraining run from its flags: what `run_pretraining.py` does."""
+"""Pretraining as a task: masked LM and next-sentence prediction, or UniLM's mixture."""
 
-import contextlib
-import functools
-import os
-import time
-
-import keras
 import numpy as np
-import tensorflow as tf
 
-from nezha_tf import console, files
-from nezha_tf.checkpoints import load_tf1_checkpoint, tf1
-from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.config import NezhaConfig
+from nezha_tf import files
+from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.data.objective_mixture import ObjectiveMixture
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
-from nezha_tf.training import recipe, strategy
-from nezha_tf.training.checkpoint import RunCheckpoints, random_states, training_state
-from nezha_tf.training.divergence import DivergenceWatch
+from nezha_tf.objectives.unilm import UnifiedLanguageModel
 from nezha_tf.training.evaluation import Evaluation
-from nezha_tf.training.feed import Feed
-from nezha_tf.training.flops import training_flops
-from nezha_tf.training.loop import Loop
-from nezha_tf.training.monitor import Monitor
-from nezha_tf.training.moving_average import MovingAverage
-from nezha_tf.training.stop import StopRequest
-from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput, read_metrics
+from nezha_tf.training.task import Task
+
+SEGMENT_ROWS = 1 + max(max(pair) for pair in SEGMENT_IDS.values())
 
 
-def pretrain(flags):
-    """Trains, evaluates or both.
+class Pretraining(Task):
+    """Masked LM with next-sentence prediction (BERT, NEZHA), or the mixture of UniLM."""
 
-    Args:
-      flags: the flags of run_pretraining.py, by name.
-
-    Raises:
-      UserError: bad flags, files or data.
-      Terminated: SIGTERM came.
-    """
-    _check(flags)
-    place = strategy.make_strategy(flags["distribution_strategy"], flags["num_gpus"], flags["tpu"])
-    _PretrainingRun(flags, place).run()
-    strategy.agree_on(place, 0)  # No worker leaves before the chief has written all.
-
-
-class _PretrainingRun:
-    """The run of one process: the only one, or a worker of several."""
-
-    def __init__(self, flags, place):
-        """Args:
-        flags: as for `pretrain`.
-        place: the `tf.distribute.Strategy`.
-        """
-        self._flags = flags
-        self._strategy = place
-        self._is_chief = strategy.is_chief(place)
-        self._folder = flags["output_dir"]
-        for flag in ("train_batch_size", "eval_batch_size"):
-            if flags["do_train" if flag.startswith("train") else "do_eval"]:
-                strategy.check_batch_size(place, flags[flag], flag)
-        keras.utils.set_random_seed(flags["seed"])
-        self._config = NezhaConfig.from_json_file(flags["bert_config_file"])
-        self._train_reader = self._reader("input_file") if flags["do_train"] else None
-        self._eval_reader = self._reader("eval_file") if flags["do_eval"] else None
-        with place.scope():
-            self._model = NezhaForPreTraining(self._config, dtype=flags["precision"])
-        self._evaluation = self._make_evaluation() if flags["do_eval"] else None
-
-    def run(self):
-        """Trains, evaluates or both, and prints the table at the end."""
-        flags, rows, trained = self._flags, [], {}
-        self._say(self._description())
-        started = time.monotonic()
+    def __init__(self, flags):
+        super().__init__(flags)
+        self.lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
+        self._mixture = self._make_mixture(flags["objectives"])
+        self.check_length(self.lengths.max_seq_length, "max_seq_length")
         if flags["do_train"]:
-            step, trained = self._train()
-            rows += [(f"train {name}", _number(value)) for name, value in trained.items()]
-        else:
-            step = self._load_for_evaluation()
-            self._record_settings("eval.flags")
-        if self._evaluation:
-            results = self._results(step, trained)
-            rows = [row for row in rows if not row[0].startswith("train eval_")]
-            rows += [(f"eval {name}", _number(value)) for name, value in results.items()]
-        rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
-        rows = [row for row in rows if "trust_ratio/" not in row[0]]
-        self._say(console.table(f"results in {self._folder}", rows))
-        if flags["plot"] and self._is_chief:
-            from nezha_tf.training.plot import plot_curves
+            self.train_reader = self._reader("input_file")
+        if flags["do_eval"]:
+            self._eval_reader = self._reader("eval_file")
 
-            self._say(f"curves in {plot_curves(self._folder)}")
+    def make_model(self, precision):
+        return NezhaForPreTraining(self.config, dtype=precision)
 
-    def _train(self):
-        """Trains from scratch, from --init_checkpoint, or from where this folder's run stopped.
-
-        Returns:
-          (step reached, last entry of the record).
-        """
-        with self._strategy.scope():
-            parts = recipe.make(self._flags, self._model)
-            objective = MaskedLanguageModel(self._flags["label_smoothing"])
-            train_step = recipe.make_step(
-                self._flags, self._strategy, self._model, objective, parts
-            )
-        checkpoints = self._checkpoints(parts, train_step)
-        restored = self._restore(checkpoints, parts.moving_average)
-        first_step, last_step = train_step.step, self._flags["num_train_steps"]
-        if not strategy.agree_on(self._strategy, first_step):
-            raise UserError(
-                f"the workers go on from different steps (this one from {first_step}): "
-                f"--output_dir={self._folder} must be one folder that all of them see"
-            )
-        if first_step >= last_step:
-            self._say(f"nothing to train: {restored} is at step {first_step} already")
-            return first_step, {}
-        checkpoints.clean()
-        self._record_settings("run.flags")
-        with StopRequest() as stop, contextlib.closing(self._record(first_step)) as record:
-            loop = self._loop(parts, train_step, checkpoints, record, stop)
-            return last_step, loop.run(first_step)
-
-    def _checkpoints(self, parts, train_step):
-        average = parts.moving_average
-        state = training_state(
-            self._model,
-            parts.optimizer,
-            counters=train_step.state(),
-            averages=average.state() if average else {},
-        )
-        flags = self._flags
-        return RunCheckpoints(
-            self._folder, state, flags["keep_checkpoint_max"], flags["keep_best"], self._is_chief
-        )
-
-    def _record(self, first_step):
-        if not self._is_chief:
-            return SilentRecord()
-        return RunRecord(self._folder, first_step, self._flags["num_train_steps"])
-
-    def _loop(self, parts, train_step, checkpoints, record, stop):
-        flags, reader = self._flags, self._train_reader
-        watch = DivergenceWatch(
-            flags["divergence_factor"], flags["divergence_patience"], read_metrics(self._folder)
-        )
-        evaluate = None
-        if self._evaluation:
-            evaluate = functools.partial(self._evaluation, parts.moving_average)
-        return Loop(
-            train_step,
-            Feed(
-                self._strategy,
-                reader,
-                flags["train_batch_size"],
-                flags["seed"],
-                flags["input_sharding"],
-            ),
-            recipe.make_plan(flags),
-            checkpoints,
-            record,
-            Monitor(train_step, parts.optimizer, parts.loss_scale, reader),
-            self._throughput(),
-            stop,
-            watch,
-            evaluate,
-        )
-
-    def _restore(self, checkpoints, average):
-        """Loads what the run goes on from; returns the checkpoint's prefix, or None."""
-        restored = checkpoints.restore_newest(self._say)
-        initial = self._flags["init_checkpoint"]
-        if restored:
-            self._say(f"going on from {restored}")
-        elif initial:
-            # Heads that a published checkpoint lacks keep their random start.
-            report = load_tf1_checkpoint(self._model, initial, may_be_missing=("cls/",))
-            self._say(_loaded(initial, report))
-            if average:
-                average.restart()
-        strategy.part_random_states(self._strategy, random_states(self._model))
-        return restored
-
-    def _load_for_evaluation(self):
-        """Loads the newest checkpoint of the folder, or --init_checkpoint; returns its step.
-
-        The folder goes first, as in the originals: there --init_checkpoint is where a run began.
-        """
-        checkpoints = RunCheckpoints(self._folder, {})
-        steps = checkpoints.steps()
-        initial = self._flags["init_checkpoint"]
-        if not initial and not steps:
-            raise UserError(
-                f"no checkpoint in {self._folder} to evaluate; pass --init_checkpoint, or "
-                "train first"
-            )
-        checkpoint = checkpoints.path(steps[-1]) if steps else initial
-        self._say(_loaded(checkpoint, load_tf1_checkpoint(self._model, checkpoint)))
-        if self._flags["ema_decay"]:
-            weights = tf1_names(self._model)
-            averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))
-            tf1.assign(*tf1.open_checkpoint(checkpoint), averages)
-        return steps[-1] if steps else tf1.global_step_of(checkpoint)
-
-    def _results(self, step, trained):
-        """Returns the results of the run's end, written by the chief."""
-        found = {n.removeprefix("eval_"): v for n, v in trained.items() if n.startswith("eval_")}
-        found = found or self._evaluation()
-        return self._evaluation.write(step, found) if self._is_chief else found
-
-    def _make_evaluation(self):
-        return Evaluation(
-            self._strategy,
-            self._model,
+    def make_evaluation(self, strategy, model):
+        flags = self.flags
+        return PretrainingEvaluation(
+            strategy,
+            model,
+            self.make_objective(0.0),
             self._eval_reader,
-            self._flags["eval_batch_size"],
-            self._flags["max_eval_steps"],
-            self._folder,
-            self._flags["jit_compile"],
+            flags["eval_batch_size"],
+            flags["max_eval_steps"],
+            flags["output_dir"],
+            flags["jit_compile"],
         )
+
+    def make_objective(self, label_smoothing):
+        if self._mixture is None:
+            return MaskedLanguageModel(label_smoothing)
+        return UnifiedLanguageModel(self._mixture.names, label_smoothing)
+
+    def _make_mixture(self, objectives):
+        mixture = ObjectiveMixture.from_text(objectives)
+        if mixture.names == ("bidirectional",):
+            return None
+        if self.config.type_vocab_size < SEGMENT_ROWS:
+            raise UserError(
+                f"--objectives={objectives} needs type_vocab_size {SEGMENT_ROWS} in "
+                f"{self.flags['bert_config_file']}, not {self.config.type_vocab_size}: segment "
+                "ids name the objective (a checkpoint of two rows is extended when it is loaded)"
+            )
+        return mixture
 
     def _reader(self, flag):
-        flags, config = self._flags, self._config
-        lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
-        rows = config.max_position_embeddings
-        if config.position_encoding == "absolute" and lengths.max_seq_length > rows:
-            raise UserError(
-                f"--max_seq_length={lengths.max_seq_length} is past the table of absolute "
-                f"positions of {flags['bert_config_file']} (max_position_embeddings {rows})"
-            )
-        limits = Limits(config.vocab_size, config.type_vocab_size)
+        # The mixture gives the segments of a pair their ids itself.
+        segments = 2 if self._mixture else self.config.type_vocab_size
+        limits = Limits(self.config.vocab_size, segments)
         return ExampleReader(
-            files.expand(flags[flag], flag), lengths, limits, flags["skip_corrupt_records"]
+            files.expand(require_flag(self.flags[flag], flag), flag),
+            self.lengths,
+            limits,
+            self.flags["skip_corrupt_records"],
+            self._mixture,
         )
 
-    def _throughput(self):
-        flags = self._flags
-        flops = training_flops(
-            self._config, flags["max_seq_length"], flags["max_predictions_per_seq"]
-        )
-        peak = (flags["peak_tflops"] or 0) * 1e12 * self._strategy.num_replicas_in_sync
-        return Throughput(flags["train_batch_size"], flops, peak)
 
-    def _record_settings(self, name):
-        """Writes the resolved flags (a flag file again) and the config beside the checkpoints."""
-        if not self._is_chief:
-            return
-        flags = sorted(self._flags.items())
-        lines = (f"--{flag}={_flag_text(value)}\n" for flag, value in flags if value is not None)
-        files.write_text(os.path.join(self._folder, name), "".join(lines))
-        self._config.to_json_file(os.path.join(self._folder, "bert_config.json"))
+class PretrainingEvaluation(Evaluation):
+    """Also tells what guessing would reach."""
 
-    def _description(self):
-        config, replicas = self._config, self._strategy.num_replicas_in_sync
-        weights = sum(int(np.prod(variable.shape)) for variable in self._model.weights)
-        return (
-            f"{config.num_hidden_layers} layers of {config.hidden_size}, "
-            f"{config.num_attention_heads} heads, {config.position_encoding} positions, "
-            f"{weights / 1e6:.1f} M weights, {self._flags['precision']}, on {_device()}"
-            + (f", {replicas} replicas" if replicas > 1 else "")
-        )
+    def write(self, step, results):
+        return super().write(step, {**results, **self._majority()})
 
-    def _say(self, line):
-        if self._is_chief:
-            print(line, flush=True)
-
-
-def _check(flags):
-    if not (flags["do_train"] or flags["do_eval"]):
-        raise UserError("nothing to do: pass --do_train, --do_eval or both")
-    needed = ["bert_config_file", "output_dir"]
-    needed += ["input_file"] * flags["do_train"] + ["eval_file"] * flags["do_eval"]
-    for name in needed:
-        require_flag(flags[name], name)
-    recipe.check(flags)
-    if flags["plot"]:
-        from nezha_tf.training.plot import require_matplotlib
-
-        require_matplotlib()
-
-
-def _loaded(checkpoint, report):
-    """Returns a line on a load: whence, and what was missing there or not taken from there."""
-    line = f"weights from {checkpoint}"
-    if report.missing:
-        line += f"; not in it, so fresh: {', '.join(report.missing)}"
-    if report.unused:
-        line += f"; in it, but not in this model: {', '.join(report.unused)}"
-    return line
-
-
-def _flag_text(value):
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, list) else value
-
-
-def _device():
-    gpus = tf.config.get_visible_devices("GPU")
-    if not gpus:
-        return "the CPU"
-    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", gpus[0].name)
-
-
-def _number(value):
-    if isinstance(value, int) or value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
+    def _majority(self):
+        """Returns the accuracy of always guessing the most frequent of the masked pieces."""
+        counts = np.zeros(1, np.int64)
+        for batch in self.batches():
+            labels = batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0]
+            found = np.bincount(labels, minlength=len(counts))
+            counts = found + np.pad(counts, (0, len(found) - len(counts)))
+        return {"masked_lm_majority_accuracy": float(counts.max() / max(counts.sum(), 1))}

@@ -148,11 +148,11 @@ def test_the_best_checkpoint_is_kept(tmp_path):
     losses = {1: 3.0, 2: 1.0, 3: 2.0, 4: 1.5, 5: 1.0, 6: 4.0}
     for step, loss in losses.items():
         kept.save(step)
-        assert kept.note_evaluation(step, loss) == (step in (1, 2))
+        assert kept.note_evaluation(step, {"loss": loss}) == (step in (1, 2))
     assert kept.steps() == [2, 5, 6]
     assert kept.best() == {"global_step": 2, "loss": 1.0}
     kept.save(7)
-    kept.note_evaluation(7, 0.5)
+    kept.note_evaluation(7, {"loss": 0.5})
     kept.save(8), kept.save(9)
     assert kept.steps() == [7, 8, 9]
     plain = RunCheckpoints(str(tmp_path), {"a": tf.Variable(1.0)}, keep_max=2, keep_best=False)

@@ -39,7 +39,7 @@ def test_golden_checkpoint_comes_back_bit_by_bit(tmp_path):
 def test_slots_and_step_of_a_checkpoint_are_passed_over():
     model = load_golden_model("nezha_tiny")
     report = checkpoints.load_tf1_checkpoint(model, GOLDEN / "nezha_tiny" / "model.ckpt")
-    assert report == ([], [])
+    assert report == ([], [], "")
 
 
 def test_weights_that_have_no_place_are_reported(golden):

@@ -1,0 +1,46 @@
+"""UniLM's mixture: four cloze objectives told apart by the attention mask, and next sentence."""
+
+from keras import ops
+
+from nezha_tf.modeling import attention_mask
+from nezha_tf.objectives.losses import accuracy, cross_entropy
+from nezha_tf.objectives.pretraining import MASKED_LM_EPSILON, MaskedLanguageModel
+
+
+class UnifiedLanguageModel(MaskedLanguageModel):
+    """Masked LM in which an example's segment ids say what its pieces see (UniLM §2.3).
+
+    Batches are those of `MaskedLanguageModel`, with segment ids as in
+    `attention_mask.SEGMENT_IDS`; examples of all objectives may stand in one. Next-sentence
+    prediction counts for the bidirectional ones only.
+    """
+
+    def __init__(self, names, label_smoothing=0.0):
+        """Args:
+        names: the objectives that have metrics of their own, keys of `SEGMENT_IDS`.
+        label_smoothing: as for `MaskedLanguageModel`.
+        """
+        super().__init__(label_smoothing)
+        self._names = names
+
+    def inputs(self, batch):
+        mask = attention_mask.by_segments(batch["input_mask"], batch["segment_ids"])
+        return {**super().inputs(batch), "attention_mask": mask}
+
+    def weights(self, batch):
+        weights = super().weights(batch)
+        is_bidirectional = attention_mask.objective_masks(batch["segment_ids"])["bidirectional"]
+        weights["next_sentence_loss"] *= ops.cast(is_bidirectional, "float32")
+        return weights
+
+    def metrics(self, outputs, batch):
+        """Adds each objective's masked LM; the loss without label smoothing."""
+        metrics = super().metrics(outputs, batch)
+        logits, labels = outputs["masked_lm_logits"], batch["masked_lm_ids"]
+        is_of = attention_mask.objective_masks(batch["segment_ids"])
+        for name in self._names:
+            weights = batch["masked_lm_weights"] * ops.cast(is_of[name], "float32")[:, None]
+            loss = cross_entropy(logits, labels, weights, MASKED_LM_EPSILON)
+            metrics[f"masked_lm_loss/{name}"] = loss
+            metrics[f"masked_lm_accuracy/{name}"] = accuracy(logits, labels, weights)
+        return metrics

@@ -1,0 +1,70 @@
+"""How near generated texts come to their references: ROUGE, BLEU and exact match."""
+
+import re
+
+from nezha_tf.errors import UserError
+
+NAMES = ("rouge_1", "rouge_2", "rouge_l", "bleu", "exact_match")
+
+# A run of Latin letters and digits, or any other character.
+_TOKEN = re.compile(r"[0-9a-z\u00df-\u024f]+|\S")
+_ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
+
+
+def require_libraries():
+    """Raises a `UserError` where the libraries of the extra [eval] are not installed."""
+    try:
+        import rouge_score  # noqa: F401
+        import sacrebleu  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"texts are measured with rouge-score and sacrebleu ({error}): "
+            "pip install -e '.[eval]' in the clone"
+        ) from error
+
+
+def tokens(text):
+    """Returns what ROUGE counts: each character; Latin words and numbers whole, in lower case."""
+    return _TOKEN.findall(text.lower())
+
+
+def measure(predictions, references):
+    """Measures texts, each against one reference.
+
+    Args:
+      predictions: list of str.
+      references: list of str, as many, at least one.
+
+    Returns:
+      Dict of name to float: `rouge_1`, `rouge_2`, `rouge_l` (means of F1, 0 to 1), `bleu`
+      (BLEU-4 of all texts together by sacrebleu with its Chinese tokenizer, 0 to 100) and
+      `exact_match` (share of texts that are the same up to case and white space).
+
+    Raises:
+      UserError: the libraries are not installed.
+    """
+    require_libraries()
+    import sacrebleu
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(list(_ROUGE.values()), tokenizer=_Tokenizer())
+    pairs = list(zip(predictions, references, strict=True))
+    scores = [scorer.score(reference, prediction) for prediction, reference in pairs]
+    found = {
+        name: sum(score[key].fmeasure for score in scores) / len(scores)
+        for name, key in _ROUGE.items()
+    }
+    found["bleu"] = sacrebleu.corpus_bleu(predictions, [references], tokenize="zh").score
+    found["exact_match"] = sum(_bare(a) == _bare(b) for a, b in pairs) / len(pairs)
+    return found
+
+
+class _Tokenizer:
+    """`tokens` as rouge-score calls it."""
+
+    def tokenize(self, text):
+        return tokens(text)
+
+
+def _bare(text):
+    return "".join(text.lower().split())

@@ -1,0 +1,145 @@
+"""Pairs of source and target as ids: [CLS] source [SEP] target [SEP], cut to fixed lengths."""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.errors import UserError
+from nezha_tf.text.graph_tokenizer import GraphTokenizer
+
+TOKENIZED_AT_ONCE = 1024
+
+
+class Side(NamedTuple):
+    """How one side of a pair is cut.
+
+    Attributes:
+      name: "source" or "target".
+      special_pieces: how many of [CLS] and [SEP] stand with it.
+      max_length: bound on its pieces, the special ones counted.
+      truncate: "tail" or "head": which end is cut off where it is longer.
+    """
+
+    name: str
+    special_pieces: int
+    max_length: int
+    truncate: str
+
+    def cut(self, ids):
+        """Returns ids [n] without the pieces that there is no room for."""
+        room = self.max_length - self.special_pieces
+        return ids[:room] if self.truncate == "tail" else ids[-room:]
+
+    def check(self):
+        """Raises a `UserError` where there is no room for a piece."""
+        if self.max_length <= self.special_pieces:
+            special = "[CLS] and [SEP]" if self.special_pieces == 2 else "the final [SEP]"
+            raise UserError(
+                f"--max_{self.name}_length={self.max_length} leaves no room for a piece: it counts "
+                f"{special}, so it must be at least {self.special_pieces + 1}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Packed pairs, as many as there were rows and in their order.
+
+    Attributes:
+      ids: list of int32 arrays: [CLS] source [SEP] target [SEP], or [CLS] source [SEP] where
+        there is no target.
+      target_starts: list of int, the place of the first piece after the source's [SEP].
+      truncated: {side's name: how many were cut}.
+    """
+
+    ids: list[np.ndarray]
+    target_starts: list[int]
+    truncated: dict[str, int]
+
+    def __len__(self):
+        return len(self.ids)
+
+    def first(self, count):
+        """Returns the first pairs."""
+        return dataclasses.replace(
+            self, ids=self.ids[:count], target_starts=self.target_starts[:count]
+        )
+
+    def truncation(self):
+        """Returns a few words on what was cut, or ""."""
+        cut = [f"{number:,} {side}s" for side, number in self.truncated.items() if number]
+        return f"; too long, so truncated: {' and '.join(cut)}" if cut else ""
+
+
+class Packing:
+    """Tokenizes pairs and packs them."""
+
+    def __init__(
+        self,
+        tokenizer,
+        max_source_length,
+        max_target_length,
+        truncate_source="tail",
+        truncate_target="tail",
+    ):
+        """Args:
+          tokenizer: `FullTokenizer`.
+          max_source_length: most pieces of a source, [CLS] and [SEP] counted.
+          max_target_length: most pieces of a target, the final [SEP] counted.
+          truncate_source: "tail" or "head": which end of a longer source is cut off.
+          truncate_target: likewise.
+
+        Raises:
+          UserError: a length that leaves no room for a piece.
+        """
+        self._vocabulary = tokenizer.vocabulary
+        self._tokenizer = GraphTokenizer(self._vocabulary, tokenizer.do_lower_case)
+        self.source = Side("source", 2, max_source_length, truncate_source)
+        self.target = Side("target", 1, max_target_length, truncate_target)
+        self.source.check()
+        self.target.check()
+
+    @property
+    def max_seq_length(self):
+        """T: the most pieces of a pair."""
+        return self.source.max_length + self.target.max_length
+
+    def pack(self, rows):
+        """Tokenizes and packs pairs.
+
+        Args:
+          rows: list of `data.rows.Row` with `src` and, where there is a target, `tgt`.
+
+        Returns:
+          `Pairs`.
+
+        Raises:
+          UserError: a text of which no piece is left, control characters for example.
+        """
+        truncated = {"source": 0, "target": 0}
+        cls_id, sep_id = self._vocabulary.cls_id, self._vocabulary.sep_id
+        ids, starts = [], []
+        sources = self._tokenized(rows, "src", self.source, truncated)
+        targets = self._tokenized(rows, "tgt", self.target, truncated)
+        for source, target in zip(sources, targets, strict=True):
+            end = [] if target is None else [*target, sep_id]
+            ids.append(np.array([cls_id, *source, sep_id, *end], np.int32))
+            starts.append(len(source) + 2)
+        return Pairs(ids, starts, truncated)
+
+    def _tokenized(self, rows, column, side, truncated):
+        """Yields the cut ids [n] of a column, None where it is not there; counts what is cut."""
+        for first in range(0, len(rows), TOKENIZED_AT_ONCE):
+            part = rows[first : first + TOKENIZED_AT_ONCE]
+            texts = [row.values.get(column, "") for row in part]
+            tokenized = self._tokenizer.tokenize(texts)
+            flat, splits = tokenized.values.numpy(), tokenized.row_splits.numpy()
+            for row, start, end in zip(part, splits[:-1], splits[1:], strict=True):
+                if column not in row.values:
+                    yield None
+                    continue
+                if start == end:
+                    raise UserError(f"{row.place}: {column} holds no piece of text")
+                ids = side.cut(flat[start:end])
+                truncated[side.name] += len(ids) < end - start
+                yield ids

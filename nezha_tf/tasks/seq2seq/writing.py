@@ -1,0 +1,121 @@
+"""Writing targets for raw sources: generation, and back from pieces to text."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf import console
+from nezha_tf.errors import UserError
+from nezha_tf.generation.generator import Generator
+from nezha_tf.generation.options import GenerationOptions
+from nezha_tf.generation.sources import pad_left
+from nezha_tf.text.detokenization import detokenize
+from nezha_tf.text.vocabulary import CLS, MASK, PAD
+
+# Longest sources are rounded up to this, so that few shapes are compiled.
+LENGTH_STEP = 16
+# Never written; [UNK] may be, as the source often tells what it stands for.
+BANNED_PIECES = (PAD, CLS, MASK)
+
+
+class Hypothesis(NamedTuple):
+    """A text that was written: its score, and its log-probability before the length penalty."""
+
+    text: str
+    score: float
+    log_prob: float
+
+
+class TargetWriter:
+    """Writes the targets of sources with the present weights of a model."""
+
+    def __init__(self, model, tokenizer, form, options, batch_size, seed, jit_compile):
+        """Args:
+        model: a `NezhaForMaskedLM`.
+        tokenizer: the `FullTokenizer` of its texts.
+        form, options, jit_compile: as for `Generator`.
+        batch_size: sources that are written for at a time.
+        seed: of sampling.
+        """
+        self._generator = Generator(model, tokenizer.vocabulary, form, options, jit_compile)
+        self._tokenizer = tokenizer
+        self._batch_size = batch_size
+        self._seed = seed
+
+    def __call__(self, rows, pairs):
+        """Writes targets.
+
+        Args:
+          rows: list of `data.rows.Row`.
+          pairs: their `packing.Pairs`.
+
+        Returns:
+          For each row a list of `Hypothesis`, best first, in the rows' order.
+        """
+        sources = [
+            ids[:end].tolist() for ids, end in zip(pairs.ids, pairs.target_starts, strict=True)
+        ]
+        longest = -(-max(map(len, sources)) // LENGTH_STEP) * LENGTH_STEP
+        firsts = range(0, len(sources), self._batch_size)
+        written = []
+        for number, first in enumerate(console.progress(firsts, desc="writing", unit="batch")):
+            batch = sources[first : first + self._batch_size]
+            # Every batch is full, so that one shape is compiled.
+            full = batch + batch[:1] * (self._batch_size - len(batch))
+            seed = (self._seed + number) % 2**31
+            found = self._generator(*pad_left(full, longest), seed=seed)
+            found = [np.array(values)[: len(batch)] for values in found]
+            for row, *hypotheses in zip(rows[first : first + len(batch)], *found, strict=True):
+                written.append(self._texts(row.values["src"], *hypotheses))
+        return written
+
+    def _texts(self, source, ids, lengths, scores, log_probs):
+        """Returns the hypotheses of one source: ids [R, T], the rest [R]."""
+        vocabulary = self._tokenizer.vocabulary
+        texts = []
+        for pieces, length, score, log_prob in zip(ids, lengths, scores, log_probs, strict=True):
+            if length:
+                pieces = vocabulary.pieces_of(pieces[:length].tolist())
+                text = detokenize(pieces, source, self._tokenizer)
+                texts.append(Hypothesis(text, float(score), float(log_prob)))
+        return texts
+
+
+def options_of(flags, tokenizer):
+    """Returns the `GenerationOptions` of the flags.
+
+    Args:
+      flags: dict of `decoding`, `max_target_length`, `min_target_length`, `beam_size`,
+        `num_return_sequences`, `length_penalty`, `temperature`, `top_k`, `top_p`,
+        `no_repeat_ngram_size`, `exempt_words` and `banned_words`.
+      tokenizer: `FullTokenizer`.
+
+    Raises:
+      UserError: flags that make no sense, or a word to ban that is not one piece.
+    """
+    exempt = [piece for word in flags["exempt_words"] for piece in _pieces(word, tokenizer)]
+    banned = list(BANNED_PIECES)
+    for word in flags["banned_words"]:
+        pieces = _pieces(word, tokenizer)
+        if len(pieces) != 1:
+            raise UserError(
+                f"--banned_words: {word!r} is {len(pieces)} pieces ({' '.join(pieces)}), and only "
+                "single pieces can be banned"
+            )
+        banned += pieces
+    names = ("beam_size", "num_return_sequences", "length_penalty", "temperature", "top_k")
+    return GenerationOptions(
+        method=flags["decoding"],
+        max_length=flags["max_target_length"],
+        min_length=flags["min_target_length"],
+        top_p=flags["top_p"],
+        no_repeat_ngram_size=flags["no_repeat_ngram_size"],
+        exempt_pieces=tuple(exempt),
+        banned_pieces=tuple(banned),
+        **{name: flags[name] for name in names},
+    )
+
+
+def _pieces(word, tokenizer):
+    """Returns the pieces of a word; a name of the vocabulary ([UNK], ##s) is one."""
+    return [word] if word in tokenizer.vocabulary else tokenizer.tokenize(word)

@@ -1,0 +1,301 @@
+"""A run of any task from its flags: training, evaluation, what it says and what it leaves."""
+
+import contextlib
+import functools
+import os
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf import console, files
+from nezha_tf.checkpoints import load_tf1_checkpoint, tf1
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.errors import UserError, require_flag
+from nezha_tf.training import recipe, strategy
+from nezha_tf.training.checkpoint import RunCheckpoints, random_states, training_state
+from nezha_tf.training.divergence import DivergenceWatch
+from nezha_tf.training.feed import Feed
+from nezha_tf.training.flops import training_flops
+from nezha_tf.training.loop import Loop
+from nezha_tf.training.monitor import Monitor
+from nezha_tf.training.moving_average import MovingAverage
+from nezha_tf.training.stop import StopRequest
+from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput, read_metrics
+
+
+def run(flags, make_task):
+    """Trains, evaluates, predicts, or several of these.
+
+    Args:
+      flags: the flags of the program, by name: those of `training.flags`, `do_train`, `do_eval`,
+        `bert_config_file`, `init_checkpoint`, `output_dir`, and the task's own; `do_predict`
+        where the task predicts.
+      make_task: callable of the flags that returns a `Task`.
+
+    Raises:
+      UserError: bad flags, files or data.
+      Terminated: SIGTERM came.
+    """
+    _check(flags)
+    place = strategy.make_strategy(flags["distribution_strategy"], flags["num_gpus"], flags["tpu"])
+    for flag in ("train_batch_size", "eval_batch_size"):
+        if flags["do_train" if flag.startswith("train") else "do_eval"]:
+            strategy.check_batch_size(place, flags[flag], flag)
+    keras.utils.set_random_seed(flags["seed"])
+    Run(flags, place, make_task(flags)).run()
+    strategy.agree_on(place, 0)  # No worker leaves before the chief has written all.
+
+
+class Run:
+    """The run of one process: the only one, or a worker of several."""
+
+    def __init__(self, flags, place, task):
+        """Args:
+        flags: as for `run`.
+        place: the `tf.distribute.Strategy`.
+        task: a `Task`.
+        """
+        self._flags = flags
+        self._strategy = place
+        self._task = task
+        self._is_chief = strategy.is_chief(place)
+        self._folder = flags["output_dir"]
+        with place.scope():
+            self._model = task.make_model(flags["precision"])
+        self._evaluation = task.make_evaluation(place, self._model) if flags["do_eval"] else None
+
+    def run(self):
+        """Trains, evaluates and predicts as asked, and prints the table at the end."""
+        flags, rows, trained = self._flags, [], {}
+        for line in (self._description(), *self._task.notes):
+            self._say(line)
+        started = time.monotonic()
+        if flags["do_train"]:
+            step, trained = self._train()
+            rows += [(f"train {name}", _number(value)) for name, value in trained.items()]
+        elif self._evaluation:
+            step = self._load(*self._newest())
+            self._record_settings("eval.flags")
+        if self._evaluation:
+            results = self._results(step, trained)
+            rows = [row for row in rows if not row[0].startswith("train eval_")]
+            rows += [(f"eval {name}", _number(value)) for name, value in results.items()]
+        if flags.get("do_predict"):
+            rows += [(f"predict {name}", _number(v)) for name, v in self._predict().items()]
+        rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
+        rows = [row for row in rows if "trust_ratio/" not in row[0]]
+        self._say(console.table(f"results in {self._folder}", rows))
+        if flags["plot"] and self._is_chief:
+            from nezha_tf.training.plot import plot_curves
+
+            self._say(f"curves in {plot_curves(self._folder)}")
+
+    def _train(self):
+        """Trains from scratch, from --init_checkpoint, or from where this folder's run stopped.
+
+        Returns:
+          (step reached, last entry of the record).
+        """
+        with self._strategy.scope():
+            parts = recipe.make(self._flags, self._model)
+            objective = self._task.make_objective(self._flags["label_smoothing"])
+            train_step = recipe.make_step(
+                self._flags, self._strategy, self._model, objective, parts
+            )
+        checkpoints = self._checkpoints(parts, train_step)
+        restored = self._restore(checkpoints, parts.moving_average)
+        first_step, last_step = train_step.step, self._flags["num_train_steps"]
+        if not strategy.agree_on(self._strategy, first_step):
+            raise UserError(
+                f"the workers go on from different steps (this one from {first_step}): "
+                f"--output_dir={self._folder} must be one folder that all of them see"
+            )
+        if first_step >= last_step:
+            self._say(f"nothing to train: {restored} is at step {first_step} already")
+            return first_step, {}
+        checkpoints.clean()
+        self._record_settings("run.flags")
+        with StopRequest() as stop, contextlib.closing(self._record(first_step)) as record:
+            loop = self._loop(parts, train_step, checkpoints, record, stop)
+            return last_step, loop.run(first_step)
+
+    def _checkpoints(self, parts, train_step):
+        average = parts.moving_average
+        state = training_state(
+            self._model,
+            parts.optimizer,
+            counters=train_step.state(),
+            averages=average.state() if average else {},
+        )
+        flags = self._flags
+        return RunCheckpoints(
+            self._folder,
+            state,
+            flags["keep_checkpoint_max"],
+            flags["keep_best"],
+            self._task.best_metric,
+            self._is_chief,
+        )
+
+    def _record(self, first_step):
+        if not self._is_chief:
+            return SilentRecord()
+        return RunRecord(self._folder, first_step, self._flags["num_train_steps"])
+
+    def _loop(self, parts, train_step, checkpoints, record, stop):
+        flags, reader = self._flags, self._task.train_reader
+        watch = DivergenceWatch(
+            flags["divergence_factor"], flags["divergence_patience"], read_metrics(self._folder)
+        )
+        evaluate = None
+        if self._evaluation:
+            evaluate = functools.partial(self._evaluation, parts.moving_average)
+        return Loop(
+            train_step,
+            Feed(
+                self._strategy,
+                reader,
+                flags["train_batch_size"],
+                flags["seed"],
+                flags["input_sharding"],
+            ),
+            recipe.make_plan(flags),
+            checkpoints,
+            record,
+            Monitor(train_step, parts.optimizer, parts.loss_scale, reader),
+            self._throughput(),
+            stop,
+            watch,
+            evaluate,
+        )
+
+    def _restore(self, checkpoints, average):
+        """Loads what the run goes on from; returns the checkpoint's prefix, or None."""
+        restored = checkpoints.restore_newest(self._say)
+        initial = self._flags["init_checkpoint"]
+        if restored:
+            self._say(f"going on from {restored}")
+        elif initial:
+            # Heads that a published checkpoint lacks keep their random start.
+            report = load_tf1_checkpoint(
+                self._model, initial, may_be_missing=("cls/",), extend_segments=True
+            )
+            self._say(_loaded(initial, report))
+            if average:
+                average.restart()
+        strategy.part_random_states(self._strategy, random_states(self._model))
+        return restored
+
+    def _newest(self):
+        """Returns (step, prefix) of the folder's newest checkpoint, or of --init_checkpoint.
+
+        The folder goes first, as in the originals: there --init_checkpoint is where a run began.
+        """
+        checkpoints = RunCheckpoints(self._folder, {})
+        steps = checkpoints.steps()
+        initial = self._flags["init_checkpoint"]
+        if not initial and not steps:
+            raise UserError(
+                f"no checkpoint in {self._folder}; pass --init_checkpoint, or train first"
+            )
+        return (steps[-1], checkpoints.path(steps[-1])) if steps else (None, initial)
+
+    def _best_or_newest(self):
+        """Returns (step, prefix) of the folder's best checkpoint, where an evaluation chose one."""
+        checkpoints = RunCheckpoints(self._folder, {}, best_metric=self._task.best_metric)
+        step = (checkpoints.best() or {}).get("global_step")
+        return (step, checkpoints.path(step)) if step in checkpoints.steps() else self._newest()
+
+    def _load(self, step, checkpoint):
+        """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
+        self._say(_loaded(checkpoint, load_tf1_checkpoint(self._model, checkpoint)))
+        if self._flags["ema_decay"]:
+            weights = tf1_names(self._model)
+            averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))
+            tf1.assign(*tf1.open_checkpoint(checkpoint), averages)
+        return tf1.global_step_of(checkpoint) if step is None else step
+
+    def _predict(self):
+        """Predicts with the best checkpoint; returns the metrics."""
+        self._load(*self._best_or_newest())
+        return self._task.predict(self._model) if self._is_chief else {}
+
+    def _results(self, step, trained):
+        """Returns the results of the run's end, written by the chief."""
+        found = {n.removeprefix("eval_"): v for n, v in trained.items() if n.startswith("eval_")}
+        found = found or self._evaluation()
+        return self._evaluation.write(step, found) if self._is_chief else found
+
+    def _throughput(self):
+        flops = training_flops(self._task.config, *self._task.lengths)
+        peak = (self._flags["peak_tflops"] or 0) * 1e12 * self._strategy.num_replicas_in_sync
+        return Throughput(self._flags["train_batch_size"], flops, peak)
+
+    def _record_settings(self, name):
+        """Writes the resolved flags (a flag file again) and the config beside the checkpoints."""
+        if not self._is_chief:
+            return
+        flags = sorted(self._flags.items())
+        lines = (f"--{flag}={_flag_text(value)}\n" for flag, value in flags if value is not None)
+        files.write_text(os.path.join(self._folder, name), "".join(lines))
+        self._task.config.to_json_file(os.path.join(self._folder, "bert_config.json"))
+
+    def _description(self):
+        config, replicas = self._task.config, self._strategy.num_replicas_in_sync
+        weights = sum(int(np.prod(variable.shape)) for variable in self._model.weights)
+        return (
+            f"{config.num_hidden_layers} layers of {config.hidden_size}, "
+            f"{config.num_attention_heads} heads, {config.position_encoding} positions, "
+            f"{weights / 1e6:.1f} M weights, {self._flags['precision']}, on {_device()}"
+            + (f", {replicas} replicas" if replicas > 1 else "")
+        )
+
+    def _say(self, line):
+        if self._is_chief:
+            print(line, flush=True)
+
+
+def _check(flags):
+    modes = [name for name in ("do_train", "do_eval", "do_predict") if name in flags]
+    if not any(flags[name] for name in modes):
+        raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")
+    for name in ("bert_config_file", "output_dir"):
+        require_flag(flags[name], name)
+    recipe.check(flags)
+    if flags["plot"]:
+        from nezha_tf.training.plot import require_matplotlib
+
+        require_matplotlib()
+
+
+def _loaded(checkpoint, report):
+    """Returns a line on a load: whence, and what was missing there or not taken from there."""
+    line = f"weights from {checkpoint}"
+    if report.missing:
+        line += f"; not in it, so fresh: {', '.join(report.missing)}"
+    if report.unused:
+        line += f"; in it, but not in this model: {', '.join(report.unused)}"
+    if report.extended:
+        line += f"; {report.extended}"
+    return line
+
+
+def _flag_text(value):
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, list) else value
+
+
+def _device():
+    gpus = tf.config.get_visible_devices("GPU")
+    if not gpus:
+        return "the CPU"
+    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", gpus[0].name)
+
+
+def _number(value):
+    if isinstance(value, int) or value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"

@@ -1,0 +1,78 @@
+"""What a run must know of the task that it trains."""
+
+from typing import NamedTuple
+
+from nezha_tf.config import NezhaConfig
+from nezha_tf.errors import UserError
+
+
+class BestMetric(NamedTuple):
+    """The result of an evaluation by which the best checkpoint is chosen.
+
+    Attributes:
+      name: as in the evaluation's results.
+      higher_is_better: whether the best one has the highest value, or the lowest.
+    """
+
+    name: str
+    higher_is_better: bool
+
+
+LOWEST_LOSS = BestMetric("loss", higher_is_better=False)
+
+
+class Task:
+    """A task: its data, model, objective and evaluation, made from the program's flags.
+
+    To be subclassed; `Run` calls the methods in the order in which they stand here.
+
+    Attributes:
+      config: the `NezhaConfig`.
+      lengths: (pieces, predictions) of an example, for the count of its arithmetic.
+      train_reader: with --do_train, gives `training_batches` and the rest of what `Feed` asks of
+        an `ExampleReader`.
+      best_metric: `BestMetric`.
+      notes: lines on the data, for whoever starts the run.
+    """
+
+    best_metric = LOWEST_LOSS
+    train_reader = None
+
+    def __init__(self, flags):
+        """Reads the configuration; a subclass opens its data files here, too.
+
+        Raises:
+          UserError: a bad configuration or bad data.
+        """
+        self.flags = flags
+        self.notes = []
+        self.config = NezhaConfig.from_json_file(flags["bert_config_file"])
+
+    def make_model(self, precision):
+        """Returns the model with that dtype policy; called in the scope of the strategy."""
+        raise NotImplementedError
+
+    def make_evaluation(self, strategy, model):
+        """Returns the evaluation of a model on held-out examples.
+
+        It is called with a `MovingAverage` or None and returns a dict of name to float, `loss`
+        among them; `write(step, results)` writes them and returns what it wrote.
+        """
+        raise NotImplementedError
+
+    def make_objective(self, label_smoothing):
+        """Returns what is trained, for `TrainStep`."""
+        raise NotImplementedError
+
+    def predict(self, model):
+        """Writes predictions (--do_predict); returns their metrics, dict of name to float."""
+        raise NotImplementedError
+
+    def check_length(self, max_seq_length, flag):
+        """Raises a `UserError` where absolute positions do not reach so far."""
+        rows = self.config.max_position_embeddings
+        if self.config.position_encoding == "absolute" and max_seq_length > rows:
+            raise UserError(
+                f"--{flag}={max_seq_length} is past the table of absolute positions of "
+                f"{self.flags['bert_config_file']} (max_position_embeddings {rows})"
+            )

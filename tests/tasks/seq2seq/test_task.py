@@ -1,0 +1,212 @@
+"""The whole of fine-tuning: a task that is learnt, from the command, and mistakes in its flags."""
+
+import itertools
+import json
+import random
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from commands import flags_of, run
+
+from nezha_tf import NezhaConfig, checkpoints
+from nezha_tf.errors import UserError
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.tasks.seq2seq.task import Seq2Seq
+from nezha_tf.training.run import Run
+
+CHARACTERS = "甲乙丙丁戊己"
+CONFIG = {
+    "vocab_size": 13,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "type_vocab_size": 6,
+    "use_relative_position": True,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    # With 0.02 a model so small needs thousands of steps to find out where to look.
+    "initializer_range": 0.1,
+}
+
+
+def write_lines(path, pairs):
+    lines = [json.dumps({"src": src, "tgt": tgt}, ensure_ascii=False) + "\n" for src, tgt in pairs]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with sources of four characters of six, and a Latin word, to be reversed."""
+    folder = tmp_path_factory.mktemp("reverse")
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (folder / "vocab.txt").write_text("\n".join([*special, "of", "##f", *CHARACTERS]))
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    sources = ["".join(chosen) for chosen in itertools.product(CHARACTERS, repeat=4)]
+    random.Random(1).shuffle(sources)
+    pairs = [(source, source[::-1]) for source in sources]
+    write_lines(folder / "train.jsonl", pairs[:1200])
+    write_lines(folder / "dev.jsonl", pairs[1200:])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def defaults():
+    return flags_of("run_seq2seq.py")
+
+
+@pytest.fixture
+def flags(defaults, data, tmp_path):
+    """The flags of a short run on these data."""
+    paths = {
+        "train_file": "train.jsonl",
+        "eval_file": "dev.jsonl",
+        "predict_file": "dev.jsonl",
+        "vocab_file": "vocab.txt",
+        "bert_config_file": "config.json",
+    }
+    return {
+        **defaults,
+        **{flag: str(data / name) for flag, name in paths.items()},
+        "output_dir": str(tmp_path / "run"),
+        "max_source_length": 6,
+        "max_target_length": 5,
+        "eval_batch_size": 32,
+        "predict_batch_size": 32,
+        "learning_rate": 5e-3,
+        "num_train_steps": 150,
+        "steps_per_loop": 50,
+        "jit_compile": False,
+        "do_train": False,
+        "do_eval": False,
+        "do_predict": False,
+    }
+
+
+def predictions(folder):
+    text = (folder / "predictions.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_reversing_is_learnt_from_masked_targets(data, tmp_path):
+    """From the command to the texts of sources that no step was trained on."""
+    result = run(
+        "run_seq2seq.py",
+        *("--do_train", "--do_eval", "--do_predict", "--train_file=train.jsonl"),
+        *("--eval_file=dev.jsonl", "--predict_file=dev.jsonl", "--vocab_file=vocab.txt"),
+        *("--bert_config_file=config.json", f"--output_dir={tmp_path / 'run'}"),
+        *("--max_source_length=6", "--max_target_length=5", "--learning_rate=5e-3"),
+        *("--num_train_steps=160", "--save_checkpoints_steps=80", "--steps_per_loop=80"),
+        *("--best_metric=exact_match", "--eval_batch_size=32", "--predict_batch_size=32"),
+        *("--num_return_sequences=2", "--nojit_compile"),
+        folder=data,
+    )
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    assert "train.jsonl: 1,200 pairs, gone through 8.5 times" in result.stdout
+    folder = tmp_path / "run"
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["exact_match"] > 0.95 and results["rouge_l"] > 0.95 and results["loss"] < 0.1
+    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    scores = {m["step"]: m["eval_exact_match"] for m in metrics if "eval_exact_match" in m}
+    assert set(scores) == {80, 160}
+    best = json.loads((folder / "best_checkpoint.json").read_text())
+    assert best["exact_match"] == max(scores.values())
+    assert f"weights from {folder / 'model.ckpt'}-{best['global_step']}" in result.stdout
+
+    lines = (data / "dev.jsonl").read_text(encoding="utf-8").splitlines()
+    written = predictions(folder)
+    assert [(w["src"], w["tgt"]) for w in written] == [
+        (pair["src"], pair["tgt"]) for pair in map(json.loads, lines)
+    ]
+    right = [w["prediction"] == w["tgt"] for w in written]
+    assert sum(right) == pytest.approx(scores[best["global_step"]] * len(right))
+    assert f"predict exact_match             {sum(right) / len(right):.4g}" in result.stdout
+    for line in written:
+        first, second = line["hypotheses"]
+        assert first["text"] == line["prediction"] and first["score"] == line["score"]
+        assert first["score"] >= second["score"] and first["text"] != second["text"]
+
+
+def test_reversing_is_learnt_from_shifted_targets(flags, capsys):
+    """The loss and the texts, in one process; then the same weights write greedily."""
+    flags |= {"target_prediction": "shift", "do_train": True, "do_eval": True}
+    keras.utils.set_random_seed(3)
+    place = tf.distribute.get_strategy()
+    Run(flags, place, Seq2Seq(flags)).run()
+    results = json.loads(open(f"{flags['output_dir']}/eval_results.json").read())
+    assert results["exact_match"] > 0.95 and results["masked_lm_accuracy"] > 0.95
+
+    flags |= {"do_train": False, "do_eval": False, "do_predict": True, "decoding": "greedy"}
+    Run(flags, place, Seq2Seq(flags)).run()
+    output = capsys.readouterr().out
+    share = next(line for line in output.splitlines() if "predict exact_match" in line)
+    assert float(share.split()[-1]) > 0.95
+
+
+def test_a_checkpoint_of_two_segments_is_extended(flags, data, tmp_path, capsys):
+    old = NezhaForMaskedLM(_config(tmp_path, type_vocab_size=2))
+    prefix = str(tmp_path / "old" / "model.ckpt")
+    checkpoints.save_tf1_checkpoint(old, prefix)
+    flags |= {"do_train": True, "num_train_steps": 1, "init_checkpoint": prefix}
+    flags |= {"learning_rate": 0.0, "warmup_proportion": 0.0}
+    task = Seq2Seq(flags)
+    Run(flags, tf.distribute.get_strategy(), task).run()
+    assert "its two segment rows extended to six" in capsys.readouterr().out
+    new = tf.train.load_checkpoint(f"{flags['output_dir']}/model.ckpt-1")
+    table = new.get_tensor("bert/embeddings/token_type_embeddings")
+    rows = np.array(old.encoder.embeddings.token_type_embeddings)
+    assert np.array_equal(table, rows[[0, 1, 0, 0, 0, 1]])
+    # The pooler has no gradient and no moments, and stays.
+    assert not [n for n in new.get_variable_to_shape_map() if "pooler" in n and "adam" in n]
+    flags |= {"do_train": False, "do_predict": True, "output_dir": str(tmp_path / "other")}
+    with pytest.raises(UserError, match=r"token_type_embeddings has shape \[2, 32\]"):
+        Run(flags, tf.distribute.get_strategy(), Seq2Seq(flags)).run()
+
+
+def _config(folder, **changes):
+    path = folder / "changed.json"
+    path.write_text(json.dumps({**CONFIG, **changes}))
+    return NezhaConfig.from_json_file(path)
+
+
+def test_mistakes_are_one_line(flags, tmp_path):
+    flags |= {"do_train": True, "do_eval": True, "do_predict": True}
+    (tmp_path / "short.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": "甲"}\n')
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n" + "甲\n" * 20)
+    short = str(tmp_path / "short.jsonl")
+    _config(tmp_path, type_vocab_size=2)
+    two_segments = str(tmp_path / "changed.json")
+    (tmp_path / "absolute.json").write_text(
+        json.dumps({**CONFIG, "use_relative_position": False, "max_position_embeddings": 10})
+    )
+    for changes, message in (
+        ({"train_file": None}, "--train_file is needed"),
+        ({"vocab_file": None}, "--vocab_file is needed"),
+        ({"vocab_file": str(tmp_path / "vocab.txt")}, "vocabulary has 25 pieces"),
+        ({"train_file": short}, 'short.jsonl, line 2: "tgt" is missing'),
+        ({"predict_file": "none.jsonl"}, "--predict_file: no file matches"),
+        ({"max_source_length": 2}, "--max_source_length=2 leaves no room"),
+        ({"max_target_length": 1}, "--max_target_length=1 leaves no room"),
+        ({"bert_config_file": two_segments}, "needs type_vocab_size 6"),
+        (
+            {"bert_config_file": str(tmp_path / "absolute.json")},
+            "--max_source_length + --max_target_length=11 is past the table of absolute positions",
+        ),
+        ({"best_metric": "bleu", "max_eval_generated": 0}, "--max_eval_generated"),
+        ({"banned_words": ["甲乙"]}, "'甲乙' is 2 pieces"),
+        ({"min_target_length": 9}, "min_length 9"),
+        ({"temperature": 0.0}, "temperature"),
+    ):
+        with pytest.raises(UserError) as error:
+            Seq2Seq({**flags, **changes})
+        assert message in str(error.value) and len(str(error.value).splitlines()) == 1
+    flags["predict_file"] = short  # Without targets there is just nothing to measure.
+    Seq2Seq(flags)
+
+
+def test_a_mistake_at_the_command(data):
+    result = run("run_seq2seq.py", "--bert_config_file=config.json", folder=data)
+    assert result.returncode == 1
+    assert result.stderr.endswith("nothing to do: pass --do_train or --do_eval or --do_predict\n")

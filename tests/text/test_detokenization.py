@@ -1,0 +1,135 @@
+"""Natural text out of pieces: back to what was tokenized, and unknown words from the source."""
+
+import random
+import re
+
+import pytest
+from conftest import RESOURCES, SHARED
+
+from nezha_tf import FullTokenizer, Vocabulary
+from nezha_tf.text.detokenization import detokenize
+
+NATURAL = (
+    "早上六点半，闹钟准时响了。",
+    "苹果公司昨天发布了iPhone 6s Plus手机，售价5,288元起。",
+    "《The New York Times》报道了这件事。",
+    "我们用Python写程序，用C++做实验。",
+    "世界卫生组织(WHO)说，病例增长了3.5%左右。",
+    "请访问www.example.com，或者写信到abc@example.com。",
+    "他说：“Hello, world!”然后就走了。",
+    "会议在07:30开始，I'll be there。",
+    "Wi-Fi和TCP/IP是什么？",
+    '他唱的是"Let it be"。',
+    "The price is $5 (about 35 yuan), isn't it?",
+    "R&D部门在2021-08-15提交了报告。",
+    "气温12℃，湿度40%。",
+    "第1章：Introduction to Machine Learning",
+    "你好,世界!",
+    "Mr. Bean又来了……",
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return FullTokenizer(RESOURCES / "vocab.txt")
+
+
+@pytest.fixture(scope="module")
+def cased():
+    """A tokenizer that keeps case, and knows each character of the list above."""
+    characters = sorted(set("".join(NATURAL)) - {" "})
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
+    pieces += [f"##{char}" for char in characters]
+    return FullTokenizer(vocabulary=Vocabulary(pieces), do_lower_case=False)
+
+
+@pytest.mark.parametrize("text", NATURAL)
+def test_natural_text_comes_back_without_a_source(text, cased):
+    assert detokenize(cased.tokenize(text)) == text
+
+
+@pytest.mark.parametrize("text", NATURAL)
+def test_case_comes_back_with_a_source(text, tokenizer):
+    assert detokenize(tokenizer.tokenize(text), f"前文。{text}", tokenizer) == text
+
+
+def test_the_bundled_corpus_comes_back(tokenizer):
+    """All of it up to white space; exactly but for spaces that stood beside Chinese."""
+    text = (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        pieces = tokenizer.tokenize(line)
+        beside_latin_only = re.sub(r"(?<![!-~]) | (?![!-~])", "", line)
+        assert detokenize(pieces, line, tokenizer) == beside_latin_only
+        assert detokenize(pieces) == beside_latin_only.lower()
+    exact = sum(detokenize(tokenizer.tokenize(line), line, tokenizer) == line for line in lines)
+    assert exact > 0.98 * len(lines)
+
+
+def test_questions_about_a_text_come_back_from_it():
+    vocab_file = SHARED / "golden" / "vocab.txt"
+    data = SHARED / "data" / "cmrc2018" / "dev.json"
+    if not (vocab_file.is_file() and data.is_file()):
+        pytest.skip(f"{vocab_file} or {data} is not there")
+    import json
+
+    tokenizer = FullTokenizer(vocab_file)
+    paragraphs = [p for d in json.loads(data.read_text())["data"] for p in d["paragraphs"]]
+    pairs = [(q["question"].strip(), p["context"]) for p in paragraphs for q in p["qas"]]
+    exact = sum(detokenize(tokenizer.tokenize(q), c, tokenizer) == q for q, c in pairs)
+    assert exact > 0.99 * len(pairs)
+
+
+def test_special_pieces_and_marks_of_inner_pieces_are_dropped():
+    pieces = ["[CLS]", "##中", "国", "[MASK]", "ab", "##c", "[unused7]", "de", "[SEP]", "[PAD]"]
+    assert detokenize(pieces) == "中国abc de"
+    assert detokenize(["##", "#", ""]) == "###"
+    assert detokenize([]) == "" == detokenize(["[PAD]"], "源", _tiny("源"))
+
+
+def _tiny(known):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *known]
+    return FullTokenizer(vocabulary=Vocabulary(pieces))
+
+
+def test_an_unknown_piece_is_what_its_neighbours_say():
+    tokenizer = _tiny("张李王先生说好，。")
+    source = "张犇先生说好，李骉先生说好，王😀😀说好。"
+    assert tokenizer.tokenize(source).count("[UNK]") == 3
+    for text in ("李骉先生说好。", "王😀😀说，张犇先生说。", "李骉说李骉好"):
+        assert detokenize(tokenizer.tokenize(text), source, tokenizer) == text
+    # No neighbour agrees: in order, and from the first again where all were used.
+    unknown = ["[UNK]", "。"] * 4
+    assert detokenize(unknown[:6], source, tokenizer) == "犇。骉。😀😀。"
+    assert detokenize(["[UNK]"] * 4, "犇。骉", tokenizer) in ("犇骉犇犇", "犇骉犇骉")
+
+
+def test_an_unknown_piece_that_nothing_fits_stays_out():
+    tokenizer = _tiny("张先生说好")
+    assert detokenize(["张", "[UNK]", "说"]) == "张说"
+    assert detokenize(["张", "[UNK]", "说"], "张先生说好", tokenizer) == "张说"
+
+
+def test_unknown_characters_of_a_copied_stretch_come_back():
+    """Where no known character is there twice, a stretch with one of them has one place."""
+    rng = random.Random(5)
+    known, unknown = [chr(0x4E00 + n) for n in range(20)], [chr(0x5E00 + n) for n in range(8)]
+    tokenizer = _tiny(known)
+    for _ in range(200):
+        characters = known + unknown
+        rng.shuffle(characters)
+        source = "".join(characters)
+        start = rng.randrange(len(source))
+        copy = source[start : start + rng.randint(1, 12)]
+        if not set(copy).isdisjoint(known):
+            assert detokenize(tokenizer.tokenize(copy), source, tokenizer) == copy
+
+
+def test_a_word_is_written_as_the_source_mostly_does(tokenizer):
+    source = "GitHub上的github和GitHub，还有 Café。"
+    assert detokenize(["github", "cafe"], source, tokenizer) == "GitHub Café"
+
+
+def test_the_source_decides_on_spaces_about_punctuation(tokenizer):
+    assert detokenize(tokenizer.tokenize("a & b"), "问 A & B 和C&D", tokenizer) == "A & B"
+    assert detokenize(tokenizer.tokenize("c&d"), "问 A & B 和C&D", tokenizer) == "C&D"
