@@ -3,10 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
+from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.generation.decoder import position_ids
 from nezha_tf.generation.generator import check_room
 from nezha_tf.modeling import attention_mask
-from nezha_tf.modeling.attention_mask import SEGMENT_IDS
 
 
 class TargetScorer:
@@ -98,14 +98,21 @@ class PseudoScorer:
     def __call__(self, text_ids, length, batch_size=32):
         """Args:
           text_ids: the ids of a text, without [CLS] and [SEP].
-          length: T; the text and the two pieces around it are padded to it.
+          length: T; the text and the two pieces around it are padded to it, or to the end of the
+            table of absolute positions.
           batch_size: how many copies of the text go through the model at a time.
 
         Returns:
           float32 NumPy array of the pieces' log-probabilities.
+
+        Raises:
+          UserError: the text is past that table.
         """
-        input_ids = np.zeros(length, "int32")
+        config = self._model.config
         pieces = [self._cls_id, *text_ids, self._sep_id]
+        if config.position_encoding == "absolute":
+            length = max(len(pieces), min(length, config.max_position_embeddings))
+        input_ids = np.zeros(length, "int32")
         input_ids[: len(pieces)] = pieces
         positions = np.arange(1, len(pieces) - 1)
         found = []
