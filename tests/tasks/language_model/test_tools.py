@@ -28,11 +28,11 @@ CONFIG = {
 SOURCES = ["甲乙丙", "丁", "戊己甲乙丙丁戊己", "甲甲"]
 
 
-@pytest.fixture(scope="module", params=("functional_relative", "absolute"))
-def model(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
     """A folder with a random model, and the model."""
     folder = tmp_path_factory.mktemp("model")
-    config = NezhaConfig(**CONFIG, position_encoding=request.param)
+    config = NezhaConfig(**CONFIG)
     tf.keras.utils.set_random_seed(1)
     model = NezhaForMaskedLM(config)
     model.masked_lm.output_bias.assign(tf.one_hot(PIECES.index("[SEP]"), 12))
@@ -89,7 +89,7 @@ def test_what_is_written_is_scored_alike(flags, tmp_path, target_prediction):
         for hypothesis in line["hypotheses"]
         if 0 < len(hypothesis["text"]) < 6
     ]
-    assert len(pairs) >= 6
+    assert len(pairs) >= 4
     write_lines(tmp_path / "in.jsonl", pairs)
     said = score_text(flags("score_text", **form, predict_batch_size=4))
     scores = read_lines(tmp_path / "out.jsonl")
@@ -172,12 +172,14 @@ def write_input(folder, text):
     return (folder / "typed.txt").open()
 
 
-def test_mistakes_are_named(model, flags, tmp_path):
-    folder, filled = model
-    is_absolute = filled.config.position_encoding == "absolute"
-    two_rows = {**json.loads((folder / "config.json").read_text()), "type_vocab_size": 2}
-    (tmp_path / "two.json").write_text(json.dumps(two_rows))
-    two_rows = {"bert_config_file": str(tmp_path / "two.json")}
+def test_mistakes_are_named(flags, tmp_path):
+    changed = {
+        "two_rows": {**CONFIG, "type_vocab_size": 2, "use_relative_position": True},
+        "absolute": {**CONFIG, "use_relative_position": False},
+    }
+    for name, config in changed.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(config))
+    two_rows, absolute = ({"bert_config_file": str(tmp_path / f"{name}.json")} for name in changed)
     (tmp_path / "in.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": " ", "tgt": "乙"}\n')
     (tmp_path / "blank.txt").write_text("甲[MASK]\n\n")
     for tool, function, changes, message in (
@@ -198,9 +200,10 @@ def test_mistakes_are_named(model, flags, tmp_path):
         ({"segment_ids": ["4"]}, "--segment_ids=4 must be two numbers"),
         (two_rows, r"segments 4 and 5, and the model has 2 .*--segment_ids"),
         ({**two_rows, "segment_ids": ["0", "1"]}, r"token_type_embeddings has shape \[6, 16\]"),
-        ({"max_target_length": 17}, r"source of 8 pieces and a target of 17 .*embeddings 24"),
+        (
+            {**absolute, "max_target_length": 17},
+            r"source of 8 pieces and a target of 17 .*embeddings 24",
+        ),
     ):
-        if "max_target_length" in changes and not is_absolute:
-            continue
         with pytest.raises(UserError, match=message):
             generate_text(flags("generate_text", **prompt, **changes))
