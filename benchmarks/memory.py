@@ -1,0 +1,40 @@
+"""Peak memory of a contender, in a process of its own."""
+
+import multiprocessing
+import pathlib
+
+
+def peak_memory(make, *arguments):
+    """Returns the peak of memory in MB while steps run, over what TensorFlow alone takes.
+
+    That is the most resident memory of three steps (weights, moments and XLA's buffers count;
+    what the compiler needed and gave back does not), less what was resident once TensorFlow was
+    imported and had run an operation.
+    """
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(2)
+    tf.config.threading.set_inter_op_parallelism_threads(2)
+    tf.zeros(1)
+    before = _memory("VmRSS")
+    step = make(*arguments)
+    step()
+    step()
+    # "5" sets the kernel's record of the peak back to what is resident now.
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    for _ in range(3):
+        step()
+    return _memory("VmHWM") - before
+
+
+def in_fresh_process(function, *arguments):
+    """Returns what a function of a module returns in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def _memory(field):
+    for line in pathlib.Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1024
+    raise OSError(f"/proc/self/status has no {field}")
