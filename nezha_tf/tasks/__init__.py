@@ -1,0 +1,1 @@
+"""Fine-tuning: what each task reads, predicts and is measured by."""
