@@ -68,7 +68,7 @@ flags.DEFINE_integer("predict_batch_size", 16, "Sources that are written for at 
 flags.DEFINE_integer("beam_size", 4, "Hypotheses that beam search follows.", 1)
 flags.DEFINE_float("length_penalty", 0.7, "Its exponent: above 0, longer targets gain.")
 flags.DEFINE_integer("num_return_sequences", 1, "Hypotheses of a source in predictions.jsonl.", 1)
-flags.DEFINE_integer("min_target_length", 1, "Fewest pieces, the final [SEP] counted.", 1)
+flags.DEFINE_integer("min_target_length", 2, "Fewest pieces, the final [SEP] counted.", 1)
 flags.DEFINE_float("temperature", 1.0, "Of sampling.", 0)
 flags.DEFINE_integer("top_k", 0, "Sample from that many likeliest pieces; 0: from all.", 0)
 flags.DEFINE_float("top_p", 1.0, "Sample from the likeliest pieces of this probability.", 0, 1)
