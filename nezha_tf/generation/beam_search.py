@@ -72,7 +72,9 @@ class BeamSearch:
         sequences = tf.gather(state.sequences, parents, batch_dims=1)
         sequences = append(sequences, state.length, pieces)
         is_end = pieces == self._sep_id
-        ended = self._ended(state, sequences[:, :beams], totals[:, :beams], is_end[:, :beams])
+        # Not by slices of what top_k gave: XLA would then sort the whole of it.
+        is_likely = tf.range(2 * beams) < beams
+        ended = self._ended(state, sequences, totals, tf.logical_and(is_end, is_likely))
         totals, sequences, parents = best(
             beams, tf.where(is_end, IMPOSSIBLE, totals), sequences, parents
         )

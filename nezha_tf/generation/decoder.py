@@ -90,7 +90,9 @@ class Decoder:
                 "input_mask": input_mask,
                 "segment_ids": segment_ids,
                 "attention_mask": attention_mask.from_ranks(ranks, input_mask),
-                "position_ids": position_ids(source_mask, tf.range(input_ids.shape[1])),
+                "position_ids": position_ids(
+                    source_mask, tf.range(input_ids.shape[1]), self._config
+                ),
             }
         )
         logits = self._logits(outputs, input_ids.shape[1] - 1, 1)[:, 0]
@@ -130,7 +132,9 @@ class Decoder:
                 "attention_mask": attention_mask.of_beams(
                     source.input_mask, cache.ancestors, cache.length, queries
                 ),
-                "position_ids": position_ids(source.input_mask, tf.repeat(places, beams)),
+                "position_ids": position_ids(
+                    source.input_mask, tf.repeat(places, beams), self._config
+                ),
                 "memory": [
                     (of_source, tuple(_places_and_beams(part) for part in of_target))
                     for of_source, of_target in zip(
@@ -161,10 +165,13 @@ class Decoder:
         return self._head(states, positions, self._encoder.embeddings.word_embeddings)
 
 
-def position_ids(source_mask, places):
-    """Returns the absolute positions [B, T] of places [T]: how far they are from [CLS]."""
+def position_ids(source_mask, places, config):
+    """Returns the absolute positions [B, T] of places [T]: how far they are from the first piece.
+
+    Padding, for which there may be no row in the table, has one of another piece.
+    """
     padding = tf.reduce_sum(1 - source_mask, axis=1, keepdims=True)
-    return tf.maximum(places[None] - padding, 0)
+    return tf.clip_by_value(places[None] - padding, 0, config.max_position_embeddings - 1)
 
 
 def _places_and_beams(part):

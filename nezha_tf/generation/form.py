@@ -4,8 +4,8 @@ import dataclasses
 
 import tensorflow as tf
 
+from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.errors import UserError
-from nezha_tf.modeling.attention_mask import SEGMENT_IDS
 
 MODES = ("seq2seq", "left_to_right")
 TARGET_PREDICTIONS = ("masked", "shift")

@@ -49,7 +49,7 @@ class Generator:
         Raises:
           UserError: source and target together are past the table of absolute positions.
         """
-        check_room(self._config, source_mask, self._options.max_length)
+        check_room(self._config, np.sum(source_mask, axis=1), self._options.max_length)
         return self._generate(
             tf.constant(source_ids, tf.int32),
             tf.constant(source_mask, tf.int32),
@@ -94,12 +94,20 @@ def check_vocabulary(config, vocabulary):
         )
 
 
-def check_room(config, source_mask, max_length):
-    """Raises UserError where source and target are past the table of absolute positions."""
-    longest = int(np.sum(source_mask, axis=1).max())
+def check_room(config, source_lengths, target_lengths):
+    """Raises UserError where a source and its target are past the table of absolute positions.
+
+    Args:
+      config: `NezhaConfig`.
+      source_lengths: pieces of each source, int NumPy array [B].
+      target_lengths: (most) pieces of each target, the same, or one for all.
+    """
+    lengths = source_lengths + target_lengths
     rows = config.max_position_embeddings
-    if config.position_encoding == "absolute" and longest + max_length > rows:
+    if config.position_encoding == "absolute" and lengths.max() > rows:
+        source = source_lengths[lengths.argmax()]
         raise UserError(
-            f"a source of {longest} pieces and a target of up to {max_length} do not fit into the "
-            f"table of absolute positions (max_position_embeddings {rows}); shorten one of them"
+            f"a source of {source} pieces and a target of {lengths.max() - source} do not fit "
+            f"into the table of absolute positions (max_position_embeddings {rows}); shorten "
+            "one of them"
         )

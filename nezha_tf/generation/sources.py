@@ -28,3 +28,9 @@ def pad_left(sources, length):
         source_ids[row, -len(source) :] = source
         source_mask[row, -len(source) :] = 1
     return source_ids, source_mask
+
+
+def pad_right(targets, length):
+    """Pads targets on the right; arguments and result as for `pad_left`."""
+    ids, mask = pad_left([target[::-1] for target in targets], length)
+    return ids[:, ::-1].copy(), mask[:, ::-1].copy()

@@ -1,0 +1,140 @@
+"""How likely a model finds a given target or text, in one pass for all its pieces."""
+
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.generation.decoder import position_ids
+from nezha_tf.generation.generator import check_room
+from nezha_tf.modeling import attention_mask
+
+
+class TargetScorer:
+    """Log-probabilities of given targets, piece by piece, each after those before it.
+
+    In the masked form the pieces of a target are read once, and beside each there is a [MASK] at
+    its place that sees what is before it; in the shifted form the pieces themselves predict.
+    A text by itself is scored as what follows [CLS] in the mode "left_to_right".
+    """
+
+    def __init__(self, model, vocabulary, form, jit_compile=True):
+        """Args:
+          model: a `NezhaForMaskedLM`.
+          vocabulary: its `Vocabulary`.
+          form: `Form`, that in which the model was trained.
+          jit_compile: compile by XLA.
+
+        Raises:
+          UserError: the model lacks segments.
+        """
+        form.check(model.config)
+        self._model, self._form, self._mask_id = model, form, vocabulary.mask_id
+        self._score = tf.function(self._log_probs, jit_compile=jit_compile, autograph=False)
+
+    def __call__(self, source_ids, source_mask, target_ids, target_mask):
+        """Args:
+          source_ids, source_mask: int [B, S], padded on the left (`pad_left`).
+          target_ids, target_mask: int [B, T], padded on the right. The final [SEP] counts where
+            it is given.
+
+        Returns:
+          float32 NumPy array [B, T], natural logarithms; 0 for padding.
+
+        Raises:
+          UserError: source and target together are past the table of absolute positions.
+        """
+        lengths = (np.sum(mask, axis=1) for mask in (source_mask, target_mask))
+        check_room(self._model.config, *lengths)
+        arrays = (source_ids, source_mask, target_ids, target_mask)
+        return self._score(*(tf.constant(array, tf.int32) for array in arrays)).numpy()
+
+    def _log_probs(self, source_ids, source_mask, target_ids, target_mask):
+        form = self._form
+        source_length, target_length = source_ids.shape[1], target_ids.shape[1]
+        places = tf.range(source_length + target_length)
+        input_ids = tf.concat([source_ids, target_ids], axis=1)
+        input_mask = tf.concat([source_mask, target_mask], axis=1)
+        ranks = form.ranks(source_length, target_length)
+        first = source_length - 1
+        if form.is_masked:
+            first = source_length + target_length
+            blanks = tf.fill(target_ids.shape, self._mask_id)
+            input_ids = tf.concat([input_ids, blanks], axis=1)
+            input_mask = tf.concat([input_mask, target_mask], axis=1)
+            ranks = tf.concat([ranks, ranks[:, source_length:]], axis=1)
+            places = tf.concat([places, places[source_length:]], axis=0)
+        is_blank = tf.range(input_ids.shape[1]) >= source_length + target_length
+        is_source = tf.range(input_ids.shape[1]) < source_length
+        inputs = {
+            "input_ids": input_ids,
+            "input_mask": input_mask,
+            "segment_ids": tf.broadcast_to(tf.where(is_source, *form.segment_ids), input_ids.shape),
+            "attention_mask": attention_mask.with_blanks(ranks, input_mask, is_blank),
+            "position_ids": position_ids(source_mask, places, self._model.config),
+            "masked_lm_positions": tf.broadcast_to(
+                tf.range(first, first + target_length), target_ids.shape
+            ),
+        }
+        relative_position = self._model.encoder.relative_position
+        if relative_position is not None:
+            inputs["relative_position"] = relative_position(places, places)
+        logits = self._model(inputs)["masked_lm_logits"]
+        log_probs = tf.gather(tf.nn.log_softmax(logits), target_ids, batch_dims=2)
+        return tf.where(target_mask == 1, log_probs, 0.0)
+
+
+class PseudoScorer:
+    """Log-probabilities of each piece of a text, masked by itself, with all others seen.
+
+    Their mean gives the pseudo-perplexity (Salazar et al., arXiv 1910.14659 §2).
+    """
+
+    def __init__(self, model, vocabulary, jit_compile=True):
+        """Arguments as for `TargetScorer`."""
+        self._model, self._mask_id = model, vocabulary.mask_id
+        self._cls_id, self._sep_id = vocabulary.cls_id, vocabulary.sep_id
+        self._score = tf.function(self._log_probs, jit_compile=jit_compile, autograph=False)
+
+    def __call__(self, text_ids, length, batch_size=32):
+        """Args:
+          text_ids: the ids of a text, without [CLS] and [SEP].
+          length: T; the text and the two pieces around it are padded to it, or to the end of the
+            table of absolute positions.
+          batch_size: how many copies of the text go through the model at a time.
+
+        Returns:
+          float32 NumPy array of the pieces' log-probabilities.
+
+        Raises:
+          UserError: the text is past that table.
+        """
+        config = self._model.config
+        pieces = [self._cls_id, *text_ids, self._sep_id]
+        if config.position_encoding == "absolute":
+            length = max(len(pieces), min(length, config.max_position_embeddings))
+        input_ids = np.zeros(length, "int32")
+        input_ids[: len(pieces)] = pieces
+        positions = np.arange(1, len(pieces) - 1)
+        found = []
+        for start in range(0, len(positions), batch_size):
+            part = positions[start : start + batch_size]
+            padded = np.pad(part, (0, batch_size - len(part)), mode="edge")
+            log_probs = self._score(
+                tf.constant(input_ids), tf.constant(len(pieces)), tf.constant(padded, tf.int32)
+            )
+            found.append(log_probs.numpy()[: len(part)])
+        return np.concatenate(found) if found else np.zeros(0, "float32")
+
+    def _log_probs(self, input_ids, num_pieces, positions):
+        shape = (positions.shape[0], input_ids.shape[0])
+        index = tf.range(shape[1])
+        outputs = self._model(
+            {
+                "input_ids": tf.where(index == positions[:, None], self._mask_id, input_ids),
+                "input_mask": tf.broadcast_to(tf.cast(index < num_pieces, tf.int32), shape),
+                "segment_ids": tf.fill(shape, SEGMENT_IDS["bidirectional"][0]),
+                "masked_lm_positions": positions[:, None],
+            }
+        )
+        log_probs = tf.nn.log_softmax(outputs["masked_lm_logits"][:, 0])
+        return tf.gather(log_probs, tf.gather(input_ids, positions), batch_dims=1)

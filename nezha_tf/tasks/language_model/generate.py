@@ -1,0 +1,77 @@
+"""Targets for the sources of a file, or what goes on from a prompt."""
+
+import json
+
+from nezha_tf import console, files
+from nezha_tf.data.rows import Row, read_rows
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.language_model.loading import check_form, form_of, load_model, pack_prompts
+from nezha_tf.tasks.seq2seq.packing import Packing
+from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of
+from nezha_tf.text.vocabulary import UNK
+
+
+def generate_text(flags):
+    """Writes texts, and shows them or writes them to a file.
+
+    Args:
+      flags: dict of the flags of tools/generate_text.py.
+
+    Returns:
+      What to print.
+
+    Raises:
+      UserError: a mistake in the flags or in the files.
+    """
+    rows = _read(flags)
+    form = form_of(flags)
+    model, tokenizer = load_model(flags, check_form(form, flags))
+    if form.mode == "left_to_right":
+        # With no source to fill it in from, an [UNK] is of no use.
+        flags = {**flags, "banned_words": [*flags["banned_words"], UNK]}
+        end = flags["truncate_source"] or "head"
+        pairs = pack_prompts(rows, tokenizer, flags["max_source_length"], end)
+    else:
+        lengths = (flags["max_source_length"], flags["max_target_length"])
+        packing = Packing(tokenizer, *lengths, flags["truncate_source"] or "tail")
+        pairs = packing.pack([row._replace(values={"src": row.values["src"]}) for row in rows])
+    writer = TargetWriter(
+        model,
+        tokenizer,
+        form,
+        options_of(flags, tokenizer),
+        min(flags["predict_batch_size"], len(rows)),
+        flags["seed"],
+        flags["jit_compile"],
+    )
+    written = writer(rows, pairs)
+    done = f"{len(rows):,} texts{pairs.truncation()}"
+    if flags["output_file"]:
+        lines = [_line(row, hypotheses) for row, hypotheses in zip(rows, written, strict=True)]
+        files.write_text(flags["output_file"], "".join(lines))
+        return f"{done}; written to {flags['output_file']}"
+    tables = [
+        console.table(row.values["src"], [(f"{h.score:.3f}", h.text) for h in hypotheses])
+        for row, hypotheses in zip(rows, written, strict=True)
+    ]
+    return "\n".join([*tables, done])
+
+
+def _read(flags):
+    """Returns the sources of --prompt or of --input_file."""
+    if bool(flags["prompt"]) == bool(flags["input_file"]):
+        raise UserError("one of --prompt and --input_file is needed")
+    if flags["prompt"]:
+        return [Row({"src": flags["prompt"]}, "--prompt", 1)]
+    # A target may stand there too, as in the files of run_seq2seq.py, and is passed on.
+    paths = files.expand(flags["input_file"], "input_file")
+    return [row for path in paths for row in read_rows(path, ("src", "tgt"), ("tgt",))]
+
+
+def _line(row, hypotheses):
+    """Returns a line of JSON, like those of run_seq2seq.py."""
+    best = hypotheses[0]
+    line = {**row.values, "prediction": best.text, "score": best.score}
+    if len(hypotheses) > 1:
+        line["hypotheses"] = [hypothesis._asdict() for hypothesis in hypotheses]
+    return json.dumps(line, ensure_ascii=False) + "\n"

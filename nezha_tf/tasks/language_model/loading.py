@@ -1,0 +1,97 @@
+"""What the tools share: the model of their flags, its form, and prompts as ids."""
+
+import numpy as np
+
+from nezha_tf import checkpoints
+from nezha_tf.config import NezhaConfig
+from nezha_tf.errors import UserError, require_flag
+from nezha_tf.generation.form import Form
+from nezha_tf.generation.generator import check_room, check_vocabulary
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.tasks.seq2seq.packing import Pairs
+from nezha_tf.text.tokenization import FullTokenizer
+
+
+def load_model(flags, check=lambda config: None):
+    """Loads the model and the tokenizer of the flags.
+
+    Args:
+      flags: dict of `bert_config_file`, `vocab_file`, `do_lower_case` and `init_checkpoint`.
+      check: function of the configuration that raises `UserError` where the model is no good.
+
+    Returns:
+      (`NezhaForMaskedLM`, `FullTokenizer`).
+
+    Raises:
+      UserError: a flag or a file is missing, or they do not belong together.
+    """
+    names = ("bert_config_file", "vocab_file", "init_checkpoint")
+    config_file, vocab_file, checkpoint = (require_flag(flags[name], name) for name in names)
+    config = NezhaConfig.from_json_file(config_file)
+    check(config)
+    tokenizer = FullTokenizer(vocab_file, flags["do_lower_case"])
+    check_vocabulary(config, tokenizer.vocabulary)
+    model = NezhaForMaskedLM(config)
+    checkpoints.load_tf1_checkpoint(model, checkpoint)
+    return model, tokenizer
+
+
+def form_of(flags):
+    """Returns the `Form` of `mode`, `target_prediction` and `segment_ids`.
+
+    Raises:
+      UserError: --segment_ids are not two numbers.
+    """
+    segment_ids = flags["segment_ids"]
+    if segment_ids is not None:
+        if len(segment_ids) != 2 or not all(part.isdecimal() for part in segment_ids):
+            raise UserError(f"--segment_ids={','.join(segment_ids)} must be two numbers, as in 0,1")
+        segment_ids = tuple(map(int, segment_ids))
+    return Form(
+        mode=flags["mode"],
+        target_prediction=flags["target_prediction"],
+        segment_ids=segment_ids,
+    )
+
+
+def check_form(form, flags):
+    """Returns the check of a configuration: that it has the segments, and room for both sides."""
+
+    def check(config):
+        form.check(config)
+        check_room(config, np.array([flags["max_source_length"]]), flags["max_target_length"])
+
+    return check
+
+
+def pack_prompts(rows, tokenizer, max_length, truncate):
+    """Packs prompts as [CLS] prompt.
+
+    Args:
+      rows: list of `data.rows.Row` with `src`.
+      tokenizer: `FullTokenizer`.
+      max_length: most pieces, [CLS] counted.
+      truncate: "tail" or "head": which end of a longer prompt is cut off.
+
+    Returns:
+      `Pairs` without targets.
+
+    Raises:
+      UserError: a prompt of which no piece is left.
+    """
+    room = max_length - 1
+    packed, truncated = [], 0
+    for row in rows:
+        ids = ids_of(row, "src", tokenizer)
+        truncated += len(ids) > room
+        ids = ids[:room] if truncate == "tail" else ids[-room:]
+        packed.append(np.array([tokenizer.vocabulary.cls_id, *ids], np.int32))
+    return Pairs(packed, [len(ids) for ids in packed], {"prompt": truncated})
+
+
+def ids_of(row, column, tokenizer):
+    """Returns the ids of a row's text; raises UserError where no piece is left of it."""
+    ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(row.values[column]))
+    if not ids:
+        raise UserError(f"{row.place}: {column} holds no piece of text")
+    return ids

@@ -1,0 +1,90 @@
+"""Scores against one full pass for each piece, and against those of beam search."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from generation_models import (
+    CLS,
+    ENCODINGS,
+    MASK,
+    SEP,
+    next_logits,
+    random_model,
+    random_sources,
+    vocabulary_of,
+)
+
+from nezha_tf.errors import UserError
+from nezha_tf.generation.form import MODES, TARGET_PREDICTIONS, Form
+from nezha_tf.generation.generator import Generator
+from nezha_tf.generation.options import GenerationOptions
+from nezha_tf.generation.scoring import PseudoScorer, TargetScorer
+from nezha_tf.generation.sources import pad_left, pad_right
+
+FORMS = [
+    Form(mode=mode, target_prediction=prediction)
+    for mode, prediction in itertools.product(MODES, TARGET_PREDICTIONS)
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.mode}-{form.target_prediction}")
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_one_pass_equals_a_pass_for_each_piece(encoding, form):
+    model = random_model(encoding)
+    sources, targets = random_sources(), [[6, 7, 8, 9, SEP], [10], [11, 12, 11]]
+    scorer = TargetScorer(model, vocabulary_of(30), form, jit_compile=False)
+    found = scorer(*pad_left(sources, 8), *pad_right(targets, 6))
+    assert found.shape == (3, 6)
+    for row, source, target in zip(found, sources, targets, strict=True):
+        for index, piece in enumerate(target):
+            logits = next_logits(model, source, [target[:index]], form)[0]
+            expected = tf.nn.log_softmax(logits)[piece]
+            np.testing.assert_allclose(row[index], expected, atol=1e-5)
+        assert not row[len(target) :].any()
+
+
+@pytest.mark.parametrize("form", FORMS[:2], ids=lambda form: form.target_prediction)
+def test_a_hypothesis_has_the_score_of_its_search(form):
+    """Whatever rules and length penalty the search had."""
+    model, vocabulary, sources = random_model("absolute"), vocabulary_of(30), random_sources()
+    options = GenerationOptions(
+        max_length=6, num_return_sequences=3, min_length=3, no_repeat_ngram_size=1
+    )
+    generator = Generator(model, vocabulary, form, options, jit_compile=False)
+    hypotheses = generator(*pad_left(sources, 9))
+    scorer = TargetScorer(model, vocabulary, form)
+    for rank in range(3):
+        ids = hypotheses.ids[:, rank].numpy()
+        mask = np.arange(6) < hypotheses.lengths[:, rank].numpy()[:, None]
+        found = scorer(*pad_left(sources, 7), ids, mask).sum(axis=1)
+        np.testing.assert_allclose(found, hypotheses.log_probs[:, rank], atol=1e-5)
+
+
+def test_pieces_masked_in_turn():
+    model, text = random_model(), [7, 9, 7, 20, 21]
+    scorer = PseudoScorer(model, vocabulary_of(30), jit_compile=False)
+    found = scorer(text, 10, batch_size=3)
+    assert found.shape == (5,)
+    for index, piece in enumerate(text):
+        ids = [CLS, *text, SEP]
+        ids[index + 1] = MASK
+        ids = tf.constant([ids])
+        outputs = model(
+            {
+                "input_ids": ids,
+                "input_mask": tf.ones_like(ids),
+                "segment_ids": tf.zeros_like(ids),
+                "masked_lm_positions": tf.constant([[index + 1]]),
+            }
+        )
+        expected = tf.nn.log_softmax(outputs["masked_lm_logits"][0, 0])[piece]
+        np.testing.assert_allclose(found[index], expected, atol=1e-5)
+
+
+def test_no_room_is_named():
+    scorer = TargetScorer(random_model("absolute"), vocabulary_of(30), Form(), jit_compile=False)
+    with pytest.raises(UserError, match=r"source of 7 pieces and a target of 34.*40"):
+        scorer(*pad_left(random_sources(), 7), *pad_right([[5] * 33, [5] * 34, [5] * 34], 40))
+    scorer(*pad_left(random_sources(), 7), *pad_right([[5] * 33] * 3, 40))

@@ -1,0 +1,34 @@
+"""Shows the likeliest pieces for each [MASK] of a text: of a file, or as it is typed.
+
+  python tools/fill_mask.py --bert_config_file=bert_config.json --vocab_file=vocab.txt \
+      --init_checkpoint=model.ckpt
+"""
+
+import sys
+
+try:
+    from nezha_tf import cli
+except ImportError as error:
+    sys.exit(f"{error}; install the project first: pip install -e .")
+
+from absl import flags
+
+from nezha_tf.tasks.language_model import flags as model_flags
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("input_file", None, "A text a line, .gz too; from standard input, if none.")
+flags.DEFINE_integer("top_k", 5, "Candidates of a blank.", 1)
+model_flags.define_model()
+flags.adopt_module_key_flags(model_flags)
+
+
+def main():
+    from nezha_tf.tasks.language_model.fill import fill_mask
+
+    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
+    fill_mask({name: FLAGS[name].value for name in names})
+
+
+if __name__ == "__main__":
+    cli.run(main)

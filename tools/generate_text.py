@@ -1,0 +1,49 @@
+"""Writes a target for each source of a file, or goes on from a prompt.
+
+  python tools/generate_text.py --input_file=sources.jsonl --output_file=targets.jsonl \
+      --bert_config_file=bert_config.json --vocab_file=vocab.txt --init_checkpoint=model.ckpt
+  python tools/generate_text.py --mode=left_to_right --prompt=今天 --decoding=sample --top_p=0.9 ...
+"""
+
+import sys
+
+try:
+    from nezha_tf import cli
+except ImportError as error:
+    sys.exit(f"{error}; install the project first: pip install -e .")
+
+from absl import flags
+
+from nezha_tf.tasks.language_model import flags as model_flags
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "input_file",
+    None,
+    'Sources or prompts: .json or .jsonl with {"src": ...} a line, or .tsv or .txt with one a '
+    "line; .gz too; names or globs, comma-separated.",
+)
+flags.DEFINE_string("prompt", None, "One source or prompt, in place of a file.")
+flags.DEFINE_string("output_file", None, "JSON lines to write; shown on the screen, if none.")
+flags.DEFINE_enum(
+    "mode",
+    "seq2seq",
+    ["seq2seq", "left_to_right"],
+    "Write a target for a source that is seen whole, or go on from a prompt.",
+)
+model_flags.define_model()
+model_flags.define_form()
+model_flags.define_search()
+flags.adopt_module_key_flags(model_flags)
+
+
+def main():
+    from nezha_tf.tasks.language_model.generate import generate_text
+
+    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
+    print(generate_text({name: FLAGS[name].value for name in names}))
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,48 @@
+"""Tells how likely a model finds targets for their sources, or texts.
+
+  python tools/score_text.py --input_file=pairs.jsonl --bert_config_file=bert_config.json \
+      --vocab_file=vocab.txt --init_checkpoint=model.ckpt
+"""
+
+import sys
+
+try:
+    from nezha_tf import cli
+except ImportError as error:
+    sys.exit(f"{error}; install the project first: pip install -e .")
+
+from absl import flags
+
+from nezha_tf.tasks.language_model import flags as model_flags
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "input_file",
+    None,
+    'Pairs: .json or .jsonl with {"src": ..., "tgt": ...} a line, or .tsv or .txt with two '
+    'columns; or texts: {"text": ...}, or one column; .gz too; names or globs, comma-separated.',
+)
+flags.DEFINE_string("output_file", None, "JSON lines to write; shown on the screen, if none.")
+flags.DEFINE_enum(
+    "mode",
+    "seq2seq",
+    ["seq2seq", "left_to_right", "bidirectional"],
+    "Targets for their sources; texts, each piece after those before it; or texts, each piece "
+    "masked by itself (their pseudo-perplexity).",
+)
+flags.DEFINE_integer("predict_batch_size", 16, "Texts that are scored at a time.", 1)
+model_flags.define_model()
+model_flags.define_form()
+flags.adopt_module_key_flags(model_flags)
+
+
+def main():
+    from nezha_tf.tasks.language_model.score import score_text
+
+    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
+    print(score_text({name: FLAGS[name].value for name in names}))
+
+
+if __name__ == "__main__":
+    cli.run(main)
