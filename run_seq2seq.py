@@ -14,6 +14,7 @@ except ImportError as error:
 
 from absl import flags
 
+from nezha_tf.tasks.seq2seq import flags as seq2seq_flags
 from nezha_tf.tasks.seq2seq.metrics import NAMES
 from nezha_tf.training import flags as training_flags
 
@@ -63,18 +64,8 @@ flags.DEFINE_integer(
     0,
 )
 
-flags.DEFINE_enum("decoding", "beam", ["beam", "greedy", "sample"], "How targets are searched.")
-flags.DEFINE_integer("predict_batch_size", 16, "Sources that are written for at a time.", 1)
-flags.DEFINE_integer("beam_size", 4, "Hypotheses that beam search follows.", 1)
-flags.DEFINE_float("length_penalty", 0.7, "Its exponent: above 0, longer targets gain.")
-flags.DEFINE_integer("num_return_sequences", 1, "Hypotheses of a source in predictions.jsonl.", 1)
-flags.DEFINE_integer("min_target_length", 1, "Fewest pieces, the final [SEP] counted.", 1)
-flags.DEFINE_float("temperature", 1.0, "Of sampling.", 0)
-flags.DEFINE_integer("top_k", 0, "Sample from that many likeliest pieces; 0: from all.", 0)
-flags.DEFINE_float("top_p", 1.0, "Sample from the likeliest pieces of this probability.", 0, 1)
-flags.DEFINE_integer("no_repeat_ngram_size", 0, "No n-gram of pieces twice in a target; 0: any.", 0)
-flags.DEFINE_list("exempt_words", [], "Words of which n-grams may be repeated.")
-flags.DEFINE_list("banned_words", [], "Words of one piece that are never written.")
+seq2seq_flags.define_search()
+flags.adopt_module_key_flags(seq2seq_flags)
 training_flags.define()
 flags.adopt_module_key_flags(training_flags)
 

@@ -7,6 +7,7 @@ import numpy as np
 from timing import THREADS
 
 VOCAB_SIZE = 21128
+UNILM = {"bidirectional": 2, "seq2seq": 2, "left_to_right": 1, "right_to_left": 1}
 
 
 class Size(NamedTuple):
@@ -46,8 +47,26 @@ def make_our_step(size, position_encoding, jit_compile):
     return lambda: float(step.on_batch(batch).gradient_norm)
 
 
-def our_train_step(size, position_encoding, jit_compile):
-    """Returns our `TrainStep`, the model's configuration and the optimizer."""
+def make_mixture_step(size, jit_compile):
+    """Returns our step on UniLM's mixture: the same examples, cast for the drawn objectives."""
+    from nezha_tf.data.objective_mixture import ObjectiveMixture
+    from nezha_tf.objectives.unilm import UnifiedLanguageModel
+
+    mixture = ObjectiveMixture(UNILM)
+    objective = UnifiedLanguageModel(mixture.names)
+    step, *_ = our_train_step(size, "functional_relative", jit_compile, objective)
+    import tensorflow as tf
+
+    batch = {name: tf.constant(values) for name, values in random_batch(size).items()}
+    cast = tf.function(mixture)(batch, tf.range(size.batch), 0)
+    return lambda: float(step.on_batch(cast).gradient_norm)
+
+
+def our_train_step(size, position_encoding, jit_compile, objective=None):
+    """Returns our `TrainStep`, the model's configuration and the optimizer.
+
+    Without an objective it is masked LM with next-sentence prediction.
+    """
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
 
@@ -63,14 +82,14 @@ def our_train_step(size, position_encoding, jit_compile):
         num_hidden_layers=size.layers,
         num_attention_heads=size.heads,
         intermediate_size=size.intermediate,
-        type_vocab_size=2,
+        type_vocab_size=6,
         position_encoding=position_encoding,
     )
     model, optimizer = NezhaForPreTraining(config), AdamWeightDecay(1e-4)
     step = TrainStep(
         tf.distribute.get_strategy(),
         model,
-        MaskedLanguageModel(),
+        objective or MaskedLanguageModel(),
         optimizer,
         jit_compile=jit_compile,
     )

@@ -33,6 +33,7 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "short_seq_prob", 0.1, "Share of shorter examples.", lower_bound=0, upper_bound=1
 )
+flags.DEFINE_float("random_next_prob", 0.5, "Share of pairs that do not belong together.", 0, 1)
 flags.DEFINE_enum("masking", "whole_word", POLICIES, "What is masked together.")
 flags.DEFINE_string("eval_output_file", "", "Keep documents out of training; write them here.")
 flags.DEFINE_float("eval_share", 0.05, "Share of documents kept out.", lower_bound=0, upper_bound=1)

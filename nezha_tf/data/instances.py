@@ -36,18 +36,22 @@ class InstanceMaker:
     Follows `create_training_instances` of google-research/bert's create_pretraining_data.py.
     """
 
-    def __init__(self, masking, cls_id, sep_id, max_seq_length, short_seq_prob):
+    def __init__(
+        self, masking, cls_id, sep_id, max_seq_length, short_seq_prob, random_next_prob=0.5
+    ):
         """Args:
         masking: callable (ids, word_starts, rng) as `masking.Masking`.
         cls_id, sep_id: ids of [CLS] and [SEP].
         max_seq_length: bound on the length of an instance, at least 5.
         short_seq_prob: how often a pass over a document aims at a random shorter length.
+        random_next_prob: how often segment B is of another document, where there is a choice.
         """
         self._masking = masking
         self._cls_id = cls_id
         self._sep_id = sep_id
         self._max_pieces = max_seq_length - 3  # [CLS], [SEP], [SEP]
         self._short_seq_prob = short_seq_prob
+        self._random_next_prob = random_next_prob
 
     def make(self, documents, dupe_factor, rng):
         """Makes the instances of all documents, each `dupe_factor` times, shuffled.
@@ -83,7 +87,7 @@ class InstanceMaker:
             split = rng.randint(1, len(chunk) - 1) if len(chunk) >= 2 else 1
             first = _join(chunk[:split])
             # The draw is made only where there is a choice, as in the original.
-            is_random_next = len(chunk) == 1 or rng.random() < 0.5
+            is_random_next = len(chunk) == 1 or rng.random() < self._random_next_prob
             if is_random_next:
                 wanted = target_length - len(first)
                 second = _random_segment(documents, index, wanted, rng)

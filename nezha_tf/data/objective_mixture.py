@@ -35,7 +35,7 @@ class ObjectiveMixture:
         """
         self.names = tuple(shares)
         shares = np.array(list(shares.values()), "float64")
-        self._ends = tf.constant(np.cumsum(shares / shares.sum()), tf.float64)
+        self._ends = np.cumsum(shares / shares.sum())
 
     @classmethod
     def from_text(cls, text):

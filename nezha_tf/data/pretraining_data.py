@@ -26,6 +26,7 @@ def create_pretraining_data(
     dupe_factor=10,
     masked_lm_prob=0.15,
     short_seq_prob=0.1,
+    random_next_prob=0.5,
     masking="whole_word",
     eval_output_file="",
     eval_share=0.05,
@@ -44,6 +45,8 @@ def create_pretraining_data(
         documents are gone through once.
       masked_lm_prob: share of the pieces that is predicted.
       short_seq_prob: how often a pass over a document aims at a random shorter length.
+      random_next_prob: how often segment B is of another document; where a segment is a single
+        sentence there is no choice, and it always is, as in the original.
       masking: "whole_word", "token" or "ngram", see `Masking`.
       eval_output_file: where given, whole documents are kept out of `output_file` and their
         examples go here.
@@ -67,7 +70,12 @@ def create_pretraining_data(
         documents, held_out = _hold_out(documents, eval_share, random_seed)
     mask = Masking(vocabulary, masking, masked_lm_prob, max_predictions_per_seq)
     maker = InstanceMaker(
-        mask, vocabulary.cls_id, vocabulary.sep_id, max_seq_length, short_seq_prob
+        mask,
+        vocabulary.cls_id,
+        vocabulary.sep_id,
+        max_seq_length,
+        short_seq_prob,
+        random_next_prob,
     )
     rng = random.Random(random_seed)
     sets = [(maker.make(documents, dupe_factor, rng), outputs)]

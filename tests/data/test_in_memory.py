@@ -51,22 +51,20 @@ def test_an_epoch_draws_anew_and_a_seed_too():
     assert len(set(numbers)) > 0.99 * len(numbers)
 
 
-@pytest.mark.parametrize("batch_size", (1, 5, 23, 60))
+@pytest.mark.parametrize("batch_size", (5, 23, 60))
 def test_a_resumed_run_gets_the_batches_of_an_uninterrupted_one(batch_size):
     whole = values(reader().training_batches(batch_size, 5), 40)
-    for skip in (1, 4, 5, 31):
+    for skip in (4, 31):
         resumed = reader().training_batches(batch_size, 5, skip_batches=skip)
         assert values(resumed, 40 - skip) == whole[skip:]
 
 
-@pytest.mark.parametrize("shards", (2, 3))
-def test_shards_part_the_batches_of_one_pipeline(shards):
-    """Of each shards * 4 examples every pipeline makes 4, also from the middle on."""
-    whole = values(reader().training_batches(4, 5), 12 * shards)
-    for shard in range(shards):
-        for skip in (0, 3):
-            part = reader().training_batches(4, 5, skip, num_shards=shards, shard=shard)
-            assert values(part, 12 - skip) == whole[shard::shards][skip:]
+def test_shards_part_the_batches_of_one_pipeline():
+    """Of each 3 * 4 examples every pipeline makes 4, also from the middle on."""
+    whole = values(reader().training_batches(4, 5), 12 * 3)
+    for shard, skip in ((0, 0), (1, 3), (2, 7)):
+        part = reader().training_batches(4, 5, skip, num_shards=3, shard=shard)
+        assert values(part, 12 - skip) == whole[shard::3][skip:]
 
 
 def test_replicas_get_the_batches_of_one():

@@ -177,3 +177,20 @@ def test_pairs_come_from_where_the_label_says(vocabulary):
             assert first[-1] < second[0]
     share = sum(instance.is_random_next for instance in instances) / len(instances)
     assert 0.4 < share < 0.7
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_share_of_pairs_that_do_not_belong_together(vocabulary, share):
+    documents = [[Sentence([200 + n] * 6, [True] * 6) for n in range(40)] for _ in range(20)]
+    maker = InstanceMaker(
+        lambda ids, starts, rng: (ids, [1], [0]),
+        vocabulary.cls_id,
+        vocabulary.sep_id,
+        max_seq_length=35,
+        short_seq_prob=0.0,
+        random_next_prob=share,
+    )
+    instances = maker.make(documents, 10, random.Random(4))
+    found = sum(instance.is_random_next for instance in instances) / len(instances)
+    # A little more of them: a document may end in a single sentence, which leaves no choice.
+    assert found == pytest.approx(share, abs=0.04)

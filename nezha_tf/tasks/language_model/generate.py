@@ -1,13 +1,11 @@
 """Targets for the sources of a file, or what goes on from a prompt."""
 
-import json
-
 from nezha_tf import console, files
 from nezha_tf.data.rows import Row, read_rows
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.language_model.loading import check_form, form_of, load_model, pack_prompts
 from nezha_tf.tasks.seq2seq.packing import Packing
-from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of
+from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.vocabulary import UNK
 
 
@@ -47,8 +45,7 @@ def generate_text(flags):
     written = writer(rows, pairs)
     done = f"{len(rows):,} texts{pairs.truncation()}"
     if flags["output_file"]:
-        lines = [_line(row, hypotheses) for row, hypotheses in zip(rows, written, strict=True)]
-        files.write_text(flags["output_file"], "".join(lines))
+        write_predictions(flags["output_file"], rows, written)
         return f"{done}; written to {flags['output_file']}"
     tables = [
         console.table(row.values["src"], [(f"{h.score:.3f}", h.text) for h in hypotheses])
@@ -66,12 +63,3 @@ def _read(flags):
     # A target may stand there too, as in the files of run_seq2seq.py, and is passed on.
     paths = files.expand(flags["input_file"], "input_file")
     return [row for path in paths for row in read_rows(path, ("src", "tgt"), ("tgt",))]
-
-
-def _line(row, hypotheses):
-    """Returns a line of JSON, like those of run_seq2seq.py."""
-    best = hypotheses[0]
-    line = {**row.values, "prediction": best.text, "score": best.score}
-    if len(hypotheses) > 1:
-        line["hypotheses"] = [hypothesis._asdict() for hypothesis in hypotheses]
-    return json.dumps(line, ensure_ascii=False) + "\n"

@@ -1,7 +1,6 @@
 """Sequence to sequence as a task: what `run_seq2seq.py` trains, evaluates and predicts."""
 
 import contextlib
-import json
 import os
 
 from nezha_tf import files
@@ -17,7 +16,7 @@ from nezha_tf.objectives.seq2seq import SequenceToSequence
 from nezha_tf.tasks.seq2seq import metrics
 from nezha_tf.tasks.seq2seq.features import MaskedTarget, ShiftedTarget, TrainingFeatures
 from nezha_tf.tasks.seq2seq.packing import Packing
-from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of
+from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import BestMetric, Task
@@ -37,7 +36,6 @@ class Seq2Seq(Task):
             require_flag(flags["vocab_file"], "vocab_file"), flags["do_lower_case"]
         )
         check_vocabulary(self.config, self._tokenizer.vocabulary)
-        self._options = options_of(flags, self._tokenizer)
         self._packing = Packing(
             self._tokenizer,
             flags["max_source_length"],
@@ -45,6 +43,7 @@ class Seq2Seq(Task):
             flags["truncate_source"],
             flags["truncate_target"],
         )
+        self._options = options_of(flags, self._tokenizer)
         length = self._packing.max_seq_length
         self.check_length(length, "max_source_length + --max_target_length")
         self._prediction = self._make_prediction()
@@ -88,16 +87,10 @@ class Seq2Seq(Task):
 
     def predict(self, model):
         """Writes `predictions.jsonl`; returns the metrics where every row has a target."""
-        flags, rows = self.flags, self._predict_rows
+        rows = self._predict_rows
         written = self._writer(model)(rows, self._predict_pairs)
-        lines = []
-        for row, hypotheses in zip(rows, written, strict=True):
-            best = hypotheses[0]
-            line = {**row.values, "prediction": best.text, "score": best.score}
-            if flags["num_return_sequences"] > 1:
-                line["hypotheses"] = [hypothesis._asdict() for hypothesis in hypotheses]
-            lines.append(json.dumps(line, ensure_ascii=False) + "\n")
-        files.write_text(os.path.join(flags["output_dir"], PREDICTIONS_FILE), "".join(lines))
+        path = os.path.join(self.flags["output_dir"], PREDICTIONS_FILE)
+        write_predictions(path, rows, written)
         if not all("tgt" in row.values for row in rows):
             return {}
         return _measure(rows, written)

@@ -1,10 +1,11 @@
 """Writing targets for raw sources: generation, and back from pieces to text."""
 
+import json
 from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf import console
+from nezha_tf import console, files
 from nezha_tf.errors import UserError
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
@@ -79,6 +80,24 @@ class TargetWriter:
                 text = detokenize(pieces, source, self._tokenizer)
                 texts.append(Hypothesis(text, float(score), float(log_prob)))
         return texts
+
+
+def write_predictions(path, rows, written):
+    """Writes lines of JSON: what a row holds, the best text for it, its score, and the others.
+
+    Args:
+      path: the file.
+      rows: list of `data.rows.Row`.
+      written: what a `TargetWriter` wrote for them.
+    """
+    lines = []
+    for row, hypotheses in zip(rows, written, strict=True):
+        best = hypotheses[0]
+        line = {**row.values, "prediction": best.text, "score": best.score}
+        if len(hypotheses) > 1:
+            line["hypotheses"] = [hypothesis._asdict() for hypothesis in hypotheses]
+        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    files.write_text(path, "".join(lines))
 
 
 def options_of(flags, tokenizer):

@@ -1,6 +1,7 @@
 """What is predicted of a target: counts, shares and places, over many epochs."""
 
 import collections
+import itertools
 
 import numpy as np
 import pytest
@@ -70,23 +71,21 @@ def test_shifted_positions_predict_the_next_piece():
         assert (batch["input_ids"][row, : len(ids)] == ids).all()
 
 
-@pytest.mark.parametrize("max_predictions", (14, 3))
-@pytest.mark.parametrize("prob", (0.7, 0.01, 1.0))
+@pytest.mark.parametrize("prob, max_predictions", ((0.7, 14), (0.01, 14), (1.0, 14), (0.7, 3)))
 def test_counts_and_labels_of_masked_targets(prob, max_predictions):
-    for epoch in range(5):
-        prediction = masked_target(prob, max_predictions)
-        batch = batch_of(prediction, np.arange(6), np.full(6, epoch))
-        for row, (ids, start) in enumerate(zip(PAIRS.ids, PAIRS.target_starts, strict=True)):
-            length = len(ids) - start
-            count = min(max_predictions, max(1, round(length * prob)))
-            weights = batch["masked_lm_weights"][row]
-            assert weights.tolist() == [1] * count + [0] * (max_predictions - count)
-            positions = batch["masked_lm_positions"][row, :count]
-            assert (np.diff(positions) > 0).all()
-            assert start <= positions[0] and positions[-1] < len(ids)
-            assert (batch["masked_lm_ids"][row, :count] == ids[positions]).all()
-            rest = np.delete(np.arange(len(ids)), positions)
-            assert (batch["input_ids"][row, rest] == ids[rest]).all()
+    pairs = list(itertools.product(range(6), range(5)))
+    batch = batch_of(masked_target(prob, max_predictions), *zip(*pairs, strict=True))
+    for row, (index, _) in enumerate(pairs):
+        ids, start = PAIRS.ids[index], PAIRS.target_starts[index]
+        count = min(max_predictions, max(1, round((len(ids) - start) * prob)))
+        weights = batch["masked_lm_weights"][row]
+        assert weights.tolist() == [1] * count + [0] * (max_predictions - count)
+        positions = batch["masked_lm_positions"][row, :count]
+        assert (np.diff(positions) > 0).all()
+        assert start <= positions[0] and positions[-1] < len(ids)
+        assert (batch["masked_lm_ids"][row, :count] == ids[positions]).all()
+        rest = np.delete(np.arange(len(ids)), positions)
+        assert (batch["input_ids"][row, rest] == ids[rest]).all()
 
 
 def test_each_target_piece_is_masked_as_often_and_the_source_never():

@@ -1,0 +1,72 @@
+"""Question generation out of reading comprehension: from a passage and an answer the question."""
+
+import json
+import re
+
+from nezha_tf import files
+from nezha_tf.data.squad import read_questions
+
+# A sentence with its end, or what is left at the end of a passage.
+SENTENCE = re.compile(r"[^。！？；\n]*[。！？；\n]+|[^。！？；\n]+$")
+
+
+def make_question_generation_data(*, input_file, output_file, context_chars):
+    """Writes {"src", "tgt"} a line: the answer and the sentences around it, and the question.
+
+    Args:
+      input_file: a JSON file in SQuAD's form.
+      output_file: the JSON lines.
+      context_chars: most characters of the passage in a source.
+
+    Returns:
+      How many were written.
+
+    Raises:
+      UserError: bad input; nothing is left half-written.
+    """
+    questions = read_questions(input_file)
+    lines = []
+    for question in questions:
+        context = sentences_around(
+            question.context, question.answer_start, len(question.answer), context_chars
+        )
+        # The answer goes first: what is cut off a long source is its end.
+        pair = {"src": f"答案：{question.answer} 原文：{context}", "tgt": question.text}
+        lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
+    files.write_text(output_file, "".join(lines))
+    return len(lines)
+
+
+def sentences_around(context, start, length, most):
+    """Returns the sentences that hold a stretch of a passage, and as many around as fit.
+
+    The nearer side is taken first in turns, so that the stretch is about in the middle.
+
+    Args:
+      context: the passage.
+      start, length: the stretch, in characters.
+      most: bound on the characters; where the stretch's own sentences are longer, they are cut
+        evenly on both sides of it.
+    """
+    spans = [match.span() for match in SENTENCE.finditer(context)]
+    inside = [n for n, (a, b) in enumerate(spans) if a < start + length and b > start]
+    first, last = inside[0], inside[-1]
+    begin, end = spans[first][0], spans[last][1]
+    if end - begin > most:
+        margin = max(0, most - length) // 2
+        begin = max(begin, min(start - margin, end - most))
+        return context[begin : begin + most]
+    while True:
+        sides = []
+        if first > 0 and end - spans[first - 1][0] <= most:
+            sides.append((start - begin, -1))
+        if last + 1 < len(spans) and spans[last + 1][1] - begin <= most:
+            sides.append((end - start - length, 1))
+        if not sides:
+            return context[begin:end].strip()
+        if min(sides)[1] < 0:
+            first -= 1
+            begin = spans[first][0]
+        else:
+            last += 1
+            end = spans[last][1]

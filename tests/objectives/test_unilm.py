@@ -1,0 +1,89 @@
+"""The mixture's masks, weights and metrics against each example by itself."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from helpers import random_batch
+
+from nezha_tf import NezhaConfig, NezhaForPreTraining
+from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.modeling import attention_mask
+from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.objectives.unilm import UnifiedLanguageModel
+
+NAMES = tuple(SEGMENT_IDS)
+CONFIG = NezhaConfig(
+    vocab_size=50,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    type_vocab_size=6,
+)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """Twelve examples of the four objectives in turn; a thirteenth is nothing but padding."""
+    batch = random_batch(CONFIG)
+    batch = {name: np.concatenate([v, np.zeros_like(v[:1])]) for name, v in batch.items()}
+    for row in range(12):
+        first, second = SEGMENT_IDS[NAMES[row % 4]]
+        is_second = np.arange(24) >= 2 + row // 2
+        batch["segment_ids"][row] = np.where(is_second, second, first) * batch["input_mask"][row]
+    return {name: tf.constant(values) for name, values in batch.items()}
+
+
+def row_of(batch, row):
+    return {name: values[row : row + 1] for name, values in batch.items()}
+
+
+def test_each_example_has_its_objectives_mask(batch):
+    found = attention_mask.by_segments(batch["input_mask"], batch["segment_ids"])
+    for row in range(12):
+        name, alone = NAMES[row % 4], row_of(batch, row)
+        arguments = (alone["input_mask"],)
+        arguments += (alone["segment_ids"],) if name == "seq2seq" else ()
+        expected = getattr(attention_mask, name)(*arguments)
+        np.testing.assert_array_equal(found[row], expected[0], name)
+    assert not np.any(found[12])
+
+
+def test_losses_and_metrics_are_those_of_each_example(batch):
+    keras.utils.set_random_seed(3)
+    model, objective = NezhaForPreTraining(CONFIG), UnifiedLanguageModel(NAMES)
+    outputs = model(objective.inputs(batch))
+    found = {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
+    plain, sums = MaskedLanguageModel(), {}
+    for row in range(12):
+        name, alone = NAMES[row % 4], row_of(batch, row)
+        inputs = plain.inputs(alone)
+        arguments = (alone["input_mask"],)
+        arguments += (alone["segment_ids"],) if name == "seq2seq" else ()
+        inputs["attention_mask"] = getattr(attention_mask, name)(*arguments)
+        its_outputs = model(inputs)
+        parts = {**plain.losses(its_outputs, alone), **plain.metrics(its_outputs, alone)}
+        for key, ratio in parts.items():
+            if key.startswith("next_sentence") and name != "bidirectional":
+                continue
+            keys = [key] if key.startswith("next_sentence") else [key, f"{key}/{name}"]
+            for each in keys:
+                sums[each] = sums.get(each, 0) + np.array([ratio.sum, ratio.weight])
+    assert set(found) == set(sums)
+    for key, ratio in found.items():
+        np.testing.assert_allclose([ratio.sum, ratio.weight], sums[key], rtol=1e-5, err_msg=key)
+    assert sums["next_sentence_loss"][1] == 3
+
+
+def test_label_smoothing_is_of_what_is_trained_alone(batch):
+    model = NezhaForPreTraining(CONFIG)
+    smooth, plain = (UnifiedLanguageModel(NAMES, share) for share in (0.2, 0.0))
+    outputs = model(plain.inputs(batch))
+    # Of an untrained model all answers are alike, and smoothing then changes nothing.
+    outputs["masked_lm_logits"] = 30.0 * outputs["masked_lm_logits"]
+    losses = [float(o.losses(outputs, batch)["masked_lm_loss"].sum) for o in (smooth, plain)]
+    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
+    name = "masked_lm_loss/seq2seq"
+    sums = [float(o.metrics(outputs, batch)[name].sum) for o in (smooth, plain)]
+    assert sums[0] == sums[1]

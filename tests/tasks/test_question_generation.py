@@ -1,0 +1,28 @@
+"""Which part of a passage a question is to be generated from."""
+
+import pytest
+
+from nezha_tf.tasks.seq2seq.question_generation import sentences_around
+
+PASSAGE = "甲乙丙。丁戊己庚！辛壬癸子？丑寅。卯辰"
+
+
+@pytest.mark.parametrize(
+    "answer, most, expected",
+    [
+        ("辛壬", 100, PASSAGE),
+        ("辛壬", 5, "辛壬癸子？"),
+        ("辛壬", 9, "辛壬癸子？丑寅。"),
+        ("辛壬", 10, "丁戊己庚！辛壬癸子？"),
+        ("辛壬", 13, "丁戊己庚！辛壬癸子？丑寅。"),
+        ("甲", 6, "甲乙丙。"),
+        ("卯辰", 6, "丑寅。卯辰"),
+        ("庚！辛", 10, "丁戊己庚！辛壬癸子？"),
+        ("壬癸", 4, "辛壬癸子"),
+        ("子？", 3, "癸子？"),
+        ("丁戊己庚", 2, "丁戊"),
+    ],
+)
+def test_sentences_that_fit_around_an_answer(answer, most, expected):
+    found = sentences_around(PASSAGE, PASSAGE.index(answer), len(answer), most)
+    assert found == expected and len(found) <= most
