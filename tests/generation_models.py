@@ -15,12 +15,12 @@ def vocabulary_of(size):
     return Vocabulary([*SPECIAL_PIECES, *(f"p{index}" for index in range(5, size))])
 
 
-def random_model(encoding="functional_relative", vocab_size=30, scale=0.3, seed=0):
-    """A model with 2 layers of 16, whose distributions are far from uniform."""
+def random_model(encoding="functional_relative", vocab_size=30, scale=0.3, seed=0, layers=1):
+    """A model of layers of 16, whose distributions are far from uniform."""
     config = NezhaConfig(
         vocab_size=vocab_size,
         hidden_size=16,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=24,
         type_vocab_size=6,

@@ -17,7 +17,7 @@ BEAMS, LENGTH = 3, 4
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_cached_logits_equal_full_passes(encoding, target_prediction, mode):
     """At each step, of each beam, where hypotheses change their beams all the time."""
-    model = random_model(encoding)
+    model = random_model(encoding, layers=2)
     form = Form(mode=mode, target_prediction=target_prediction)
     sources = random_sources()
     decoder = Decoder(model, form, MASK)

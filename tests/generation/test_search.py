@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from generation_models import (
-    ENCODINGS,
     SEP,
     next_logits,
     random_model,
@@ -15,7 +14,7 @@ from generation_models import (
 )
 
 from nezha_tf.errors import UserError
-from nezha_tf.generation.form import TARGET_PREDICTIONS, Form
+from nezha_tf.generation.form import Form
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.sampling import gumbel
@@ -69,12 +68,10 @@ def has_repeat(pieces, size, exempt=()):
     (
         (0.0, "masked", "seq2seq", {}),
         (0.6, "shift", "seq2seq", {}),
-        (1.0, "masked", "left_to_right", {}),
-        (3.0, "masked", "seq2seq", {}),
+        (2.0, "masked", "left_to_right", {}),
         (-1.0, "shift", "left_to_right", {}),
         (0.6, "masked", "seq2seq", {"min_length": 3}),
         (1.0, "shift", "seq2seq", {"no_repeat_ngram_size": 1, "exempt_pieces": ("p6",)}),
-        (1.0, "masked", "seq2seq", {"no_repeat_ngram_size": 2}),
     ),
 )
 def test_a_wide_beam_finds_the_optimum(alpha, target_prediction, mode, rules):
@@ -124,12 +121,11 @@ def plain_beam_search(model, source, form, beams, max_length, alpha):
 
 @pytest.mark.parametrize(
     "alpha, target_prediction, encoding",
-    [
-        (alpha, *form)
-        for alpha, form in zip(
-            (0.0, 1.0) * 3, itertools.product(TARGET_PREDICTIONS, ENCODINGS), strict=True
-        )
-    ],
+    (
+        (0.0, "masked", "functional_relative"),
+        (1.0, "shift", "learned_relative"),
+        (1.0, "masked", "absolute"),
+    ),
 )
 def test_a_narrow_beam_equals_a_plain_search(alpha, target_prediction, encoding):
     """Which never stops early: so stopping early loses nothing."""
@@ -157,21 +153,19 @@ def test_a_narrow_beam_equals_a_plain_search(alpha, target_prediction, encoding)
 
 
 def test_a_beam_of_one_is_greedy():
-    for seed in range(2):
-        model = random_model(seed=seed)
-        sources = random_sources(seed=seed)
-        one = generate(model, sources, method="beam", beam_size=1, max_length=6)
-        greedy = generate(model, sources, method="greedy", max_length=6)
-        np.testing.assert_array_equal(one.ids, greedy.ids)
-        np.testing.assert_array_equal(one.lengths, greedy.lengths)
-        np.testing.assert_allclose(one.scores, greedy.scores, atol=1e-5)
-        for example, source in enumerate(sources):
-            pieces = []
-            while len(pieces) < 6 and pieces[-1:] != [SEP]:
-                logits = next_logits(model, source, [pieces], Form())[0]
-                logits[[0, 1, 2, 4]] = -np.inf
-                pieces.append(int(logits.argmax()))
-            assert pieces_of(greedy, example, 0) == pieces
+    model, sources = random_model(seed=3), random_sources(lengths=(3, 7, 5, 6))
+    one = generate(model, sources, method="beam", beam_size=1, max_length=6)
+    greedy = generate(model, sources, method="greedy", max_length=6)
+    np.testing.assert_array_equal(one.ids, greedy.ids)
+    np.testing.assert_array_equal(one.lengths, greedy.lengths)
+    np.testing.assert_allclose(one.scores, greedy.scores, atol=1e-5)
+    for example, source in enumerate(sources):
+        pieces = []
+        while len(pieces) < 6 and pieces[-1:] != [SEP]:
+            logits = next_logits(model, source, [pieces], Form())[0]
+            logits[[0, 1, 2, 4]] = -np.inf
+            pieces.append(int(logits.argmax()))
+        assert pieces_of(greedy, example, 0) == pieces
 
 
 METHODS = (
@@ -184,40 +178,38 @@ METHODS = (
 @pytest.mark.parametrize("options", METHODS)
 def test_rules_hold(options):
     """With 25 pieces in the vocabulary and 30 rows in the model."""
+    model = random_model(scale=0.5)
+    # What the model would like best: banned pieces, no pieces, an early end, p5 and p6.
+    wishes = [0, 1, 2, 4, 27, SEP, 5, 6, 7]
+    model.masked_lm.output_bias.assign(tf.reduce_sum(tf.one_hot(wishes, 30) * 4.0, 0))
+    found = generate(
+        model,
+        random_sources(25, lengths=(3, 4, 5, 6, 7, 8)),
+        **options,
+        vocab_size=25,
+        max_length=12,
+        min_length=6,
+        no_repeat_ngram_size=2,
+        exempt_pieces=("p5",),
+        banned_pieces=("[PAD]", "[UNK]", "[CLS]", "[MASK]", "p7"),
+    )
     repeated_exempt = False
-    for seed in range(2):
-        model = random_model(seed=seed, scale=0.5)
-        # What the model would like best: banned pieces, no pieces, an early end, p5 and p6.
-        wishes = [0, 1, 2, 4, 27, SEP, 5, 6, 7]
-        model.masked_lm.output_bias.assign(tf.reduce_sum(tf.one_hot(wishes, 30) * 4.0, 0))
-        found = generate(
-            model,
-            random_sources(25, seed=seed),
-            **options,
-            vocab_size=25,
-            seed=seed,
-            max_length=12,
-            min_length=6,
-            no_repeat_ngram_size=2,
-            exempt_pieces=("p5",),
-            banned_pieces=("[PAD]", "[UNK]", "[CLS]", "[MASK]", "p7"),
-        )
-        for example, row in itertools.product(*map(range, found.lengths.shape)):
-            pieces = pieces_of(found, example, row)
-            assert 6 <= len(pieces) <= 12
-            assert SEP not in pieces[:-1] and (pieces[-1] == SEP or len(pieces) == 12)
-            assert not set(pieces) & {0, 1, 2, 4, 7} and max(pieces) < 25
-            assert not has_repeat(pieces, 2, exempt=(5,))
-            assert (found.ids[example, row, len(pieces) :] == 0).all()
-            repeated_exempt |= has_repeat(pieces, 2)
-        assert (np.diff(found.scores, axis=1) <= 0).all()
-        if options["method"] == "beam":
-            for rows in found.ids:
-                assert len(np.unique(rows, axis=0)) == len(rows)
+    for example, row in itertools.product(*map(range, found.lengths.shape)):
+        pieces = pieces_of(found, example, row)
+        assert 6 <= len(pieces) <= 12
+        assert SEP not in pieces[:-1] and (pieces[-1] == SEP or len(pieces) == 12)
+        assert not set(pieces) & {0, 1, 2, 4, 7} and max(pieces) < 25
+        assert not has_repeat(pieces, 2, exempt=(5,))
+        assert (found.ids[example, row, len(pieces) :] == 0).all()
+        repeated_exempt |= has_repeat(pieces, 2)
     assert repeated_exempt
+    assert (np.diff(found.scores, axis=1) <= 0).all()
+    if options["method"] == "beam":
+        for rows in found.ids:
+            assert len(np.unique(rows, axis=0)) == len(rows)
 
 
-@pytest.mark.parametrize("options", METHODS)
+@pytest.mark.parametrize("options", METHODS[::2])
 def test_a_hypothesis_that_nothing_may_follow_ends(options):
     """Three letters, none twice, and a minimum length of eight."""
     found = generate(
@@ -316,9 +308,10 @@ def test_frequencies_of_samples(options):
 
 
 def test_samples_are_those_of_their_seed():
-    model, sources = random_model(), random_sources()
-    options = {"method": "sample", "num_return_sequences": 3, "max_length": 8}
-    first, same, other = (generate(model, sources, seed=s, **options).ids for s in (1, 1, 2))
+    options = GenerationOptions(method="sample", num_return_sequences=3, max_length=8)
+    generator = Generator(random_model(), vocabulary_of(30), Form(), options, jit_compile=False)
+    sources = pad_left(random_sources(), 8)
+    first, same, other = (generator(*sources, seed=seed).ids.numpy() for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
     assert (first != other).any()
 
