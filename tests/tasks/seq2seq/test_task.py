@@ -139,7 +139,7 @@ def test_copying_is_learnt_from_masked_targets(data, tmp_path):
 
 def test_copying_is_learnt_from_shifted_targets(flags, capsys):
     flags |= {"target_prediction": "shift", "do_train": True, "do_predict": True}
-    flags |= {"decoding": "greedy"}
+    flags |= {"decoding": "greedy", "ema_decay": 0.5}
     keras.utils.set_random_seed(3)
     Run(flags, tf.distribute.get_strategy(), Seq2Seq(flags)).run()
     output = capsys.readouterr().out
