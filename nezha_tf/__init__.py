@@ -9,6 +9,7 @@ import importlib
 _PUBLIC = {
     "NezhaConfig": "nezha_tf.config",
     "NezhaEncoder": "nezha_tf.modeling.encoder",
+    "NezhaForMaskedLM": "nezha_tf.modeling.pretraining",
     "NezhaForPreTraining": "nezha_tf.modeling.pretraining",
     "Lamb": "nezha_tf.optimization.lamb",
     "AdamWeightDecay": "nezha_tf.optimization.adamw",
@@ -16,6 +17,9 @@ _PUBLIC = {
     "FullTokenizer": "nezha_tf.text.tokenization",
     "GraphTokenizer": "nezha_tf.text.graph_tokenizer",
     "Vocabulary": "nezha_tf.text.vocabulary",
+    "Form": "nezha_tf.generation.form",
+    "GenerationOptions": "nezha_tf.generation.options",
+    "Generator": "nezha_tf.generation.generator",
 }
 _PUBLIC_MODULES = {
     "attention_mask": "nezha_tf.modeling.attention_mask",

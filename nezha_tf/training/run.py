@@ -214,7 +214,10 @@ class Run:
         if self._flags["ema_decay"]:
             weights = tf1_names(self._model)
             averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))
-            tf1.assign(*tf1.open_checkpoint(checkpoint), averages)
+            # Weights that were not trained have none.
+            missing = tf1.assign(*tf1.open_checkpoint(checkpoint), averages, may_be_missing=("",))
+            if len(missing) == len(averages):
+                raise UserError(f"{checkpoint} holds no averages of weights; leave out --ema_decay")
         return tf1.global_step_of(checkpoint) if step is None else step
 
     def _predict(self):

@@ -117,6 +117,7 @@ def test_copying_is_learnt_from_masked_targets(data, tmp_path):
     metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     scores = {m["step"]: m["eval_exact_match"] for m in metrics if "eval_exact_match" in m}
     assert set(scores) == {60, 120}
+    assert all(f"  exact_match {score:.4g}  " in result.stdout for score in scores.values())
     best = json.loads((folder / "best_checkpoint.json").read_text())
     assert best["exact_match"] == max(scores.values())
     assert f"weights from {folder / 'model.ckpt'}-{best['global_step']}" in result.stdout
@@ -139,7 +140,7 @@ def test_copying_is_learnt_from_masked_targets(data, tmp_path):
 
 def test_copying_is_learnt_from_shifted_targets(flags, capsys):
     flags |= {"target_prediction": "shift", "do_train": True, "do_predict": True}
-    flags |= {"decoding": "greedy"}
+    flags |= {"decoding": "greedy", "ema_decay": 0.5}
     keras.utils.set_random_seed(3)
     Run(flags, tf.distribute.get_strategy(), Seq2Seq(flags)).run()
     output = capsys.readouterr().out
@@ -162,7 +163,10 @@ def test_a_checkpoint_of_two_segments_is_extended(flags, data, tmp_path, capsys)
     assert np.array_equal(table, rows[[0, 1, 0, 0, 0, 1]])
     # The pooler has no gradient and no moments, and stays.
     assert not [n for n in new.get_variable_to_shape_map() if "pooler" in n and "adam" in n]
-    flags |= {"do_train": False, "do_predict": True, "output_dir": str(tmp_path / "other")}
+    flags |= {"do_train": False, "do_predict": True}
+    with pytest.raises(UserError, match="holds no averages of weights; leave out --ema_decay"):
+        start({**flags, "ema_decay": 0.9}, Seq2Seq)
+    flags["output_dir"] = str(tmp_path / "other")
     with pytest.raises(UserError, match=r"token_type_embeddings has shape \[2, 32\]"):
         Run(flags, tf.distribute.get_strategy(), Seq2Seq(flags)).run()
 
