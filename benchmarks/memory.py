@@ -3,6 +3,8 @@
 import multiprocessing
 import pathlib
 
+from timing import THREADS
+
 
 def peak_memory(make, *arguments):
     """Returns the peak of memory in MB while steps run, over what TensorFlow alone takes.
@@ -13,8 +15,8 @@ def peak_memory(make, *arguments):
     """
     import tensorflow as tf
 
-    tf.config.threading.set_intra_op_parallelism_threads(2)
-    tf.config.threading.set_inter_op_parallelism_threads(2)
+    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
     tf.zeros(1)
     before = _memory("VmRSS")
     step = make(*arguments)
