@@ -1,5 +1,6 @@
 """Small random models, and their logits from a full pass over one unpadded example."""
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -28,6 +29,7 @@ def random_model(encoding="functional_relative", vocab_size=30, scale=0.3, seed=
         position_encoding=encoding,
         max_relative_position=4,
     )
+    keras.utils.set_random_seed(seed)
     model = NezhaForMaskedLM(config)
     rng = np.random.default_rng(seed)
     for variable in model.trainable_variables:
