@@ -200,7 +200,7 @@ class ExampleReader:
         """Raises a `UserError` for the first record of a file that does not fit, if any."""
         records, fitting = self._records_of(path), 0
         try:
-            for _ in records.batch(CHECKED_AT_ONCE).map(self._parse):
+            for _ in records.batch(CHECKED_AT_ONCE).map(self._parse).with_options(_untuned()):
                 fitting += CHECKED_AT_ONCE
         except tf.errors.InvalidArgumentError:
             failed = records.skip(fitting).take(CHECKED_AT_ONCE)
@@ -219,6 +219,13 @@ class ExampleReader:
 
     def _records_of(self, path):
         return record_stream.in_order(self._record_files.stretches([path]))
+
+
+def _untuned():
+    """Options without the thread that tunes a pipeline: an iterator may wait a minute to end it."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return options
 
 
 def _require_readable(path):
