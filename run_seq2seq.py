@@ -14,6 +14,7 @@ except ImportError as error:
 
 from absl import flags
 
+from nezha_tf.config import TARGET_PREDICTIONS
 from nezha_tf.tasks.seq2seq import flags as seq2seq_flags
 from nezha_tf.tasks.seq2seq.metrics import NAMES
 from nezha_tf.training import flags as training_flags
@@ -21,7 +22,6 @@ from nezha_tf.training import flags as training_flags
 FLAGS = flags.FLAGS
 
 BEST_METRICS = ("loss", "masked_lm_accuracy", *NAMES)
-ENDS = ("tail", "head")
 
 flags.DEFINE_string("bert_config_file", None, "The model's configuration, JSON.")
 flags.DEFINE_string("vocab_file", None, "Its vocabulary, one piece a line.")
@@ -44,12 +44,16 @@ flags.DEFINE_bool("do_predict", False, "Write predictions.jsonl, with the best c
 
 flags.DEFINE_integer("max_source_length", 128, "Most pieces, [CLS] and [SEP] counted.", 1)
 flags.DEFINE_integer("max_target_length", 64, "Most pieces, the final [SEP] counted.", 1)
-flags.DEFINE_enum("truncate_source", "tail", ENDS, "Which end of a longer source is cut off.")
-flags.DEFINE_enum("truncate_target", "tail", ENDS, "Which end of a longer target is cut off.")
+flags.DEFINE_enum(
+    "truncate_source", "tail", seq2seq_flags.ENDS, "Which end of a longer source is cut off."
+)
+flags.DEFINE_enum(
+    "truncate_target", "tail", seq2seq_flags.ENDS, "Which end of a longer target is cut off."
+)
 flags.DEFINE_enum(
     "target_prediction",
     "masked",
-    ["masked", "shift"],
+    TARGET_PREDICTIONS,
     "Predict masked pieces of the target, or at each of its positions the next piece.",
 )
 flags.DEFINE_float("masked_lm_prob", 0.7, "Share of the target that is masked.", 0, 1)

@@ -17,6 +17,9 @@ SEGMENT_IDS = {
     "right_to_left": (3, 3),
     "seq2seq": (4, 5),
 }
+UNILM_SEGMENTS = 6
+# How a target is predicted: by [MASK]s in it, or by the pieces before (see `generation.form`).
+TARGET_PREDICTIONS = ("masked", "shift")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

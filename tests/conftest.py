@@ -44,6 +44,15 @@ def shared_golden():
 
 
 @pytest.fixture(scope="session")
+def shared_data():
+    """The folder of public data sets that are not part of the repository."""
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there: the data sets are not ours")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
     """A folder with a tiny configuration and examples of the bundled sample."""
     import commands

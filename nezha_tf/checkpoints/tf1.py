@@ -10,7 +10,7 @@ from nezha_tf.errors import UserError, first_line
 
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
 # The row of BERT's table that each of UniLM's begins as (load_model of UniLM v1).
-UNILM_SEGMENTS = (0, 1, 0, 0, 0, 1)
+UNILM_ROWS = (0, 1, 0, 0, 0, 1)
 
 
 class UnreadableCheckpoint(UserError):
@@ -84,8 +84,8 @@ def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False)
     variables = {name: variable.value for name, variable in tf1_names(model).items()}
     shapes = reader.get_variable_to_shape_map()
     rows = {}
-    if extend_segments and _has_rows(variables, shapes, SEGMENT_TABLE, UNILM_SEGMENTS):
-        rows[SEGMENT_TABLE] = UNILM_SEGMENTS
+    if extend_segments and _has_rows(variables, shapes, SEGMENT_TABLE, UNILM_ROWS):
+        rows[SEGMENT_TABLE] = UNILM_ROWS
     missing = assign(prefix, reader, variables, may_be_missing, rows)
     extended = "its two segment rows extended to six: 2, 3, 4 as 0, and 5 as 1" if rows else ""
     return LoadReport(missing, _unused(set(shapes), variables), extended)

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from nezha_tf.data import record_stream
 from nezha_tf.errors import UserError
 
 # Of what is drawn for evaluation, which is the same each time.
@@ -63,9 +64,7 @@ class InMemoryReader:
         chosen = tf.data.Dataset.counter(first_epoch).flat_map(epoch).skip(rest)
         chosen = chosen.batch(batch_size, drop_remainder=True).shard(num_shards, shard).unbatch()
         batches = self._examples(chosen, seed).batch(batch_size, drop_remainder=True)
-        # Under tf.distribute, batches that may end make each step look whether they did.
-        endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-        return batches.apply(endless).prefetch(tf.data.AUTOTUNE)
+        return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the examples' order; the last may be short.

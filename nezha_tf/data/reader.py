@@ -88,10 +88,8 @@ class ExampleReader:
         batches = numbered.batch(batch_size, drop_remainder=True)
         if by == "element":
             batches = batches.shard(num_shards, shard)
-        # Under tf.distribute, batches that may end make each step look whether they did.
-        endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
         seed = f"{seed}/{shard}" if by == "file" else f"{seed}"
-        return self._cast(batches, seed).apply(endless).prefetch(tf.data.AUTOTUNE)
+        return record_stream.endless(self._cast(batches, seed)).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the files' order; the last may be short.

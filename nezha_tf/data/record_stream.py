@@ -46,6 +46,14 @@ def shuffled_epochs(files, seed, first_epoch):
     return tf.data.Dataset.counter(first_epoch).flat_map(epoch)
 
 
+def endless(batches):
+    """Returns a dataset of which tensorflow knows that it does not end.
+
+    Under tf.distribute, of batches that may end each step would ask whether they did.
+    """
+    return batches.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+
+
 def _file_reader(files):
     """Returns a function of a file's index, an int64 tensor, to the dataset of its records."""
     paths = tf.constant([path for path, stretches in files for _ in stretches])

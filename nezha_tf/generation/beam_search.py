@@ -38,6 +38,11 @@ class BeamSearch:
     """
 
     def __init__(self, options, rules, vocabulary):
+        """Args:
+        options: `GenerationOptions`.
+        rules: `Rules`.
+        vocabulary: `Vocabulary`.
+        """
         self._options = options
         self._rules = rules
         self._sep_id = vocabulary.sep_id

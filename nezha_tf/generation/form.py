@@ -4,11 +4,10 @@ import dataclasses
 
 import tensorflow as tf
 
-from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.config import SEGMENT_IDS, TARGET_PREDICTIONS
 from nezha_tf.errors import UserError
 
 MODES = ("seq2seq", "left_to_right")
-TARGET_PREDICTIONS = ("masked", "shift")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

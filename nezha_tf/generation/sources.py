@@ -4,6 +4,14 @@ import numpy as np
 
 from nezha_tf.errors import UserError
 
+# Lengths are rounded up to a multiple of this, so that few shapes are compiled.
+LENGTH_STEP = 16
+
+
+def rounded_up(length):
+    """Returns the length that sources of at most `length` pieces are padded to."""
+    return -(-length // LENGTH_STEP) * LENGTH_STEP
+
 
 def pad_left(sources, length):
     """Pads sources on the left, so that all end at the same place.

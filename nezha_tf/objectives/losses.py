@@ -32,14 +32,18 @@ class Ratio(NamedTuple):
         return Ratio(total, weight, self.epsilon)
 
 
-def cross_entropy(logits, labels, weights, epsilon=0.0, label_smoothing=0.0):
-    """Returns the weighted cross-entropy of classes as a `Ratio`.
+def weighted(values, weights, epsilon=0.0):
+    """Returns the weighted mean of values [...] with weights float [...] as a `Ratio`."""
+    weights = ops.cast(weights, "float32")
+    return Ratio(ops.sum(values * weights), ops.sum(weights), epsilon)
+
+
+def cross_entropies(logits, labels, label_smoothing=0.0):
+    """Returns the cross-entropy of each of several classes, float32 [...].
 
     Args:
       logits: [..., classes].
       labels: int [...].
-      weights: float [...].
-      epsilon: see `Ratio`.
       label_smoothing: share of the target that is spread evenly over all classes (Szegedy et
         al., arXiv 1512.00567 §7).
     """
@@ -48,15 +52,10 @@ def cross_entropy(logits, labels, weights, epsilon=0.0, label_smoothing=0.0):
     if label_smoothing:
         even = ops.logsumexp(logits, axis=-1) - ops.mean(logits, axis=-1)
         losses = (1.0 - label_smoothing) * losses + label_smoothing * even
-    return _weighted(losses, weights, epsilon)
+    return losses
 
 
-def accuracy(logits, labels, weights):
-    """Returns the weighted share of right classes as a `Ratio`; arguments as above."""
+def hits(logits, labels):
+    """Returns 1.0 where the likeliest class is the right one, else 0.0; arguments as above."""
     right = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))
-    return _weighted(ops.cast(right, "float32"), weights, 0.0)
-
-
-def _weighted(values, weights, epsilon):
-    weights = ops.cast(weights, "float32")
-    return Ratio(ops.sum(values * weights), ops.sum(weights), epsilon)
+    return ops.cast(right, "float32")

@@ -3,8 +3,9 @@
 from keras import ops
 
 from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives.losses import accuracy, cross_entropy
-from nezha_tf.objectives.pretraining import MASKED_LM_EPSILON, MaskedLanguageModel
+from nezha_tf.objectives.losses import cross_entropies, hits, weighted
+from nezha_tf.objectives.masked_lm import MASKED_LM_EPSILON
+from nezha_tf.objectives.pretraining import MaskedLanguageModel
 
 
 class UnifiedLanguageModel(MaskedLanguageModel):
@@ -23,9 +24,8 @@ class UnifiedLanguageModel(MaskedLanguageModel):
         super().__init__(label_smoothing)
         self._names = names
 
-    def inputs(self, batch):
-        mask = attention_mask.by_segments(batch["input_mask"], batch["segment_ids"])
-        return {**super().inputs(batch), "attention_mask": mask}
+    def attention_mask(self, batch):
+        return attention_mask.by_segments(batch["input_mask"], batch["segment_ids"])
 
     def weights(self, batch):
         weights = super().weights(batch)
@@ -36,11 +36,11 @@ class UnifiedLanguageModel(MaskedLanguageModel):
     def metrics(self, outputs, batch):
         """Adds each objective's masked LM; the loss without label smoothing."""
         metrics = super().metrics(outputs, batch)
-        logits, labels = outputs["masked_lm_logits"], batch["masked_lm_ids"]
+        predictions = outputs["masked_lm_logits"], batch["masked_lm_ids"]
+        losses, right = cross_entropies(*predictions), hits(*predictions)
         is_of = attention_mask.objective_masks(batch["segment_ids"])
         for name in self._names:
             weights = batch["masked_lm_weights"] * ops.cast(is_of[name], "float32")[:, None]
-            loss = cross_entropy(logits, labels, weights, MASKED_LM_EPSILON)
-            metrics[f"masked_lm_loss/{name}"] = loss
-            metrics[f"masked_lm_accuracy/{name}"] = accuracy(logits, labels, weights)
+            metrics[f"masked_lm_loss/{name}"] = weighted(losses, weights, MASKED_LM_EPSILON)
+            metrics[f"masked_lm_accuracy/{name}"] = weighted(right, weights)
         return metrics

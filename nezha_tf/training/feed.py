@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from nezha_tf.data import record_stream
 from nezha_tf.errors import UserError, first_line
 
 
@@ -40,9 +41,8 @@ class Feed:
                 by=self._sharding,
             )
             batches = batches.rebatch(self._replica_batch_size, drop_remainder=True)
-            # Which rebatch forgets; of batches that may end, each step would ask whether they did.
-            endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-            return batches.apply(endless).prefetch(tf.data.AUTOTUNE)
+            # Which rebatch forgets.
+            return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
 
         return iter(self._strategy.distribute_datasets_from_function(dataset))
 

@@ -3,18 +3,15 @@
 import numpy as np
 
 from nezha_tf import files
-from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.objective_mixture import ObjectiveMixture
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
-from nezha_tf.errors import UserError, require_flag
+from nezha_tf.errors import require_flag
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.objectives.unilm import UnifiedLanguageModel
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import Task
-
-SEGMENT_ROWS = 1 + max(max(pair) for pair in SEGMENT_IDS.values())
 
 
 class Pretraining(Task):
@@ -55,12 +52,7 @@ class Pretraining(Task):
         mixture = ObjectiveMixture.from_text(objectives)
         if mixture.names == ("bidirectional",):
             return None
-        if self.config.type_vocab_size < SEGMENT_ROWS:
-            raise UserError(
-                f"--objectives={objectives} needs type_vocab_size {SEGMENT_ROWS} in "
-                f"{self.flags['bert_config_file']}, not {self.config.type_vocab_size}: segment "
-                "ids name the objective (a checkpoint of two rows is extended when it is loaded)"
-            )
+        self.check_segments(f"--objectives={objectives}")
         return mixture
 
     def _reader(self, flag):

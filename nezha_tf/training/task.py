@@ -1,8 +1,9 @@
 """What a run must know of the task that it trains."""
 
+import abc
 from typing import NamedTuple
 
-from nezha_tf.config import NezhaConfig
+from nezha_tf.config import UNILM_SEGMENTS, NezhaConfig
 from nezha_tf.errors import UserError
 
 
@@ -21,10 +22,12 @@ class BestMetric(NamedTuple):
 LOWEST_LOSS = BestMetric("loss", higher_is_better=False)
 
 
-class Task:
+class Task(abc.ABC):
     """A task: its data, model, objective and evaluation, made from the program's flags.
 
-    To be subclassed; `Run` calls the methods in the order in which they stand here.
+    `Run` calls the methods in the order in which they stand here, and where the program has
+    --do_predict, `predict(model)`: that writes predictions and returns their metrics, a dict of
+    name to float.
 
     Attributes:
       config: the `NezhaConfig`.
@@ -48,25 +51,35 @@ class Task:
         self.notes = []
         self.config = NezhaConfig.from_json_file(flags["bert_config_file"])
 
+    @abc.abstractmethod
     def make_model(self, precision):
         """Returns the model with that dtype policy; called in the scope of the strategy."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def make_evaluation(self, strategy, model):
         """Returns the evaluation of a model on held-out examples.
 
         It is called with a `MovingAverage` or None and returns a dict of name to float, `loss`
         among them; `write(step, results)` writes them and returns what it wrote.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def make_objective(self, label_smoothing):
         """Returns what is trained, for `TrainStep`."""
-        raise NotImplementedError
 
-    def predict(self, model):
-        """Writes predictions (--do_predict); returns their metrics, dict of name to float."""
-        raise NotImplementedError
+    def check_segments(self, what):
+        """Raises a `UserError` where the model lacks the segments that name UniLM's objectives.
+
+        Args:
+          what: what needs them, for the message.
+        """
+        rows = self.config.type_vocab_size
+        if rows < UNILM_SEGMENTS:
+            raise UserError(
+                f"{what} needs type_vocab_size {UNILM_SEGMENTS} in "
+                f"{self.flags['bert_config_file']}, not {rows}: segment ids name the objective "
+                "(a checkpoint of two rows is extended when it is loaded)"
+            )
 
     def check_length(self, max_seq_length, flag):
         """Raises a `UserError` where absolute positions do not reach so far."""

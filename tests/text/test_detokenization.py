@@ -4,9 +4,10 @@ import random
 import re
 
 import pytest
-from conftest import RESOURCES, SHARED
+from conftest import RESOURCES
 
 from nezha_tf import FullTokenizer, Vocabulary
+from nezha_tf.data.squad import read_questions
 from nezha_tf.text.detokenization import detokenize
 
 NATURAL = (
@@ -66,16 +67,10 @@ def test_the_bundled_corpus_comes_back(tokenizer):
     assert exact > 0.98 * len(lines)
 
 
-def test_questions_about_a_text_come_back_from_it():
-    vocab_file = SHARED / "golden" / "vocab.txt"
-    data = SHARED / "data" / "cmrc2018" / "dev.json"
-    if not (vocab_file.is_file() and data.is_file()):
-        pytest.skip(f"{vocab_file} or {data} is not there")
-    import json
-
-    tokenizer = FullTokenizer(vocab_file)
-    paragraphs = [p for d in json.loads(data.read_text())["data"] for p in d["paragraphs"]]
-    pairs = [(q["question"].strip(), p["context"]) for p in paragraphs for q in p["qas"]]
+def test_questions_about_a_text_come_back_from_it(shared_golden, shared_data):
+    tokenizer = FullTokenizer(shared_golden / "vocab.txt")
+    questions = read_questions(shared_data / "cmrc2018" / "dev.json")
+    pairs = [(question.text.strip(), question.context) for question in questions]
     exact = sum(detokenize(tokenizer.tokenize(q), c, tokenizer) == q for q, c in pairs)
     assert exact > 0.99 * len(pairs)
 

@@ -13,7 +13,7 @@ from helpers import load_golden_model, random_batch
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
-from nezha_tf.objectives.losses import cross_entropy
+from nezha_tf.objectives.losses import cross_entropies, weighted
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.training import recipe
 from nezha_tf.training.divergence import DivergenceWatch
@@ -102,7 +102,7 @@ def test_label_smoothing_against_the_smoothed_target():
     target = np.eye(7)[labels] * 0.9 + 0.1 / 7
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     expected = (-(target * log_probs).sum(-1) * weights).sum()
-    ratio = cross_entropy(logits, labels, weights, label_smoothing=0.1)
+    ratio = weighted(cross_entropies(logits, labels, label_smoothing=0.1), weights)
     assert float(ratio.sum) == pytest.approx(expected, rel=1e-6)
     assert float(ratio.weight) == 3.5
 

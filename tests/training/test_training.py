@@ -13,7 +13,7 @@ from helpers import golden_batch, load_golden_model, total_loss
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
-from nezha_tf.objectives.losses import Ratio, accuracy, cross_entropy
+from nezha_tf.objectives.losses import Ratio, cross_entropies, hits, weighted
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training.checkpoint import RunCheckpoints, training_state
@@ -165,8 +165,9 @@ def test_losses_are_pairs_that_add_up_over_batches(golden):
     nll = -np.take_along_axis(log_probs, labels[..., None], -1)[..., 0]
     averages = Averages()
     for part in (slice(0, 1), slice(1, 6)):
-        arguments = (logits[part], labels[part], weights[part])
-        averages.add({"loss": cross_entropy(*arguments, 1e-5), "accuracy": accuracy(*arguments)})
+        losses, right = (of(logits[part], labels[part]) for of in (cross_entropies, hits))
+        loss, accuracy = weighted(losses, weights[part], 1e-5), weighted(right, weights[part])
+        averages.add({"loss": loss, "accuracy": accuracy})
     means = averages.means()
     expected = (nll * weights).sum() / (weights.sum() + 1e-5)
     assert means["loss"] == pytest.approx(expected, rel=1e-5)

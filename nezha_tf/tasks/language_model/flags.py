@@ -2,10 +2,8 @@
 
 from absl import flags
 
+from nezha_tf.config import TARGET_PREDICTIONS
 from nezha_tf.tasks.seq2seq import flags as seq2seq_flags
-
-ENDS = ("tail", "head")
-TARGET_PREDICTIONS = ("masked", "shift")
 
 
 def define_model():
@@ -33,7 +31,7 @@ def define_form():
     flags.DEFINE_enum(
         "truncate_source",
         None,
-        ENDS,
+        seq2seq_flags.ENDS,
         "Which end of a longer source is cut off; the tail of a source and the head of a prompt, "
         "if not given.",
     )

@@ -8,7 +8,7 @@ from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.form import Form
 from nezha_tf.generation.generator import check_room, check_vocabulary
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.tasks.seq2seq.packing import Pairs
+from nezha_tf.tasks.seq2seq.packing import Pairs, Side
 from nezha_tf.text.tokenization import FullTokenizer
 
 
@@ -79,12 +79,12 @@ def pack_prompts(rows, tokenizer, max_length, truncate):
     Raises:
       UserError: a prompt of which no piece is left.
     """
-    room = max_length - 1
+    side = Side("prompt", 1, max_length, truncate)
     packed, truncated = [], 0
     for row in rows:
-        ids = ids_of(row, "src", tokenizer)
-        truncated += len(ids) > room
-        ids = ids[:room] if truncate == "tail" else ids[-room:]
+        whole = ids_of(row, "src", tokenizer)
+        ids = side.cut(whole)
+        truncated += len(ids) < len(whole)
         packed.append(np.array([tokenizer.vocabulary.cls_id, *ids], np.int32))
     return Pairs(packed, [len(ids) for ids in packed], {"prompt": truncated})
 

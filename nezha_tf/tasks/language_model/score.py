@@ -9,12 +9,9 @@ from nezha_tf import console, files
 from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.scoring import PseudoScorer, TargetScorer
-from nezha_tf.generation.sources import pad_left, pad_right
+from nezha_tf.generation.sources import pad_left, pad_right, rounded_up
 from nezha_tf.tasks.language_model.loading import check_form, form_of, ids_of, load_model
 from nezha_tf.tasks.seq2seq.packing import Packing
-
-# Lengths are rounded up to this, so that few shapes are traced.
-LENGTH_STEP = 16
 
 
 def score_text(flags):
@@ -86,7 +83,7 @@ def _score_masked(rows, flags):
     for row in rows:
         ids = ids_of(row, "text", tokenizer)
         try:
-            found.append(scorer(ids, _rounded(len(ids) + 2), flags["predict_batch_size"]))
+            found.append(scorer(ids, rounded_up(len(ids) + 2), flags["predict_batch_size"]))
         except UserError as error:
             raise UserError(f"{row.place}: {error}") from error
     return found, ""
@@ -101,15 +98,11 @@ def _in_batches(scorer, sides, flags):
         arrays = [
             array
             for pad, ids in ((pad_left, sources), (pad_right, targets))
-            for array in pad(ids, _rounded(max(map(len, ids))))
+            for array in pad(ids, rounded_up(max(map(len, ids))))
         ]
         scores = scorer(*arrays)
         found += [row[: len(target)] for row, target in zip(scores, targets, strict=True)]
     return found
-
-
-def _rounded(length):
-    return -(-length // LENGTH_STEP) * LENGTH_STEP
 
 
 def _summary(log_probs):

@@ -2,10 +2,14 @@
 
 from absl import flags
 
+from nezha_tf.generation.options import METHODS
+
+ENDS = ("tail", "head")
+
 
 def define_search():
     """Defines how targets are searched; the calling module adopts the flags as its own."""
-    flags.DEFINE_enum("decoding", "beam", ["beam", "greedy", "sample"], "How targets are searched.")
+    flags.DEFINE_enum("decoding", "beam", METHODS, "How targets are searched.")
     flags.DEFINE_integer("predict_batch_size", 16, "Sources that are written for at a time.", 1)
     flags.DEFINE_integer("beam_size", 4, "Hypotheses that beam search follows.", 1)
     flags.DEFINE_float("length_penalty", 0.7, "Its exponent: above 0, longer targets gain.")

@@ -15,7 +15,7 @@ class Side(NamedTuple):
     """How one side of a pair is cut.
 
     Attributes:
-      name: "source" or "target".
+      name: "source", "target" or "prompt".
       special_pieces: how many of [CLS] and [SEP] stand with it.
       max_length: bound on its pieces, the special ones counted.
       truncate: "tail" or "head": which end is cut off where it is longer.

@@ -4,7 +4,6 @@ import contextlib
 import os
 
 from nezha_tf import files
-from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.in_memory import InMemoryReader
 from nezha_tf.data.rows import read_rows
 from nezha_tf.data.schema import Lengths
@@ -21,7 +20,6 @@ from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import BestMetric, Task
 
-SEGMENT_ROWS = 1 + max(SEGMENT_IDS["seq2seq"])
 PREDICTIONS_FILE = "predictions.jsonl"
 
 
@@ -96,14 +94,8 @@ class Seq2Seq(Task):
         return _measure(rows, written)
 
     def _check(self):
-        flags, config = self.flags, self.config
-        if config.type_vocab_size < SEGMENT_ROWS:
-            raise UserError(
-                f"sequence to sequence needs type_vocab_size {SEGMENT_ROWS} in "
-                f"{flags['bert_config_file']}, not {config.type_vocab_size}: source and target "
-                "have segments of their own (a checkpoint of two rows is extended when it is "
-                "loaded)"
-            )
+        flags = self.flags
+        self.check_segments("sequence to sequence")
         if flags["best_metric"] in metrics.NAMES and not flags["max_eval_generated"]:
             raise UserError(
                 f"--best_metric={flags['best_metric']} is of texts that are written; raise "

@@ -9,12 +9,10 @@ from nezha_tf import console, files
 from nezha_tf.errors import UserError
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
-from nezha_tf.generation.sources import pad_left
+from nezha_tf.generation.sources import pad_left, rounded_up
 from nezha_tf.text.detokenization import detokenize
 from nezha_tf.text.vocabulary import CLS, MASK, PAD
 
-# Longest sources are rounded up to this, so that few shapes are compiled.
-LENGTH_STEP = 16
 # Never written; [UNK] may be, as the source often tells what it stands for.
 BANNED_PIECES = (PAD, CLS, MASK)
 
@@ -56,7 +54,7 @@ class TargetWriter:
         sources = [
             ids[:end].tolist() for ids, end in zip(pairs.ids, pairs.target_starts, strict=True)
         ]
-        longest = -(-max(map(len, sources)) // LENGTH_STEP) * LENGTH_STEP
+        longest = rounded_up(max(map(len, sources)))
         firsts = range(0, len(sources), self._batch_size)
         written = []
         for number, first in enumerate(console.progress(firsts, desc="writing", unit="batch")):
