@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 import numpy as np
-from timing import THREADS
+from timing import THREADS, import_tensorflow
 
 VOCAB_SIZE = 21128
 UNILM = {"bidirectional": 2, "seq2seq": 2, "left_to_right": 1, "right_to_left": 1}
@@ -38,6 +38,21 @@ def random_batch(size):
     }
 
 
+def our_config(size, position_encoding="functional_relative"):
+    """Returns our configuration of a size: of this module, or of `decoders`."""
+    from nezha_tf import NezhaConfig
+
+    return NezhaConfig(
+        vocab_size=VOCAB_SIZE,
+        hidden_size=size.hidden,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
+        intermediate_size=size.intermediate,
+        type_vocab_size=6,
+        position_encoding=position_encoding,
+    )
+
+
 def make_our_step(size, position_encoding, jit_compile):
     """Returns our training step: `tf.function`, AdamW, compiled by XLA if asked."""
     step, *_ = our_train_step(size, position_encoding, jit_compile)
@@ -67,24 +82,13 @@ def our_train_step(size, position_encoding, jit_compile, objective=None):
 
     Without an objective it is masked LM with next-sentence prediction.
     """
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    import tensorflow as tf
+    tf = import_tensorflow()
 
-    from nezha_tf import AdamWeightDecay, NezhaConfig, NezhaForPreTraining
+    from nezha_tf import AdamWeightDecay, NezhaForPreTraining
     from nezha_tf.objectives.pretraining import MaskedLanguageModel
     from nezha_tf.training.step import TrainStep
 
-    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
-    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
-    config = NezhaConfig(
-        vocab_size=VOCAB_SIZE,
-        hidden_size=size.hidden,
-        num_hidden_layers=size.layers,
-        num_attention_heads=size.heads,
-        intermediate_size=size.intermediate,
-        type_vocab_size=6,
-        position_encoding=position_encoding,
-    )
+    config = our_config(size, position_encoding)
     model, optimizer = NezhaForPreTraining(config), AdamWeightDecay(1e-4)
     step = TrainStep(
         tf.distribute.get_strategy(),

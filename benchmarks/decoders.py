@@ -4,8 +4,8 @@ import os
 from typing import NamedTuple
 
 import numpy as np
-from contenders import VOCAB_SIZE
-from timing import THREADS
+from contenders import VOCAB_SIZE, our_config
+from timing import THREADS, import_tensorflow
 
 PAD_ID, SEP_ID, MASK_ID, FIRST_ID = 0, 3, 4, 5
 
@@ -30,26 +30,15 @@ def random_sources(size):
 
 def make_ours(size, target_prediction, jit_compile, recompute=False):
     """Returns our search, which keeps keys and values or computes all anew at each step."""
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    import tensorflow as tf
+    import_tensorflow()
 
-    from nezha_tf import NezhaConfig, Vocabulary
+    from nezha_tf import Vocabulary
     from nezha_tf.generation.form import Form
     from nezha_tf.generation.generator import Generator
     from nezha_tf.generation.options import GenerationOptions
     from nezha_tf.modeling.pretraining import NezhaForMaskedLM
     from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
-    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
-    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
-    config = NezhaConfig(
-        vocab_size=VOCAB_SIZE,
-        hidden_size=size.hidden,
-        num_hidden_layers=size.layers,
-        num_attention_heads=size.heads,
-        intermediate_size=size.intermediate,
-        type_vocab_size=6,
-    )
     vocabulary = Vocabulary([*SPECIAL_PIECES, *(f"p{n}" for n in range(FIRST_ID, VOCAB_SIZE))])
     form = Form(target_prediction=target_prediction)
     options = GenerationOptions(
@@ -58,7 +47,7 @@ def make_ours(size, target_prediction, jit_compile, recompute=False):
         max_length=size.target,
         min_length=size.target,
     )
-    model = NezhaForMaskedLM(config)
+    model = NezhaForMaskedLM(our_config(size))
     generator = Generator(model, vocabulary, form, options, jit_compile)
     if recompute:
         generator._decoder = _recomputing_decoder(model, form, generator._decoder, jit_compile)

@@ -3,7 +3,7 @@
 import multiprocessing
 import pathlib
 
-from timing import THREADS
+from timing import import_tensorflow
 
 
 def peak_memory(make, *arguments):
@@ -13,10 +13,7 @@ def peak_memory(make, *arguments):
     what the compiler needed and gave back does not), less what was resident once TensorFlow was
     imported and had run an operation.
     """
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
-    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+    tf = import_tensorflow()
     tf.zeros(1)
     before = _memory("VmRSS")
     step = make(*arguments)

@@ -15,6 +15,16 @@ import numpy as np
 THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
 
 
+def import_tensorflow():
+    """Returns tensorflow, quiet and with `THREADS` threads; nothing else may have begun them."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+    return tf
+
+
 def run_in_turns(makers, rounds, steps):
     """Times contenders in turns.
 

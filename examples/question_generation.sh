@@ -28,7 +28,7 @@ python run_pretraining.py --flagfile=configs/unilm_small.flags --objectives=bidi
 
 for start in nothing bidirectional mixture; do
   options=(--output_dir=$out/$start)
-  [ $start = nothing ] || options+=(--init_checkpoint=$small/$start/model.ckpt-1000)
+  [ $start = nothing ] || options+=(--init_checkpoint=$small/$start/model.ckpt-750)
   python run_seq2seq.py --flagfile=configs/question_generation.flags --vocab_file=$vocab \
     --predict_file=$out/dev.jsonl --do_predict "${options[@]}"
 done

@@ -26,6 +26,10 @@ _ROWS = (
     ("masked_lm/output_bias", "cls/predictions/output_bias"),
     ("next_sentence/output_weights", "cls/seq_relationship/output_weights"),
     ("next_sentence/output_bias", "cls/seq_relationship/output_bias"),
+    ("classifier/output_weights", "output_weights"),
+    ("classifier/output_bias", "output_bias"),
+    ("span/output_weights", "cls/squad/output_weights"),
+    ("span/output_bias", "cls/squad/output_bias"),
 )
 
 

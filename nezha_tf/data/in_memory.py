@@ -48,11 +48,7 @@ class InMemoryReader:
         Raises:
           UserError: several pipelines, and `by` is "file".
         """
-        if by == "file" and num_shards > 1:
-            raise UserError(
-                "--input_sharding=file is for TFRecords; these examples are held in memory, so "
-                "pass --input_sharding=element"
-            )
+        self._check_sharing(num_shards, by)
         first_epoch, rest = divmod(skip_batches * num_shards * batch_size, self.num_examples)
 
         def epoch(number):
@@ -87,6 +83,13 @@ class InMemoryReader:
     def explain(self, error):
         """Raises `error`, a `tf.errors.OpError`: reading is not what failed."""
         raise error
+
+    def _check_sharing(self, num_shards, by):
+        if by == "file" and num_shards > 1:
+            raise UserError(
+                "--input_sharding=file is for TFRecords; these examples are held in memory, so "
+                "pass --input_sharding=element"
+            )
 
     def _examples(self, chosen, seed):
         return chosen.map(

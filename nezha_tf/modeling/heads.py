@@ -1,4 +1,4 @@
-"""Pretraining heads: masked LM with the tied output table, and next-sentence prediction."""
+"""Heads: masked LM with the tied output table, and the linear one of all other tasks."""
 
 import keras
 from keras import ops
@@ -50,26 +50,33 @@ class MaskedLanguageModelHead(keras.layers.Layer):
         return ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")
 
 
-class NextSentenceHead(keras.layers.Layer):
-    """Tells whether segment B follows segment A (class 0) or is random (class 1)."""
+class LinearHead(keras.layers.Layer):
+    """Scores classes for a vector, or for each of several.
 
-    def __init__(self, config, **kwargs):
+    Of two classes it is the head of next-sentence prediction: 0 says that segment B follows
+    segment A, 1 that it is random.
+    """
+
+    def __init__(self, config, num_labels=2, **kwargs):
         super().__init__(**kwargs)
         self.config = config
+        self.num_labels = num_labels
 
     def build(self, input_shape=None):
-        # [2, hidden_size], the original's layout, so that checkpoints need no transposition.
+        # The originals' layout, so that checkpoints need no transposition.
         self.output_weights = self.add_weight(
             name="output_weights",
-            shape=(2, self.config.hidden_size),
+            shape=(self.num_labels, self.config.hidden_size),
             initializer=layers.initializer(self.config),
         )
-        self.output_bias = self.add_weight(name="output_bias", shape=(2,), initializer="zeros")
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.num_labels,), initializer="zeros"
+        )
         self.built = True
 
-    def call(self, pooled_output):
-        """Maps pooled_output [B, hidden_size] to logits [B, 2] in float32."""
-        logits = ops.matmul(pooled_output, ops.transpose(self.output_weights))
+    def call(self, states):
+        """Maps states [..., hidden_size] to logits [..., num_labels] in float32."""
+        logits = ops.matmul(states, ops.transpose(self.output_weights))
         return ops.cast(logits + self.output_bias, "float32")
 
 

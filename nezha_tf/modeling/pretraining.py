@@ -3,7 +3,7 @@
 import keras
 
 from nezha_tf.modeling.encoder import NezhaEncoder
-from nezha_tf.modeling.heads import MaskedLanguageModelHead, NextSentenceHead
+from nezha_tf.modeling.heads import LinearHead, MaskedLanguageModelHead
 
 
 class NezhaForMaskedLM(keras.Model):
@@ -49,9 +49,7 @@ class NezhaForPreTraining(NezhaForMaskedLM):
     def build(self, input_shape=None):
         if self.built:
             return
-        self.next_sentence = NextSentenceHead(
-            self.config, dtype=self.dtype_policy, name="next_sentence"
-        )
+        self.next_sentence = LinearHead(self.config, dtype=self.dtype_policy, name="next_sentence")
         self.next_sentence.build()
         super().build()
 

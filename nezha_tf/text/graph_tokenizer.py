@@ -1,5 +1,6 @@
 """WordPiece in the graph, on tensorflow-text: the same pieces as `FullTokenizer`."""
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
@@ -15,6 +16,7 @@ _CJK = "".join(rf"\x{{{low:X}}}-\x{{{high:X}}}" for low, high in characters.CJK_
 _SEPARATOR = rf"[ \p{{P}}$+<=>\^`|~{_CJK}]"
 # No run of so many characters, no token of so many: a cheap test that most text passes.
 _LONG_RUN = rf".*[^ -/:-@\[-`{{-~\x{{4E00}}-\x{{9FFF}}，。、]{{{MAX_CHARS_PER_TOKEN + 1}}}"
+TOKENIZED_AT_ONCE = 1024
 _UNMATCHED = "\ue000"  # of private use, so a piece of no vocabulary: becomes [UNK]
 
 
@@ -68,6 +70,12 @@ class GraphTokenizer(tf.Module):
           int32 RaggedTensor [batch_size, (pieces)].
         """
         return self._tokenizer.tokenize(self.normalize(text))
+
+    def ids_of(self, texts):
+        """Yields the ids of each of a list of texts, int32 [n]; many are tokenized at a time."""
+        for first in range(0, len(texts), TOKENIZED_AT_ONCE):
+            tokenized = self.tokenize(tf.constant(texts[first : first + TOKENIZED_AT_ONCE]))
+            yield from np.split(tokenized.values.numpy(), tokenized.row_splits.numpy()[1:-1])
 
 
 def _distinct(vocabulary):

@@ -72,6 +72,7 @@ class RunCheckpoints:
         self._keep_max = keep_max
         self._keep_best = keep_best
         self._best_metric = best_metric
+        self._best = None
         self._is_chief = is_chief
 
     def steps(self):
@@ -154,14 +155,18 @@ class RunCheckpoints:
             is_better = value > best[name] if higher_is_better else value < best[name]
             if not is_better:
                 return False
+        self._best = {"global_step": step, name: value}
         if self._is_chief:
-            text = json.dumps({"global_step": step, name: value}) + "\n"
-            write_text(os.path.join(self.folder, BEST_FILE), text)
+            write_text(os.path.join(self.folder, BEST_FILE), json.dumps(self._best) + "\n")
             self._delete_old()
         return True
 
     def best(self):
         """Returns {"global_step", the best metric's name: value} of the best one, or None."""
+        # The file is the chief's; another worker may see it late.
+        return self._best or self._read_best()
+
+    def _read_best(self):
         try:
             with open(os.path.join(self.folder, BEST_FILE), encoding="utf-8") as file:
                 best = json.load(file)
@@ -169,6 +174,11 @@ class RunCheckpoints:
             return None
         # By another metric, it is not the best one.
         return best if self._best_metric.name in best else None
+
+    def has_stalled(self, step, patience):
+        """Whether the best checkpoint is at least `patience` steps, above 0, before a step."""
+        best = self.best() if patience else None
+        return best is not None and step - best["global_step"] >= patience
 
     def _delete_old(self):
         steps = self.steps()

@@ -43,6 +43,12 @@ def _course():
         "keep_best", True, "Keep the checkpoint with the best held-out results beside them."
     )
     flags.DEFINE_integer(
+        "early_stopping_patience",
+        0,
+        "Evaluations in a row that are no better than the best one and end the run; 0: any.",
+        0,
+    )
+    flags.DEFINE_integer(
         "skip_corrupt_records", 0, "Corrupt records that are passed over before it is an error.", 0
     )
     flags.DEFINE_integer(

@@ -20,6 +20,7 @@ class Plan(NamedTuple):
       steps_per_loop: most steps between two looks from Python.
       max_skipped_steps: skipped steps in a row that end the run.
       profile_steps: None, or (first, last): a profile is taken of what lies between.
+      patience_steps: updates after the best checkpoint that end the run early; 0: none do.
     """
 
     num_train_steps: int
@@ -28,6 +29,7 @@ class Plan(NamedTuple):
     steps_per_loop: int = 1
     max_skipped_steps: int = 100
     profile_steps: tuple | None = None
+    patience_steps: int = 0
 
     def count_from(self, step):
         """Returns how many steps may be made at once after a step."""
@@ -109,7 +111,7 @@ class Loop:
         batches = self._feed.batches(self._train_step.count("batches_read"))
         self._throughput.restart()
         with profile:
-            while not self._plan.is_last(step):
+            while not self._is_over(step):
                 profile.at(step)
                 count = self._plan.count_from(step)
                 try:
@@ -134,6 +136,15 @@ class Loop:
                 if report.stop > 0:
                     raise self._terminated(step)
         return entry
+
+    def _is_over(self, step):
+        if self._plan.is_last(step):
+            return True
+        if not self._checkpoints.has_stalled(step, self._plan.patience_steps):
+            return False
+        best = self._checkpoints.best()["global_step"]
+        self._record.say(f"stopped early at step {step}: nothing was better than at step {best}")
+        return True
 
     def _log(self, step, averages, report):
         entry = with_total_loss(averages.means())
@@ -236,7 +247,7 @@ def _brief(entry):
 
 def _is_shown(name):
     """Whether `_brief` shows a result, or leaves it to the record."""
-    return "loss" in name or "accuracy" in name
+    return name == "loss" or "_loss" in name or "_accuracy" in name
 
 
 def _loss_text(entry, task):

@@ -32,6 +32,8 @@ def check(flags):
             f"--num_warmup_steps={warmup_steps(flags)} must be less than "
             f"--num_train_steps={flags['num_train_steps']}"
         )
+    if flags["early_stopping_patience"] and not flags["do_eval"]:
+        raise UserError("--early_stopping_patience counts evaluations; pass --do_eval, too")
     _profile_steps(flags)
 
 
@@ -94,6 +96,7 @@ def make_plan(flags):
         flags["steps_per_loop"],
         flags["max_skipped_steps"],
         _profile_steps(flags),
+        flags["early_stopping_patience"] * flags["save_checkpoints_steps"],
     )
 
 

@@ -53,10 +53,11 @@ class Run:
 
     def __init__(self, flags, place, task):
         """Args:
-        flags: as for `run`.
+        flags: as for `run`; the task has resolved those that depend on its data.
         place: the `tf.distribute.Strategy`.
         task: a `Task`.
         """
+        recipe.check(flags)
         self._flags = flags
         self._strategy = place
         self._task = task
@@ -75,8 +76,11 @@ class Run:
         if flags["do_train"]:
             step, trained = self._train()
             rows += [(f"train {name}", _number(value)) for name, value in trained.items()]
-        elif self._evaluation:
+        if self._evaluation and self._task.reports_best:
+            step, trained = self._load(*self._best_or_newest()), {}
+        elif self._evaluation and not flags["do_train"]:
             step = self._load(*self._newest())
+        if self._evaluation and not flags["do_train"]:
             self._record_settings("eval.flags")
         if self._evaluation:
             results = self._results(step, trained)
@@ -112,14 +116,16 @@ class Run:
                 f"the workers go on from different steps (this one from {first_step}): "
                 f"--output_dir={self._folder} must be one folder that all of them see"
             )
-        if first_step >= last_step:
+        plan = recipe.make_plan(self._flags)
+        if first_step >= last_step or checkpoints.has_stalled(first_step, plan.patience_steps):
             self._say(f"nothing to train: {restored} is at step {first_step} already")
             return first_step, {}
         checkpoints.clean()
         self._record_settings("run.flags")
         with StopRequest() as stop, contextlib.closing(self._record(first_step)) as record:
-            loop = self._loop(parts, train_step, checkpoints, record, stop)
-            return last_step, loop.run(first_step)
+            loop = self._loop(parts, train_step, plan, checkpoints, record, stop)
+            entry = loop.run(first_step)
+            return train_step.step, entry
 
     def _checkpoints(self, parts, train_step):
         average = parts.moving_average
@@ -144,7 +150,7 @@ class Run:
             return SilentRecord()
         return RunRecord(self._folder, first_step, self._flags["num_train_steps"])
 
-    def _loop(self, parts, train_step, checkpoints, record, stop):
+    def _loop(self, parts, train_step, plan, checkpoints, record, stop):
         flags, reader = self._flags, self._task.train_reader
         watch = DivergenceWatch(
             flags["divergence_factor"], flags["divergence_patience"], read_metrics(self._folder)
@@ -161,7 +167,7 @@ class Run:
                 flags["seed"],
                 flags["input_sharding"],
             ),
-            recipe.make_plan(flags),
+            plan,
             checkpoints,
             record,
             Monitor(train_step, parts.optimizer, parts.loss_scale, reader),
@@ -178,9 +184,8 @@ class Run:
         if restored:
             self._say(f"going on from {restored}")
         elif initial:
-            # Heads that a published checkpoint lacks keep their random start.
             report = load_tf1_checkpoint(
-                self._model, initial, may_be_missing=("cls/",), extend_segments=True
+                self._model, initial, self._task.fresh_names, extend_segments=True
             )
             self._say(_loaded(initial, report))
             if average:
@@ -222,7 +227,8 @@ class Run:
 
     def _predict(self):
         """Predicts with the best checkpoint; returns the metrics."""
-        self._load(*self._best_or_newest())
+        if not (self._evaluation and self._task.reports_best):  # else it is there already
+            self._load(*self._best_or_newest())
         return self._task.predict(self._model) if self._is_chief else {}
 
     def _results(self, step, trained):
@@ -266,7 +272,6 @@ def _check(flags):
         raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")
     for name in ("bert_config_file", "output_dir"):
         require_flag(flags[name], name)
-    recipe.check(flags)
     if flags["plot"]:
         from nezha_tf.training.plot import require_matplotlib
 

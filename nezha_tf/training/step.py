@@ -195,7 +195,9 @@ class TrainStep:
         return gradients, ratios
 
     def _cut(self, values):
-        return tf.reshape(values, (self._accumulation_steps, -1, *values.shape[1:]))
+        # Batches of a length that varies have no static one.
+        rest = tf.unstack(tf.shape(values)[1:])
+        return tf.reshape(values, (self._accumulation_steps, -1, *rest))
 
     def _backward(self, batch, weights):
         # Without the dependency the generators of dropout go on though no batch could be read.
@@ -274,12 +276,12 @@ def make_eval_step(strategy, model, objective, jit_compile=False):
     @tf.function
     def step(batch):
         ratios = strategy.run(replica_step, args=(batch,))
-        return {name: _reduced(strategy, ratio) for name, ratio in ratios.items()}
+        return {name: reduced(strategy, ratio) for name, ratio in ratios.items()}
 
     return step
 
 
-def _reduced(strategy, ratio):
+def reduced(strategy, ratio):
     total, weight = (
         strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
         for value in (ratio.sum, ratio.weight)

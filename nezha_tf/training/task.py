@@ -35,10 +35,17 @@ class Task(abc.ABC):
       train_reader: with --do_train, gives `training_batches` and the rest of what `Feed` asks of
         an `ExampleReader`.
       best_metric: `BestMetric`.
+      reports_best: whether the results at a run's end are those of the best checkpoint, or of
+        the last.
+      fresh_names: prefixes of the names of weights that keep their random start where
+        --init_checkpoint lacks them.
       notes: lines on the data, for whoever starts the run.
     """
 
     best_metric = LOWEST_LOSS
+    reports_best = False
+    # The pretraining heads, which a published checkpoint may lack.
+    fresh_names = ("cls/",)
     train_reader = None
 
     def __init__(self, flags):

@@ -8,8 +8,6 @@ import numpy as np
 from nezha_tf.errors import UserError
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
-TOKENIZED_AT_ONCE = 1024
-
 
 class Side(NamedTuple):
     """How one side of a pair is cut.
@@ -129,17 +127,13 @@ class Packing:
 
     def _tokenized(self, rows, column, side, truncated):
         """Yields the cut ids [n] of a column, None where it is not there; counts what is cut."""
-        for first in range(0, len(rows), TOKENIZED_AT_ONCE):
-            part = rows[first : first + TOKENIZED_AT_ONCE]
-            texts = [row.values.get(column, "") for row in part]
-            tokenized = self._tokenizer.tokenize(texts)
-            flat, splits = tokenized.values.numpy(), tokenized.row_splits.numpy()
-            for row, start, end in zip(part, splits[:-1], splits[1:], strict=True):
-                if column not in row.values:
-                    yield None
-                    continue
-                if start == end:
-                    raise UserError(f"{row.place}: {column} holds no piece of text")
-                ids = side.cut(flat[start:end])
-                truncated[side.name] += len(ids) < end - start
-                yield ids
+        texts = [row.values.get(column, "") for row in rows]
+        for row, pieces in zip(rows, self._tokenizer.ids_of(texts), strict=True):
+            if column not in row.values:
+                yield None
+                continue
+            if not len(pieces):
+                raise UserError(f"{row.place}: {column} holds no piece of text")
+            ids = side.cut(pieces)
+            truncated[side.name] += len(ids) < len(pieces)
+            yield ids

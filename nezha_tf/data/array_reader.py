@@ -1,0 +1,128 @@
+"""Batches of examples of different lengths, each padded no further than its longest needs."""
+
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf.data import record_stream
+from nezha_tf.data.in_memory import InMemoryReader
+
+# Examples of so many batches are sorted by length together.
+BATCHES_SORTED = 32
+
+
+class ArrayReader(InMemoryReader):
+    """Reads arrays that are held in memory, in batches of examples of like lengths.
+
+    Batches are dicts of feature name to tensor: [B, T] for what there is of each piece, with zeros
+    behind, [B, ...] for the rest; `input_mask` and `example_index` (int32 [B]) come with them. T is
+    one of a few lengths, so that a compiled step is compiled a few times.
+    """
+
+    def __init__(self, arrays, max_seq_length, bucket_by_length=True):
+        """Args:
+        arrays: dict of feature name to the examples' values: a list of arrays [n], as many
+          entries as the example has pieces, or an array [examples, ...]. `input_ids` is one.
+        max_seq_length: the longest example may have so many pieces.
+        bucket_by_length: whether batches are of like lengths, or all of `max_seq_length`.
+        """
+        lengths = np.array([len(ids) for ids in arrays["input_ids"]], np.int64)
+        super().__init__(len(lengths), make_features=None)
+        self._lengths = lengths
+        buckets = bucket_lengths(max_seq_length) if bucket_by_length else [max_seq_length]
+        self._buckets = np.array(buckets, np.int64)
+        self._bucket_of = np.searchsorted(self._buckets, lengths)
+        with tf.device("/cpu:0"):
+            self._ragged = {n: _ragged(v) for n, v in arrays.items() if isinstance(v, list)}
+            self._fixed = {n: tf.constant(v) for n, v in arrays.items() if not isinstance(v, list)}
+
+    @property
+    def mean_length(self):
+        """The mean of the lengths that examples are padded to, in batches of one length."""
+        return int(np.mean(self._buckets[self._bucket_of]))
+
+    def batches_per_epoch(self, batch_size):
+        """Returns how many batches it takes to have had every example."""
+        return -(-self.num_examples // batch_size)
+
+    def training_batches(
+        self, batch_size, seed, skip_batches=0, num_shards=1, shard=0, by="element"
+    ):
+        """As `InMemoryReader`, but that an epoch ends with a batch.
+
+        That one is filled up with examples that the epoch began with.
+        """
+        self._check_sharing(num_shards, by)
+        whole = batch_size * num_shards
+        per_epoch = self.batches_per_epoch(whole)
+        first_epoch, rest = divmod(skip_batches, per_epoch)
+
+        def epoch(number):
+            mine = self._shuffled(seed, number, per_epoch, whole)
+            return tf.data.Dataset.from_tensor_slices(
+                mine[:, shard * batch_size : (shard + 1) * batch_size]
+            )
+
+        chosen = tf.data.Dataset.counter(first_epoch).flat_map(epoch).skip(rest)
+        batches = chosen.map(self._gathered, num_parallel_calls=tf.data.AUTOTUNE)
+        return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
+
+    def evaluation_batches(self, batch_size, max_batches=None, skip_batches=0):
+        """Returns the examples, or the first of them, in batches by rising length.
+
+        Args:
+          batch_size: B; the last batch may be short.
+          max_batches: bound on the batches, with those that are left out; None: all examples.
+          skip_batches: batches to leave out at the start.
+        """
+        count = self.num_examples
+        count = min(count, (max_batches or count) * batch_size)
+        order = np.argsort(self._lengths[:count], kind="stable").astype(np.int64)
+        chosen = tf.data.Dataset.from_tensor_slices(order[skip_batches * batch_size :])
+        batches = chosen.batch(batch_size).map(self._gathered, num_parallel_calls=2)
+        return batches.prefetch(tf.data.AUTOTUNE)
+
+    def _shuffled(self, seed, epoch, per_epoch, batch_size):
+        """Returns an epoch's examples, int64 [batches, batch_size]: a function of seed and epoch.
+
+        They are shuffled, then sorted by length a few batches' examples at a time, and the
+        batches shuffled.
+        """
+        seeds = tf.random.experimental.stateless_split(tf.stack([seed, epoch]), 2, alg="philox")
+        order = tf.random.experimental.stateless_shuffle(
+            tf.range(self.num_examples, dtype=tf.int64), seeds[0], alg="philox"
+        )
+        place = tf.range(per_epoch * batch_size, dtype=tf.int64)
+        order = tf.gather(order, place % self.num_examples)
+        window = place // (BATCHES_SORTED * batch_size)
+        key = window * len(self._buckets) + tf.gather(self._bucket_of, order)
+        order = tf.gather(order, tf.argsort(key, stable=True))
+        batches = tf.reshape(order, (per_epoch, batch_size))
+        return tf.random.experimental.stateless_shuffle(batches, seeds[1], alg="philox")
+
+    def _gathered(self, indices):
+        """Returns the batch of some examples, int64 [B]."""
+        lengths = tf.gather(self._lengths, indices)
+        bucket = tf.reduce_max(tf.gather(self._bucket_of, indices))
+        length = tf.gather(self._buckets, bucket)
+        static = self._buckets[0] if len(self._buckets) == 1 else None
+        batch = {name: tf.gather(values, indices) for name, values in self._fixed.items()}
+        for name, values in self._ragged.items():
+            batch[name] = tf.gather(values, indices).to_tensor(shape=tf.stack([-1, length]))
+        batch["input_mask"] = tf.sequence_mask(lengths, length, tf.int32)
+        for name in (*self._ragged, "input_mask"):
+            batch[name] = tf.ensure_shape(batch[name], (None, static))
+        batch["example_index"] = tf.cast(indices, tf.int32)
+        return batch
+
+
+def bucket_lengths(max_seq_length):
+    """Returns the lengths that batches are padded to, rising: steps of 32, and of a half later."""
+    lengths = [32, 64, 96, 128]
+    while lengths[-1] < max_seq_length:
+        lengths += [lengths[-1] * 3 // 2, lengths[-1] * 2]
+    return [length for length in lengths if length < max_seq_length] + [max_seq_length]
+
+
+def _ragged(arrays):
+    splits = np.cumsum([0, *map(len, arrays)])
+    return tf.RaggedTensor.from_row_splits(np.concatenate(arrays), splits)

@@ -1,0 +1,75 @@
+"""The models of the understanding tasks: the encoder with a linear layer on what it puts out."""
+
+import keras
+from keras import ops
+
+from nezha_tf.modeling.dropout import Dropout
+from nezha_tf.modeling.encoder import NezhaEncoder
+from nezha_tf.modeling.heads import LinearHead
+
+
+class NezhaForSequenceClassification(keras.Model):
+    """Scores classes for a text or a pair (`create_model` of BERT's run_classifier.py)."""
+
+    head_name = "classifier"
+    reads = "pooled_output"
+    head_dropout = 0.1
+
+    def __init__(self, config, num_labels, **kwargs):
+        """Args:
+        config: a `NezhaConfig`.
+        num_labels: L; 1 for regression.
+        **kwargs: `name`, and `dtype` (a Keras dtype policy), as for any Keras model.
+        """
+        super().__init__(**kwargs)
+        self.config = config
+        self.num_labels = num_labels
+        self.encoder = NezhaEncoder(config, dtype=self.dtype_policy)
+        # A pooler that nothing is read from has no gradient.
+        self.encoder.pooler.trainable = self.reads == "pooled_output"
+        self.dropout = Dropout(self.head_dropout, dtype=self.dtype_policy)
+        self.head = LinearHead(config, num_labels, dtype=self.dtype_policy, name=self.head_name)
+        self.build()
+
+    def build(self, input_shape=None):
+        if self.built:
+            return
+        self.head.build()
+        self.built = True
+
+    def call(self, inputs, training=False):
+        """Args:
+          inputs: as for `NezhaEncoder`.
+          training: whether dropout is on.
+
+        Returns:
+          The encoder's dict with `logits` in float32: [B, L], or [B, T, L] where each piece is
+          scored.
+        """
+        outputs = self.encoder(inputs, training=training)
+        outputs["logits"] = self.head(self.dropout(outputs[self.reads], training=training))
+        return outputs
+
+
+class NezhaForTokenClassification(NezhaForSequenceClassification):
+    """Scores tags for each piece."""
+
+    reads = "sequence_output"
+
+
+class NezhaForQuestionAnswering(NezhaForSequenceClassification):
+    """Scores each piece as an answer's start and end (`create_model` of BERT's run_squad.py)."""
+
+    head_name = "span"
+    reads = "sequence_output"
+    head_dropout = 0.0
+
+    def __init__(self, config, **kwargs):
+        super().__init__(config, 2, **kwargs)
+
+    def call(self, inputs, training=False):
+        """As above, with `start_logits` and `end_logits`, [B, T], in place of `logits`."""
+        outputs = super().call(inputs, training=training)
+        logits = outputs.pop("logits")
+        outputs["start_logits"], outputs["end_logits"] = ops.unstack(logits, axis=-1)
+        return outputs

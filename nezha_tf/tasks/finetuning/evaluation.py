@@ -1,0 +1,110 @@
+"""Evaluation and prediction in one pass: losses, and what the model says of each example."""
+
+import contextlib
+
+import tensorflow as tf
+
+from nezha_tf import console
+from nezha_tf.training.evaluation import Evaluation
+from nezha_tf.training.loop import with_total_loss
+from nezha_tf.training.step import reduced
+from nezha_tf.training.summaries import Averages
+
+
+class PredictingEvaluation(Evaluation):
+    """Also collects the objective's `predictions`, and measures them all together."""
+
+    def __init__(
+        self, strategy, model, objective, reader, batch_size, max_batches, folder, jit_compile, task
+    ):
+        """Args:
+        strategy, model, reader, batch_size, max_batches, folder, jit_compile: as for
+          `Evaluation`; the reader is an `ArrayReader`.
+        objective: gives `predictions(outputs)`, dict of name to tensor [B, ...], too.
+        task: its `measure(outputs)` returns dict of name to float, and `report(outputs)` writes
+          files and returns lines; outputs are as of `collect`.
+        """
+        super().__init__(
+            strategy, model, objective, reader, batch_size, max_batches, folder, jit_compile
+        )
+        self._predict_step = make_predict_step(strategy, model, objective, jit_compile, True)
+        self._task = task
+        self._outputs = None
+
+    def __call__(self, moving_average=None):
+        place = moving_average.in_place() if moving_average else contextlib.nullcontext()
+        with place:
+            batches = self._reader.guarded(self._over_replicas)
+            means, self._outputs = collect(self._predict_step, batches)
+        return {**with_total_loss(means), **self._task.measure(self._outputs)}
+
+    def write(self, step, results):
+        for line in self._task.report(self._outputs):
+            print(line, flush=True)
+        return super().write(step, results)
+
+
+def predict(model, objective, reader, batch_size, jit_compile):
+    """Returns what a model says of each example, as of `collect`, on one device.
+
+    Args:
+      model: a Keras model.
+      objective: as for `PredictingEvaluation`.
+      reader: `ArrayReader`.
+      batch_size: examples at a time.
+      jit_compile: whether XLA compiles it.
+    """
+    strategy = tf.distribute.get_strategy()
+    step = make_predict_step(strategy, model, objective, jit_compile, False)
+    batches = reader.evaluation_batches(batch_size)
+    total = reader.batches_per_epoch(batch_size)
+    _, outputs = collect(step, console.progress(batches, total=total, desc="predicting"))
+    return outputs
+
+
+def make_predict_step(strategy, model, objective, jit_compile, is_labelled):
+    """Returns a compiled function of a (distributed) batch.
+
+    It returns (dict of losses and metrics, each a `Ratio` over the global batch, and empty where
+    it is not labelled; dict of the predictions of all replicas, [B, ...], with `example_index`
+    [B], which is -1 for examples that are nothing but padding).
+    """
+
+    @tf.function(jit_compile=jit_compile)
+    def replica_step(batch):
+        outputs = model(objective.inputs(batch), training=False)
+        found = objective.predictions(outputs)
+        is_example = batch["input_mask"][:, 0] > 0
+        found["example_index"] = tf.where(is_example, batch["example_index"], -1)
+        if not is_labelled:
+            return {}, found
+        return {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}, found
+
+    @tf.function
+    def step(batch):
+        ratios, found = strategy.run(replica_step, args=(batch,))
+        if strategy.num_replicas_in_sync > 1:
+            found = {name: strategy.gather(values, axis=0) for name, values in found.items()}
+        return {name: reduced(strategy, ratio) for name, ratio in ratios.items()}, found
+
+    return step
+
+
+def collect(predict_step, batches):
+    """Returns (dict of name to mean, dict of name to list of an array for each example).
+
+    Args:
+      predict_step: as of `make_predict_step`.
+      batches: iterable of batches, of the first examples there are.
+    """
+    averages, found = Averages(), {}
+    for batch in batches:
+        ratios, outputs = predict_step(batch)
+        averages.add(ratios)
+        index = outputs.pop("example_index").numpy()
+        for name, values in outputs.items():
+            found.setdefault(name, {}).update(zip(index, values.numpy(), strict=True))
+    for by_index in found.values():
+        by_index.pop(-1, None)
+    ordered = {name: [values[i] for i in range(len(values))] for name, values in found.items()}
+    return averages.means(), ordered

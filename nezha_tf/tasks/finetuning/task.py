@@ -1,0 +1,109 @@
+"""What every understanding task is made of, whatever its data and its head."""
+
+import abc
+import os
+
+from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.errors import require_flag
+from nezha_tf.generation.generator import check_vocabulary
+from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
+from nezha_tf.text.graph_tokenizer import GraphTokenizer
+from nezha_tf.text.tokenization import FullTokenizer
+from nezha_tf.training.task import BestMetric, Task
+
+
+class FineTuning(Task):
+    """A task on labelled examples that are held in memory.
+
+    A subclass says how a part of the data is read (`read`), what the model and the objective
+    are, and what is made of the model's outputs: dict of name to a list of one array for each
+    example, in the examples' order, as `evaluation.collect` returns it.
+
+    Attributes:
+      tokenizer: `FullTokenizer`.
+      graph_tokenizer: `GraphTokenizer`.
+      examples: dict of part ("train", "eval", "predict") to what `read` returned.
+    """
+
+    reports_best = True
+    # The heads of pretraining and of other tasks.
+    fresh_names = ("cls/", "output_", "crf/")
+
+    def __init__(self, flags):
+        super().__init__(flags)
+        vocab_file = require_flag(flags["vocab_file"], "vocab_file")
+        self.tokenizer = FullTokenizer(vocab_file, flags["do_lower_case"])
+        check_vocabulary(self.config, self.tokenizer.vocabulary)
+        self.graph_tokenizer = GraphTokenizer(self.tokenizer.vocabulary, flags["do_lower_case"])
+        self.check_length(flags["max_seq_length"], "max_seq_length")
+        name = flags["best_metric"]
+        self.best_metric = BestMetric(name, not name.endswith("loss"))
+        parts = [part for part in ("train", "eval", "predict") if flags[f"do_{part}"]]
+        self.examples = {part: self.read(part) for part in parts}
+        self.lengths = (flags["max_seq_length"], 0)
+        if flags["do_train"]:
+            self.train_reader = self._reader("train")
+            self.lengths = (self.train_reader.mean_length, 0)
+            self._set_course()
+
+    @abc.abstractmethod
+    def read(self, part):
+        """Reads "train", "eval" or "predict", in this order; the last may be without labels.
+
+        Returns:
+          What has `arrays`, dict of name to values as `ArrayReader` takes them.
+
+        Raises:
+          UserError: bad data.
+        """
+
+    @abc.abstractmethod
+    def measure(self, outputs):
+        """Returns what the outputs on the held-out examples, or the first of them, are worth."""
+
+    @abc.abstractmethod
+    def report(self, outputs):
+        """Writes files on the held-out examples into the folder of the run; returns lines."""
+
+    @abc.abstractmethod
+    def write_predictions(self, outputs):
+        """Writes the predictions; returns metrics where the examples are labelled, or {}."""
+
+    def make_evaluation(self, strategy, model):
+        flags = self.flags
+        return PredictingEvaluation(
+            strategy,
+            model,
+            self.make_objective(0.0),
+            self._reader("eval"),
+            flags["eval_batch_size"],
+            flags["max_eval_steps"],
+            flags["output_dir"],
+            flags["jit_compile"],
+            self,
+        )
+
+    def predict(self, model):
+        """Predicts, and returns what `write_predictions` does."""
+        flags = self.flags
+        reader, objective = self._reader("predict"), self.make_objective(0.0)
+        batch_size, jit_compile = flags["predict_batch_size"], flags["jit_compile"]
+        return self.write_predictions(predict(model, objective, reader, batch_size, jit_compile))
+
+    def path(self, name):
+        """Returns the path of a file in the folder of the run."""
+        return os.path.join(self.flags["output_dir"], name)
+
+    def _reader(self, part):
+        flags = self.flags
+        arrays = self.examples[part].arrays
+        return ArrayReader(arrays, flags["max_seq_length"], flags["bucket_by_length"])
+
+    def _set_course(self):
+        """Resolves the flags that depend on the number of examples."""
+        flags = self.flags
+        per_epoch = self.train_reader.batches_per_epoch(flags["train_batch_size"])
+        if flags["num_train_steps"] is None:
+            flags["num_train_steps"] = max(1, round(per_epoch * flags["num_train_epochs"]))
+        if flags["save_checkpoints_steps"] is None:
+            flags["save_checkpoints_steps"] = per_epoch
