@@ -6,7 +6,16 @@ import shutil
 
 import pytest
 import tensorflow as tf
-from commands import CONFIG, assert_one_line, create_data, run, run_pretraining
+from commands import (
+    CONFIG,
+    MAKING_DATA,
+    PRETRAINING,
+    assert_each_one_line,
+    assert_one_line,
+    create_data,
+    run,
+    run_pretraining,
+)
 from conftest import REPOSITORY, RESOURCES
 
 
@@ -81,6 +90,28 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
     assert alone["global_step"] == 6
 
 
+def test_the_mixture_goes_on_from_a_checkpoint_of_two_segments(folder):
+    """UniLM from BERT's or NEZHA's weights: the table is extended, and each objective trained."""
+    first = run_pretraining(folder, "--num_train_steps=2", "--output_dir=first")
+    assert first.returncode == 0, first.stderr
+    (folder / "config.json").write_text(json.dumps({**CONFIG, "type_vocab_size": 6}))
+    objectives = ("bidirectional", "seq2seq", "left_to_right", "right_to_left")
+    changes = (f"--objectives={','.join(objectives)}", "--init_checkpoint=first/model.ckpt-2")
+    changes += ("--do_eval", "--eval_file=eval.tfrecord", "--log_steps=8", "--num_train_steps=8")
+    result = run_pretraining(folder, *changes)
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    assert "two segment rows extended to six" in result.stdout
+    entry = json.loads((folder / "run" / "metrics.jsonl").read_text().splitlines()[0])
+    for name in objectives:
+        assert 0 < entry[f"masked_lm_loss/{name}"] < 12
+        assert 0 <= entry[f"masked_lm_accuracy/{name}"] <= 1
+    table = "bert/embeddings/token_type_embeddings"
+    load = tf.train.load_checkpoint
+    before = load(str(folder / "first" / "model.ckpt-2")).get_tensor(table)
+    after = load(str(folder / "run" / "model.ckpt-8")).get_tensor(table)
+    assert after.shape == (6, 16) and (after[2:4] != before[0]).all()
+
+
 def test_a_checkpoint_of_another_shape_starts_no_run(folder):
     checkpoint = REPOSITORY / "tests" / "golden" / "nezha_tiny" / "model.ckpt"
     result = run_pretraining(folder, f"--init_checkpoint={checkpoint}", "--num_train_steps=2")
@@ -96,7 +127,7 @@ def test_mistakes_in_making_data(folder):
     (folder / "gbk.txt").write_bytes("好\n".encode() * 9 + "坏".encode("gb18030"))
     vocabulary = (RESOURCES / "vocab.txt").read_text(encoding="utf-8")
     (folder / "vocab.txt").write_text(vocabulary.replace("[MASK]\n", ""), encoding="utf-8")
-    for changes, parts in (
+    mistakes = (
         (["--input_file=none.txt"], ["--input_file", "no file matches 'none.txt'"]),
         (["--input_file=empty.txt"], ["empty.txt is empty"]),
         (["--input_file=blank.txt"], ["blank.txt", "no text"]),
@@ -106,8 +137,9 @@ def test_mistakes_in_making_data(folder):
         (["--vocab_file=none.txt"], ["none.txt", "No such file"]),
         (["--masking=words"], ["masking", "whole_word"]),
         (["--output_file=."], ["is a folder"]),
-    ):
-        assert_one_line(create_data(folder, "--output_file=new.tfrecord", *changes), *parts)
+    )
+    standard = (*MAKING_DATA, "--output_file=new.tfrecord")
+    assert_each_one_line("tools/create_pretraining_data.py", standard, mistakes, folder)
     left = set(os.listdir(folder)) - set(before)
     assert left == {"empty.txt", "blank.txt", "gbk.txt", "vocab.txt"}
 
@@ -118,7 +150,7 @@ def test_mistakes_in_pretraining(folder):
     (folder / "odd.json").write_text(json.dumps({**CONFIG, "hidden_size": 17}))
     (folder / "small.json").write_text(json.dumps({**CONFIG, "vocab_size": 300}))
     (folder / "bad.flags").write_text("--do_train\n--learning_rat=1\n")
-    for changes, parts in (
+    mistakes = (
         (["--input_file=none*"], ["--input_file", "no file matches 'none*'"]),
         (["--input_file=empty.tfrecord"], ["empty.tfrecord is empty"]),
         (["--bert_config_file=none.json"], ["none.json", "No such file"]),
@@ -138,8 +170,12 @@ def test_mistakes_in_pretraining(folder):
         (["--do_eval"], ["--eval_file is needed"]),
         (["--nodo_train"], ["--do_train"]),
         (["do_train"], ["'do_train' is no flag"]),
-    ):
-        assert_one_line(run_pretraining(folder, "--num_train_steps=3", *changes), *parts)
+        (["--objectives=seq2sec"], ["is 'seq2seq' meant"]),
+        (["--objectives=seq2seq"], ["needs type_vocab_size 6", "config.json, not 2"]),
+        (["--early_stopping_patience=1"], ["--do_eval"]),
+    )
+    standard = (*PRETRAINING, "--num_train_steps=3")
+    assert_each_one_line("run_pretraining.py", standard, mistakes, folder)
     assert not list(folder.glob("run/*tmp*")) and not list(folder.glob("run/model.ckpt*"))
 
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import assert_one_line, run_pretraining
+from commands import PRETRAINING, assert_each_one_line, assert_one_line, run_pretraining
 from helpers import load_golden_model, random_batch
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
@@ -190,6 +190,20 @@ def test_a_run_with_the_whole_recipe(folder):
     assert best["loss"] == min(entry["eval_loss"] for entry in entries if "eval_loss" in entry)
 
 
+def test_a_run_ends_early_where_nothing_gets_better_and_does_not_go_on(folder):
+    changes = ("--do_eval", "--eval_file=eval.tfrecord", "--save_checkpoints_steps=2")
+    changes += ("--early_stopping_patience=2", "--learning_rate=1", "--num_train_steps=40")
+    changes += ("--optimizer=adamw", "--divergence_factor=0", "--max_eval_steps=4")
+    result = run_pretraining(folder, *changes)
+    assert result.returncode == 0, result.stderr
+    best = json.loads((folder / "run" / "best_checkpoint.json").read_text())["global_step"]
+    last = json.loads((folder / "run" / "eval_results.json").read_text())["global_step"]
+    assert last == best + 4 < 40
+    assert f"stopped early at step {last}: nothing was better than at step {best}" in result.stdout
+    again = run_pretraining(folder, *changes)
+    assert f"is at step {last} already" in again.stdout
+
+
 def test_gradients_that_are_never_finite_end_the_run(folder):
     changes = ("--optimizer=adamw", "--learning_rate=1e38", "--max_skipped_steps=4")
     result = run_pretraining(folder, *changes, "--num_train_steps=50", "--save_checkpoints_steps=1")
@@ -197,7 +211,7 @@ def test_gradients_that_are_never_finite_end_the_run(folder):
 
 
 def test_mistakes_in_the_recipe(folder):
-    for changes, parts in (
+    mistakes = (
         (["--gradient_accumulation_steps=3"], ["must divide the 4 examples"]),
         (["--profile_steps=5,5"], ["--profile_steps=5,5"]),
         (["--freeze_layers=2"], ["the model has 1 layers"]),
@@ -205,6 +219,7 @@ def test_mistakes_in_the_recipe(folder):
         (["--distribution_strategy=multi_worker"], ["TF_CONFIG"]),
         (["--num_gpus=64"], ["--num_gpus=64: this machine shows"]),
         (["--distribution_strategy=tpu", "--tpu=nowhere"], ["--tpu=nowhere"]),
-    ):
-        assert_one_line(run_pretraining(folder, "--num_train_steps=9", *changes), *parts)
+    )
+    standard = (*PRETRAINING, "--num_train_steps=9")
+    assert_each_one_line("run_pretraining.py", standard, mistakes, folder)
     assert not (folder / "run").exists()

@@ -151,8 +151,10 @@ def test_the_best_checkpoint_is_kept(tmp_path):
         assert kept.note_evaluation(step, {"loss": loss}) == (step in (1, 2))
     assert kept.steps() == [2, 5, 6]
     assert kept.best() == {"global_step": 2, "loss": 1.0}
+    assert not kept.has_stalled(6, 0) and not kept.has_stalled(6, 5) and kept.has_stalled(6, 4)
     kept.save(7)
     kept.note_evaluation(7, {"loss": 0.5})
+    assert not kept.has_stalled(7, 4)
     kept.save(8), kept.save(9)
     assert kept.steps() == [7, 8, 9]
     plain = RunCheckpoints(str(tmp_path), {"a": tf.Variable(1.0)}, keep_max=2, keep_best=False)
