@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Four tasks of understanding, each from random weights and from a small NEZHA pretrained on a
+# corpus; and for the reviews what a linear model makes of them.
+#
+#   examples/understanding.sh corpus.txt.gz folder
+#
+# The corpus has a sentence a line and a blank line between documents; the folder has
+# sentiment/{train,dev}.tsv, ocnli/{train,dev}.jsonl, people_daily_ner/{train,dev}.txt and
+# cmrc2018/{train,dev}.json. Results are in out/understanding. What is done already is not done
+# again.
+set -euo pipefail
+corpus=${1:?the corpus} data=$(realpath "${2:?the folder of the tasks}")
+cd "$(dirname "$0")/.."
+out=out/understanding
+vocab=$out/vocab.txt
+
+[ -e $vocab ] || python tools/build_vocab.py --input_file="$corpus" --output_file=$vocab \
+  --vocab_size=8000
+[ -e $out/train.tfrecord ] || python tools/create_pretraining_data.py \
+  --flagfile=configs/small_data.flags --input_file="$corpus" --vocab_file=$vocab \
+  --output_file=$out/train.tfrecord --eval_output_file=$out/eval.tfrecord
+python run_pretraining.py --flagfile=configs/understanding_pretraining.flags
+
+for start in random pretrained; do
+  common=(--vocab_file=$vocab)
+  [ $start = random ] || common+=(--init_checkpoint=$out/pretraining/model.ckpt-1000)
+  files() { echo --train_file="$data/$1/train.$2" --eval_file="$data/$1/dev.$2"; }
+  python run_classifier.py --flagfile=configs/sentiment.flags $(files sentiment tsv) \
+    "${common[@]}" --output_dir=$out/sentiment/$start
+  python run_classifier.py --flagfile=configs/ocnli.flags --data_dir="$data/ocnli" \
+    "${common[@]}" --output_dir=$out/ocnli/$start
+  python run_ner.py --flagfile=configs/people_daily_ner.flags $(files people_daily_ner txt) \
+    "${common[@]}" --output_dir=$out/people_daily_ner/$start
+  python run_mrc.py --flagfile=configs/cmrc2018.flags $(files cmrc2018 json) \
+    "${common[@]}" --output_dir=$out/cmrc2018/$start
+done
+python examples/linear_baseline.py "$data/sentiment/train.tsv" "$data/sentiment/dev.tsv"
