@@ -36,8 +36,8 @@ def single(predicted, label_ids, labels):
       labels: names of the L classes.
 
     Returns:
-      Dict of name to float: those of `single` above, and `f1/<label>` for each class, which is 0 where
-      it is neither there nor predicted; the mean `macro_f1` leaves such classes out, as
+      Dict of name to float: those of the label type, and `f1/<label>` for each class, which is 0
+      where it is neither there nor predicted; the mean `macro_f1` leaves such classes out, as
       scikit-learn does.
     """
     from sklearn import metrics
@@ -59,8 +59,8 @@ def multi(predicted, label_ids, labels):
       labels: names of the L classes.
 
     Returns:
-      Dict of name to float: those of `multi` above, and `f1/<label>` for each class. `exact_match` is
-      the share of examples with all their classes and no other.
+      Dict of name to float: those of the label type, and `f1/<label>` for each class.
+      `exact_match` is the share of examples with all their classes and no other.
     """
     from sklearn import metrics
 
@@ -80,7 +80,7 @@ def regression(predicted, label_ids):
       label_ids: likewise.
 
     Returns:
-      Dict of name to float: those of `regression` above; a correlation with what never changes is 0.
+      Dict of name to float: those of the label type; a correlation with what never changes is 0.
     """
     from scipy import stats
     from sklearn import metrics
