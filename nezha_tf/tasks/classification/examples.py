@@ -77,7 +77,7 @@ def read_part(data_set, part, paths, skip_bad_rows):
       `Part`.
 
     Raises:
-      UserError: as of `read_rows`.
+      UserError: as of `read_rows`, or no example is left.
     """
     columns = data_set.parts[part].columns
     names, bad_rows = columns.renamed(), BadRows(skip_bad_rows)
@@ -98,7 +98,9 @@ def read_part(data_set, part, paths, skip_bad_rows):
                 label = None
             pair = found.get("text_pair")
             texts.append(LabelledText(found["text"], pair, label, row.line, row.place))
-    return Part(paths, texts, bad_rows, unlabelled)
+    found = Part(paths, texts, bad_rows, unlabelled)
+    _require(texts, found)
+    return found
 
 
 def pack(part, tokenizer, packing, label_type):
@@ -112,20 +114,24 @@ def pack(part, tokenizer, packing, label_type):
 
     Raises:
       UserError: a bad row (a label that training has not seen, or a text of which no piece is
-        left), or no row at all.
+        left), or no example is left.
     """
     texts, labels, packed = [], [], []
     for text, label, pieces in _labelled(part, tokenizer, label_type):
         texts.append(text)
         labels.append(label)
         packed.append(packing(*pieces))
-    if not texts:
-        raise UserError(f"{', '.join(part.paths)}: no example{part.bad_rows.note()}")
+    _require(texts, part)
     ids, segment_ids = zip(*packed, strict=True)
     arrays = {"input_ids": list(ids), "segment_ids": list(segment_ids)}
     if None not in labels:
         arrays["label_ids"] = label_type.array(labels)
     return Examples(texts, arrays, labels)
+
+
+def _require(texts, part):
+    if not texts:
+        raise UserError(f"{', '.join(part.paths)}: no example{part.bad_rows.note()}")
 
 
 def _labelled(part, tokenizer, label_type):
