@@ -113,7 +113,7 @@ def data_set_of(flags):
         `label_column` and `columns`.
 
     Raises:
-      UserError: columns that `columns` lacks.
+      UserError: columns that `columns` lacks, or one column for two things.
     """
     name = require_flag(flags["task_name"], "task_name")
     if name != CUSTOM:
@@ -124,6 +124,12 @@ def data_set_of(flags):
             raise UserError(
                 f"--columns={','.join(names)} has no {flags[flag]!r}; name it with --{flag}"
             )
+    wanted = [flags[f"{name}_column"] for name in ("text", "text_pair", "label")]
+    if len(set(wanted)) < len(wanted):
+        raise UserError(
+            f"--text_column, --text_pair_column and --label_column are {wanted}; name another "
+            "column for each"
+        )
     columns = Columns(
         flags["text_column"], flags["text_pair_column"] or None, flags["label_column"], names
     )
@@ -151,4 +157,4 @@ def files_of(data_set, part, flags):
     found = [path for path in paths if os.path.exists(path)]
     if not found:
         raise UserError(f"--data_dir={folder} has no {' or '.join(names)}; or pass --{flag}")
-    return files.expand(found[0], "data_dir")
+    return found[:1]

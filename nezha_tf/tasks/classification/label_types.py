@@ -18,8 +18,11 @@ class SingleLabel:
     Attributes:
       labels: names of the classes, L of them.
       num_outputs: numbers that the model puts out for an example.
+      has_one_class: whether each example is of just one class.
+      objective: the class of what is trained.
     """
 
+    has_one_class = True
     objective = objectives.Classification
 
     def __init__(self, labels, separator):
@@ -85,6 +88,7 @@ class SingleLabel:
 class MultiLabel(SingleLabel):
     """Any of several classes; in a file parted by a separator, or a list in JSON."""
 
+    has_one_class = False
     objective = objectives.MultiLabelClassification
 
     @staticmethod
@@ -125,6 +129,7 @@ class MultiLabel(SingleLabel):
 class Number:
     """A number, as of regression; attributes and methods as above."""
 
+    has_one_class = False
     objective = objectives.Regression
     labels = ()
     num_outputs = 1

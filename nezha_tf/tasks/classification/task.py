@@ -7,7 +7,6 @@ from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.tasks.classification import confusion, metrics
 from nezha_tf.tasks.classification.data_sets import data_set_of, files_of
 from nezha_tf.tasks.classification.examples import pack, read_part
-from nezha_tf.tasks.classification.label_types import SingleLabel
 from nezha_tf.tasks.classification.labels import label_type_of
 from nezha_tf.tasks.finetuning.packing import TextPacking
 from nezha_tf.tasks.finetuning.predictions import write_predictions
@@ -56,7 +55,7 @@ class Classification(FineTuning):
         return self._label_type.measure(outputs, self._held_out(outputs))
 
     def report(self, outputs):
-        if type(self._label_type) is not SingleLabel:
+        if not self._label_type.has_one_class:
             return []
         labels, folder = self._label_type.labels, self.flags["output_dir"]
         predicted = self._label_type.predicted(outputs)
@@ -93,7 +92,7 @@ class Classification(FineTuning):
         if not labels:
             return "labels are numbers"
         counts = ""
-        if "train" in self.examples and type(self._label_type) is SingleLabel:
+        if "train" in self.examples and self._label_type.has_one_class:
             ids = self.examples["train"].arrays["label_ids"]
             most = np.bincount(ids, minlength=len(labels)).max() / len(ids)
             counts = f"; the most frequent one is {most:.1%} of the training data"

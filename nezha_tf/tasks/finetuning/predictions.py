@@ -1,6 +1,7 @@
 """Files of predictions: lines of JSON, or columns parted by tabs under a header."""
 
 import json
+import os
 
 from nezha_tf import files
 
@@ -20,7 +21,7 @@ def write_predictions(folder, file_format, entries):
     """
     entries = [_rounded(entry) for entry in entries]
     lines = _objects(entries) if file_format == "jsonl" else _columns(entries)
-    path = f"{folder}/predictions.{file_format}"
+    path = os.path.join(folder, f"predictions.{file_format}")
     files.write_text(path, "".join(f"{line}\n" for line in lines))
     return path
 

@@ -145,7 +145,8 @@ def test_pairs_are_learnt_from_the_command(data, tmp_path):
 
 
 def test_several_classes_are_learnt_and_predicted_later(flags, data, tmp_path, capsys):
-    start(flags("multi", do_train=True, do_eval=True, label_smoothing=0.05), Classification)
+    changes = {"num_train_epochs": 20.0, "save_checkpoints_steps": 100, "label_smoothing": 0.05}
+    start(flags("multi", do_train=True, do_eval=True, **changes), Classification)
     folder = tmp_path / "run"
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["micro_f1"] > 0.9 and results["exact_match"] > 0.8
@@ -225,7 +226,7 @@ def test_mistakes_in_flags_are_one_line(flags, data, tmp_path):
     bad = write(tmp_path / "bad.jsonl", {"text": "甲"})
     config = {**CONFIG, "type_vocab_size": 1}
     (tmp_path / "one_segment.json").write_text(json.dumps(config))
-    pair = {"text_pair_column": "label", "label_column": "text"}
+    pair = {"text_pair_column": "label", "label_column": "y"}
     for changes, message in (
         ({"text_column": "内容"}, 'line 1: "内容" is missing'),
         ({"train_file": str(csv_file), "label_column": "y"}, "line 1: no column 'y'; the columns"),
@@ -234,6 +235,7 @@ def test_mistakes_in_flags_are_one_line(flags, data, tmp_path):
         ({"labels": ["有", "有"]}, "there must be at least 2, all different"),
         ({"labels": ["有", "a b ", "c"]}, "label 'a b ' holds odd white space"),
         ({"best_metric": "pearson"}, "--best_metric=pearson is not measured with --label_type=sin"),
+        ({"text_pair_column": "text"}, "name another column for each"),
         ({**pair, "max_seq_length": 4}, "must be at least 5"),
         ({**pair, "bert_config_file": str(tmp_path / "one_segment.json")}, "type_vocab_size 2"),
         ({"label_type": "regression", "label_smoothing": 0.1}, "--label_smoothing is of classes"),
