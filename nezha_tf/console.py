@@ -12,9 +12,22 @@ def progress(iterable=None, **options):
 
 
 def table(title, rows):
-    """Returns rows of (name, value) as aligned text under a title."""
-    width = max((_columns(name) for name, _ in rows), default=0)
-    lines = [title, *("  " + name + " " * (width - _columns(name)) + f"  {v}" for name, v in rows)]
+    """Returns rows as aligned text under a title.
+
+    Args:
+      title: a line.
+      rows: tuples of a name and as many values in each; several of them are flush right.
+    """
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(_columns, column)) for column in zip(*texts, strict=True)]
+    lines = [title]
+    for name, *values in texts:
+        if len(values) > 1:
+            values = [
+                " " * (width - _columns(value)) + value
+                for value, width in zip(values, widths[1:], strict=True)
+            ]
+        lines.append("  ".join(["  " + name + " " * (widths[0] - _columns(name)), *values]))
     return "\n".join(lines)
 
 

@@ -167,7 +167,8 @@ class Loop:
             self._record.write(step, found)
             entry = {**entry, **found}
             self._checkpoints.note_evaluation(step, results)
-            scores = {n: f"{v:.4g}" for n, v in results.items() if not _is_shown(n)}
+            others = {name: value for name, value in results.items() if not _is_shown(name)}
+            scores = {n: f"{v:.4g}" for n, v in others.items() if "/" not in n}
         self._throughput.leave_out(time.monotonic() - pause)
         steps_left = self._plan.num_train_steps - step
         left = (time.monotonic() - self._started) / (step - first_step) * steps_left

@@ -13,6 +13,8 @@ TITLES = {
     "masked_lm_loss": "masked-LM loss",
     "masked_lm_accuracy": "masked-LM accuracy",
     "next_sentence_accuracy": "next-sentence accuracy",
+    "classification_loss": "classification loss",
+    "accuracy": "accuracy",
     "learning_rate": "learning rate",
     "gradient_norm": "gradient norm, before clipping",
     "loss_scale": "loss scale",
@@ -271,7 +273,7 @@ def _dress(panel, metric):
         panel.set_yscale("log", base=2)
     elif metric in _WIDE and _spans_a_decade(values):
         panel.set_yscale("log")
-    elif metric.endswith("_accuracy"):
+    elif metric.endswith("accuracy"):
         panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g} %")
     elif metric.endswith("_per_second"):
         panel.yaxis.set_major_formatter(EngFormatter(sep=""))

@@ -1,10 +1,12 @@
 """Labelled text from files, and one line for each fault."""
 
+import csv
 import gzip
 import json
 
 import pytest
 
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError
 
@@ -57,7 +59,11 @@ def test_an_optional_column(tmp_path):
         ("a.tsv", "甲\t乙\n\t乙", "line 2: src is empty"),
         ("a.tsv", "甲", "line 1: 1 columns parted by tabs, not 2 (src, tgt)"),
         ("a.tsv", "甲\t乙\t丙", "line 1: 3 columns"),
-        ("a.csv", "甲,乙", "the name must end in"),
+        ("a.csv", "甲,乙\n甲,乙,丙", "line 2: 3 columns parted by commas, not 2 (src, tgt)"),
+        ("a.csv", '甲,乙\n甲,"乙\n丙"丁', "line 2: no CSV ("),
+        ("a.csv", '甲,乙\n甲,"乙\n丙', "line 2: no CSV ("),
+        ("a.csv", "甲,乙\n\n", "line 2: 0 columns"),
+        ("a.xml", "甲,乙", "the name must end in"),
     ),
 )
 def test_faults_are_one_line_with_their_place(tmp_path, name, content, fault):
@@ -74,3 +80,71 @@ def test_a_file_that_is_cut_short(tmp_path):
         list(read_rows(str(path), ("src", "tgt")))
     with pytest.raises(UserError, match="cannot read"):
         list(read_rows(str(tmp_path / "none.tsv"), ("src", "tgt")))
+
+
+VALUES = [
+    {"src": 'say "好", 乙', "tgt": "a\tb"},
+    {"src": "一\n二", "tgt": "c"},
+    {"src": "x\u2028,", "tgt": "d e"},
+]
+
+
+@pytest.mark.parametrize("end", ("\n", "\r\n"))
+def test_csv_as_python_writes_it(tmp_path, end):
+    """RFC 4180: commas, quotes and line breaks inside of quotes; lines are those of the file."""
+    with open(tmp_path / "a.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator=end)
+        writer.writerows([("id", "tgt", "src"), *((1, v["tgt"], v["src"]) for v in VALUES)])
+    rows = list(read_rows(str(tmp_path / "a.csv"), ("src", "tgt"), file_columns=()))
+    assert [row.values for row in rows] == VALUES
+    assert [row.line for row in rows] == [2, 3, 5]
+
+
+def test_columns_are_found_by_their_names(tmp_path):
+    with_header = "\ufeffid\ttgt\t src \textra\n1\t乙\t甲\t\n2\t丁\t丙\tx\n"
+    rows = read(tmp_path / "a.tsv", with_header, file_columns=())
+    assert [tuple(row.values.values()) for row in rows] == [("甲", "乙"), ("丙", "丁")]
+    names = ("id", "tgt", "src", "extra")
+    without = with_header.partition("\n")[2]
+    assert [row.line for row in read(tmp_path / "a.tsv", without, file_columns=names)] == [1, 2]
+    # Who names the columns of a file that has a header gets no row of names.
+    rows = read(tmp_path / "a.tsv", with_header, file_columns=names)
+    assert [row.values["src"] for row in rows] == ["甲", "丙"] and rows[0].line == 2
+    # What is optional may be missing in the file as a whole.
+    rows = read(tmp_path / "b.csv", "src\n甲\n乙", optional=("tgt",), file_columns=())
+    assert [row.values for row in rows] == [{"src": "甲"}, {"src": "乙"}]
+
+
+def test_columns_that_are_not_there(tmp_path):
+    for header, fault in (
+        ("src\tlabel", "line 1: no column 'tgt'; the columns are src, label"),
+        ("src\ttgt\tsrc", "line 1: 2 columns 'src'"),
+        ("src\ttgt", "holds no line with an example"),
+    ):
+        with pytest.raises(UserError) as error:
+            read(tmp_path / "a.tsv", header, file_columns=(), bad_rows=BadRows(skip=True))
+        assert fault in str(error.value)
+    with pytest.raises(UserError, match=r"line 3: 1 columns parted by tabs, not 2 \(src, tgt\)"):
+        read(tmp_path / "a.tsv", "src\ttgt\n甲\t乙\n丙", file_columns=())
+
+
+def test_values_that_may_be_json(tmp_path):
+    lines = [{"src": "甲", "tgt": value} for value in (1, 0.5, ["乙", "丙"], "丁", True)]
+    content = "".join(json.dumps(line) + "\n" for line in lines)
+    rows = read(tmp_path / "a.json", content, json_columns=("tgt",))
+    assert [row.values["tgt"] for row in rows] == ["1", "0.5", '["乙", "丙"]', "丁", "true"]
+
+
+def test_bad_rows_are_counted_and_passed_over(tmp_path):
+    for name, content in (
+        ("a.tsv", "甲\t乙\n甲\n\t乙\n丙\t丁"),
+        ("a.csv", '甲,乙\n甲\n"a"b,乙\n丙,丁'),
+        ("a.json", '{"src": "甲", "tgt": "乙"}\n{\n[]\n{"src": "丙", "tgt": "丁"}'),
+    ):
+        bad_rows = BadRows(skip=True)
+        rows = read(tmp_path / name, content, bad_rows=bad_rows)
+        assert [(row.values["src"], row.line) for row in rows] == [("甲", 1), ("丙", 4)]
+        assert bad_rows.count == 2
+        assert bad_rows.note().startswith("; bad rows passed over: 2 (")
+        assert f"{name}, line 2: " in bad_rows.note()
+    assert BadRows().note() == ""

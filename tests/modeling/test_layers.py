@@ -287,6 +287,7 @@ sys.meta_path.insert(0, Hide())
 import numpy as np
 import jax
 import nezha_tf
+from nezha_tf.objectives import classification
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 model_folder, weights = sys.argv[1:]
@@ -312,6 +313,10 @@ optimizer = nezha_tf.Lamb(nezha_tf.warmup_linear_decay(1e-3, 10, 3))
 optimizer.build(model.trainable_variables)
 optimizer.apply(gradients, model.trainable_variables)
 assert int(optimizer.iterations) == 1
+zeros = np.zeros((2, 3), "float32")
+labels = {"input_mask": np.ones((2, 4), int), "label_ids": np.zeros((2, 3), int)}
+[loss] = classification.MultiLabelClassification().losses({"logits": zeros}, labels).values()
+assert abs(loss.over(loss.weight) - np.log(2)) < 1e-6, loss
 """
 
 

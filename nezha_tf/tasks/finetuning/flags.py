@@ -24,7 +24,7 @@ def define(metrics, best_metric):
 
     Args:
       metrics: names of what an evaluation measures.
-      best_metric: the one that chooses the best checkpoint by default.
+      best_metric: the one that chooses the best checkpoint by default; None: the task says.
     """
     _files()
     flags.DEFINE_integer("max_seq_length", 128, "Most pieces, special ones counted.", 3)
@@ -34,6 +34,9 @@ def define(metrics, best_metric):
         True,
         "Batches of like lengths, padded no further than they need; off: all to the same length, "
         "as a TPU needs it.",
+    )
+    flags.DEFINE_bool(
+        "skip_bad_rows", False, "Count bad rows of the data and pass over them; else an error."
     )
     flags.DEFINE_integer("predict_batch_size", 32, "Examples that are predicted at a time.", 1)
     flags.DEFINE_enum("best_metric", best_metric, metrics, "Of the checkpoint kept as best.")

@@ -37,7 +37,7 @@ class FineTuning(Task):
         self.graph_tokenizer = GraphTokenizer(self.tokenizer.vocabulary, flags["do_lower_case"])
         self.check_length(flags["max_seq_length"], "max_seq_length")
         name = flags["best_metric"]
-        self.best_metric = BestMetric(name, not name.endswith("loss"))
+        self.best_metric = BestMetric(name, not name.endswith(("loss", "error")))
         parts = [part for part in ("train", "eval", "predict") if flags[f"do_{part}"]]
         self.examples = {part: self.read(part) for part in parts}
         self.lengths = (flags["max_seq_length"], 0)

@@ -1,0 +1,86 @@
+"""Classes of whole texts: one of several, any of several, or a number."""
+
+from keras import ops
+
+from nezha_tf.objectives.losses import cross_entropies, hits, weighted
+
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+LOSS = "classification_loss"
+
+
+class Classification:
+    """One class of several: cross-entropy (`create_model` of BERT's run_classifier.py).
+
+    Batches have `label_ids` int [B] beside the model's inputs. An example that is nothing but
+    padding counts for nothing.
+    """
+
+    def __init__(self, label_smoothing=0.0):
+        """Args:
+        label_smoothing: of the labels in `losses`; see `cross_entropies`.
+        """
+        self._label_smoothing = label_smoothing
+
+    def inputs(self, batch):
+        """Returns the model's inputs."""
+        return {name: batch[name] for name in INPUTS}
+
+    def weights(self, batch):
+        """Returns what each example counts, by the name of its loss: [B]."""
+        # Every example begins with [CLS]; only padding has no first piece.
+        return {LOSS: ops.cast(batch["input_mask"][:, 0], "float32")}
+
+    def losses(self, outputs, batch):
+        """Returns the loss as a `Ratio`, under its name."""
+        values = self.values(outputs["logits"], batch["label_ids"])
+        return {LOSS: weighted(values, self.weights(batch)[LOSS])}
+
+    def values(self, logits, label_ids):
+        """Returns the loss of each example, float32 [B].
+
+        Args:
+          logits: [B, L].
+          label_ids: what the batch has under this name.
+        """
+        return cross_entropies(logits, label_ids, self._label_smoothing)
+
+    def metrics(self, outputs, batch):
+        """Returns the metrics beside the loss, each a `Ratio`."""
+        right = hits(outputs["logits"], batch["label_ids"])
+        return {"accuracy": weighted(right, self.weights(batch)[LOSS])}
+
+    def predictions(self, outputs):
+        """Returns what is kept of each example: `probabilities`, float32 [B, L]."""
+        return {"probabilities": ops.softmax(outputs["logits"], axis=-1)}
+
+
+class MultiLabelClassification(Classification):
+    """Any of several classes: the mean over the classes of their sigmoid cross-entropies.
+
+    `label_ids` is int [B, L], 1 for each class of an example. Smoothing draws it towards 1/2.
+    """
+
+    def values(self, logits, label_ids):
+        targets = ops.cast(label_ids, "float32")
+        targets = targets * (1.0 - self._label_smoothing) + 0.5 * self._label_smoothing
+        return ops.mean(ops.binary_crossentropy(targets, logits, from_logits=True), axis=-1)
+
+    def metrics(self, outputs, batch):
+        return {}
+
+    def predictions(self, outputs):
+        return {"probabilities": ops.sigmoid(outputs["logits"])}
+
+
+class Regression(Classification):
+    """A number: squared error. `label_ids` is float32 [B], and L is 1."""
+
+    def values(self, logits, label_ids):
+        return ops.square(logits[:, 0] - label_ids)
+
+    def metrics(self, outputs, batch):
+        return {}
+
+    def predictions(self, outputs):
+        """Returns `value`, float32 [B]."""
+        return {"value": outputs["logits"][:, 0]}

@@ -1,0 +1,160 @@
+"""The data sets that are known by name: their files, columns and labels; and anyone's own."""
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from nezha_tf import files
+from nezha_tf.errors import UserError, require_flag
+
+CUSTOM = "custom"
+
+
+class Columns(NamedTuple):
+    """Where the texts and the label of a file are.
+
+    Attributes:
+      text: name of a column (or of a key of an object), as the next two.
+      text_pair: of the second text, or None.
+      label: of the label.
+      file_columns: as for `read_rows`: () where the first line names the columns.
+      language: where the file has a column `language`, what must be in it; else None.
+    """
+
+    text: str
+    text_pair: str | None
+    label: str
+    file_columns: tuple = ()
+    language: str | None = None
+
+    def renamed(self):
+        """Returns {name in the file: `text`, `text_pair` or `label`} of those there are."""
+        wanted = {self.text: "text", self.text_pair: "text_pair", self.label: "label"}
+        return {column: name for column, name in wanted.items() if column is not None}
+
+
+class Files(NamedTuple):
+    """The files of a part: names in the folder of the data, of which the first there is goes."""
+
+    names: tuple
+    columns: Columns
+
+
+class DataSet(NamedTuple):
+    """A data set.
+
+    Attributes:
+      parts: {"train", "eval" or "predict": `Files`}.
+      labels: in the order of the classes; () where they are found in the training data.
+      same_labels: {label in a file: what it is called}.
+      no_label: label of the examples that nobody could agree on, or None.
+    """
+
+    parts: Mapping
+    labels: tuple = ()
+    same_labels: Mapping = MappingProxyType({})
+    no_label: str | None = None
+
+
+def _parts(columns, *names):
+    return {
+        part: Files(tuple(choices), columns)
+        for part, choices in zip(("train", "eval", "predict"), names, strict=True)
+    }
+
+
+_INFERENCE = ("contradiction", "entailment", "neutral")
+_CLUE = Columns("sentence1", "sentence2", "label")
+_XNLI = Columns("sentence1", "sentence2", "gold_label", language="zh")
+_LCQMC = Columns("text_a", "text_b", "label", ("text_a", "text_b", "label"))
+
+DATA_SETS = {
+    # Its development and test files may have a column qid before the others.
+    "chnsenti": DataSet(
+        _parts(Columns("text_a", None, "label"), ["train.tsv"], ["dev.tsv"], ["test.tsv"]),
+        ("0", "1"),
+    ),
+    "lcqmc": DataSet(
+        _parts(_LCQMC, *([f"{part}.tsv", f"{part}.txt"] for part in ("train", "dev", "test"))),
+        ("0", "1"),
+    ),
+    # As Google's run_classifier.py reads it, Chinese only.
+    "xnli": DataSet(
+        {
+            **_parts(_XNLI, [], ["xnli.dev.tsv"], ["xnli.test.tsv"]),
+            "train": Files(
+                ("multinli/multinli.train.zh.tsv",), Columns("premise", "hypo", "label")
+            ),
+        },
+        _INFERENCE,
+        same_labels={"contradictory": "contradiction"},
+    ),
+    "ocnli": DataSet(
+        _parts(
+            _CLUE,
+            ["train.50k.json", "train.json", "train.jsonl"],
+            ["dev.json", "dev.jsonl"],
+            ["test.json", "test.jsonl"],
+        ),
+        _INFERENCE,
+        no_label="-",
+    ),
+    "afqmc": DataSet(_parts(_CLUE, ["train.json"], ["dev.json"], ["test.json"]), ("0", "1")),
+}
+NAMES = (*DATA_SETS, CUSTOM)
+
+
+def data_set_of(flags):
+    """Returns the `DataSet` of the flags.
+
+    Args:
+      flags: dict of `task_name`, and for `custom` of `text_column`, `text_pair_column`,
+        `label_column` and `columns`.
+
+    Raises:
+      UserError: columns that `columns` lacks, or one column for two things.
+    """
+    name = require_flag(flags["task_name"], "task_name")
+    if name != CUSTOM:
+        return DATA_SETS[name]
+    names = tuple(flags["columns"])
+    for flag in ("text_column", "text_pair_column"):
+        if names and flags[flag] and flags[flag] not in names:
+            raise UserError(
+                f"--columns={','.join(names)} has no {flags[flag]!r}; name it with --{flag}"
+            )
+    wanted = [flags[f"{name}_column"] for name in ("text", "text_pair", "label")]
+    if len(set(wanted)) < len(wanted):
+        raise UserError(
+            f"--text_column, --text_pair_column and --label_column are {wanted}; name another "
+            "column for each"
+        )
+    columns = Columns(
+        flags["text_column"], flags["text_pair_column"] or None, flags["label_column"], names
+    )
+    return DataSet(_parts(columns, [], [], []))
+
+
+def files_of(data_set, part, flags):
+    """Returns the names of a part's files: of --train_file and the like, or in --data_dir.
+
+    Args:
+      data_set: `DataSet`.
+      part: "train", "eval" or "predict".
+      flags: dict of `data_dir`, `train_file`, `eval_file` and `predict_file`.
+
+    Raises:
+      UserError: no such file.
+    """
+    flag, names = f"{part}_file", data_set.parts[part].names
+    if flags[flag] or not names:
+        return files.expand(require_flag(flags[flag], flag), flag)
+    folder = flags["data_dir"]
+    if not folder:
+        raise UserError(f"--data_dir is needed (or --{flag}): the folder of {' or '.join(names)}")
+    paths = [os.path.join(folder, name) for name in names]
+    found = [path for path in paths if os.path.exists(path)]
+    if not found:
+        raise UserError(f"--data_dir={folder} has no {' or '.join(names)}; or pass --{flag}")
+    return found[:1]

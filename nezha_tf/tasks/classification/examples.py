@@ -1,0 +1,152 @@
+"""Rows of a data set as what the model reads."""
+
+from typing import NamedTuple
+
+from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.rows import read_rows
+from nezha_tf.errors import UserError
+
+
+class LabelledText(NamedTuple):
+    """A text or a pair of texts.
+
+    Attributes:
+      text: the first text.
+      text_pair: the second one, or None.
+      label: as it stands in the file, or None.
+      line: its first line in its file.
+      place: file and line, for a message.
+    """
+
+    text: str
+    text_pair: str | None
+    label: str | None
+    line: int
+    place: str
+
+
+class Part(NamedTuple):
+    """What was read of a part of a data set.
+
+    Attributes:
+      paths: the files.
+      texts: list of `LabelledText`.
+      bad_rows: `BadRows`, which the later steps go on counting in.
+      unlabelled: rows with the data set's `no_label`; in training and evaluation left out.
+    """
+
+    paths: list
+    texts: list
+    bad_rows: BadRows
+    unlabelled: int
+
+    def note(self, what, num_examples, num_truncated):
+        """Returns a line on the part."""
+        line = f"{', '.join(self.paths)}: {num_examples:,} {what}"
+        if num_truncated:
+            line += f"; too long, so truncated: {num_truncated:,}"
+        if self.unlabelled:
+            line += f"; without a label that was agreed on: {self.unlabelled:,}"
+        return line + self.bad_rows.note()
+
+
+class Examples(NamedTuple):
+    """Packed examples.
+
+    Attributes:
+      texts: list of `LabelledText`.
+      arrays: as for `ArrayReader`; `label_ids` only where all examples are labelled.
+      labels: what stands for the label of each, or None.
+    """
+
+    texts: list
+    arrays: dict
+    labels: list
+
+
+def read_part(data_set, part, paths, skip_bad_rows):
+    """Reads the rows of a part; those to predict may be without labels.
+
+    Args:
+      data_set: `DataSet`.
+      part: "train", "eval" or "predict".
+      paths: its files.
+      skip_bad_rows: whether bad rows are counted and passed over.
+
+    Returns:
+      `Part`.
+
+    Raises:
+      UserError: as of `read_rows`, or no example is left.
+    """
+    columns = data_set.parts[part].columns
+    names, bad_rows = columns.renamed(), BadRows(skip_bad_rows)
+    wanted = (*names, "language") if columns.language else tuple(names)
+    optional = (columns.label,) if part == "predict" else ()
+    texts, unlabelled = [], 0
+    for path in paths:
+        rows = read_rows(path, wanted, optional, columns.file_columns, (columns.label,), bad_rows)
+        for row in rows:
+            if columns.language and row.values["language"] != columns.language:
+                continue
+            found = {name: row.values.get(column) for column, name in names.items()}
+            label = data_set.same_labels.get(found["label"], found["label"])
+            if label is not None and label == data_set.no_label:
+                unlabelled += 1
+                if part != "predict":
+                    continue
+                label = None
+            pair = found.get("text_pair")
+            texts.append(LabelledText(found["text"], pair, label, row.line, row.place))
+    found = Part(paths, texts, bad_rows, unlabelled)
+    _require(texts, found)
+    return found
+
+
+def pack(part, tokenizer, packing, label_type):
+    """Returns the `Examples` of a part.
+
+    Args:
+      part: `Part`.
+      tokenizer: `GraphTokenizer`.
+      packing: `TextPacking`.
+      label_type: an object of `label_types`.
+
+    Raises:
+      UserError: a bad row (a label that training has not seen, or a text of which no piece is
+        left), or no example is left.
+    """
+    texts, labels, packed = [], [], []
+    for text, label, pieces in _labelled(part, tokenizer, label_type):
+        texts.append(text)
+        labels.append(label)
+        packed.append(packing(*pieces))
+    _require(texts, part)
+    ids, segment_ids = zip(*packed, strict=True)
+    arrays = {"input_ids": list(ids), "segment_ids": list(segment_ids)}
+    if None not in labels:
+        arrays["label_ids"] = label_type.array(labels)
+    return Examples(texts, arrays, labels)
+
+
+def _require(texts, part):
+    if not texts:
+        raise UserError(f"{', '.join(part.paths)}: no example{part.bad_rows.note()}")
+
+
+def _labelled(part, tokenizer, label_type):
+    """Yields (`LabelledText`, what stands for its label or None, its pieces as a list)."""
+    sides = [tokenizer.ids_of([text.text for text in part.texts])]
+    if part.texts and part.texts[0].text_pair is not None:
+        sides.append(tokenizer.ids_of([text.text_pair for text in part.texts]))
+    for text, *pieces in zip(part.texts, *sides, strict=True):
+        if not all(map(len, pieces)):
+            which = "the text" if len(pieces[0]) == 0 else "the second text"
+            part.bad_rows.add(f"{text.place}: {which} holds no piece; give it a text")
+            continue
+        try:
+            label = None if text.label is None else label_type.encode(text.label)
+        except ValueError as error:
+            part.bad_rows.add(f"{text.place}: {error}")
+            continue
+        yield text, label, pieces

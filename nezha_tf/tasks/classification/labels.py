@@ -1,0 +1,85 @@
+"""Which classes there are: listed, found in the training data, or as an earlier run had them."""
+
+import os
+
+from nezha_tf import files
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.classification.label_types import LABEL_TYPES, Number
+
+LABELS_FILE = "labels.txt"
+
+
+def label_type_of(flags, data_set, training_part):
+    """Returns what the labels are, an object of `label_types`.
+
+    Args:
+      flags: dict of `label_type`, `labels`, `label_separator` and `output_dir`.
+      data_set: `DataSet`.
+      training_part: `Part` of the training data, or None where the run does not train. Where it
+        does, the labels are written into its folder; else they are read from there.
+
+    Raises:
+      UserError: no labels, or others than the folder's.
+    """
+    kind = LABEL_TYPES[flags["label_type"]]
+    if kind is Number:
+        return Number()
+    separator = flags["label_separator"]
+    wanted = list(flags["labels"]) or list(data_set.labels)
+    if not wanted and training_part:
+        wanted = _found(training_part, kind, separator)
+    path = os.path.join(flags["output_dir"] or "", LABELS_FILE)
+    stored = _read(path)
+    if stored and wanted and stored != wanted:
+        raise UserError(
+            f"the classes are {_told(wanted)}, but those of the run in {path} {_told(stored)}; "
+            "pass another --output_dir, or the data and --labels of that run"
+        )
+    labels = stored or wanted
+    if not labels:
+        raise UserError(f"cannot tell the classes: there is no {path}; train first, or --labels")
+    _check(labels, flags)
+    if training_part:
+        files.write_text(path, "".join(f"{label}\n" for label in labels))
+    return kind(labels, separator)
+
+
+def _found(part, kind, separator):
+    """Returns the labels of the training data, sorted, numbers by their size."""
+    found = set()
+    for text in part.texts:
+        try:
+            found.update(kind.labels_in(text.label, separator))
+        except ValueError:
+            continue  # `pack` tells of the row.
+    try:
+        return sorted(found, key=lambda label: (float(label), label))
+    except ValueError:
+        return sorted(found)
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+
+
+def _check(labels, flags):
+    least = 2 if flags["label_type"] == "single" else 1
+    if len(set(labels)) < max(least, len(labels)):
+        raise UserError(
+            f"the classes are {_told(labels)}; there must be at least {least}, all different"
+        )
+    for label in labels:
+        if label != " ".join(label.split()):
+            raise UserError(
+                f"label {label!r} holds odd white space; {LABELS_FILE} has a class a line"
+            )
+
+
+def _told(labels):
+    return ", ".join(labels[:10]) + (f" ... ({len(labels)})" if len(labels) > 10 else "")

@@ -1,0 +1,117 @@
+"""Classification and regression as a task: what `run_classifier.py` trains and evaluates."""
+
+import numpy as np
+
+from nezha_tf.errors import UserError
+from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
+from nezha_tf.tasks.classification import confusion, metrics
+from nezha_tf.tasks.classification.data_sets import data_set_of, files_of
+from nezha_tf.tasks.classification.examples import pack, read_part
+from nezha_tf.tasks.classification.labels import label_type_of
+from nezha_tf.tasks.finetuning.packing import TextPacking
+from nezha_tf.tasks.finetuning.predictions import write_predictions
+from nezha_tf.tasks.finetuning.task import FineTuning
+
+
+class Classification(FineTuning):
+    """Fine-tuning on texts, or pairs of them, with labels; see run_classifier.py for the flags."""
+
+    def __init__(self, flags):
+        self._data_set = data_set_of(flags)
+        self._label_type = None
+        _check(flags)
+        super().__init__(flags)
+        self.notes.append(self._on_labels())
+
+    def read(self, part):
+        flags = self.flags
+        columns = self._data_set.parts[part].columns
+        is_pair = columns.text_pair is not None
+        if is_pair and self.config.type_vocab_size < 2:
+            raise UserError(
+                f"pairs need type_vocab_size 2 in {flags['bert_config_file']}, not "
+                f"{self.config.type_vocab_size}"
+            )
+        packing = TextPacking(self.tokenizer.vocabulary, flags["max_seq_length"], is_pair)
+        paths = files_of(self._data_set, part, flags)
+        found = read_part(self._data_set, part, paths, flags["skip_bad_rows"])
+        if self._label_type is None:
+            training = found if part == "train" else None
+            self._label_type = label_type_of(flags, self._data_set, training)
+        examples = pack(found, self.graph_tokenizer, packing, self._label_type)
+        what = "pairs" if is_pair else "texts"
+        self.notes.append(found.note(what, len(examples.texts), packing.num_truncated))
+        return examples
+
+    def make_model(self, precision):
+        return NezhaForSequenceClassification(
+            self.config, self._label_type.num_outputs, dtype=precision
+        )
+
+    def make_objective(self, label_smoothing):
+        return self._label_type.objective(label_smoothing)
+
+    def measure(self, outputs):
+        return self._label_type.measure(outputs, self._held_out(outputs))
+
+    def report(self, outputs):
+        if not self._label_type.has_one_class:
+            return []
+        labels, folder = self._label_type.labels, self.flags["output_dir"]
+        predicted = self._label_type.predicted(outputs)
+        matrix = confusion.confusion_matrix(self._held_out(outputs), predicted, len(labels))
+        lines = [confusion.write_table(folder, matrix, labels)]
+        if self.flags["plot"]:
+            lines.append(confusion.draw(folder, matrix, labels))
+        return lines
+
+    def write_predictions(self, outputs):
+        examples = self.examples["predict"]
+        found = self._label_type.predictions(outputs)
+        entries = [
+            {"line": text.line, "text": text.text, "text_pair": text.text_pair, "label": text.label}
+            | prediction
+            for text, prediction in zip(examples.texts, found, strict=True)
+        ]
+        flags = self.flags
+        write_predictions(flags["output_dir"], flags["predictions_format"], entries)
+        labelled = [i for i, label in enumerate(examples.labels) if label is not None]
+        if not labelled:
+            return {}
+        label_ids = self._label_type.array([examples.labels[i] for i in labelled])
+        outputs = {name: [values[i] for i in labelled] for name, values in outputs.items()}
+        return self._label_type.measure(outputs, label_ids)
+
+    def _held_out(self, outputs):
+        """Returns the labels of the held-out examples that the outputs are of."""
+        (count,) = {len(values) for values in outputs.values()}
+        return self.examples["eval"].arrays["label_ids"][:count]
+
+    def _on_labels(self):
+        labels = self._label_type.labels
+        if not labels:
+            return "labels are numbers"
+        counts = ""
+        if "train" in self.examples and self._label_type.has_one_class:
+            ids = self.examples["train"].arrays["label_ids"]
+            most = np.bincount(ids, minlength=len(labels)).max() / len(ids)
+            counts = f"; the most frequent one is {most:.1%} of the training data"
+        return f"{len(labels)} classes: {', '.join(labels[:20])}{counts}"
+
+
+def _check(flags):
+    """Resolves --best_metric, and raises a `UserError` where flags do not go together."""
+    measured = metrics.OF_LABEL_TYPE[flags["label_type"]]
+    flags["best_metric"] = flags["best_metric"] or measured[0]
+    choices = ("loss", *measured)
+    if flags["best_metric"] not in choices:
+        raise UserError(
+            f"--best_metric={flags['best_metric']} is not measured with "
+            f"--label_type={flags['label_type']}; take one of {', '.join(choices)}"
+        )
+    if flags["label_type"] == "regression" and flags["label_smoothing"]:
+        raise UserError(
+            "--label_smoothing is of classes; leave it out with --label_type=regression"
+        )
+    if flags["do_eval"] or flags["do_predict"]:
+        metrics.require_libraries()

@@ -1,0 +1,140 @@
+"""Each data set in the form in which it is spread, read as what the examples are."""
+
+import json
+
+import pytest
+
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.classification.data_sets import DATA_SETS, data_set_of, files_of
+from nezha_tf.tasks.classification.examples import read_part
+
+XNLI_HEADER = "language\tgold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpromptID"
+CUSTOM = {"task_name": "custom", "text_column": "text", "text_pair_column": None}
+CUSTOM |= {"label_column": "label", "columns": []}
+NO_FILES = {"train_file": None, "eval_file": None, "predict_file": None}
+
+
+def objects(*rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def pair(first, second, **more):
+    return {"sentence1": first, "sentence2": second, **more}
+
+
+def texts_of(found):
+    return [(text.text, text.text_pair, text.label) for text in found.texts]
+
+
+def read(folder, name, part, content, skip_bad_rows=False, data_set=None, file="auto"):
+    if content is not None:
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_text(content, encoding="utf-8")
+    data_set = data_set or DATA_SETS[name]
+    paths = files_of(data_set, part, {**NO_FILES, "data_dir": str(folder)})
+    assert paths == [str(folder / file)]
+    return read_part(data_set, part, paths, skip_bad_rows)
+
+
+@pytest.mark.parametrize(
+    "name, part, file, content, expected",
+    (
+        ("chnsenti", "train", "train.tsv", "label\ttext_a\n1\t好，好\n0\t差\n", "好，好  1|差  0"),
+        ("chnsenti", "eval", "dev.tsv", "qid\tlabel\ttext_a\n0\t1\t好\n", "好  1"),
+        ("chnsenti", "predict", "test.tsv", "qid\ttext_a\n0\t好\n1\t差", "好  |差  "),
+        ("lcqmc", "train", "train.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "甲 乙 1"),
+        ("lcqmc", "eval", "dev.txt", '甲"\t乙\t0\n丙\t丁\t1\n', '甲" 乙 0|丙 丁 1'),
+        ("lcqmc", "predict", "test.txt", "甲\t乙\n", "甲 乙 "),
+        (
+            "xnli",
+            "train",
+            "multinli/multinli.train.zh.tsv",
+            "premise\thypo\tlabel\n甲\t乙\tcontradictory\n丙\t丁\tneutral\n",
+            "甲 乙 contradiction|丙 丁 neutral",
+        ),
+        (
+            "xnli",
+            "eval",
+            "xnli.dev.tsv",
+            f"{XNLI_HEADER}\nar\tneutral\t\tx\ty\t1\nzh\tentailment\t\t甲\t乙\t1\n",
+            "甲 乙 entailment",
+        ),
+        (
+            "ocnli",
+            "train",
+            "train.50k.json",
+            objects(pair("甲", "乙", label="neutral", id=1), pair("丙", "丁", label="-")),
+            "甲 乙 neutral",
+        ),
+        ("ocnli", "eval", "dev.jsonl", objects(pair("甲", "乙", label="neutral")), "甲 乙 neutral"),
+        # What is to be predicted stays, and has no label.
+        (
+            "ocnli",
+            "predict",
+            "test.json",
+            objects(pair("甲", "乙", id=0), pair("丙", "丁", label="-")),
+            "甲 乙 |丙 丁 ",
+        ),
+        (
+            "afqmc",
+            "train",
+            "train.json",
+            objects(pair("甲", "乙", label="0"), pair("丙", "丁", label=1)),
+            "甲 乙 0|丙 丁 1",
+        ),
+    ),
+)
+def test_a_data_set_as_it_is_spread(tmp_path, name, part, file, content, expected):
+    found = read(tmp_path, name, part, content, file=file)
+    written = [" ".join(text or "" for text in row) for row in texts_of(found)]
+    assert "|".join(written) == expected
+    note = found.note("texts", len(found.texts), 0)
+    assert ("agreed on: 1" in note) == ('"-"' in content)
+
+
+def test_the_first_file_that_is_there_goes(tmp_path):
+    (tmp_path / "train.jsonl").write_text(objects(pair("甲", "乙", label="neutral")))
+    content = objects(pair("丙", "丁", label="neutral"))
+    found = read(tmp_path, "ocnli", "train", content, file="train.json")
+    assert texts_of(found) == [("丙", "丁", "neutral")]
+    data_set = DATA_SETS["ocnli"]
+    flags = {**NO_FILES, "data_dir": str(tmp_path)}
+    with pytest.raises(UserError, match=r"has no dev\.json or dev\.jsonl; or pass --eval_file"):
+        files_of(data_set, "eval", flags)
+    # A file of one's own with the same columns.
+    flags["eval_file"] = str(tmp_path / "train.jsonl")
+    paths = files_of(data_set, "eval", flags)
+    assert texts_of(read_part(data_set, "eval", paths, False)) == [("甲", "乙", "neutral")]
+    with pytest.raises(UserError, match="--data_dir is needed"):
+        files_of(data_set, "eval", {**NO_FILES, "data_dir": None})
+    with pytest.raises(UserError, match="--train_file is needed"):
+        files_of(data_set_of(CUSTOM), "train", {**NO_FILES, "data_dir": str(tmp_path)})
+
+
+def test_columns_of_ones_own(tmp_path):
+    names = {"text_column": "q", "text_pair_column": "a", "label_column": "y"}
+    (tmp_path / "a.csv").write_text('n,y,a,q\n1,是,"乙,\n乙",甲\n')
+    data_set = data_set_of({**CUSTOM, **names})
+    found = read_part(data_set, "train", [str(tmp_path / "a.csv")], False)
+    assert texts_of(found) == [("甲", "乙,\n乙", "是")]
+    (tmp_path / "b.tsv").write_text("是\t乙\t甲\n")
+    data_set = data_set_of({**CUSTOM, **names, "columns": ["y", "a", "q"]})
+    found = read_part(data_set, "train", [str(tmp_path / "b.tsv")], False)
+    assert texts_of(found) == [("甲", "乙", "是")]
+    with pytest.raises(UserError, match="--columns=y,q has no 'a'; name it with --text_pair_col"):
+        data_set_of({**CUSTOM, **names, "columns": ["y", "q"]})
+    with pytest.raises(UserError, match="--task_name is needed"):
+        data_set_of({**CUSTOM, "task_name": None})
+
+
+def test_the_real_ones(shared_data):
+    flags = {**CUSTOM, "columns": ["text", "label"]}
+    found = read_part(
+        data_set_of(flags), "eval", [str(shared_data / "sentiment" / "dev.tsv")], False
+    )
+    assert len(found.texts) == 2111 and {text.label for text in found.texts} == {"0", "1"}
+    ocnli = DATA_SETS["ocnli"]
+    paths = files_of(ocnli, "eval", {**NO_FILES, "data_dir": str(shared_data / "ocnli")})
+    found = read_part(ocnli, "eval", paths, False)
+    assert len(found.texts) + found.unlabelled == 1400
+    assert {text.label for text in found.texts} == set(ocnli.labels)

@@ -1,0 +1,115 @@
+"""Measures of classes and numbers against figures counted by hand."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from nezha_tf import console
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.classification import confusion, metrics
+
+
+def test_one_class_by_hand():
+    #                right a b c:  a: 2 of 3 right, 1 taken for b; b: 1 of 2; c: never there
+    label_ids, predicted = [0, 0, 0, 1, 1], [0, 0, 1, 1, 0]
+    found = metrics.single(np.array(predicted), np.array(label_ids), ["a", "b", "c"])
+    assert found["accuracy"] == pytest.approx(3 / 5)
+    # Precision and recall: a 2/3 and 2/3, b 1/2 and 1/2.
+    assert found["f1/a"] == pytest.approx(2 / 3) and found["f1/b"] == pytest.approx(1 / 2)
+    assert found["f1/c"] == 0
+    assert found["macro_f1"] == pytest.approx((2 / 3 + 1 / 2) / 2)
+    # (TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN)), b as the positive class.
+    assert found["matthews_correlation"] == pytest.approx((1 * 2 - 1 * 1) / np.sqrt(2 * 2 * 3 * 3))
+    assert set(metrics.OF_LABEL_TYPE["single"]) <= set(found)
+
+
+def test_a_class_that_is_predicted_but_never_there_counts_in_the_mean():
+    found = metrics.single(np.array([0, 1, 2]), np.array([0, 1, 0]), ["a", "b", "c"])
+    assert found["macro_f1"] == pytest.approx((2 / 3 + 1 + 0) / 3)
+
+
+def test_several_classes_by_hand():
+    label_ids = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]])
+    predicted = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0]])
+    found = metrics.multi(predicted, label_ids, ["a", "b", "c"])
+    # In all 2 right of 3 predicted and 3 there; b 1 of 1 and 2, c 0 of 1 and 0.
+    assert found["micro_f1"] == pytest.approx(2 / 3)
+    assert [found[f"f1/{label}"] for label in "abc"] == pytest.approx([1, 2 / 3, 0])
+    assert found["macro_f1"] == pytest.approx(5 / 9)
+    assert found["exact_match"] == pytest.approx(1 / 3)
+    assert set(metrics.OF_LABEL_TYPE["multi"]) <= set(found)
+
+
+def test_numbers_by_hand():
+    label_ids, predicted = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 10.0])
+    found = metrics.regression(predicted, label_ids)
+    assert found["mean_squared_error"] == pytest.approx((0 + 1 + 1 + 36) / 4)
+    a, b = label_ids - 2.5, predicted - 4
+    assert found["pearson"] == pytest.approx((a @ b) / np.sqrt((a @ a) * (b @ b)))
+    # Two neighbouring ranks of four are exchanged: 1 - 6 * 2 / (4 * 15).
+    assert found["spearman"] == pytest.approx(0.8)
+    for predicted in (np.full(4, 2.0), np.array([2.0])):
+        found = metrics.regression(predicted, label_ids[: len(predicted)])
+        assert found["pearson"] == found["spearman"] == 0
+    assert set(metrics.OF_LABEL_TYPE["regression"]) == set(found)
+
+
+def test_missing_libraries_name_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(UserError, match=r"pip install -e '\.\[eval\]'"):
+        metrics.require_libraries()
+
+
+def test_the_confusion_matrix_as_a_file_and_as_a_table(tmp_path):
+    labels = ["正面", "b"]
+    matrix = confusion.confusion_matrix([0, 0, 0, 1], [0, 1, 1, 1], 2)
+    table = confusion.write_table(str(tmp_path), matrix, labels)
+    lines = (tmp_path / "confusion.tsv").read_text(encoding="utf-8").splitlines()
+    assert lines == ["right \\ predicted\t正面\tb", "正面\t1\t2", "b\t0\t1"]
+    assert table.splitlines()[1:] == [
+        "  right \\ predicted  正面  b",
+        "  正面                  1  2",
+        "  b                     0  1",
+    ]
+    many = [str(number) for number in range(40)]
+    table = confusion.write_table(str(tmp_path), np.eye(40, dtype=int), many)
+    assert table == f"confusion matrix in {tmp_path / 'confusion.tsv'}"
+
+
+def test_a_table_of_names_and_values_is_flush_left():
+    lines = console.table("title", [("a", 1), ("long", "three")]).splitlines()
+    assert lines == ["title", "  a     1", "  long  three"]
+    assert console.table("title", []) == "title"
+
+
+@pytest.mark.parametrize("labels", (["_a", "$x^$"], ["正面", "负面"], [str(i) for i in range(31)]))
+@pytest.mark.filterwarnings("error")
+def test_a_picture_without_characters_that_no_font_has(tmp_path, labels):
+    """matplotlib warns of each character that it has to draw a box for."""
+    matrix = np.arange(len(labels) ** 2).reshape(len(labels), -1)
+    line = confusion.draw(str(tmp_path), matrix, labels)
+    picture = tmp_path / "confusion.png"
+    assert picture.read_bytes().startswith(b"\x89PNG") and str(picture) in line
+
+
+def test_fonts_have_the_characters(monkeypatch):
+    assert confusion.font_families("plain café")
+    # A private character that only the font of last resort has.
+    assert confusion.font_families("a\U00100000") is None
+    fonts = {
+        "usual": set(map(ord, "ab")),
+        "half": set(map(ord, "a正")),
+        "cjk": set(map(ord, "a正面")),
+    }
+    monkeypatch.setattr(confusion, "_characters", lambda path: fonts.get(path, fonts["usual"]))
+
+    class Font:
+        def __init__(self, name):
+            self.name = self.fname = name
+
+    from matplotlib import font_manager
+
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", [Font("half"), Font("cjk")])
+    assert confusion.font_families("正面 a")[-1] == "cjk"
+    assert confusion.font_families("负") is None

@@ -1,0 +1,268 @@
+"""Classification whole: toys that are learnt, what is left in the folder, and every bad input."""
+
+import csv
+import json
+import random
+
+import numpy as np
+import pytest
+from commands import flags_of, run
+
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.classification.task import Classification
+from nezha_tf.training.run import run as start
+
+CHARACTERS = "甲乙丙丁戊己"
+CONFIG = {
+    "vocab_size": 11,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "type_vocab_size": 2,
+    "use_relative_position": True,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "initializer_range": 0.1,
+}
+# What a text with 甲 and 乙 in it is labelled as, by --label_type.
+LABEL_OF = {
+    "single": lambda text: "有" if "甲" in text else "无",
+    "multi": lambda text: [name for name, char in (("a", "甲"), ("b", "乙")) if char in text],
+    "regression": lambda text: 1.5 if "甲" in text else -0.5,
+}
+
+
+def make_texts(count, seed):
+    """Returns texts of 1 to 37 characters, half of them with 甲, half with 乙."""
+    draw = random.Random(seed)
+    texts = []
+    for _ in range(count):
+        allowed = "丙丁戊己" + draw.choice(["", "甲"]) + draw.choice(["", "乙"])
+        body = "".join(draw.choices("丙丁戊己", k=draw.choice([*range(1, 12), 35])))
+        texts.append("".join(draw.sample(allowed[4:] + body, len(allowed[4:] + body))))
+    return texts
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with a configuration and texts in JSON lines, labelled in each way."""
+    folder = tmp_path_factory.mktemp("toy")
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (folder / "vocab.txt").write_text("\n".join([*special, *CHARACTERS]))
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    for kind, label_of in LABEL_OF.items():
+        for part, count in (("train", 320), ("dev", 70)):
+            rows = [{"text": text, "label": label_of(text)} for text in make_texts(count, part)]
+            write(folder / f"{kind}_{part}.jsonl", *rows)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def defaults():
+    return flags_of("run_classifier.py")
+
+
+@pytest.fixture
+def flags(defaults, data, tmp_path):
+    """Returns a function: label type, changes -> the flags of a short run."""
+    common = {
+        **defaults,
+        "task_name": "custom",
+        "vocab_file": str(data / "vocab.txt"),
+        "bert_config_file": str(data / "config.json"),
+        "output_dir": str(tmp_path / "run"),
+        "max_seq_length": 39,
+        "learning_rate": 1e-2,
+        "num_train_epochs": 10.0,
+        "save_checkpoints_steps": 50,
+        "steps_per_loop": 25,
+        "jit_compile": False,
+    }
+
+    def make(kind="single", **changes):
+        paths = {"train_file": "train", "eval_file": "dev", "predict_file": "dev"}
+        paths = {flag: str(data / f"{kind}_{part}.jsonl") for flag, part in paths.items()}
+        return {**common, **paths, "label_type": kind, **changes}
+
+    return make
+
+
+def write(path, *rows):
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return str(path)
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_pairs_are_learnt_from_the_command(data, tmp_path):
+    """Of pairs in CSV it is the second text that counts; the predictions keep their order."""
+    for part, count in (("train", 320), ("dev", 70)):
+        with open(tmp_path / f"{part}.csv", "w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["标签", "一", "二"])
+            for text in make_texts(count, part):
+                table.writerow([LABEL_OF["single"](text), "丙丁,", text])
+    result = run(
+        "run_classifier.py",
+        *("--task_name=custom", "--do_train", "--do_eval", "--do_predict"),
+        *("--train_file=train.csv", "--eval_file=dev.csv", "--predict_file=dev.csv"),
+        *("--text_column=一", "--text_pair_column=二", "--label_column=标签"),
+        *(f"--vocab_file={data / 'vocab.txt'}", f"--bert_config_file={data / 'config.json'}"),
+        *("--output_dir=run", "--max_seq_length=43", "--learning_rate=1e-2"),
+        *("--num_train_epochs=10", "--save_checkpoints_steps=50", "--steps_per_loop=25"),
+        *("--predictions_format=tsv", "--plot", "--nojit_compile", "--best_metric=macro_f1"),
+        folder=tmp_path,
+    )
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    folder = tmp_path / "run"
+    assert (folder / "labels.txt").read_text(encoding="utf-8") == "无\n有\n"
+    assert "train.csv: 320 pairs" in result.stdout and "2 classes: 无, 有" in result.stdout
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["accuracy"] > 0.95 and results["f1/有"] > 0.9
+
+    with open(folder / "predictions.tsv", encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    texts = make_texts(70, "dev")
+    assert [row["text_pair"] for row in found] == texts
+    assert [row["line"] for row in found] == [str(line) for line in range(2, 72)]
+    labels = [LABEL_OF["single"](text) for text in texts]
+    assert [row["label"] for row in found] == labels
+    right = [row["prediction"] == label for row, label in zip(found, labels, strict=True)]
+    assert np.mean(right) == pytest.approx(results["accuracy"])
+    for row in found:
+        shares = {name: float(row[f"probabilities/{name}"]) for name in ("无", "有")}
+        assert sum(shares.values()) == pytest.approx(1, abs=1e-4)
+        assert max(shares, key=shares.get) == row["prediction"]
+
+    table = (folder / "confusion.tsv").read_text(encoding="utf-8").splitlines()
+    counts = np.array([line.split("\t")[1:] for line in table[1:]], int)
+    assert table[0].split("\t")[1:] == ["无", "有"] and np.trace(counts) == sum(right)
+    assert counts.sum(axis=1).tolist() == [labels.count("无"), labels.count("有")]
+    assert (folder / "confusion.png").is_file() and (folder / "curves.png").is_file()
+
+
+def test_several_classes_are_learnt_and_predicted_later(flags, data, tmp_path, capsys):
+    changes = {"num_train_epochs": 20.0, "save_checkpoints_steps": 100, "label_smoothing": 0.05}
+    start(flags("multi", do_train=True, do_eval=True, **changes), Classification)
+    folder = tmp_path / "run"
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["micro_f1"] > 0.9 and results["exact_match"] > 0.8
+    assert (folder / "labels.txt").read_text() == "a\nb\n"
+    # Without the training data, of texts of which one has no label.
+    rows = lines_of(data / "multi_dev.jsonl")
+    del rows[3]["label"]
+    predict_file = write(tmp_path / "some.jsonl", *rows)
+    capsys.readouterr()
+    start(flags("multi", do_predict=True, predict_file=predict_file), Classification)
+    found = lines_of(folder / "predictions.jsonl")
+    assert [row["text"] for row in found] == [row["text"] for row in rows]
+    assert all(set(row["probabilities"]) == {"a", "b"} for row in found)
+    right = [
+        row["prediction"] == true["label"]
+        for row, true in zip(found, rows, strict=True)
+        if "label" in true
+    ]
+    output = capsys.readouterr().out
+    [line] = [line for line in output.splitlines() if "predict exact_match" in line]
+    assert float(line.split()[-1]) == pytest.approx(np.mean(right), abs=1e-3)
+    assert "label" not in found[3] and np.mean(right) > 0.8
+
+
+def test_numbers_are_learnt(flags, tmp_path):
+    changes = {"do_train": True, "do_eval": True, "do_predict": True}
+    changes |= {"best_metric": "mean_squared_error", "bucket_by_length": False}
+    start(flags("regression", **changes), Classification)
+    folder = tmp_path / "run"
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["pearson"] > 0.9 and results["mean_squared_error"] < 0.2
+    assert results["mean_squared_error"] == pytest.approx(results["loss"], rel=1e-4)
+    # The lowest error is the best one.
+    errors = [row.get("eval_mean_squared_error") for row in lines_of(folder / "metrics.jsonl")]
+    assert results["mean_squared_error"] == pytest.approx(min(filter(None, errors)), rel=1e-5)
+    errors = [
+        row["prediction"] - LABEL_OF["regression"](row["text"])
+        for row in lines_of(folder / "predictions.jsonl")
+    ]
+    assert np.mean(np.square(errors)) == pytest.approx(results["mean_squared_error"], rel=1e-3)
+
+
+def test_bad_rows_are_one_line_or_counted(flags, data, tmp_path):
+    good = [{"text": "甲", "label": "有"}, {"text": "丙", "label": "无"}]
+    for kind, part, row, message in (
+        ("single", "eval", {"text": "乙", "label": "也许"}, "label '也许' is none of those of t"),
+        ("single", "train", {"text": "乙"}, '"label" is missing'),
+        ("single", "train", {"text": " ", "label": "有"}, "text is empty"),
+        ("single", "train", {"text": "\u200b", "label": "有"}, "the text holds no piece"),
+        ("multi", "eval", {"text": "乙", "label": ["有", "也许"]}, "label '也许' is none of"),
+        ("multi", "train", {"text": "乙", "label": '["有"'}, "is no list in JSON"),
+        ("regression", "train", {"text": "乙", "label": "x"}, "label 'x' is no number"),
+        ("regression", "train", {"text": "乙", "label": "nan"}, "label nan is not finite"),
+    ):
+        numbers = [{**entry, "label": index} for index, entry in enumerate(good)]
+        rows = numbers if kind == "regression" else good
+        paths = {"train_file": write(tmp_path / "good.jsonl", *rows)}
+        paths["eval_file"] = paths["train_file"]
+        bad = write(tmp_path / "bad.jsonl", rows[0], row, rows[1])
+        paths[f"{part}_file"] = bad
+        changes = {**paths, "do_train": True, "do_eval": True}
+        changes["output_dir"] = str(tmp_path / kind)
+        with pytest.raises(UserError) as error:
+            Classification(flags(kind, **changes))
+        assert f"{bad}, line 2: " in str(error.value) and message in str(error.value)
+        assert len(str(error.value).splitlines()) == 1
+        task = Classification(flags(kind, **changes, skip_bad_rows=True))
+        assert len(task.examples[part].texts) == 2
+        [note] = [note for note in task.notes if bad in note]
+        assert "2 texts" in note and f"passed over: 1 ({bad}, line 2" in note
+
+
+def test_mistakes_in_flags_are_one_line(flags, data, tmp_path):
+    csv_file = tmp_path / "a.csv"
+    csv_file.write_text("text,label\n甲,有\n丙,无\n")
+    one_class = write(tmp_path / "one.jsonl", {"text": "甲", "label": "有"})
+    bad = write(tmp_path / "bad.jsonl", {"text": "甲"})
+    config = {**CONFIG, "type_vocab_size": 1}
+    (tmp_path / "one_segment.json").write_text(json.dumps(config))
+    pair = {"text_pair_column": "label", "label_column": "y"}
+    for changes, message in (
+        ({"text_column": "内容"}, 'line 1: "内容" is missing'),
+        ({"train_file": str(csv_file), "label_column": "y"}, "line 1: no column 'y'; the columns"),
+        ({"train_file": one_class}, "the classes are 有; there must be at least 2"),
+        ({"train_file": bad, "skip_bad_rows": True}, "no example; bad rows passed over: 1"),
+        ({"labels": ["有", "有"]}, "there must be at least 2, all different"),
+        ({"labels": ["有", "a b ", "c"]}, "label 'a b ' holds odd white space"),
+        ({"best_metric": "pearson"}, "--best_metric=pearson is not measured with --label_type=sin"),
+        ({"text_pair_column": "text"}, "name another column for each"),
+        ({**pair, "max_seq_length": 4}, "must be at least 5"),
+        ({**pair, "bert_config_file": str(tmp_path / "one_segment.json")}, "type_vocab_size 2"),
+        ({"label_type": "regression", "label_smoothing": 0.1}, "--label_smoothing is of classes"),
+        ({"do_train": False, "do_predict": True}, "there is no"),
+    ):
+        changes = {"do_train": True, "output_dir": str(tmp_path / "new"), **changes}
+        with pytest.raises(UserError) as error:
+            Classification(flags(**changes))
+        assert message in str(error.value) and len(str(error.value).splitlines()) == 1
+
+
+def test_classes_are_listed_found_or_those_of_the_folder(flags, tmp_path):
+    rows = [{"text": "甲", "label": label} for label in (10, 9, -1)]
+    path = write(tmp_path / "numbers.jsonl", *rows)
+    changes = {"train_file": path, "eval_file": path, "output_dir": str(tmp_path / "new")}
+
+    def classes(**more):
+        flags_ = flags(**changes, **more)
+        return Classification(flags_).make_model("float32").num_labels, flags_["best_metric"]
+
+    assert classes(do_train=True) == (3, "accuracy")
+    assert (tmp_path / "new" / "labels.txt").read_text() == "-1\n9\n10\n"
+    assert classes(do_eval=True, best_metric="loss") == (3, "loss")
+    with pytest.raises(
+        UserError, match=r"the classes are 9, 10, -1, but those of the run in .*new"
+    ):
+        classes(do_train=True, labels=["9", "10", "-1"])
+    changes["output_dir"] = str(tmp_path / "listed")
+    assert classes(do_train=True, labels=["9", "10", "-1", "4"]) == (4, "accuracy")
+    assert (tmp_path / "listed" / "labels.txt").read_text() == "9\n10\n-1\n4\n"
