@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import sys
+from os.path import isfile
 
 from absl import flags as absl_flags
 
@@ -65,11 +66,11 @@ def input_files(flags):
     """Returns (flag, path, bytes, SHA-256) of each local file that a flag names, sorted."""
     rows = []
     for flag in sorted(name for name in flags if name.endswith(INPUT_FLAGS) and flags[name]):
-        paths = [flags[flag]] if os.path.exists(flags[flag]) else flags[flag].split(",")
-        for pattern in paths:
-            inside = os.path.join(glob.escape(pattern), "*")
-            paths = sorted(glob.glob(inside if os.path.isdir(pattern) else pattern.strip()))
-            rows += [(flag, path, *_size_and_hash(path)) for path in filter(os.path.isfile, paths)]
+        value = flag_text(flags[flag])
+        if os.path.isdir(value):
+            value = os.path.join(glob.escape(value), "*")
+        paths = {path for pattern in value.split(",") for path in glob.glob(pattern.strip())}
+        rows += [(flag, path, *_size_and_hash(path)) for path in sorted(paths) if isfile(path)]
     return rows
 
 

@@ -114,38 +114,51 @@ def test_runs_that_have_ended_are_not_made_again(swept, capsys):
     assert load(out / "sweep.json")["rates"] == before["rates"]
 
 
-def test_one_rate_and_seed_are_a_run_as_any_other(swept, data):
-    """Through the program, with the settings of the sweep's last run."""
-    _, out = swept
-    arguments = [f"--{name}={training_run.flag_text(v)}" for name, v in toy_task.FLAGS.items()]
-    arguments += ["--num_train_epochs=2", "--learning_rate=3e-2", "--seed=8"]
+@pytest.fixture(scope="module")
+def alone(data, defaults, tmp_path_factory):
+    """The folder of a run by the program with the settings of the sweep's last one."""
+    out = tmp_path_factory.mktemp("alone")
+    flags = flags_in(data, {}, out, num_train_epochs=2.0, seed=SEEDS[1])
+    flags["learning_rate"] = [str(RATES[1])]
+    arguments = [f"--{name}={training_run.flag_text(value)}" for name, value in flags.items()]
     result = run(PROGRAM, *arguments, folder=data, environment={"PYTHONPATH": str(REPOSITORY)})
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    one, other = (tensors(f / "model.ckpt-6") for f in (data / "out", out / "lr_0.03" / "seed_8"))
+    return out
+
+
+def test_one_rate_and_seed_are_a_run_as_any_other(swept, alone):
+    in_sweep = swept[1] / f"lr_{RATES[1]}" / f"seed_{SEEDS[1]}"
+    one, other = (tensors(folder / "model.ckpt-6") for folder in (alone, in_sweep))
     assert one.keys() == other.keys()
     for name, value in one.items():
         np.testing.assert_allclose(value, other[name], atol=1e-5, err_msg=name)
-    assert not (data / "out" / "sweep.json").exists()
+    assert not (alone / "sweep.json").exists()
 
-    card = (data / "out" / "model_card.md").read_text(encoding="utf-8")
-    step = load(data / "out" / "eval_results.json")["global_step"]
-    assert f"`out/model.ckpt-{step}`, the best by accuracy" in card and "random weights" in card
+
+def test_a_model_card_says_what_is_in_the_folder(alone, data):
+    card = (alone / "model_card.md").read_text(encoding="utf-8")
+    results = load(alone / "eval_results.json")
+    checkpoint = alone / f"model.ckpt-{results['global_step']}"
+    assert f"`{checkpoint}`, the best by accuracy" in card and "random weights" in card
     for part, count in (("train", 48), ("eval", 21), ("predict", 17)):
-        content = (data / f"{part}.txt").read_bytes()
+        path = data / f"{part}.txt"
+        content = path.read_bytes()
         digest = hashlib.sha256(content).hexdigest()
-        assert f"| {part}_file | {part}.txt | {len(content)} | {digest} |" in card
+        assert f"| {part}_file | {path} | {len(content)} | {digest} |" in card
         assert f"| {part} | {count} |" in card and f"- {part}: {count}" in card
     assert "\n--learning_rate=0.03\n" in card and "\n--seed=8\n" in card
     assert "--weight_decay_rate" not in card  # a default
-    for name, value in load(data / "out" / "eval_results.json").items():
+    for name, value in results.items():
         assert f"| eval {name} | {value:.6g} |" in card
+
     command = card.split("## Use")[1].split("```")[1].replace("\\\n", " ")
-    (data / "out" / "predictions.json").rename(data / "out" / "old.json")
-    arguments = command.replace("FILE", "predict.txt").split()[2:]
-    result = run(PROGRAM, *arguments, folder=data, environment={"PYTHONPATH": str(REPOSITORY)})
-    assert result.returncode == 0, result.stderr
-    assert load(data / "out" / "predictions.json") == load(data / "out" / "old.json")
-    assert (data / "out" / "model_card.md").read_text(encoding="utf-8") == card
+    program, *arguments = command.replace("FILE", str(data / "predict.txt")).split()[1:]
+    assert program == "toy_finetuning.py"
+    old = load(alone / "predictions.json")
+    (alone / "predictions.json").unlink()
+    sweep.run(flags_of(PROGRAM, *arguments), ToyTask)
+    np.testing.assert_allclose(load(alone / "predictions.json"), old, atol=1e-5)
+    assert (alone / "model_card.md").read_text(encoding="utf-8") == card
 
 
 def test_mistakes_in_the_rates():
@@ -204,13 +217,17 @@ def test_flags_of_a_card_are_those_that_differ(monkeypatch):
 
 
 def test_averages_are_what_is_evaluated_and_predicts(data, defaults, tmp_path):
-    """The checkpoint that is named the best is not the last one."""
+    """With all else that fine-tuning adds; the one that is named the best is not the last."""
     flags = flags_in(data, defaults, tmp_path / "out", ema_decay=0.5, keep_checkpoint_max=9)
     flags |= {"learning_rate": 0.03, "num_train_epochs": 2.0}
+    flags |= {"r_drop_alpha": 1.0, "adversarial_epsilon": 0.1, "label_smoothing": 0.1}
     training_run.run(dict(flags), ToyTask)
     out = tmp_path / "out"
     evaluated = {e["step"]: e for e in read_metrics(str(out)) if "eval_loss" in e}
     assert set(evaluated) == {3, 6}
+    trained = [e for e in read_metrics(str(out)) if "toy_loss" in e][-1]
+    assert trained["r_drop_toy_loss"] > 0  # dropout is on
+    assert trained["loss"] == pytest.approx(trained["toy_loss"] + trained["r_drop_toy_loss"])
     (out / "best_checkpoint.json").write_text('{"global_step": 3, "accuracy": 2.0}')
     training_run.run(dict(flags), ToyTask)
     results = load(out / "eval_results.json")
