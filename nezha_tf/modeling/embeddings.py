@@ -34,11 +34,12 @@ class Embeddings(keras.layers.Layer):
             initializer=layers.initializer(self.config),
         )
 
-    def call(self, input_ids, segment_ids, position_ids=None, training=False):
+    def call(self, input_ids, segment_ids, position_ids=None, perturbation=None, training=False):
         """Args:
           input_ids: int [B, T].
           segment_ids: int [B, T].
           position_ids: int [B, T], rows of the table of absolute positions; 0 to T-1, if None.
+          perturbation: [B, T, hidden_size], added to the embeddings of the words; or None.
           training: whether dropout is on.
 
         Returns:
@@ -50,6 +51,8 @@ class Embeddings(keras.layers.Layer):
             sees to it.)
         """
         output = ops.take(self.word_embeddings, input_ids, axis=0)
+        if perturbation is not None:
+            output = output + ops.cast(perturbation, output.dtype)
         # A product with one-hot rows, as in the original: its gradient is dense and the table
         # has a handful of rows.
         segments = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype)

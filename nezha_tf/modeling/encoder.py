@@ -96,8 +96,9 @@ class NezhaEncoder(keras.Model):
           inputs: dict of `input_ids`, `input_mask` (1 for pieces, 0 for padding) and
             `segment_ids`, int [B, T]; and, where it is not to be bidirectional,
             `attention_mask`, bool [B, T, T] or broadcastable to [B, 1, T, T], True where the
-            query (third axis) attends to the key (last axis). For pieces that are not those of
-            the places 0 to T-1, or not alone:
+            query (third axis) attends to the key (last axis); and
+            `embedding_perturbation`, [B, T, hidden_size], added to the word embeddings. For
+            pieces that are not those of the places 0 to T-1, or not alone:
             `position_ids`, int [B, T], rows of the table of absolute positions;
             `relative_position`, what `relative_position` gives for their places, with those
             of the memory before them;
@@ -121,7 +122,11 @@ class NezhaEncoder(keras.Model):
         if len(attention_mask.shape) == 3:
             attention_mask = attention_mask[:, None]
         embedding_output = self.embeddings(
-            input_ids, inputs["segment_ids"], inputs.get("position_ids"), training=training
+            input_ids,
+            inputs["segment_ids"],
+            inputs.get("position_ids"),
+            inputs.get("embedding_perturbation"),
+            training=training,
         )
         relative_position = inputs.get("relative_position")
         if relative_position is None and self.relative_position is not None:

@@ -5,10 +5,15 @@ from absl import flags
 DISTRIBUTION = ("default", "one_device", "mirrored", "multi_worker", "tpu")
 
 
-def define():
-    """Defines the flags; the calling program adopts them as its own."""
+def define(is_sweep=False):
+    """Defines the flags; the calling program adopts them as its own.
+
+    Args:
+      is_sweep: whether --learning_rate is a list of rates, each of which is tried.
+    """
     _place()
     _course()
+    _learning_rate(is_sweep)
     _recipe()
     _numbers()
     _record()
@@ -60,8 +65,15 @@ def _course():
     )
 
 
+def _learning_rate(is_sweep):
+    text = "The rate at the end of the warm-up"
+    if is_sweep:
+        flags.DEFINE_list("learning_rate", ["5e-05"], f"{text}; of several each is tried.")
+    else:
+        flags.DEFINE_float("learning_rate", 5e-5, f"{text}.", 0)
+
+
 def _recipe():
-    flags.DEFINE_float("learning_rate", 5e-5, "The rate at the end of the warm-up.", 0)
     flags.DEFINE_integer("num_warmup_steps", 10_000, "Steps of linear warm-up.", 0)
     flags.DEFINE_float(
         "warmup_proportion", None, "The warm-up as a share of the steps, in its place.", 0, 1
@@ -75,6 +87,12 @@ def _recipe():
     flags.DEFINE_float("layer_decay", 1.0, "Rate of a layer, as a share of the next one's.", 0, 1)
     flags.DEFINE_integer("freeze_layers", 0, "First layers that stay, with the embeddings.", 0)
     flags.DEFINE_float("label_smoothing", 0.0, "Share of the target spread over all pieces.", 0, 1)
+    flags.DEFINE_float(
+        "adversarial_epsilon",
+        0.0,
+        "Length by which an example's word embeddings are also moved against the model; 0: not.",
+        0,
+    )
     flags.DEFINE_float(
         "ema_decay", 0.0, "Decay of the weights' average, which is then evaluated; 0: none.", 0, 1
     )

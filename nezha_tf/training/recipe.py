@@ -82,6 +82,7 @@ def make_step(flags, strategy, model, objective, recipe):
         clip_norm=flags["clip_norm"],
         loss_scale=recipe.loss_scale,
         accumulation_steps=flags["gradient_accumulation_steps"],
+        adversarial_epsilon=flags["adversarial_epsilon"],
         moving_average=recipe.moving_average,
         jit_compile=flags["jit_compile"],
     )

@@ -38,14 +38,29 @@ def run(flags, make_task):
       UserError: bad flags, files or data.
       Terminated: SIGTERM came.
     """
+    run_in(prepare(flags), flags, make_task)
+
+
+def prepare(flags):
+    """Checks the flags and sets up the devices; returns the `tf.distribute.Strategy`.
+
+    Raises:
+      UserError: bad flags.
+    """
     _check(flags)
     place = strategy.make_strategy(flags["distribution_strategy"], flags["num_gpus"], flags["tpu"])
     for flag in ("train_batch_size", "eval_batch_size"):
         if flags["do_train" if flag.startswith("train") else "do_eval"]:
             strategy.check_batch_size(place, flags[flag], flag)
+    return place
+
+
+def run_in(place, flags, make_task):
+    """Does as `run` does, in the place of `prepare`; returns what `Run.run` does."""
     keras.utils.set_random_seed(flags["seed"])
-    Run(flags, place, make_task(flags)).run()
+    results = Run(flags, place, make_task(flags)).run()
     strategy.agree_on(place, 0)  # No worker leaves before the chief has written all.
+    return results
 
 
 class Run:
@@ -68,14 +83,19 @@ class Run:
         self._evaluation = task.make_evaluation(place, self._model) if flags["do_eval"] else None
 
     def run(self):
-        """Trains, evaluates and predicts as asked, and prints the table at the end."""
-        flags, rows, trained = self._flags, [], {}
+        """Trains, evaluates and predicts as asked, and prints the table at the end.
+
+        Returns:
+          Dict of "train NAME", "eval NAME" and "predict NAME" to number; predictions are the
+          chief's.
+        """
+        flags, found, trained = self._flags, {}, {}
         for line in (self._description(), *self._task.notes):
             self._say(line)
         started = time.monotonic()
         if flags["do_train"]:
             step, trained = self._train()
-            rows += [(f"train {name}", _number(value)) for name, value in trained.items()]
+            found = {f"train {name}": value for name, value in trained.items()}
         if self._evaluation and self._task.reports_best:
             step, trained = self._load(*self._best_or_newest()), {}
         elif self._evaluation and not flags["do_train"]:
@@ -84,17 +104,21 @@ class Run:
             self._record_settings("eval.flags")
         if self._evaluation:
             results = self._results(step, trained)
-            rows = [row for row in rows if not row[0].startswith("train eval_")]
-            rows += [(f"eval {name}", _number(value)) for name, value in results.items()]
+            found = {n: v for n, v in found.items() if not n.startswith("train eval_")}
+            found.update({f"eval {name}": value for name, value in results.items()})
         if flags.get("do_predict"):
-            rows += [(f"predict {name}", _number(v)) for name, v in self._predict().items()]
+            found.update({f"predict {name}": value for name, value in self._predict().items()})
+        rows = [(name, _number(v)) for name, v in found.items() if "trust_ratio/" not in name]
         rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
-        rows = [row for row in rows if "trust_ratio/" not in row[0]]
         self._say(console.table(f"results in {self._folder}", rows))
+        if flags["do_train"] and self._is_chief:
+            for line in self._task.conclude(self._description(), found):
+                self._say(line)
         if flags["plot"] and self._is_chief:
             from nezha_tf.training.plot import plot_curves
 
             self._say(f"curves in {plot_curves(self._folder)}")
+        return found
 
     def _train(self):
         """Trains from scratch, from --init_checkpoint, or from where this folder's run stopped.
@@ -104,7 +128,7 @@ class Run:
         """
         with self._strategy.scope():
             parts = recipe.make(self._flags, self._model)
-            objective = self._task.make_objective(self._flags["label_smoothing"])
+            objective = self._task.make_training_objective()
             train_step = recipe.make_step(
                 self._flags, self._strategy, self._model, objective, parts
             )
@@ -247,7 +271,7 @@ class Run:
         if not self._is_chief:
             return
         flags = sorted(self._flags.items())
-        lines = (f"--{flag}={_flag_text(value)}\n" for flag, value in flags if value is not None)
+        lines = (f"--{flag}={flag_text(value)}\n" for flag, value in flags if value is not None)
         files.write_text(os.path.join(self._folder, name), "".join(lines))
         self._task.config.to_json_file(os.path.join(self._folder, "bert_config.json"))
 
@@ -290,10 +314,11 @@ def _loaded(checkpoint, report):
     return line
 
 
-def _flag_text(value):
+def flag_text(value):
+    """Returns a flag's value as it is written in a flag file."""
     if isinstance(value, bool):
         return str(value).lower()
-    return ",".join(value) if isinstance(value, list) else value
+    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def _device():

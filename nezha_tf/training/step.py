@@ -1,11 +1,13 @@
 """One training step and one evaluation step, for any objective, on any number of replicas."""
 
+import functools
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from nezha_tf.objectives.losses import Ratio
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
+from nezha_tf.training.adversarial import PERTURBATION, gradients_of_both
 
 # What a run counts beside its updates; all are part of the checkpoint.
 COUNTERS = ("batches_read", "skipped_steps", "skipped_in_a_row")
@@ -70,6 +72,7 @@ class TrainStep:
         clip_norm=1.0,
         loss_scale=None,
         accumulation_steps=1,
+        adversarial_epsilon=0.0,
         moving_average=None,
         jit_compile=False,
         training=True,
@@ -83,6 +86,8 @@ class TrainStep:
         clip_norm: bound of the global norm.
         loss_scale: a `DynamicLossScale`, or None.
         accumulation_steps: micro-batches that a replica's part of a batch is cut into.
+        adversarial_epsilon: length of the perturbation of an example's word embeddings that
+          the model is trained with as well; 0: it is not. See `gradients_of_both`.
         moving_average: a `MovingAverage`, or None.
         jit_compile: whether XLA compiles the step. With several replicas in a process it
           compiles what lies between the sums over replicas.
@@ -95,6 +100,7 @@ class TrainStep:
         self._clip_norm = clip_norm
         self._loss_scale = loss_scale
         self._accumulation_steps = accumulation_steps
+        self._adversarial_epsilon = adversarial_epsilon
         self._moving_average = moving_average
         self._training = training
         self.variables = model.trainable_variables
@@ -200,15 +206,30 @@ class TrainStep:
         return tf.reshape(values, (self._accumulation_steps, -1, *rest))
 
     def _backward(self, batch, weights):
+        """Returns a micro-batch's part of the gradients, and its ratios."""
+        if not self._adversarial_epsilon:
+            return self._pass(batch, weights)
+        input_ids = self._objective.inputs(batch)["input_ids"]
+        shape = (*tf.unstack(tf.shape(input_ids)), self._model.config.hidden_size)
+        one_pass = functools.partial(self._pass, batch, weights)
+        return gradients_of_both(one_pass, shape, self._adversarial_epsilon)
+
+    def _pass(self, batch, weights, perturbation=None):
+        """Returns the gradients of the variables and of the perturbation, if any; and ratios."""
+        sources = [variable.value for variable in self.variables]
         # Without the dependency the generators of dropout go on though no batch could be read.
         with tf.control_dependencies(list(batch.values())), tf.GradientTape() as tape:
-            outputs = self._model(self._objective.inputs(batch), training=self._training)
+            inputs = self._objective.inputs(batch)
+            if perturbation is not None:
+                tape.watch(perturbation)
+                sources.append(perturbation)
+                inputs = {**inputs, PERTURBATION: perturbation}
+            outputs = self._model(inputs, training=self._training)
             losses = self._objective.losses(outputs, batch)
             loss = sum(losses[name].over(weights[name]) for name in losses)
             if self._loss_scale is not None:
                 loss *= self._loss_scale.scale
-        gradients = tape.gradient(loss, [variable.value for variable in self.variables])
-        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        gradients = [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, sources)]
         return gradients, {**losses, **self._objective.metrics(outputs, batch)}
 
     def _whole(self, ratio):

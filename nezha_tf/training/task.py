@@ -26,8 +26,8 @@ class Task(abc.ABC):
     """A task: its data, model, objective and evaluation, made from the program's flags.
 
     `Run` calls the methods in the order in which they stand here, and where the program has
-    --do_predict, `predict(model)`: that writes predictions and returns their metrics, a dict of
-    name to float.
+    --do_predict, before the last of them `predict(model)`: that writes predictions and returns
+    their metrics, a dict of name to float.
 
     Attributes:
       config: the `NezhaConfig`.
@@ -72,7 +72,20 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def make_objective(self, label_smoothing):
-        """Returns what is trained, for `TrainStep`."""
+        """Returns what is trained or evaluated, for `TrainStep`."""
+
+    def make_training_objective(self):
+        """Returns `make_objective` as the flags have it, or a wrapping of it."""
+        return self.make_objective(self.flags["label_smoothing"])
+
+    def conclude(self, description, results):
+        """Leaves what files the task wants at the end of a run that trains; returns lines on them.
+
+        Args:
+          description: a line on the model.
+          results: dict of name to number, as of `Run.run`.
+        """
+        return []
 
     def check_segments(self, what):
         """Raises a `UserError` where the model lacks the segments that name UniLM's objectives.

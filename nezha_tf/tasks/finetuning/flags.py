@@ -9,7 +9,6 @@ PREDICTION_FORMATS = ("jsonl", "tsv")
 # As the originals' run_classifier.py, but that an evaluation reads all examples.
 DEFAULTS = {
     "optimizer": "adamw",
-    "learning_rate": 5e-5,
     "warmup_proportion": 0.1,
     "num_train_steps": None,
     "save_checkpoints_steps": None,
@@ -41,7 +40,16 @@ def define(metrics, best_metric):
     flags.DEFINE_integer("predict_batch_size", 32, "Examples that are predicted at a time.", 1)
     flags.DEFINE_enum("best_metric", best_metric, metrics, "Of the checkpoint kept as best.")
     flags.DEFINE_enum("predictions_format", "jsonl", PREDICTION_FORMATS, "Of the predictions.")
-    training_flags.define()
+    flags.DEFINE_integer(
+        "num_seeds", 1, "Runs of each learning rate: with --seed, with the next seed, and so on.", 1
+    )
+    flags.DEFINE_float(
+        "r_drop_alpha",
+        0.0,
+        "What it counts that two draws of dropout disagree on an example; 0: one draw.",
+        0,
+    )
+    training_flags.define(is_sweep=True)
     for name, value in DEFAULTS.items():
         flags.FLAGS.set_default(name, value)
 

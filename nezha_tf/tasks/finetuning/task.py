@@ -1,11 +1,15 @@
 """What every understanding task is made of, whatever its data and its head."""
 
 import abc
+import copy
 import os
 
+from nezha_tf import files
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.errors import require_flag
 from nezha_tf.generation.generator import check_vocabulary
+from nezha_tf.objectives.r_drop import RDrop
+from nezha_tf.tasks.finetuning import model_card
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
@@ -69,6 +73,10 @@ class FineTuning(Task):
     def write_predictions(self, outputs):
         """Writes the predictions; returns metrics where the examples are labelled, or {}."""
 
+    def make_training_objective(self):
+        objective, alpha = super().make_training_objective(), self.flags["r_drop_alpha"]
+        return RDrop(objective, alpha) if alpha else objective
+
     def make_evaluation(self, strategy, model):
         flags = self.flags
         return PredictingEvaluation(
@@ -89,6 +97,18 @@ class FineTuning(Task):
         reader, objective = self._reader("predict"), self.make_objective(0.0)
         batch_size, jit_compile = flags["predict_batch_size"], flags["jit_compile"]
         return self.write_predictions(predict(model, objective, reader, batch_size, jit_compile))
+
+    def conclude(self, description, results):
+        """Writes the model card."""
+        path = self.path(model_card.FILE_NAME)
+        files.write_text(path, model_card.text_of(self, description, results))
+        return [f"model card in {path}"]
+
+    def with_flags(self, flags):
+        """Returns this task, its data read already, for a run with other flags."""
+        other = copy.copy(self)
+        other.flags = flags
+        return other
 
     def path(self, name):
         """Returns the path of a file in the folder of the run."""

@@ -1,0 +1,81 @@
+"""R-Drop: what two draws of dropout say of an example shall agree (Wu et al., arXiv 2106.14448)."""
+
+from keras import ops
+
+from nezha_tf.errors import UserError
+from nezha_tf.objectives.losses import Ratio, weighted
+
+PREFIX = "r_drop_"
+
+
+class RDrop:
+    """An objective on a batch that goes through the model twice, as one of twice its size.
+
+    Its losses are the objective's, averaged over both passes, and for each of them that has a
+    distribution `r_drop_<name>`: alpha times the divergence of the two, over the same weights.
+    (As the authors' code has it; the paper's formula adds the losses of the passes, so that its
+    alpha is twice this one.)
+
+    The objective tells its distributions by a method `distributions(outputs)`: a dict of the name
+    of a loss to logits [..., classes] of which the softmax is meant, and no -inf among them. The
+    first axes are those of what `weights` gives for that loss; of further ones the mean is taken.
+    So classes are [B, L], tags [B, T, L], a span's start and end [B, 2, T], and L labels that are
+    each true or not [B, L, 2].
+    """
+
+    def __init__(self, objective, alpha):
+        """Args:
+          objective: as for `TrainStep`, with `distributions`.
+          alpha: what the divergence counts.
+
+        Raises:
+          UserError: the objective has no `distributions`.
+        """
+        if not hasattr(objective, "distributions"):
+            raise UserError(
+                f"--{PREFIX}alpha={alpha:g} compares distributions over classes, and this "
+                "objective predicts none; leave it out"
+            )
+        self._objective = objective
+        self._alpha = alpha
+
+    def inputs(self, batch):
+        """Returns the model's inputs, [2 * B, ...]."""
+        return self._objective.inputs(_twice(batch))
+
+    def weights(self, batch):
+        """Returns the objective's weights, [2 * B, ...], and [B, ...] for the divergences."""
+        of_divergences = {PREFIX + name: w for name, w in self._objective.weights(batch).items()}
+        return {**self._objective.weights(_twice(batch)), **of_divergences}
+
+    def losses(self, outputs, batch):
+        """Returns the losses, each a `Ratio`; the sum of the divided ones is minimised."""
+        losses = self._objective.losses(outputs, _twice(batch))
+        weights = self._objective.weights(batch)
+        for name, logits in self._objective.distributions(outputs).items():
+            values = divergences(*ops.split(logits, 2, axis=0))
+            further = tuple(range(len(weights[name].shape), len(values.shape)))
+            total, weight, _ = weighted(ops.mean(values, axis=further), weights[name])
+            losses[PREFIX + name] = Ratio(self._alpha * total, weight)
+        return losses
+
+    def metrics(self, outputs, batch):
+        """Returns the objective's metrics over both passes, each a `Ratio`."""
+        return self._objective.metrics(outputs, _twice(batch))
+
+
+def divergences(logits, others):
+    """Returns the mean of the Kullback-Leibler divergences of p from q and of q from p.
+
+    Args:
+      logits, others: [..., classes], of p and of q.
+
+    Returns:
+      float32 [...].
+    """
+    log_p, log_q = (ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in (logits, others))
+    return 0.5 * ops.sum((ops.exp(log_p) - ops.exp(log_q)) * (log_p - log_q), axis=-1)
+
+
+def _twice(batch):
+    return {name: ops.concatenate([values, values], axis=0) for name, values in batch.items()}

@@ -1,0 +1,252 @@
+"""Runs of a task with several learning rates and seeds, and what they come to."""
+
+import gc
+import json
+import math
+import os
+import shutil
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from nezha_tf import console, files
+from nezha_tf.errors import UserError, require_flag
+from nezha_tf.tasks.finetuning import model_card
+from nezha_tf.training import run as training_run
+from nezha_tf.training import strategy
+
+# In the folder of each run: its flags and results, written when it has ended.
+RESULTS_FILE = "run_results.json"
+
+
+class Outcome(NamedTuple):
+    """A run that has ended: its rate, its seed, its folder, and what `Run.run` returned."""
+
+    learning_rate: float
+    seed: int
+    folder: str
+    results: dict
+
+
+def run(flags, make_task):
+    """Runs a fine-tuning program.
+
+    With one learning rate and one seed that is `training.run.run`; else each rate is run with
+    each seed in a folder of its own below `output_dir`, where a run that has ended is not made
+    again. Then there are in `output_dir` a table of means and deviations, the model card of the
+    best run (that of the best seed of the rate with the best mean), and its predictions.
+
+    Args:
+      flags: as for `training.run.run`, but for `learning_rate`, a list of str, and with
+        `num_seeds`.
+      make_task: callable of the flags that returns a `FineTuning`.
+
+    Raises:
+      UserError: bad flags, files or data, or a run that failed; those before it stay.
+      Terminated: SIGTERM came.
+    """
+    rates = learning_rates(flags["learning_rate"])
+    base = {**flags, "learning_rate": rates[0], "num_seeds": 1}
+    if len(rates) == flags["num_seeds"] == 1:
+        training_run.run(base, make_task)
+        return
+    if not flags["do_eval"]:
+        raise UserError("several learning rates or seeds are compared by evaluation: --do_eval")
+    place = training_run.prepare(base)
+    sweep = Sweep(base, place, make_task(base))
+    seeds = [(flags["seed"] + number) % 2**32 for number in range(flags["num_seeds"])]
+    settings = [(rate, seed) for rate in rates for seed in seeds]
+    sweep.conclude([sweep.outcome(*setting, settings) for setting in settings])
+
+
+def learning_rates(texts):
+    """Returns the rates that the flag names, each once.
+
+    Raises:
+      UserError: one of them is no rate.
+    """
+    rates = []
+    for text in require_flag(texts, "learning_rate"):
+        try:
+            rate = float(text)
+        except ValueError:
+            rate = math.nan
+        if not 0 <= rate < math.inf:
+            raise UserError(
+                f"--learning_rate={','.join(texts)}: {text!r} is no rate; give a number such as "
+                "2e-5, or several with commas between them"
+            )
+        rates.append(rate)
+    return list(dict.fromkeys(rates))
+
+
+class Sweep:
+    """The runs of one process: the only one, or a worker of several."""
+
+    def __init__(self, flags, place, task):
+        """Args:
+        flags: of one run, as the task has resolved them.
+        place: the `tf.distribute.Strategy`.
+        task: a `FineTuning`, which has read the data for all runs.
+        """
+        self._flags = flags
+        self._place = place
+        self._task = task
+        self._is_chief = strategy.is_chief(place)
+
+    def outcome(self, rate, seed, settings):
+        """Returns the `Outcome` of one of the settings; makes the run where it is not there."""
+        folder = os.path.join(self._flags["output_dir"], f"lr_{rate}", f"seed_{seed}")
+        flags = {**self._flags, "learning_rate": rate, "seed": seed, "output_dir": folder}
+        number = f"run {settings.index((rate, seed)) + 1} of {len(settings)}: {folder}"
+        results = _results_there(folder, flags)
+        self._say(f"{number}, done before" if results else number)
+        if not results:
+            results = self._run(flags, flags)
+            if self._is_chief:
+                _write_json(os.path.join(folder, RESULTS_FILE), _done(flags, results))
+        return Outcome(rate, seed, folder, results)
+
+    def conclude(self, outcomes):
+        """Writes the table, the best run's card and its predictions."""
+        flags, metric = self._flags, self._task.best_metric
+        best = best_of(outcomes, metric)
+        if self._is_chief:
+            text = table(outcomes, best, metric, flags["output_dir"])
+            files.write_text(self._path("sweep.txt"), text + "\n")
+            _write_json(self._path("sweep.json"), summary(outcomes, best, metric))
+            self._say(text)
+            if flags["do_train"]:
+                card = os.path.join(best.folder, model_card.FILE_NAME)
+                shutil.copyfile(card, self._path(model_card.FILE_NAME))
+        if flags["do_predict"]:
+            self._predict(best)
+
+    def _predict(self, best):
+        """Writes the best run's predictions into the folder of them all."""
+        flags = {**self._flags, "learning_rate": best.learning_rate, "seed": best.seed}
+        flags |= {"do_train": False, "do_eval": False, "plot": False}
+        self._run({**flags, "output_dir": best.folder}, flags)
+
+    def _run(self, flags, task_flags):
+        try:
+            task = self._task.with_flags(task_flags)
+            return training_run.run_in(self._place, flags, lambda _: task)
+        except UserError as error:
+            raise UserError(f"{flags['output_dir']}: {error}") from error
+        finally:
+            # Models and compiled steps refer to themselves in circles.
+            keras.backend.clear_session()
+            gc.collect()
+
+    def _path(self, name):
+        return os.path.join(self._flags["output_dir"], name)
+
+    def _say(self, line):
+        if self._is_chief:
+            print(line, flush=True)
+
+
+def best_of(outcomes, metric):
+    """Returns the outcome of the best seed of the rate with the best mean; of equals the first.
+
+    Args:
+      outcomes: list of `Outcome`.
+      metric: a `BestMetric`.
+    """
+
+    def goodness(chosen):
+        value = np.mean([outcome.results[f"eval {metric.name}"] for outcome in chosen])
+        if math.isnan(value):
+            return -math.inf
+        return value if metric.higher_is_better else -value
+
+    of_best_rate = max(_by_rate(outcomes).values(), key=goodness)
+    return max(of_best_rate, key=lambda outcome: goodness([outcome]))
+
+
+def statistics_of(outcomes):
+    """Returns {rate: {metric: (mean, standard deviation)}} of the metrics that all runs have.
+
+    The deviation is that of a sample (n - 1); None of a single run.
+    """
+    names = [
+        name
+        for name in outcomes[0].results
+        if name.startswith(("eval ", "predict "))
+        and name != "eval global_step"
+        and all(name in outcome.results for outcome in outcomes)
+    ]
+    found = {}
+    for rate, of_rate in _by_rate(outcomes).items():
+        values = {name: [outcome.results[name] for outcome in of_rate] for name in names}
+        found[rate] = {name: _mean_and_deviation(values[name]) for name in names}
+    return found
+
+
+def _mean_and_deviation(values):
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return float(np.mean(values)), deviation
+
+
+def table(outcomes, best, metric, folder):
+    """Returns the text of a sweep: a row for each metric, the best one first, a column a rate."""
+    columns = statistics_of(outcomes)
+    first = f"eval {metric.name}"
+    names = sorted(columns[best.learning_rate], key=lambda name: name != first)
+    rows = [("learning rate", [str(rate) for rate in columns])]
+    rows += [(name, [_mean_text(*column[name]) for column in columns.values()]) for name in names]
+    width = max(len(cell) for _, cells in rows for cell in cells)
+    lines = [
+        (name, "  ".join(cell.ljust(width) for cell in cells).rstrip()) for name, cells in rows
+    ]
+    seeds = ", ".join(dict.fromkeys(str(outcome.seed) for outcome in outcomes))
+    title = f"runs in {folder}: mean ± standard deviation over the seeds {seeds}"
+    score = f"{metric.name} {best.results[first]:.4f}"
+    return f"{console.table(title, lines)}\nbest run: {best.folder} ({score})"
+
+
+def summary(outcomes, best, metric):
+    """Returns what `table` says, and the results of each run, for JSON."""
+    rates = []
+    for rate, of_rate in statistics_of(outcomes).items():
+        means = {name: mean for name, (mean, _) in of_rate.items()}
+        deviations = {name: deviation for name, (_, deviation) in of_rate.items()}
+        rates.append({"learning_rate": rate, "mean": means, "standard_deviation": deviations})
+    best = {name: getattr(best, name) for name in ("learning_rate", "seed", "folder")}
+    runs = [outcome._asdict() for outcome in outcomes]
+    return {"best_metric": metric.name, "best": best, "rates": rates, "runs": runs}
+
+
+def _by_rate(outcomes):
+    found = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.learning_rate, []).append(outcome)
+    return found
+
+
+def _mean_text(mean, deviation):
+    return f"{mean:.4f}" if deviation is None else f"{mean:.4f} ± {deviation:.4f}"
+
+
+def _results_there(folder, flags):
+    """Returns the results of a run that has ended under these flags, or None."""
+    try:
+        with open(os.path.join(folder, RESULTS_FILE), encoding="utf-8") as file:
+            found = json.load(file)
+    except (FileNotFoundError, ValueError):
+        return None
+    # Written and read as that was: a tuple is then a list.
+    same = found["flags"] == json.loads(json.dumps(flags))
+    return found["results"] if same else None
+
+
+def _done(flags, results):
+    return {"flags": flags, "results": results}
+
+
+def _write_json(path, values):
+    # Libraries that measure return floats of NumPy.
+    text = json.dumps(values, indent=2, ensure_ascii=False, default=float)
+    files.write_text(path, text + "\n")

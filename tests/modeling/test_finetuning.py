@@ -1,0 +1,69 @@
+"""Layer decay and freezing in the models of the understanding tasks."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from toy_task import CONFIG
+
+from nezha_tf import AdamWeightDecay, NezhaConfig
+from nezha_tf.checkpoints.name_table import tf1_name
+from nezha_tf.modeling.finetuning import (
+    NezhaForQuestionAnswering,
+    NezhaForSequenceClassification,
+    NezhaForTokenClassification,
+)
+from nezha_tf.training import recipe
+
+TWO_LAYERS = dataclasses.replace(NezhaConfig.from_dict(CONFIG), num_hidden_layers=2)
+
+
+def new_model(model_class):
+    keras.utils.set_random_seed(3)
+    arguments = () if model_class is NezhaForQuestionAnswering else (3,)
+    return model_class(TWO_LAYERS, *arguments)
+
+
+def changes(model_class, freeze=0, **settings):
+    """Returns {TF1 name: what a step changes} of the trainable variables."""
+    model = new_model(model_class)
+    recipe.freeze_layers(model.encoder, freeze)
+    ids = np.arange(12).reshape(2, 6)
+    inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": 0 * ids}
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        outputs = model(inputs)
+        loss = sum(tf.reduce_sum(outputs[n] ** 2) for n in outputs if n.endswith("logits"))
+    gradients = tape.gradient(loss, [variable.value for variable in variables])
+    assert all(gradient is not None for gradient in gradients)
+    optimizer = AdamWeightDecay(1e-2, **settings)
+    optimizer.build(variables)
+    before = [variable.numpy() for variable in variables]
+    for variable, gradient in zip(variables, gradients, strict=True):
+        optimizer.update_step(tf.convert_to_tensor(gradient), variable, 1e-2)
+    names = [tf1_name(variable.path) for variable in variables]
+    return {n: v.numpy() - old for n, v, old in zip(names, variables, before, strict=True)}
+
+
+def depth(name):
+    """0 for the embeddings, 1 and 2 for the layers, 3 for pooler and head."""
+    if "/layer_" in name:
+        return int(name.split("/layer_")[1].split("/")[0]) + 1
+    return 0 if "embeddings" in name else 3
+
+
+@pytest.mark.parametrize(
+    "model_class",
+    (NezhaForSequenceClassification, NezhaForTokenClassification, NezhaForQuestionAnswering),
+)
+def test_heads_move_at_the_full_rate_and_frozen_layers_not_at_all(model_class):
+    plain = changes(model_class)
+    decayed = changes(model_class, layer_decay=0.5)
+    assert {depth(name) for name in plain} == {0, 1, 2, 3}
+    for name, change in plain.items():
+        expected = change * 0.5 ** (3 - depth(name))
+        np.testing.assert_allclose(decayed[name], expected, atol=2e-7, err_msg=name)
+    frozen = changes(model_class, freeze=1)
+    assert set(frozen) == {name for name in plain if depth(name) > 1}

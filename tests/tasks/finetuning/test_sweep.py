@@ -1,0 +1,248 @@
+"""Sweeps, model cards and averaged weights, on a toy task that runs as the real ones do."""
+
+import hashlib
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import toy_task
+from absl import flags as absl_flags
+from commands import flags_of, run
+from conftest import REPOSITORY
+from toy_task import ToyTask
+
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.finetuning import model_card, sweep
+from nezha_tf.tasks.finetuning.sweep import Outcome
+from nezha_tf.training import run as training_run
+from nezha_tf.training.moving_average import SUFFIX
+from nezha_tf.training.summaries import read_metrics
+from nezha_tf.training.task import BestMetric
+
+PROGRAM = "tests/toy_finetuning.py"
+RATES, SEEDS = (1e-3, 3e-2), (7, 8)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("toy")
+    toy_task.write_files(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def defaults():
+    return flags_of(PROGRAM)
+
+
+def flags_in(data, defaults, out, **changes):
+    """The program's flags, for files in `data`."""
+    flags = {**defaults, **toy_task.FLAGS, "learning_rate": ["0.01"], **changes}
+    for name in ("bert_config_file", "vocab_file", "train_file", "eval_file", "predict_file"):
+        flags[name] = str(data / flags[name])
+    return {**flags, "output_dir": str(out)}
+
+
+class CountingTask(ToyTask):
+    """Notes what it reads."""
+
+    parts = ()
+
+    def read(self, part):
+        CountingTask.parts += (part,)
+        return super().read(part)
+
+
+def load(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def tensors(prefix):
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+@pytest.fixture(scope="module")
+def swept(data, defaults, tmp_path_factory):
+    """The flags of a sweep of two rates and two seeds, and its folder."""
+    out = tmp_path_factory.mktemp("sweep")
+    flags = flags_in(data, defaults, out, seed=SEEDS[0], num_seeds=2, num_train_epochs=2.0)
+    flags["learning_rate"] = [str(rate) for rate in RATES]
+    sweep.run(dict(flags), CountingTask)
+    return flags, out
+
+
+def test_a_sweep_reads_once_and_names_the_best(swept):
+    _, out = swept
+    assert CountingTask.parts[:3] == ("train", "eval", "predict")
+    folders = {(r, s): out / f"lr_{r}" / f"seed_{s}" for r in RATES for s in SEEDS}
+    found = {key: load(folder / "eval_results.json") for key, folder in folders.items()}
+    written = load(out / "sweep.json")
+    text = (out / "sweep.txt").read_text(encoding="utf-8")
+    for entry, rate in zip(written["rates"], RATES, strict=True):
+        for name in ("accuracy", "loss"):
+            values = [found[rate, seed][name] for seed in SEEDS]
+            mean, deviation = np.mean(values), np.std(values, ddof=1)
+            assert entry["mean"][f"eval {name}"] == pytest.approx(mean)
+            assert entry["standard_deviation"][f"eval {name}"] == pytest.approx(deviation)
+            assert f"{mean:.4f} ± {deviation:.4f}" in text
+    means = {rate: np.mean([found[rate, seed]["accuracy"] for seed in SEEDS]) for rate in RATES}
+    rate = max(means, key=means.get)
+    best = folders[rate, max(SEEDS, key=lambda seed: found[rate, seed]["accuracy"])]
+    assert written["best"]["folder"] == str(best) and f"best run: {best} " in text
+    assert load(out / "predictions.json") == pytest.approx(
+        np.array(load(best / "predictions.json")), abs=1e-6
+    )
+    card = (out / "model_card.md").read_text(encoding="utf-8")
+    assert card == (best / "model_card.md").read_text(encoding="utf-8") and str(best) in card
+
+
+def test_runs_that_have_ended_are_not_made_again(swept, capsys):
+    flags, out = swept
+    before = load(out / "sweep.json")
+    (out / "lr_0.03" / "seed_8" / sweep.RESULTS_FILE).unlink()
+    saved = [path.stat().st_mtime_ns for path in sorted(out.rglob("model.ckpt-*"))]
+    CountingTask.parts = ()
+    sweep.run({**flags, "do_predict": True}, CountingTask)
+    assert CountingTask.parts == ("train", "eval", "predict")
+    output = capsys.readouterr().out
+    assert output.count("done before") == 3 and output.count("nothing to train") == 1
+    assert [path.stat().st_mtime_ns for path in sorted(out.rglob("model.ckpt-*"))] == saved
+    assert load(out / "sweep.json")["rates"] == before["rates"]
+
+
+@pytest.fixture(scope="module")
+def alone(data, defaults, tmp_path_factory):
+    """The folder of a run by the program with the settings of the sweep's last one."""
+    out = tmp_path_factory.mktemp("alone")
+    flags = flags_in(data, {}, out, num_train_epochs=2.0, seed=SEEDS[1])
+    flags["learning_rate"] = [str(RATES[1])]
+    arguments = [f"--{name}={training_run.flag_text(value)}" for name, value in flags.items()]
+    result = run(PROGRAM, *arguments, folder=data, environment={"PYTHONPATH": str(REPOSITORY)})
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    return out
+
+
+def test_one_rate_and_seed_are_a_run_as_any_other(swept, alone):
+    in_sweep = swept[1] / f"lr_{RATES[1]}" / f"seed_{SEEDS[1]}"
+    one, other = (tensors(folder / "model.ckpt-6") for folder in (alone, in_sweep))
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_allclose(value, other[name], atol=1e-5, err_msg=name)
+    assert not (alone / "sweep.json").exists()
+
+
+def test_a_model_card_says_what_is_in_the_folder(alone, data):
+    card = (alone / "model_card.md").read_text(encoding="utf-8")
+    results = load(alone / "eval_results.json")
+    checkpoint = alone / f"model.ckpt-{results['global_step']}"
+    assert f"`{checkpoint}`, the best by accuracy" in card and "random weights" in card
+    for part, count in (("train", 48), ("eval", 21), ("predict", 17)):
+        path = data / f"{part}.txt"
+        content = path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        assert f"| {part}_file | {path} | {len(content)} | {digest} |" in card
+        assert f"| {part} | {count} |" in card and f"- {part}: {count}" in card
+    assert "\n--learning_rate=0.03\n" in card and "\n--seed=8\n" in card
+    assert "--weight_decay_rate" not in card  # a default
+    for name, value in results.items():
+        assert f"| eval {name} | {value:.6g} |" in card
+
+    command = card.split("## Use")[1].split("```")[1].replace("\\\n", " ")
+    program, *arguments = command.replace("FILE", str(data / "predict.txt")).split()[1:]
+    assert program == "toy_finetuning.py"
+    old = load(alone / "predictions.json")
+    (alone / "predictions.json").unlink()
+    sweep.run(flags_of(PROGRAM, *arguments), ToyTask)
+    np.testing.assert_allclose(load(alone / "predictions.json"), old, atol=1e-5)
+    assert (alone / "model_card.md").read_text(encoding="utf-8") == card
+
+
+def test_mistakes_in_the_rates():
+    assert sweep.learning_rates(["1e-5", "2e-5", "0.00001"]) == [1e-5, 2e-5]
+    for texts in (["1e-5", "fast"], ["-1"], ["nan"], ["inf"], [""], []):
+        with pytest.raises(UserError, match="--learning_rate"):
+            sweep.learning_rates(texts)
+    with pytest.raises(UserError, match="--do_eval"):
+        sweep.run({"learning_rate": ["1", "2"], "num_seeds": 1, "do_eval": False}, None)
+
+
+def outcomes(scores):
+    return [
+        Outcome(rate, seed, f"{rate}/{seed}", {"eval f1": value, "eval global_step": 3})
+        for rate, values in scores.items()
+        for seed, value in enumerate(values)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("higher_is_better", "scores", "best"),
+    (
+        (True, {1.0: [0.5, 0.9], 2.0: [0.8, 0.7]}, (2.0, 0)),
+        (False, {1.0: [0.5, 0.9], 2.0: [0.8, 0.7]}, (1.0, 0)),
+        (True, {1.0: [0.5, math.nan], 2.0: [0.1, 0.2]}, (2.0, 1)),
+        (True, {1.0: [0.5, 0.5], 2.0: [0.5, 0.5]}, (1.0, 0)),
+    ),
+)
+def test_the_best_is_of_the_best_mean(higher_is_better, scores, best):
+    found = sweep.best_of(outcomes(scores), BestMetric("f1", higher_is_better))
+    assert (found.learning_rate, found.seed) == best
+
+
+def test_the_table_of_single_runs_has_no_deviation():
+    found = outcomes({1e-5: [0.25], 2e-5: [0.5]})
+    metric = BestMetric("f1", True)
+    text = sweep.table(found, found[1], metric, "out")
+    assert "±" not in text.split("\n", 1)[1] and "global_step" not in text
+    assert text.splitlines()[1].split() == ["learning", "rate", "1e-05", "2e-05"]
+    assert text.splitlines()[2].split() == ["eval", "f1", "0.2500", "0.5000"]
+
+
+def test_flags_of_a_card_are_those_that_differ(monkeypatch):
+    known = absl_flags.FlagValues()
+    absl_flags.DEFINE_list("learning_rate", ["5e-05"], "", flag_values=known)
+    absl_flags.DEFINE_bool("do_train", False, "", flag_values=known)
+    absl_flags.DEFINE_integer("seed", None, "", flag_values=known)
+    monkeypatch.setattr(absl_flags, "FLAGS", known)
+    values = {"learning_rate": 5e-5, "do_train": True, "seed": None}
+    assert model_card.changed_flags(values) == ["--do_train=true"]
+    assert model_card.changed_flags({**values, "learning_rate": 2e-5, "seed": 0}) == [
+        "--do_train=true",
+        "--learning_rate=2e-05",
+        "--seed=0",
+    ]
+
+
+def test_averages_are_what_is_evaluated_and_predicts(data, defaults, tmp_path):
+    """With all else that fine-tuning adds; the one that is named the best is not the last."""
+    flags = flags_in(data, defaults, tmp_path / "out", ema_decay=0.5, keep_checkpoint_max=9)
+    flags |= {"learning_rate": 0.03, "num_train_epochs": 2.0}
+    flags |= {"r_drop_alpha": 1.0, "adversarial_epsilon": 0.1, "label_smoothing": 0.1}
+    training_run.run(dict(flags), ToyTask)
+    out = tmp_path / "out"
+    evaluated = {e["step"]: e for e in read_metrics(str(out)) if "eval_loss" in e}
+    assert set(evaluated) == {3, 6}
+    trained = [e for e in read_metrics(str(out)) if "toy_loss" in e][-1]
+    assert trained["r_drop_toy_loss"] > 0  # dropout is on
+    assert trained["loss"] == pytest.approx(trained["toy_loss"] + trained["r_drop_toy_loss"])
+    (out / "best_checkpoint.json").write_text('{"global_step": 3, "accuracy": 2.0}')
+    training_run.run(dict(flags), ToyTask)
+    results = load(out / "eval_results.json")
+    assert results["global_step"] == 3
+    for name in ("loss", "accuracy"):
+        assert results[name] == pytest.approx(evaluated[3][f"eval_{name}"], rel=1e-5)
+
+    task = ToyTask(dict(flags))
+    model, saved = task.make_model("float32"), tensors(out / "model.ckpt-3")
+    for name, variable in tf1_names(model).items():
+        assert (saved[name] != saved[f"{name}/{SUFFIX}"]).any(), name
+        variable.assign(saved[f"{name}/{SUFFIX}"])
+    predicted = load(out / "predictions.json")
+    arrays = task.examples["predict"].arrays
+    for row, ids in zip(predicted, arrays["input_ids"], strict=True):
+        inputs = {"input_ids": ids[None], "segment_ids": 0 * ids[None]}
+        logits = model({**inputs, "input_mask": np.ones_like(ids)[None]})["logits"]
+        np.testing.assert_allclose(logits[0], row, atol=1e-5)
