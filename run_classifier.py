@@ -33,10 +33,10 @@ flags.adopt_module_key_flags(training_flags)
 
 def main():
     from nezha_tf.tasks.classification.task import Classification
-    from nezha_tf.training.run import run
+    from nezha_tf.tasks.finetuning import sweep
 
     names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    run({name: FLAGS[name].value for name in names}, Classification)
+    sweep.run({name: FLAGS[name].value for name in names}, Classification)
 
 
 if __name__ == "__main__":

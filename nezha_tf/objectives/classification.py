@@ -49,6 +49,10 @@ class Classification:
         right = hits(outputs["logits"], batch["label_ids"])
         return {"accuracy": weighted(right, self.weights(batch)[LOSS])}
 
+    def distributions(self, outputs):
+        """Returns the logits that `RDrop` compares, [B, L], by the name of the loss."""
+        return {LOSS: outputs["logits"]}
+
     def predictions(self, outputs):
         """Returns what is kept of each example: `probabilities`, float32 [B, L]."""
         return {"probabilities": ops.softmax(outputs["logits"], axis=-1)}
@@ -68,12 +72,19 @@ class MultiLabelClassification(Classification):
     def metrics(self, outputs, batch):
         return {}
 
+    def distributions(self, outputs):
+        """Returns the logits of each class and of its absence, [B, L, 2]."""
+        logits = outputs["logits"]
+        return {LOSS: ops.stack([logits, ops.zeros_like(logits)], axis=-1)}
+
     def predictions(self, outputs):
         return {"probabilities": ops.sigmoid(outputs["logits"])}
 
 
 class Regression(Classification):
     """A number: squared error. `label_ids` is float32 [B], and L is 1."""
+
+    distributions = None  # There are no classes.
 
     def values(self, logits, label_ids):
         return ops.square(logits[:, 0] - label_ids)

@@ -31,7 +31,7 @@ class RDrop:
         Raises:
           UserError: the objective has no `distributions`.
         """
-        if not hasattr(objective, "distributions"):
+        if getattr(objective, "distributions", None) is None:
             raise UserError(
                 f"--{PREFIX}alpha={alpha:g} compares distributions over classes, and this "
                 "objective predicts none; leave it out"

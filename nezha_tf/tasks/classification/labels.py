@@ -5,8 +5,7 @@ import os
 from nezha_tf import files
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, Number
-
-LABELS_FILE = "labels.txt"
+from nezha_tf.tasks.finetuning.task import LABELS_FILE
 
 
 def label_type_of(flags, data_set, training_part):

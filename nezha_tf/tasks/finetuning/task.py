@@ -3,6 +3,7 @@
 import abc
 import copy
 import os
+import shutil
 
 from nezha_tf import files
 from nezha_tf.data.array_reader import ArrayReader
@@ -14,6 +15,10 @@ from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.training.task import BestMetric, Task
+
+
+# Of the classes or tags in their order, where a task has such; in the folder of its run.
+LABELS_FILE = "labels.txt"
 
 
 class FineTuning(Task):
@@ -108,6 +113,10 @@ class FineTuning(Task):
         """Returns this task, its data read already, for a run with other flags."""
         other = copy.copy(self)
         other.flags = flags
+        labels, copied = self.path(LABELS_FILE), other.path(LABELS_FILE)
+        if os.path.exists(labels) and not os.path.exists(copied):
+            os.makedirs(flags["output_dir"], exist_ok=True)
+            shutil.copyfile(labels, copied)
         return other
 
     def path(self, name):
