@@ -16,7 +16,6 @@ from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.training.task import BestMetric, Task
 
-
 # Of the classes or tags in their order, where a task has such; in the folder of its run.
 LABELS_FILE = "labels.txt"
 
