@@ -11,6 +11,9 @@ from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.seq2seq.packing import Pairs, Side
 from nezha_tf.text.tokenization import FullTokenizer
 
+# Nothing here reads the pooler, and Hugging Face's masked LMs have none.
+_UNREAD_NAMES = ("bert/pooler/",)
+
 
 def load_model(flags, check=lambda config: None):
     """Loads the model and the tokenizer of the flags.
@@ -32,7 +35,7 @@ def load_model(flags, check=lambda config: None):
     tokenizer = FullTokenizer(vocab_file, flags["do_lower_case"])
     check_vocabulary(config, tokenizer.vocabulary)
     model = NezhaForMaskedLM(config)
-    checkpoints.load_tf1_checkpoint(model, checkpoint)
+    checkpoints.load(model, checkpoint, _UNREAD_NAMES)
     return model, tokenizer
 
 
