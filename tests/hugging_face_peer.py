@@ -16,7 +16,7 @@ SIZES = {
     "num_attention_heads": 2,
     "intermediate_size": 24,
     "max_position_embeddings": 256,
-    "initializer_range": 0.4,
+    "initializer_range": 0.2,
 }
 KINDS = ("nezha", "bert")
 LENGTH = 200  # of which NEZHA tells 129 distances apart
