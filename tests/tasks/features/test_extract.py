@@ -15,7 +15,7 @@ from nezha_tf.tasks.features.texts import covered_characters
 # The last two are what a Hangul syllable is made of.
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊,", "hel", "##lo", "ᄀ", "##ᅡᆨ"]
 MOST = 12
-# Rising and falling in length, more than a batch of 3; the third is cut.
+# Rising and falling in length, more than a batch of 4; the third is cut.
 TEXTS = [
     "甲乙丙",
     "丁",
@@ -72,7 +72,7 @@ def extract(model, tmp_path):
             "pooling": "mean",
             "similarity": False,
             "max_seq_length": MOST,
-            "predict_batch_size": 3,
+            "predict_batch_size": 4,
         }
         return tmp_path / (output or ""), extract_features({**flags, **changes})
 
@@ -121,13 +121,10 @@ def test_vectors_of_texts(model, extract, pooling):
     found = np.load(path)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.array(expected), atol=1e-5)
-
-
-def test_lines_hold_what_the_array_does(extract):
-    array, _ = extract(singles(TEXTS), "out.npy")
-    lines = read_lines(extract(singles(TEXTS))[0])
-    assert [line["text"] for line in lines] == TEXTS
-    np.testing.assert_allclose([line["vector"] for line in lines], np.load(array), atol=6e-7)
+    if pooling == "cls":
+        lines = read_lines(extract(singles(TEXTS), pooling=pooling, layers=layers)[0])
+        assert [line["text"] for line in lines] == TEXTS
+        np.testing.assert_allclose([line["vector"] for line in lines], found, atol=6e-7)
 
 
 def test_vectors_of_pieces(model, extract):
