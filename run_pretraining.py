@@ -20,7 +20,7 @@ flags.DEFINE_string("bert_config_file", None, "The model's configuration, JSON."
 flags.DEFINE_string("input_file", None, "TFRecords to train on: names or globs, comma-separated.")
 flags.DEFINE_string("eval_file", None, "TFRecords to evaluate on, likewise.")
 flags.DEFINE_string("output_dir", None, "Checkpoints and results; a run goes on from there.")
-flags.DEFINE_string("init_checkpoint", None, "TF1 checkpoint, or one of ours, to start from.")
+flags.DEFINE_string("init_checkpoint", None, "TF1's, one of ours or Hugging Face's, to start from.")
 flags.DEFINE_integer("max_seq_length", 128, "Length of the examples.", lower_bound=1)
 flags.DEFINE_integer("max_predictions_per_seq", 20, "Their predictions.", lower_bound=1)
 flags.DEFINE_string(

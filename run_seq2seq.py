@@ -37,7 +37,7 @@ flags.DEFINE_string(
     "predict_file", None, "Sources to write for, likewise; targets may be left out."
 )
 flags.DEFINE_string("output_dir", None, "Checkpoints and results; a run goes on from there.")
-flags.DEFINE_string("init_checkpoint", None, "TF1 checkpoint, or one of ours, to start from.")
+flags.DEFINE_string("init_checkpoint", None, "TF1's, one of ours or Hugging Face's, to start from.")
 flags.DEFINE_bool("do_train", False, "Train.")
 flags.DEFINE_bool("do_eval", False, "Evaluate: after training, and at each checkpoint of it.")
 flags.DEFINE_bool("do_predict", False, "Write predictions.jsonl, with the best checkpoint.")

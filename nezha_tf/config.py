@@ -7,7 +7,7 @@ import json
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 
-ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 POSITION_ENCODINGS = ("functional_relative", "learned_relative", "absolute")
 # The ids of the first and the second segment name the objective (UniLM arXiv 1905.03197 §2.1; the
 # numbers are those of its code).
@@ -18,6 +18,22 @@ SEGMENT_IDS = {
     "seq2seq": (4, 5),
 }
 UNILM_SEGMENTS = 6
+# What the models and activations of a config.json of Hugging Face are here.
+_HUGGING_FACE_POSITIONS = {"nezha": "functional_relative", "bert": "absolute"}
+_HUGGING_FACE_ACTIVATIONS = {
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "gelu_new": "gelu",
+    "gelu_fast": "gelu",
+    "gelu_pytorch_tanh": "gelu",
+}
+# What there may differ, and is the same in every model here.
+_HUGGING_FACE_FIXED = {
+    "layer_norm_eps": 1e-12,
+    "position_embedding_type": "absolute",
+    "tie_word_embeddings": True,
+    "is_decoder": False,
+}
 # How a target is predicted: by [MASK]s in it, or by the pieces before (see `generation.form`).
 TARGET_PREDICTIONS = ("masked", "shift")
 
@@ -32,7 +48,8 @@ class NezhaConfig:
       num_hidden_layers: number of Transformer layers.
       num_attention_heads: number of heads, N; divides `hidden_size`.
       intermediate_size: width of the feed-forward layer.
-      hidden_act: "gelu" (the tanh form, as in both originals), "relu", "tanh" or "linear".
+      hidden_act: "gelu" (the tanh form, as in both originals), "gelu_erf" (the exact one),
+        "relu", "tanh" or "linear".
       hidden_dropout_prob: dropout of embeddings and layer outputs, in [0, 1).
       attention_probs_dropout_prob: dropout of the attention probabilities, in [0, 1).
       max_position_embeddings: rows of the absolute position table; no bound on the length
@@ -86,10 +103,13 @@ class NezhaConfig:
         NezhaConfig has are passed over (published files carry several), unless one looks like
         a misspelling.
 
+        A `model_type` marks a `config.json` of Hugging Face: "nezha" has functional relative
+        positions and "bert" absolute ones, and what is called "gelu" there is "gelu_erf".
+
         Raises:
           UserError: a missing, misspelt, contradictory or impossible key.
         """
-        values = dict(values)
+        values = _from_hugging_face(values) if "model_type" in values else dict(values)
         use_relative = values.pop("use_relative_position", None)
         if use_relative not in (None, True, False):
             raise UserError(f"use_relative_position must be true or false, not {use_relative!r}")
@@ -116,7 +136,7 @@ class NezhaConfig:
 
     @classmethod
     def from_json_file(cls, path):
-        """Reads a `bert_config.json`.
+        """Reads a `bert_config.json`, or a `config.json` of Hugging Face.
 
         Raises:
           UserError: a file that is missing, is not a JSON object or fails `from_dict`.
@@ -144,6 +164,23 @@ class NezhaConfig:
     def to_json_file(self, path):
         """Writes a `bert_config.json`; the file appears whole or not at all."""
         write_text(path, json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n")
+
+
+def _from_hugging_face(values):
+    """Returns the keys of a `config.json` of Hugging Face as `from_dict` has them."""
+    values = {"type_vocab_size": 2, "hidden_act": "gelu", **values}
+    model_type = values.pop("model_type")
+    if model_type not in _HUGGING_FACE_POSITIONS:
+        raise UserError(
+            f"model_type {model_type!r} is not one of {', '.join(_HUGGING_FACE_POSITIONS)}"
+        )
+    for key, needed in _HUGGING_FACE_FIXED.items():
+        if values.pop(key, needed) != needed:
+            raise UserError(f"{key} other than {json.dumps(needed)} is not supported")
+    values.setdefault("position_encoding", _HUGGING_FACE_POSITIONS[model_type])
+    name = values["hidden_act"]
+    values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(name, name)
+    return values
 
 
 def _check_value(field, value):

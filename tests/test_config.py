@@ -54,6 +54,36 @@ def test_nonsense_is_refused_with_the_key(tmp_path, values, message):
     assert str(path) in str(error.value)
 
 
+def test_files_of_hugging_face():
+    nezha, bert = (
+        NezhaConfig.from_json_file(GOLDEN / f"hugging_face_{kind}" / "config.json")
+        for kind in ("nezha", "bert")
+    )
+    assert (nezha.position_encoding, bert.position_encoding) == ("functional_relative", "absolute")
+    assert nezha.hidden_act == bert.hidden_act == "gelu_erf" and nezha.max_relative_position == 64
+    short = {"model_type": "bert", "vocab_size": 9}
+    # Its defaults are not the originals'.
+    assert NezhaConfig.from_dict(short).type_vocab_size == 2
+    for theirs, ours in (("gelu_new", "gelu"), ("gelu_pytorch_tanh", "gelu"), ("relu", "relu")):
+        assert NezhaConfig.from_dict({**short, "hidden_act": theirs}).hidden_act == ours
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    (
+        ({"model_type": "roberta"}, "model_type 'roberta' is not one of nezha, bert"),
+        ({"layer_norm_eps": 1e-5}, "layer_norm_eps other than 1e-12 is not supported"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type other than"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings other than true"),
+        ({"hidden_act": "silu"}, "hidden_act must be one of"),
+        ({"use_relative_position": True}, "contradicts"),
+    ),
+)
+def test_what_hugging_face_has_and_we_have_not(values, message):
+    with pytest.raises(UserError, match=message):
+        NezhaConfig.from_dict({"model_type": "bert", "vocab_size": 9, **values})
+
+
 def test_unreadable_files(tmp_path):
     with pytest.raises(UserError, match="No such file"):
         NezhaConfig.from_json_file(tmp_path / "none.json")

@@ -1,5 +1,6 @@
-"""Checkpoints of the originals: one table of names, and Saver files in and out."""
+"""Checkpoints of the originals and of Hugging Face: one table of names, one way to load them."""
 
+from nezha_tf.checkpoints.loading import load
 from nezha_tf.checkpoints.tf1 import load_tf1_checkpoint, save_tf1_checkpoint
 
-__all__ = ["load_tf1_checkpoint", "save_tf1_checkpoint"]
+__all__ = ["load", "load_tf1_checkpoint", "save_tf1_checkpoint"]

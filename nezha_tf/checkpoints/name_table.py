@@ -31,6 +31,18 @@ _ROWS = (
     ("span/output_weights", "cls/squad/output_weights"),
     ("span/output_bias", "cls/squad/output_bias"),
 )
+# Hugging Face spells TF1's names in PyTorch's way (`tf1_name_of`), but for these.
+_HUGGING_FACE_HEADS = {
+    "cls.predictions.bias": "cls/predictions/output_bias",
+    # The same tensor, where a file holds it under this name alone.
+    "cls.predictions.decoder.bias": "cls/predictions/output_bias",
+    "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",
+    "cls.seq_relationship.bias": "cls/seq_relationship/output_bias",
+    "classifier.weight": "output_weights",
+    "classifier.bias": "output_bias",
+    "qa_outputs.weight": "cls/squad/output_weights",
+    "qa_outputs.bias": "cls/squad/output_bias",
+}
 
 
 def tf1_name(path):
@@ -56,3 +68,30 @@ def tf1_name(path):
 def tf1_names(model):
     """Returns {TF1 name: Keras variable} for the weights of a model, in their order."""
     return {tf1_name(variable.path): variable for variable in model.weights}
+
+
+def tf1_name_of(name):
+    """Returns the TF1 name of a weight of Hugging Face's BERT or Nezha.
+
+    Those that end in `/kernel` are transposed: PyTorch's matrices are [out, in].
+
+    Args:
+      name: as in its file, with or without `bert.` or `nezha.` before the encoder's, and with
+        PyTorch's `weight` and `bias` or the older `gamma` and `beta` of a LayerNorm.
+
+    Returns:
+      The TF1 name, or the name as it is where it is of no part that the originals have.
+    """
+    below_model = name.removeprefix("bert.").removeprefix("nezha.")
+    if below_model in _HUGGING_FACE_HEADS:
+        return _HUGGING_FACE_HEADS[below_model]
+    path, _, part = below_model.rpartition(".")
+    root = path.partition(".")[0]
+    if root not in ("embeddings", "encoder", "pooler", "cls"):
+        return name
+    path = ("" if root == "cls" else "bert/") + path.replace(".", "/").replace("layer/", "layer_")
+    if path.endswith("_embeddings") and part == "weight":
+        return path
+    is_norm = path.endswith("LayerNorm")
+    parts = {"weight": "gamma", "bias": "beta"} if is_norm else {"weight": "kernel"}
+    return f"{path}/{parts.get(part, part)}"

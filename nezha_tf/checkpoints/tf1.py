@@ -47,7 +47,10 @@ def open_checkpoint(prefix):
     if tf.io.gfile.isdir(prefix):
         newest = tf.train.latest_checkpoint(prefix)
         if newest is None:
-            raise UserError(f"no checkpoint in the folder {prefix}")
+            raise UserError(
+                f"no checkpoint in the folder {prefix}: neither TF1's (model.ckpt-*) nor Hugging "
+                "Face's (model.safetensors, pytorch_model.bin)"
+            )
         prefix = newest
     prefix = prefix.removesuffix(".index")
     if not tf.io.gfile.exists(f"{prefix}.index"):
@@ -80,7 +83,11 @@ def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False)
       UserError: no such checkpoint, a variable is missing, or its shape is another; the
         message names the first variable and both shapes.
     """
-    prefix, reader = open_checkpoint(prefix)
+    return load_weights(model, *open_checkpoint(prefix), may_be_missing, extend_segments)
+
+
+def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False):
+    """As `load_tf1_checkpoint`, from what is open; the prefix names it in messages."""
     variables = {name: variable.value for name, variable in tf1_names(model).items()}
     shapes = reader.get_variable_to_shape_map()
     rows = {}
@@ -149,9 +156,8 @@ def _unused(names, variables):
     return sorted(name for name, counts in is_weight.items() if counts)
 
 
-def global_step_of(prefix):
-    """Returns the step that a checkpoint was saved at, or 0 where it does not say."""
-    _, reader = open_checkpoint(prefix)
+def global_step_of(reader):
+    """Returns the step that an open checkpoint was saved at, or 0 where it does not say."""
     has_step = "global_step" in reader.get_variable_to_shape_map()
     return int(reader.get_tensor("global_step")) if has_step else 0
 

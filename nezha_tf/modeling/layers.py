@@ -1,5 +1,7 @@
 """The small parts that every block shares, with the originals' settings."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -8,8 +10,8 @@ LAYER_NORM_EPSILON = 1e-12
 
 def activation(name):
     """Returns the function of a `hidden_act`: "gelu" is the tanh form, as in the originals."""
-    if name == "gelu":
-        return lambda x: ops.gelu(x, approximate=True)
+    if name in ("gelu", "gelu_erf"):
+        return functools.partial(ops.gelu, approximate=name == "gelu")
     return keras.activations.get(name)
 
 

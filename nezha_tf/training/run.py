@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf import console, files
-from nezha_tf.checkpoints import load_tf1_checkpoint, tf1
+from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.training import recipe, strategy
@@ -208,7 +208,7 @@ class Run:
         if restored:
             self._say(f"going on from {restored}")
         elif initial:
-            report = load_tf1_checkpoint(
+            report = loading.load(
                 self._model, initial, self._task.fresh_names, extend_segments=True
             )
             self._say(_loaded(initial, report))
@@ -239,15 +239,16 @@ class Run:
 
     def _load(self, step, checkpoint):
         """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
-        self._say(_loaded(checkpoint, load_tf1_checkpoint(self._model, checkpoint)))
+        path, reader = loading.open_checkpoint(checkpoint)
+        self._say(_loaded(checkpoint, tf1.load_weights(self._model, path, reader)))
         if self._flags["ema_decay"]:
             weights = tf1_names(self._model)
             averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))
             # Weights that were not trained have none.
-            missing = tf1.assign(*tf1.open_checkpoint(checkpoint), averages, may_be_missing=("",))
+            missing = tf1.assign(path, reader, averages, may_be_missing=("",))
             if len(missing) == len(averages):
                 raise UserError(f"{checkpoint} holds no averages of weights; leave out --ema_decay")
-        return tf1.global_step_of(checkpoint) if step is None else step
+        return tf1.global_step_of(reader) if step is None else step
 
     def _predict(self):
         """Predicts with the best checkpoint; returns the metrics."""

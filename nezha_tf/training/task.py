@@ -44,8 +44,8 @@ class Task(abc.ABC):
 
     best_metric = LOWEST_LOSS
     reports_best = False
-    # The pretraining heads, which a published checkpoint may lack.
-    fresh_names = ("cls/",)
+    # The pretraining heads and the pooler, which a published checkpoint may lack.
+    fresh_names = ("cls/", "bert/pooler/")
     train_reader = None
 
     def __init__(self, flags):

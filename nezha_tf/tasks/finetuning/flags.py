@@ -59,7 +59,7 @@ def _files():
     flags.DEFINE_string("vocab_file", None, "Its vocabulary, one piece a line.")
     flags.DEFINE_bool("do_lower_case", True, "Lower-case the text and strip accents.")
     flags.DEFINE_string("output_dir", None, "Checkpoints and results; a run goes on from there.")
-    flags.DEFINE_string("init_checkpoint", None, "TF1 checkpoint, or one of ours, to start from.")
+    flags.DEFINE_string("init_checkpoint", None, "TF1's, ours or Hugging Face's, to start from.")
     flags.DEFINE_bool("do_train", False, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate: at each checkpoint, and the best at the end.")
     flags.DEFINE_bool("do_predict", False, "Write predictions, with the best checkpoint.")

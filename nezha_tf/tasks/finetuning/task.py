@@ -34,8 +34,8 @@ class FineTuning(Task):
     """
 
     reports_best = True
-    # The heads of pretraining and of other tasks.
-    fresh_names = ("cls/", "output_", "crf/")
+    # The heads of pretraining and of other tasks, and the pooler.
+    fresh_names = ("cls/", "bert/pooler/", "output_", "crf/")
 
     def __init__(self, flags):
         super().__init__(flags)

@@ -11,7 +11,7 @@ def define_model():
     flags.DEFINE_string("bert_config_file", None, "The model's configuration, JSON.")
     flags.DEFINE_string("vocab_file", None, "Its vocabulary, one piece a line.")
     flags.DEFINE_bool("do_lower_case", True, "Lower-case the text and strip accents.")
-    flags.DEFINE_string("init_checkpoint", None, "TF1 checkpoint, or one of ours; or its folder.")
+    flags.DEFINE_string("init_checkpoint", None, "TF1's, ours or Hugging Face's; or its folder.")
 
 
 def define_form():

@@ -11,16 +11,26 @@ from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.seq2seq.packing import Pairs, Side
 from nezha_tf.text.tokenization import FullTokenizer
 
+# What most uses of a model do not read, and Hugging Face's masked LMs do not have.
+UNREAD_NAMES = ("bert/pooler/",)
 
-def load_model(flags, check=lambda config: None):
+
+def load_model(
+    flags,
+    check=lambda config: None,
+    model_class=NezhaForMaskedLM,
+    may_be_missing=UNREAD_NAMES,
+):
     """Loads the model and the tokenizer of the flags.
 
     Args:
       flags: dict of `bert_config_file`, `vocab_file`, `do_lower_case` and `init_checkpoint`.
       check: function of the configuration that raises `UserError` where the model is no good.
+      model_class: what to make of the configuration.
+      may_be_missing: as for `checkpoints.load`.
 
     Returns:
-      (`NezhaForMaskedLM`, `FullTokenizer`).
+      (the model, `FullTokenizer`).
 
     Raises:
       UserError: a flag or a file is missing, or they do not belong together.
@@ -31,8 +41,8 @@ def load_model(flags, check=lambda config: None):
     check(config)
     tokenizer = FullTokenizer(vocab_file, flags["do_lower_case"])
     check_vocabulary(config, tokenizer.vocabulary)
-    model = NezhaForMaskedLM(config)
-    checkpoints.load_tf1_checkpoint(model, checkpoint)
+    model = model_class(config)
+    checkpoints.load(model, checkpoint, may_be_missing)
     return model, tokenizer
 
 

@@ -1,0 +1,112 @@
+"""Texts as a model reads them, with the characters that each piece stands for."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.data.rows import read_rows
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.finetuning.packing import TextPacking
+
+COLUMNS = ("text", "text_pair")
+
+
+class Texts(NamedTuple):
+    """Packed texts, or packed pairs of texts.
+
+    Attributes:
+      rows: list of `data.rows.Row`.
+      ids: list of int32 arrays [n]: [CLS] text [SEP], or [CLS] text [SEP] text_pair [SEP].
+      segment_ids: list of int32 arrays [n].
+      is_text: list of int32 arrays [n]: 1 for pieces of the texts, 0 for [CLS] and [SEP].
+      spans: list of int arrays [m, 2]: the characters [start, end) of the first text that its m
+        pieces stand for.
+      truncated: how many were cut.
+    """
+
+    rows: list
+    ids: list[np.ndarray]
+    segment_ids: list[np.ndarray]
+    is_text: list[np.ndarray]
+    spans: list[np.ndarray]
+    truncated: int
+
+    @property
+    def arrays(self):
+        """What a model reads, for `ArrayReader`."""
+        return {"input_ids": self.ids, "segment_ids": self.segment_ids, "is_text": self.is_text}
+
+
+def read_pairs(paths, needed):
+    """Returns the rows of files, which are all of one text or all of two.
+
+    Args:
+      paths: files as for `read_rows`, with the columns `text` and `text_pair`.
+      needed: whether each must have the second text.
+
+    Raises:
+      UserError: a bad row, or the second text is there in some rows only.
+    """
+    optional = () if needed else COLUMNS[1:]
+    rows = [row for path in paths for row in read_rows(path, COLUMNS, optional)]
+    alone = [row for row in rows if COLUMNS[1] not in row.values]
+    if 0 < len(alone) < len(rows):
+        raise UserError(f"{alone[0].place}: one text, where other lines have two (text_pair)")
+    return rows
+
+
+def each_alone(rows):
+    """Returns twice as many rows: each text of a pair, one after the other, by itself."""
+    return [row._replace(values={"text": row.values[column]}) for row in rows for column in COLUMNS]
+
+
+def pack(rows, tokenizer, max_seq_length):
+    """Returns the `Texts` of rows.
+
+    Args:
+      rows: as of `read_pairs` or `each_alone`.
+      tokenizer: `FullTokenizer`.
+      max_seq_length: most pieces, [CLS] and [SEP] counted.
+
+    Raises:
+      UserError: a text that no piece is left of.
+    """
+    vocabulary = tokenizer.vocabulary
+    columns = [column for column in COLUMNS if column in rows[0].values]
+    packing = TextPacking(vocabulary, max_seq_length, is_pair=len(columns) == 2)
+    ids, segment_ids, is_text, spans = [], [], [], []
+    for row in rows:
+        sides = [_pieces(row, column, tokenizer) for column in columns]
+        row_ids, row_segments = packing(*(vocabulary.ids_of(p.text for p in s) for s in sides))
+        special = (vocabulary.cls_id, vocabulary.sep_id)
+        kept = np.count_nonzero(row_segments == 0) - 2
+        ids.append(row_ids)
+        segment_ids.append(row_segments)
+        is_text.append(np.isin(row_ids, special, invert=True).astype(np.int32))
+        spans.append(np.array([(piece.start, piece.end) for piece in sides[0][:kept]]))
+    return Texts(rows, ids, segment_ids, is_text, spans, packing.num_truncated)
+
+
+def _pieces(row, column, tokenizer):
+    pieces = tokenizer.tokenize_with_offsets(row.values[column])
+    if not pieces:
+        raise UserError(f"{row.place}: {column} holds no piece of text")
+    return pieces
+
+
+def covered_characters(spans):
+    """Returns which pieces stand for which characters.
+
+    Args:
+      spans: int [m, 2], as of `Texts`.
+
+    Returns:
+      (positions [c], rising: the characters that a piece stands for; `place` [k] among them and
+      `piece` [k]: each pair of a character and a piece that stands for it). Several pieces stand
+      for one character where folding makes several of it, as of a Hangul syllable.
+    """
+    lengths = spans[:, 1] - spans[:, 0]
+    piece = np.repeat(np.arange(len(spans)), lengths)
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    positions, place = np.unique(spans[piece, 0] + within, return_inverse=True)
+    return positions, place, piece

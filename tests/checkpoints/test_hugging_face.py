@@ -1,0 +1,359 @@
+"""Checkpoints of Hugging Face: what transformers computes, and what TF1's file of them holds."""
+
+import dataclasses
+import functools
+import json
+import os
+import re
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from commands import CONFIG, run_pretraining
+from conftest import GOLDEN
+from helpers import GOLDEN_MODELS, load_golden_model
+from hugging_face_peer import KINDS, write_peer
+from safetensors.numpy import save_file
+
+from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.tf1 import UNILM_ROWS
+from nezha_tf.errors import UserError
+from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering, NezhaForSequenceClassification
+
+INDEX = "model.safetensors.index.json"
+
+
+@pytest.fixture(scope="session")
+def torch():
+    """PyTorch, with transformers beside it."""
+    reason = "torch and transformers are not installed: pip install -e '.[interop]'"
+    pytest.importorskip("transformers", reason=reason)
+    return pytest.importorskip("torch", reason=reason)
+
+
+def outputs_and_figures(folder, **changes):
+    """Returns our outputs and transformers' for the inputs of `write_peer`, dicts of arrays."""
+    config = NezhaConfig.from_json_file(folder / "config.json")
+    model = NezhaForPreTraining(dataclasses.replace(config, **changes))
+    assert checkpoints.load(model, folder) == ([], [], "")
+    with np.load(folder / "forward.npz") as file:
+        figures = dict(file)
+    ids = figures["in.input_ids"]
+    outputs = model(
+        {
+            "input_ids": ids,
+            "input_mask": figures["in.attention_mask"],
+            "segment_ids": figures["in.token_type_ids"],
+            "masked_lm_positions": np.tile(np.arange(0, ids.shape[1], 20), (len(ids), 1)),
+        }
+    )
+    return outputs, {name: value for name, value in figures.items() if name[:3] != "in."}
+
+
+def assert_computes_the_same(folder):
+    outputs, figures = outputs_and_figures(folder)
+    assert len(figures) == 5
+    for name, value in figures.items():
+        np.testing.assert_allclose(outputs[name], value, atol=1e-5, rtol=0, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outputs_are_those_of_transformers(kind):
+    """Padded and full sequences of 200 pieces, by stored figures."""
+    assert_computes_the_same(GOLDEN / f"hugging_face_{kind}")
+    # Its "gelu" is not the originals'.
+    outputs, figures = outputs_and_figures(GOLDEN / f"hugging_face_{kind}", hidden_act="gelu")
+    difference = np.abs(outputs["sequence_output"] - figures["sequence_output"])
+    assert 1e-4 < difference.max() < 1e-2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "hidden_act, options, name",
+    [
+        ("gelu", {"safe_serialization": False}, "pytorch_model.bin"),
+        ("gelu_new", {"max_shard_size": "4KB"}, INDEX),
+        ("relu", {"safe_serialization": False, "max_shard_size": "4KB"}, None),
+    ],
+)
+def test_outputs_are_those_of_transformers_now(torch, tmp_path, kind, hidden_act, options, name):
+    """The same of weights that are drawn and saved here, also as pickles and in parts."""
+    write_peer(kind, tmp_path, 7, hidden_act, **options)
+    assert (tmp_path / (name or "pytorch_model.bin.index.json")).exists()
+    assert_computes_the_same(tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_heads_of_fine_tuned_models(torch, tmp_path, kind):
+    import transformers
+
+    name = kind.capitalize()
+    config = getattr(transformers, f"{name}Config").from_pretrained(
+        GOLDEN / f"hugging_face_{kind}", num_labels=2
+    )
+    ids = np.arange(5, 17).reshape(2, 6)
+    inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": 0 * ids}
+    for peer_class, our_class, outputs in (
+        ("SequenceClassification", NezhaForSequenceClassification, ["logits"]),
+        ("QuestionAnswering", NezhaForQuestionAnswering, ["start_logits", "end_logits"]),
+    ):
+        peer = getattr(transformers, f"{name}For{peer_class}")(config).eval()
+        peer.save_pretrained(tmp_path)
+        arguments = {"num_labels": 2} if peer_class == "SequenceClassification" else {}
+        model = our_class(NezhaConfig.from_json_file(tmp_path / "config.json"), **arguments)
+        report = checkpoints.load(model, tmp_path, may_be_missing=("bert/pooler/",))
+        # transformers' models that score pieces have no pooler.
+        assert len(report.missing) == (0 if arguments else 2) and not report.unused
+        with torch.no_grad():
+            expected = peer(torch.tensor(ids))
+        found = model(inputs)
+        for output in outputs:
+            np.testing.assert_allclose(found[output], expected[output], atol=1e-5)
+
+
+def spelt(tf1_name, old):
+    """Returns the name of a weight in transformers' models, by the parts of TF1's name."""
+    irregular = {
+        "cls/predictions/output_bias": "cls.predictions.bias",
+        "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
+        "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
+    }
+    if tf1_name in irregular:
+        return irregular[tf1_name]
+    last = {"kernel": "weight", "gamma": "gamma" if old else "weight"}
+    last["beta"] = "beta" if old else "bias"
+    words = tf1_name.replace("layer_", "layer/").split("/")
+    words[-1] = last.get(words[-1], words[-1])
+    words += ["weight"] * words[-1].endswith("_embeddings")
+    return ".".join(words)
+
+
+def weights_of(name, old=False, prefix="bert."):
+    """Returns the weights of a golden model under the names and in the layout of transformers."""
+    reader = tf.train.load_checkpoint(str(GOLDEN / name / "model.ckpt"))
+    weights = {}
+    for variable in reader.get_variable_to_shape_map():
+        if variable == "global_step" or variable.endswith(("_m", "_v")):
+            continue
+        value = reader.get_tensor(variable)
+        value = np.ascontiguousarray(value.T) if variable.endswith("/kernel") else value
+        weights[spelt(variable, old).replace("bert.", prefix)] = value
+    return weights
+
+
+@functools.cache
+def golden_model(name):
+    return load_golden_model(name)
+
+
+def fresh(name):
+    return NezhaForPreTraining(golden_model(name).config)
+
+
+def assert_equal_weights(model, name, dtype=np.float32):
+    expected = golden_model(name)
+    for found, wanted in zip(model.weights, expected.weights, strict=True):
+        wanted = wanted.numpy().astype(dtype).astype(np.float32)
+        np.testing.assert_array_equal(found.numpy(), wanted, err_msg=found.path)
+
+
+@pytest.mark.parametrize("name", GOLDEN_MODELS)
+@pytest.mark.parametrize("prefix, old", [("bert.", False), ("nezha.", True), ("", True)])
+def test_weights_are_those_of_tf1(tmp_path, name, prefix, old):
+    """Names with and without the model's, new and old; buffers and the tied table beside them."""
+    weights = weights_of(name, old, prefix)
+    weights[f"{prefix}embeddings.position_ids"] = np.arange(9)[None]
+    table = "encoder.layer.0.attention.self.relative_positions_encoding.positions_encoding"
+    weights[prefix + table] = np.ones((4, 4, 8), np.float32)
+    words = weights[f"{prefix}embeddings.word_embeddings.weight"]
+    weights["cls.predictions.decoder.weight"] = words.copy()
+    weights["cls.predictions.decoder.bias"] = weights["cls.predictions.bias"]
+    if prefix == "bert.":  # Where the biases are one, either name may be the stored one.
+        del weights["cls.predictions.bias"]
+    save_file(weights, tmp_path / "model.safetensors")
+    model = fresh(name)
+    assert checkpoints.load(model, str(tmp_path)) == ([], [], "")
+    assert_equal_weights(model, name)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_half_precision(tmp_path, dtype):
+    weights = {key: value.astype(dtype) for key, value in weights_of("nezha_tiny").items()}
+    save_file(weights, tmp_path / "half.safetensors")
+    model = fresh("nezha_tiny")
+    assert checkpoints.load(model, tmp_path / "half.safetensors") == ([], [], "")
+    assert_equal_weights(model, "nezha_tiny", dtype)
+
+
+def write_parts(folder, weights):
+    items = list(weights.items())
+    parts = {"a.safetensors": dict(items[::2]), "b.safetensors": dict(items[1::2])}
+    for file, part in parts.items():
+        save_file(part, folder / file)
+    weight_map = {key: file for file, part in parts.items() for key in part}
+    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+
+
+def test_a_model_in_parts(tmp_path):
+    write_parts(tmp_path, weights_of("bert_tiny"))
+    for path in (tmp_path, tmp_path / INDEX):
+        model = fresh("bert_tiny")
+        assert checkpoints.load(model, path) == ([], [], "")
+        assert_equal_weights(model, "bert_tiny")
+    (tmp_path / "b.safetensors").unlink()
+    with pytest.raises(UserError, match=r"no checkpoint at .*b.safetensors"):
+        checkpoints.load(fresh("bert_tiny"), tmp_path)
+
+
+def test_what_is_left_over_or_missing_is_reported(tmp_path):
+    weights = {n: v for n, v in weights_of("bert_tiny").items() if "pooler" not in n}
+    words = weights["bert.embeddings.word_embeddings.weight"]
+    weights |= {"cls.predictions.decoder.weight": words + 1, "lm.extra": np.ones(2, np.float32)}
+    save_file(weights, tmp_path / "model.safetensors")
+    model = fresh("bert_tiny")
+    before = [variable.numpy() for variable in model.weights]
+    with pytest.raises(UserError, match="lacks bert/pooler/dense/kernel"):
+        checkpoints.load(model, tmp_path)
+    for variable, value in zip(model.weights, before, strict=True):
+        np.testing.assert_array_equal(variable, value)
+    report = checkpoints.load(model, tmp_path, may_be_missing=("bert/pooler/",))
+    assert report.missing == ["bert/pooler/dense/kernel", "bert/pooler/dense/bias"]
+    # An output table of its own, which no model here has.
+    assert report.unused == ["cls/predictions/decoder/kernel", "lm.extra"]
+
+
+def test_segments_are_extended(tmp_path):
+    weights = weights_of("nezha_tiny")
+    save_file(weights, tmp_path / "model.safetensors")
+    config = dataclasses.replace(golden_model("nezha_tiny").config, type_vocab_size=6)
+    model = NezhaEncoder(config)
+    assert "extended to six" in checkpoints.load(model, tmp_path, extend_segments=True).extended
+    np.testing.assert_array_equal(
+        model.embeddings.token_type_embeddings,
+        weights["bert.embeddings.token_type_embeddings.weight"][list(UNILM_ROWS)],
+    )
+
+
+def test_a_folder_of_ours_is_read_as_ours(tmp_path):
+    """Though weights of transformers lie beside: TF1's file `checkpoint` says so."""
+    model = load_golden_model("nezha_tiny")
+    checkpoints.save_tf1_checkpoint(model, tmp_path / "model.ckpt-1")
+    tf.compat.v1.train.update_checkpoint_state(str(tmp_path), "model.ckpt-1")
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    model = fresh("nezha_tiny")
+    checkpoints.load(model, tmp_path)
+    assert_equal_weights(model, "nezha_tiny")
+
+
+def test_bad_files_are_one_line(tmp_path):
+    save_file(weights_of("nezha_tiny"), tmp_path / "good.safetensors")
+    good = (tmp_path / "good.safetensors").read_bytes()
+    bad = {
+        "cut.safetensors": (good[:-5], "is damaged or no safetensors file"),
+        "text.safetensors": (b"these are no weights", "is damaged or no safetensors file"),
+        "empty.safetensors": (b"", "is damaged or no safetensors file"),
+        "list.index.json": (b"[1]", "is no index of a model in several files"),
+        "cut.index.json": (b'{"weight_map"', "is no index of a model in several files"),
+        "odd.index.json": (b'{"weight_map": {"a": 1}}', "is no index of a model in several files"),
+        "none.index.json": (b'{"weight_map": {"a": "no.bin"}}', "no checkpoint at .*no.bin"),
+    }
+    for name, (content, message) in bad.items():
+        (tmp_path / name).write_bytes(content)
+        assert_refused(tmp_path / name, message)
+    weights = weights_of("nezha_tiny")
+    name = "bert.encoder.layer.0.output.dense.weight"
+    for file, value, message in (
+        ("shape", weights[name][1:], r"has shape \[\d+, \d+\], and the model's is"),
+        ("int8", weights[name].astype(np.int8), "is of int8; only floating-point weights"),
+    ):
+        save_file({**weights, name: value}, tmp_path / f"{file}.safetensors")
+        assert_refused(tmp_path / f"{file}.safetensors", message)
+    (tmp_path / "empty").mkdir()
+    for path, message in (
+        (tmp_path / "empty", "no checkpoint in the folder .*: neither TF1's .* nor Hugging Face's"),
+        (tmp_path / "absent.safetensors", "no checkpoint at .*: no such file"),
+        (tmp_path / "absent.bin", "no checkpoint at .*: no such file"),
+    ):
+        assert_refused(path, message)
+
+
+def assert_refused(path, message):
+    with pytest.raises(UserError, match=message) as error:
+        checkpoints.load(golden_model("nezha_tiny"), path)  # which stays as it is
+    assert "\n" not in str(error.value)
+
+
+def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
+    for library, name in (("torch", "a.bin"), ("safetensors", "a.safetensors")):
+        (tmp_path / name).write_bytes(b"x")
+        monkeypatch.setitem(sys.modules, library, None)
+        assert_refused(tmp_path / name, rf"is read with {library} .*\[interop\]")
+
+
+class Intruder:
+    """An object whose pickle makes a folder when it is read."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+def test_a_pickle_of_more_than_weights_is_refused(torch, tmp_path):
+    made, path = tmp_path / "made", tmp_path / "pytorch_model.bin"
+    weights = {"a": torch.ones(2)}
+    for zipped in (False, True):
+        intruding = {**weights, "b": Intruder(str(made))}
+        torch.save(intruding, path, _use_new_zipfile_serialization=zipped)
+        assert_refused(path, "more than weights .*mkdir.*could run code")
+        torch.save([1, 2], path, _use_new_zipfile_serialization=zipped)
+        assert_refused(path, "holds no weights by name")
+    assert not made.exists()
+    torch.save(weights, path)
+    content = path.read_bytes()
+    for damaged in (b"", b"hello world", content[: len(content) // 2]):
+        path.write_bytes(damaged)
+        assert_refused(path, "is damaged, or a pickle of more than weights")
+
+
+def test_a_pickle_of_another_torch_is_refused(tmp_path, monkeypatch):
+    class OldTorch:
+        __version__ = "2.5.1+cpu"
+
+    (tmp_path / "a.bin").write_bytes(b"x")
+    monkeypatch.setitem(sys.modules, "torch", OldTorch)
+    assert_refused(tmp_path / "a.bin", "torch 2.5.1.cpu cannot read safely")
+
+
+def test_a_program_starts_from_it(folder):
+    """Training at a rate of 0 leaves the weights as they were loaded."""
+    values = {**CONFIG, "model_type": "nezha", "max_relative_position": 64}
+    (folder / "peer").mkdir()
+    (folder / "peer" / "config.json").write_text(json.dumps(values))
+    config = NezhaConfig.from_json_file(folder / "peer" / "config.json")
+    assert config.hidden_act == "gelu_erf"
+    rng = np.random.default_rng(0)
+    weights = {  # A masked LM, so without pooler.
+        spelt(name, old=False): rng.normal(size=variable.shape[::-1]).astype("float32")
+        for name, variable in tf1_names(NezhaForMaskedLM(config)).items()
+        if "pooler" not in name
+    }
+    for name in (name for name in weights if name.endswith("_embeddings.weight")):
+        weights[name] = np.ascontiguousarray(weights[name].T)
+    save_file(weights, folder / "peer" / "model.safetensors")
+    changes = ("--bert_config_file=peer/config.json", "--init_checkpoint=peer")
+    result = run_pretraining(folder, *changes, "--num_train_steps=2", "--learning_rate=0")
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    fresh_names = re.search("weights from peer; not in it, so fresh: (.*)", result.stdout)[1]
+    assert re.findall(r"(\w+)/\w+/\w+", fresh_names) == ["bert"] * 2 + ["cls"] * 2
+    assert NezhaConfig.from_json_file(folder / "run" / "bert_config.json") == config
+    reader = tf.train.load_checkpoint(str(folder / "run" / "model.ckpt-2"))
+    kernel = reader.get_tensor("bert/encoder/layer_0/output/dense/kernel")
+    np.testing.assert_array_equal(kernel.T, weights["bert.encoder.layer.0.output.dense.weight"])
+    np.testing.assert_array_equal(
+        reader.get_tensor("cls/predictions/output_bias"), weights["cls.predictions.bias"]
+    )

@@ -1,0 +1,82 @@
+"""Models of transformers with random weights, as it saves them, and what it computes with them.
+
+`python tests/hugging_face_peer.py` writes tests/golden/hugging_face_*, where the extra [interop] is
+installed.
+"""
+
+import os
+import pathlib
+
+import numpy as np
+
+SIZES = {
+    "vocab_size": 30,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 256,
+    "initializer_range": 0.2,
+}
+KINDS = ("nezha", "bert")
+LENGTH = 200  # of which NEZHA tells 129 distances apart
+
+
+def write_peer(kind, folder, seed, hidden_act="gelu", **options):
+    """Saves a model for pretraining and the figures of a forward pass.
+
+    Args:
+      kind: "nezha" or "bert".
+      folder: a `pathlib.Path`; gets `config.json`, the weights and `forward.npz`.
+      seed: of the weights and of the inputs.
+      hidden_act: as transformers calls it.
+      **options: of `save_pretrained`.
+    """
+    os.environ["USE_TF"] = "0"
+    import torch
+    import transformers
+
+    torch.manual_seed(seed)
+    name = kind.capitalize()
+    config = getattr(transformers, f"{name}Config")(**SIZES, hidden_act=hidden_act)
+    model = getattr(transformers, f"{name}ForPreTraining")(config).eval()
+    with torch.no_grad():
+        # They start as zeros and ones, which would hide one that is taken for another.
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.2 * torch.randn(parameter.shape))
+    model.save_pretrained(folder, **options)
+    inputs = random_inputs(seed)
+    with torch.no_grad():
+        outputs = model(
+            **{name: torch.tensor(value) for name, value in inputs.items()},
+            output_hidden_states=True,
+        )
+        pooled = getattr(model, kind)(**{n: torch.tensor(v) for n, v in inputs.items()})
+    np.savez_compressed(
+        folder / "forward.npz",
+        sequence_output=outputs.hidden_states[-1].numpy(),
+        embedding_output=outputs.hidden_states[0].numpy(),
+        pooled_output=pooled.pooler_output.numpy(),
+        masked_lm_logits=outputs.prediction_logits[:, ::20].numpy(),
+        next_sentence_logits=outputs.seq_relationship_logits.numpy(),
+        **{f"in.{name}": value for name, value in inputs.items()},
+    )
+
+
+def random_inputs(seed):
+    """Returns a batch under transformers' names: int64 [3, 200], two of them padded."""
+    rng = np.random.default_rng(seed)
+    shape = (3, LENGTH)
+    return {
+        "input_ids": rng.integers(0, SIZES["vocab_size"], shape),
+        "attention_mask": (np.arange(LENGTH) < np.array([[LENGTH], [150], [7]])).astype("int64"),
+        "token_type_ids": rng.integers(0, 2, shape),
+    }
+
+
+if __name__ == "__main__":
+    for kind in KINDS:
+        folder = pathlib.Path(__file__).parent / "golden" / f"hugging_face_{kind}"
+        write_peer(kind, folder, seed=0)
+        (folder / "generation_config.json").unlink(missing_ok=True)
