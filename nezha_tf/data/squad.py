@@ -74,8 +74,8 @@ def read_questions(paths, with_impossible=False, needs_answers=True, passed_over
                 ids.add(question.id)
                 questions.append(question)
     if not questions:
-        faulty = f" that is sound; the first of {len(passed_over)}: {passed_over[0]}"
-        raise UserError(f"{', '.join(paths)}: no question{faulty if passed_over else ''}")
+        why = f" that is sound; the first: {passed_over[0]}" if passed_over else " in it"
+        raise UserError(f"{', '.join(paths)}: no question{why}")
     return questions
 
 

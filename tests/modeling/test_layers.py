@@ -284,9 +284,15 @@ class Hide:
         if name.split(".")[0] in ("tensorflow", "tensorflow_text"):
             raise ImportError(name + " is hidden")
 sys.meta_path.insert(0, Hide())
+import importlib
+import pkgutil
 import numpy as np
 import jax
 import nezha_tf
+for stage in ("modeling", "objectives", "optimization"):
+    package = importlib.import_module("nezha_tf." + stage)
+    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 model_folder, weights = sys.argv[1:]

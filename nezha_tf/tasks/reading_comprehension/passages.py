@@ -46,7 +46,7 @@ def make_passage(text, tokenizer):
     pieces = tokenizer.tokenize_with_offsets(text)
     ids = tokenizer.convert_tokens_to_ids([piece.text for piece in pieces])
     starts = [piece.start for piece in pieces]
-    bounds = [*starts[1:], len(text)]
+    bounds = [*starts, len(text)][1:]
     ends = [_past_marks(text, p.end, bound) for p, bound in zip(pieces, bounds, strict=True)]
     return Passage(text, *(np.array(values, np.int32) for values in (ids, starts, ends)))
 
