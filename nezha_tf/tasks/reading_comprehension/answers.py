@@ -128,8 +128,10 @@ def span_logits(example, start_logits, end_logits, max_answer_length):
     place = (base + example.offset - first)[best] + piece
     length = np.arange(min(max_answer_length, num_pieces))
     is_inside = (piece + 1)[:, None] + length <= (first + count)[best][:, None]
+    # What overflowed is no candidate; the loss shows it.
     all_starts, all_ends = (
-        np.concatenate(x).astype(np.float64) for x in (start_logits, end_logits)
+        np.nan_to_num(np.concatenate(logits).astype(np.float64), nan=-1e9)
+        for logits in (start_logits, end_logits)
     )
     ends = all_ends[np.where(is_inside, place[:, None] + length, 0)]
     return all_starts[place], np.where(is_inside, ends, -np.inf)

@@ -14,6 +14,13 @@ from nezha_tf.tasks.reading_comprehension.passages import Passage, make_passage
 # [CLS], and [SEP] after the question and after the passage.
 SPECIAL_PIECES = 3
 
+COUNTS = (
+    "questions cut",
+    "answers widened to whole pieces",
+    "answers that no window shows whole",
+    "answers that are not in their passages",
+)
+
 
 class Stretch(NamedTuple):
     """Pieces `first` to `first + count - 1` of a passage, which a window shows."""
@@ -106,14 +113,7 @@ class Windowing:
         """
         examples, arrays = [], {name: [] for name in ("input_ids", "segment_ids")}
         positions, passages = [], {}
-        counts = dict.fromkeys(
-            (
-                "questions cut",
-                "answers widened to whole pieces",
-                "answers that are not in their passages",
-            ),
-            0,
-        )
+        counts = dict.fromkeys(COUNTS, 0)
         for question in console.progress(questions, desc="cutting windows", unit="question"):
             if question.context not in passages:
                 passages[question.context] = make_passage(question.context, self._tokenizer)
@@ -135,6 +135,8 @@ class Windowing:
                 arrays["input_ids"].append(ids)
                 arrays["segment_ids"].append((np.arange(len(ids)) >= offset).astype(np.int32))
                 positions.append(_positions(target, stretch, offset))
+            is_lost = target and not any(map(any, positions[-len(stretches) :]))
+            counts["answers that no window shows whole"] += bool(is_lost)
         if not examples:
             raise UserError(f"no question is left; the first fault: {passed_over[0]}")
         starts, ends = np.array(positions, np.int32).T

@@ -111,3 +111,10 @@ def test_no_answer_is_among_the_candidates_in_its_place_or_behind_them():
     assert scores == sorted(scores, reverse=True)
     texts = [c.text for c in AnswerSearch(1, 2, 0.0)(example, *logits).candidates]
     assert texts == ["b", ""]
+
+
+def test_logits_that_overflowed_end_nothing():
+    example, start_logits, end_logits = two_windows()
+    start_logits[0][4] = end_logits[1][3] = np.nan
+    prediction = AnswerSearch(3, 2, 0.0)(example, start_logits, end_logits)
+    assert prediction.best.text and "b" not in [c.text[:1] for c in prediction.candidates[:2]]

@@ -65,7 +65,7 @@ def make_questions(count):
     for number in range(count):
         context = "".join(rng.choices([*CHARACTERS, "abcd", " "], k=rng.randint(1, 40))) + "甲"
         start = rng.randrange(len(context))
-        text = context[start : start + rng.randint(1, 6)]
+        text = context[start : start + rng.randint(1, 8)]
         answers = (Answer(text, start),) if text.strip() else ()
         query = "".join(rng.choices(CHARACTERS, k=rng.randint(1, 6)))
         questions.append(Question(str(number), context, query, answers, not answers))
@@ -74,9 +74,9 @@ def make_questions(count):
 
 def test_examples_are_question_and_stretch_with_the_answers_place():
     questions = make_questions(200)
-    windows = Windowing(TOKENIZER, max_seq_length=16, max_query_length=4, doc_stride=5)(questions)
+    windows = Windowing(TOKENIZER, max_seq_length=16, max_query_length=4, doc_stride=8)(questions)
     assert [example.question for example in windows.examples] == questions
-    number = widened = 0
+    number = widened = lost = 0
     for question, example in zip(questions, windows.examples, strict=True):
         query = TOKENIZER.tokenize(question.text)[:4]
         pieces = TOKENIZER.tokenize_with_offsets(question.context)
@@ -92,7 +92,8 @@ def test_examples_are_question_and_stretch_with_the_answers_place():
                 answer.start + len(answer.text)
             )
         assert example.first_window == number
-        assert example.stretches == list(stretches_of(len(pieces), 13 - len(query), 5))
+        assert example.stretches == list(stretches_of(len(pieces), 13 - len(query), 8))
+        is_shown = False
         for first, count in example.stretches:
             ids = windows.arrays["input_ids"][number]
             shown = [piece.text for piece in pieces[first : first + count]]
@@ -103,14 +104,17 @@ def test_examples_are_question_and_stretch_with_the_answers_place():
             start = windows.arrays["start_positions"][number]
             end = windows.arrays["end_positions"][number]
             if target and first <= target[0] and target[-1] < first + count:
+                is_shown = True
                 place = len(query) + 2 - first
                 assert (start, end) == (target[0] + place, target[-1] + place)
             else:
                 assert (start, end) == (0, 0)
             number += 1
+        lost += bool(target) and not is_shown
     assert number == len(windows.arrays["input_ids"])
     assert windows.counts["questions cut"] == sum(len(q.text) > 4 for q in questions) > 0
     assert windows.counts["answers widened to whole pieces"] == widened > 0
+    assert windows.counts["answers that no window shows whole"] == lost > 0
     assert f"{widened} answers widened" in windows.description()
 
 
