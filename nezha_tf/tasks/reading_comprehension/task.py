@@ -42,8 +42,9 @@ class ReadingComprehension(FineTuning):
         windows = self._windowing(questions, passed_over)
         note = f"{', '.join(names)}: {windows.description()}"
         if passed_over:
-            note += f"; {len(passed_over):,} faulty questions passed over: {passed_over[0]}"
-            note += " ..." if len(passed_over) > 1 else ""
+            note += (
+                f"; faulty questions passed over: {len(passed_over):,}, the first: {passed_over[0]}"
+            )
         self.notes.append(note)
         return windows
 

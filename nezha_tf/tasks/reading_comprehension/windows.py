@@ -67,7 +67,7 @@ class Windows:
         passages = len({id(example.passage) for example in self.examples})
         windows = len(self.arrays["input_ids"])
         found = f"{len(self.examples):,} questions on {passages:,} passages, {windows:,} windows"
-        return found + "".join(f"; {n:,} {what}" for what, n in self.counts.items() if n)
+        return found + "".join(f"; {what}: {n:,}" for what, n in self.counts.items() if n)
 
 
 class Windowing:
@@ -124,7 +124,6 @@ class Windowing:
                 pass_over(f"{question.place}: {fault}", passed_over)
                 continue
             counts["questions cut"] += len(query) > self._max_query_length
-            _count_answers(question, passage, target, counts)
             query = query[: self._max_query_length]
             room = self._max_seq_length - len(query) - SPECIAL_PIECES
             offset = len(query) + 2
@@ -134,9 +133,9 @@ class Windowing:
                 ids = self._packed(query, passage, stretch)
                 arrays["input_ids"].append(ids)
                 arrays["segment_ids"].append((np.arange(len(ids)) >= offset).astype(np.int32))
-                positions.append(_positions(target, stretch, offset))
-            is_lost = target and not any(map(any, positions[-len(stretches) :]))
-            counts["answers that no window shows whole"] += bool(is_lost)
+            places = [_positions(target, stretch, offset) for stretch in stretches]
+            _count_answers(question, passage, target, places, counts)
+            positions += places
         if not examples:
             raise UserError(f"no question is left; the first fault: {passed_over[0]}")
         starts, ends = np.array(positions, np.int32).T
@@ -191,12 +190,13 @@ def _fault_and_target(question, query, passage):
     return None if target else f"the answer {answer.text!r} holds no piece of text", target
 
 
-def _count_answers(question, passage, target, counts):
+def _count_answers(question, passage, target, places, counts):
     if target:
         answer = question.answers[0]
         start, end = passage.characters_of(*target)
         is_wider = start < answer.start or end > answer.start + len(answer.text)
         counts["answers widened to whole pieces"] += is_wider
+        counts["answers that no window shows whole"] += not any(map(any, places))
     nowhere = sum(answer.start is None for answer in question.answers)
     counts["answers that are not in their passages"] += nowhere
 

@@ -115,7 +115,7 @@ def test_examples_are_question_and_stretch_with_the_answers_place():
     assert windows.counts["questions cut"] == sum(len(q.text) > 4 for q in questions) > 0
     assert windows.counts["answers widened to whole pieces"] == widened > 0
     assert windows.counts["answers that no window shows whole"] == lost > 0
-    assert f"{widened} answers widened" in windows.description()
+    assert f"answers widened to whole pieces: {widened}" in windows.description()
 
 
 def test_lengths_that_leave_no_room_or_skip_text():
