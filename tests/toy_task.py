@@ -46,7 +46,7 @@ class ToyObjective:
     def predictions(self, outputs):
         return {"logits": outputs["logits"]}
 
-    def distributions(self, outputs):
+    def distributions(self, outputs, batch):
         return {"toy_loss": outputs["logits"]}
 
 

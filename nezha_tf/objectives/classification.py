@@ -49,7 +49,7 @@ class Classification:
         right = hits(outputs["logits"], batch["label_ids"])
         return {"accuracy": weighted(right, self.weights(batch)[LOSS])}
 
-    def distributions(self, outputs):
+    def distributions(self, outputs, batch):
         """Returns the logits that `RDrop` compares, [B, L], by the name of the loss."""
         return {LOSS: outputs["logits"]}
 
@@ -72,7 +72,7 @@ class MultiLabelClassification(Classification):
     def metrics(self, outputs, batch):
         return {}
 
-    def distributions(self, outputs):
+    def distributions(self, outputs, batch):
         """Returns the logits of each class and of its absence, [B, L, 2]."""
         logits = outputs["logits"]
         return {LOSS: ops.stack([logits, ops.zeros_like(logits)], axis=-1)}

@@ -16,8 +16,8 @@ class RDrop:
     (As the authors' code has it; the paper's formula adds the losses of the passes, so that its
     alpha is twice this one.)
 
-    The objective tells its distributions by a method `distributions(outputs)`: a dict of the name
-    of a loss to logits [..., classes] of which the softmax is meant, and no -inf among them. The
+    The objective tells its distributions by a method `distributions(outputs, batch)`: a dict of the
+    name of a loss to logits [..., classes], none of them -inf, of which the softmax is meant. The
     first axes are those of what `weights` gives for that loss; of further ones the mean is taken.
     So classes are [B, L], tags [B, T, L], a span's start and end [B, 2, T], and L labels that are
     each true or not [B, L, 2].
@@ -52,7 +52,8 @@ class RDrop:
         """Returns the losses, each a `Ratio`; the sum of the divided ones is minimised."""
         losses = self._objective.losses(outputs, _twice(batch))
         weights = self._objective.weights(batch)
-        for name, logits in self._objective.distributions(outputs).items():
+        distributions = self._objective.distributions(outputs, _twice(batch))
+        for name, logits in distributions.items():
             values = divergences(*ops.split(logits, 2, axis=0))
             further = tuple(range(len(weights[name].shape), len(values.shape)))
             total, weight, _ = weighted(ops.mean(values, axis=further), weights[name])

@@ -4,29 +4,61 @@ import json
 
 import pytest
 
-from nezha_tf.data.squad import Question, read_questions
+from nezha_tf.data.squad import Answer, Question, read_questions
 from nezha_tf.errors import UserError
 
-PASSAGE = "长江全长6300公里，是亚洲第一长河。"
+PASSAGE = "长江全长6300公里，是亚洲第一长河，长江。"
 
 
-def write(folder, *answers):
-    entries = [
-        {"id": f"Q{n}", "question": "有多长？", "answers": [{"text": text, "answer_start": start}]}
-        for n, (text, start) in enumerate(answers)
-    ]
-    path = folder / "questions.json"
-    data = [{"paragraphs": [{"context": PASSAGE, "qas": entries}]}]
+def entry(number, *answers, **changes):
+    found = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"id": f"Q{number}", "question": "有多长？", "answers": found, **changes}
+
+
+def write(folder, *entries, name="questions.json", context=PASSAGE):
+    path = folder / name
+    data = [{"paragraphs": [{"context": context, "qas": entries}]}]
     path.write_text(json.dumps({"version": "1", "data": data}), encoding="utf-8")
-    return path
+    return str(path)
 
 
 def test_questions_with_their_answers(tmp_path):
-    found = read_questions(write(tmp_path, ("6300公里", 4), ("亚洲", 2)))
-    assert found == [
-        Question("Q0", PASSAGE, "有多长？", "6300公里", 4),
-        Question("Q1", PASSAGE, "有多长？", "亚洲", 12),  # The file's place is wrong.
+    path = write(tmp_path, entry(0, ("6300公里", 4)), entry(1, ("亚洲", 2), ("亚洲之", 2)))
+    assert read_questions([path]) == [
+        Question("Q0", PASSAGE, "有多长？", (Answer("6300公里", 4),), False, path),
+        # The file's place is wrong; the second annotator wrote what is not there.
+        Question(
+            "Q1", PASSAGE, "有多长？", (Answer("亚洲", 12), Answer("亚洲之", None)), False, path
+        ),
     ]
+
+
+@pytest.mark.parametrize("start, found", ((0, 0), (3, 0), (16, 19), (19, 19), (-1, 0), (99, 19)))
+def test_of_several_places_the_nearest_is_taken(tmp_path, start, found):
+    (question,) = read_questions([write(tmp_path, entry(0, ("长江", start)))])
+    assert question.answers == (Answer("长江", found),)
+
+
+def test_questions_without_an_answer(tmp_path):
+    path = write(
+        tmp_path,
+        entry(0, is_impossible=True, plausible_answers=[{"text": "亚洲", "answer_start": 12}]),
+        entry(1, ("亚洲", 12), is_impossible=False),
+    )
+    first, second = read_questions([path], with_impossible=True)
+    assert (first.is_impossible, first.answers) == (True, ())
+    assert not second.is_impossible and first.is_labelled and second.is_labelled
+    with pytest.raises(UserError, match=r"question Q0: it has no answer; .*--version_2"):
+        read_questions([path])
+
+
+def test_files_that_are_to_be_answered(tmp_path):
+    unlabelled = entry(1)
+    del unlabelled["answers"]
+    path = write(tmp_path, entry(0), unlabelled, entry(2, ("FAKE", -1)))
+    found = read_questions([path], needs_answers=False)
+    assert [question.is_labelled for question in found] == [False, False, True]
+    assert found[2].answers == (Answer("FAKE", None),)
 
 
 @pytest.mark.parametrize(
@@ -35,17 +67,59 @@ def test_questions_with_their_answers(tmp_path):
         ("{", "is not JSON"),
         ("[]", "has not SQuAD's form"),
         ('{"data": [{"paragraphs": [{"context": "x"}]}]}', "has not SQuAD's form"),
+        ('{"data": []}', "no question"),
+        ('{"data": [{"paragraphs": [{"context": "x", "qas": []}]}]}', "no question"),
     ],
 )
 def test_files_of_another_form(tmp_path, text, fault):
     path = tmp_path / "questions.json"
     path.write_text(text)
     with pytest.raises(UserError, match=fault):
-        read_questions(path)
+        read_questions([str(path)])
     with pytest.raises(UserError, match="cannot read"):
-        read_questions(tmp_path / "missing.json")
+        read_questions([str(tmp_path / "missing.json")])
 
 
-def test_an_answer_that_is_nowhere(tmp_path):
-    with pytest.raises(UserError, match="'黄河' to Q0 is not in its passage"):
-        read_questions(write(tmp_path, ("黄河", 0)))
+FAULTS = {
+    "the answer '黄河' is not in its passage": entry(7, ("黄河", 0)),
+    '"answers" is empty': entry(7),
+    '"answers" is missing': entry(7, answers=None),
+    "an answer is no JSON object": entry(7, answers=["亚洲"]),
+    '"answer_start" is missing': entry(7, answers=[{"text": "亚洲"}]),
+    '"text" is empty': entry(7, ("", 0)),
+    '"question" is empty': entry(7, ("亚洲", 12), question=" "),
+    '"question" is missing': {"id": "Q7", "answers": [{"text": "亚洲", "answer_start": 12}]},
+    '"question" holds half a character': entry(7, ("亚洲", 12), question="\ud800"),
+    '"is_impossible" is neither': entry(7, ("亚洲", 12), is_impossible="no"),
+    "there are two of this id": entry(0, ("亚洲", 12), id="Q0"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_question(tmp_path, fault):
+    faulty = FAULTS[fault]
+    path = write(tmp_path, entry(0, ("亚洲", 12)), faulty, entry(2, ("亚洲", 12)))
+    with pytest.raises(UserError) as error:
+        read_questions([path])
+    assert str(error.value).startswith(f"{path}, question {faulty['id']}: {fault}")
+    assert len(str(error.value).splitlines()) == 1
+    passed_over = []
+    found = read_questions([path], passed_over=passed_over)
+    assert [question.id for question in found] == ["Q0", "Q2"]
+    assert passed_over == [str(error.value)]
+
+
+def test_a_fault_of_what_has_no_id_and_of_a_passage(tmp_path):
+    good = entry(0, ("亚洲", 12))
+    with pytest.raises(UserError, match='question number 2: "id" is missing'):
+        read_questions([write(tmp_path, good, {"question": "谁？"})])
+    with pytest.raises(UserError, match="question number 1: no JSON object"):
+        read_questions([write(tmp_path, "谁？")])
+    path = write(tmp_path, good, context="")
+    with pytest.raises(UserError, match='question Q0: "context" is empty'):
+        read_questions([path])
+    with pytest.raises(UserError, match=r"no question that is sound; the first: .*Q0"):
+        read_questions([path], passed_over=[])
+    twice = [write(tmp_path, good), write(tmp_path, good, name="others.json")]
+    with pytest.raises(UserError, match=r"others.json, question Q0: there are two of this id"):
+        read_questions(twice)

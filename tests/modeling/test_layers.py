@@ -284,7 +284,8 @@ class Hide:
         if name.split(".")[0] in ("tensorflow", "tensorflow_text"):
             raise ImportError(name + " is hidden")
 sys.meta_path.insert(0, Hide())
-import importlib, pkgutil
+import importlib
+import pkgutil
 import numpy as np
 import jax
 import nezha_tf

@@ -26,7 +26,7 @@ class Given:
     def metrics(self, outputs, batch):
         return {"given_metric": weighted(outputs["losses"], batch["weights"])}
 
-    def distributions(self, outputs):
+    def distributions(self, outputs, batch):
         return {"given_loss": outputs["logits"]}
 
 

@@ -1,8 +1,13 @@
 """Which part of a passage a question is to be generated from."""
 
+import json
+
 import pytest
 
-from nezha_tf.tasks.seq2seq.question_generation import sentences_around
+from nezha_tf.tasks.seq2seq.question_generation import (
+    make_question_generation_data,
+    sentences_around,
+)
 
 PASSAGE = "甲乙丙。丁戊己庚！辛壬癸子？丑寅。卯辰"
 
@@ -26,3 +31,17 @@ PASSAGE = "甲乙丙。丁戊己庚！辛壬癸子？丑寅。卯辰"
 def test_sentences_that_fit_around_an_answer(answer, most, expected):
     found = sentences_around(PASSAGE, PASSAGE.index(answer), len(answer), most)
     assert found == expected and len(found) <= most
+
+
+def test_pairs_of_a_file(tmp_path):
+    answers = [{"text": "丁戊", "answer_start": 4}, {"text": "nowhere", "answer_start": 0}]
+    questions = [{"id": "1", "question": "谁？", "answers": answers}]
+    data = [{"paragraphs": [{"context": PASSAGE, "qas": questions}]}]
+    (tmp_path / "in.json").write_text(json.dumps({"data": data}), encoding="utf-8")
+    made = make_question_generation_data(
+        input_file=str(tmp_path / "in.json"),
+        output_file=str(tmp_path / "out.jsonl"),
+        context_chars=9,
+    )
+    pair = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"))
+    assert made == 1 and pair == {"src": "答案：丁戊 原文：甲乙丙。丁戊己庚！", "tgt": "谁？"}

@@ -24,14 +24,13 @@ def make_question_generation_data(*, input_file, output_file, context_chars):
     Raises:
       UserError: bad input; nothing is left half-written.
     """
-    questions = read_questions(input_file)
+    questions = read_questions([input_file])
     lines = []
     for question in questions:
-        context = sentences_around(
-            question.context, question.answer_start, len(question.answer), context_chars
-        )
+        answer = question.answers[0]
+        context = sentences_around(question.context, answer.start, len(answer.text), context_chars)
         # The answer goes first: what is cut off a long source is its end.
-        pair = {"src": f"答案：{question.answer} 原文：{context}", "tgt": question.text}
+        pair = {"src": f"答案：{answer.text} 原文：{context}", "tgt": question.text}
         lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
     files.write_text(output_file, "".join(lines))
     return len(lines)

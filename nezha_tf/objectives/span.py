@@ -1,0 +1,77 @@
+"""Start and end of an answer: one softmax each over the pieces of a window."""
+
+from keras import ops
+
+from nezha_tf.objectives.losses import cross_entropies, hits, weighted
+
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+# The logit of what is no piece of the window.
+LOWEST = -1e9
+
+
+class AnswerSpan:
+    """The mean cross-entropy of start and end (`compute_loss` of BERT's run_squad.py).
+
+    Unlike there, padding is no candidate, so that the loss does not depend on its amount. Batches
+    have `start_positions` and `end_positions`, int [B], places in the window, 0 ([CLS]) where it
+    holds no answer. A window that is nothing but padding counts for nothing.
+    """
+
+    def __init__(self, label_smoothing=0.0):
+        """Args:
+        label_smoothing: share of the target that is spread evenly over the window's pieces.
+        """
+        self._label_smoothing = label_smoothing
+
+    def inputs(self, batch):
+        """Returns the model's inputs."""
+        return {name: batch[name] for name in INPUTS}
+
+    def weights(self, batch):
+        """Returns what each window counts, by the name of its loss: [B]."""
+        return {"span_loss": ops.cast(batch["input_mask"][:, 0], "float32")}
+
+    def losses(self, outputs, batch):
+        """Returns the loss, a `Ratio`."""
+        values = [
+            self._cross_entropies(logits, positions, batch["input_mask"])
+            for logits, positions in _ends(outputs, batch)
+        ]
+        return {"span_loss": weighted(sum(values) / 2, self.weights(batch)["span_loss"])}
+
+    def metrics(self, outputs, batch):
+        """Returns the share of windows of which both ends are the likeliest ones, a `Ratio`."""
+        start, end = (
+            hits(_masked(logits, batch["input_mask"]), positions)
+            for logits, positions in _ends(outputs, batch)
+        )
+        return {"span_accuracy": weighted(start * end, self.weights(batch)["span_loss"])}
+
+    def distributions(self, outputs, batch):
+        """Returns the logits that `RDrop` compares, [B, 2, T], by the name of the loss."""
+        logits = [_masked(logits, batch["input_mask"]) for logits, _ in _ends(outputs, batch)]
+        return {"span_loss": ops.stack(logits, axis=1)}
+
+    def predictions(self, outputs):
+        """Returns the logits of both ends, float32 [B, T]."""
+        return {name: outputs[name] for name in ("start_logits", "end_logits")}
+
+    def _cross_entropies(self, logits, positions, input_mask):
+        """Returns the losses of one end, float32 [B]; logits [B, T], positions int [B]."""
+        masked = _masked(logits, input_mask)
+        losses = cross_entropies(masked, positions)
+        if not self._label_smoothing:
+            return losses
+        is_piece = ops.cast(input_mask, "float32")
+        mean = ops.sum(logits * is_piece, axis=-1) / ops.maximum(ops.sum(is_piece, axis=-1), 1.0)
+        even = ops.logsumexp(masked, axis=-1) - mean
+        return (1.0 - self._label_smoothing) * losses + self._label_smoothing * even
+
+
+def _ends(outputs, batch):
+    """Returns (logits, positions) of the start and of the end."""
+    return [(outputs[f"{end}_logits"], batch[f"{end}_positions"]) for end in ("start", "end")]
+
+
+def _masked(logits, input_mask):
+    return ops.where(ops.equal(input_mask, 0), LOWEST, ops.cast(logits, "float32"))

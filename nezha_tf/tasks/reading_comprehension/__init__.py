@@ -1,0 +1,1 @@
+"""Reading comprehension: the stretch of a passage that answers a question."""

@@ -1,0 +1,163 @@
+"""From the logits of a question's windows to its answers: exact characters and probabilities."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.tasks.reading_comprehension.windows import best_windows
+
+
+class Candidate(NamedTuple):
+    """An answer: text[start:end] of the raw passage; "" and None, None for no answer."""
+
+    text: str
+    start: int | None
+    end: int | None
+    start_logit: float
+    end_logit: float
+    probability: float | None = None
+
+    @property
+    def score(self):
+        return self.start_logit + self.end_logit
+
+
+class Prediction(NamedTuple):
+    """What is answered to a question.
+
+    Attributes:
+      best: the chosen `Candidate`.
+      candidates: list of `Candidate` of different texts, by falling score; their probabilities,
+        a softmax over their scores, sum to 1.
+      null_score_diff: score of no answer less that of the best text; None where each question has
+        an answer.
+    """
+
+    best: Candidate
+    candidates: list[Candidate]
+    null_score_diff: float | None
+
+
+class AnswerSearch:
+    """Finds the answers of questions as BERT's run_squad.py does, but looks at every span.
+
+    (There only the likeliest starts and ends are paired.) A span counts in the window in which
+    its first piece has most context.
+    """
+
+    def __init__(self, n_best_size, max_answer_length, null_score_diff_threshold=None):
+        """Args:
+        n_best_size: most candidates of a question.
+        max_answer_length: most pieces of an answer.
+        null_score_diff_threshold: no answer is the prediction where its score is higher than
+          that of the best text by more than this; None: each question has an answer.
+        """
+        self._n_best_size = n_best_size
+        self._max_answer_length = max_answer_length
+        self._threshold = null_score_diff_threshold
+
+    def __call__(self, example, start_logits, end_logits):
+        """Returns the `Prediction` for a question.
+
+        Args:
+          example: `windows.Example`.
+          start_logits, end_logits: lists of float arrays [T], one for each of its windows, or for
+            the first of them.
+        """
+        starts, ends = span_logits(example, start_logits, end_logits, self._max_answer_length)
+        candidates = self._texts(example.passage, starts, ends)
+        best, null_score_diff = candidates[0], None
+        if self._threshold is not None:
+            null = _null(start_logits, end_logits)
+            null_score_diff = null.score - best.score
+            best = null if null_score_diff > self._threshold else best
+            candidates = self._with_null(candidates, null)
+        candidates = _with_probabilities(candidates)
+        best = next(candidate for candidate in candidates if candidate.text == best.text)
+        return Prediction(best, candidates, null_score_diff)
+
+    def _texts(self, passage, starts, ends):
+        """Returns the best candidates of different texts, best first.
+
+        Args:
+          passage: `Passage`.
+          starts, ends: as of `span_logits`.
+        """
+        scores = starts[:, None] + ends
+        count = self._n_best_size
+        while True:
+            first, length = np.unravel_index(highest(scores.ravel(), count), scores.shape)
+            candidates = {}
+            for p, n in zip(first.tolist(), length.tolist(), strict=True):
+                start, end = passage.characters_of(p, p + n)
+                text = passage.text[start:end]
+                values = float(starts[p]), float(ends[p, n])
+                candidates.setdefault(text, Candidate(text, start, end, *values))
+            # Where texts are repeated, more spans are needed for as many texts.
+            if len(candidates) >= self._n_best_size or len(first) < count:
+                return list(candidates.values())[: self._n_best_size]
+            count *= 4
+
+    def _with_null(self, candidates, null):
+        """Returns the candidates and no answer; as the last one where it is not among the best."""
+        candidates = sorted([*candidates, null], key=lambda c: -c.score)
+        if null in candidates[: self._n_best_size]:
+            return candidates[: self._n_best_size]
+        return [*candidates[: self._n_best_size], null]
+
+
+def span_logits(example, start_logits, end_logits, max_answer_length):
+    """Returns the logits of all spans of a passage.
+
+    Args:
+      example, start_logits, end_logits: as for `AnswerSearch`.
+      max_answer_length: L, most pieces of a span.
+
+    Returns:
+      (starts [P], ends [P, L]), float64: the span of pieces p to p + n has the logits starts[p]
+      and ends[p, n]; -inf where it reaches beyond its window. P: the pieces that windows with
+      logits show.
+    """
+    stretches = example.stretches[: len(start_logits)]
+    num_pieces = sum(stretches[-1])
+    first, count = np.array(stretches).T
+    best = best_windows(stretches, num_pieces)
+    # The windows' logits behind each other, and where in them each piece of the passage stands.
+    base = np.cumsum([0, *map(len, start_logits[:-1])])
+    piece = np.arange(num_pieces)
+    place = (base + example.offset - first)[best] + piece
+    length = np.arange(min(max_answer_length, num_pieces))
+    is_inside = (piece + 1)[:, None] + length <= (first + count)[best][:, None]
+    # What overflowed is no candidate; the loss shows it.
+    all_starts, all_ends = (
+        np.nan_to_num(np.concatenate(logits).astype(np.float64), nan=-1e9)
+        for logits in (start_logits, end_logits)
+    )
+    ends = all_ends[np.where(is_inside, place[:, None] + length, 0)]
+    return all_starts[place], np.where(is_inside, ends, -np.inf)
+
+
+def highest(scores, count):
+    """Returns the places of the highest scores [n], falling, without those of -inf: int [<= count].
+
+    Of equal scores the first goes first.
+    """
+    if count < len(scores):
+        least = np.partition(scores, len(scores) - count)[len(scores) - count]
+        places = np.flatnonzero(scores >= max(least, np.finfo(scores.dtype).min))
+    else:
+        places = np.flatnonzero(scores > -np.inf)
+    return places[np.argsort(-scores[places], kind="stable")][:count]
+
+
+def _null(start_logits, end_logits):
+    """Returns no answer as the window scores it that holds it for least likely."""
+    scores = [(float(s[0]), float(e[0])) for s, e in zip(start_logits, end_logits, strict=True)]
+    return Candidate("", None, None, *min(scores, key=sum))
+
+
+def _with_probabilities(candidates):
+    scores = np.array([candidate.score for candidate in candidates])
+    shares = np.exp(scores - scores.max())
+    shares /= shares.sum()
+    return [c._replace(probability=float(p)) for c, p in zip(candidates, shares, strict=True)]

@@ -1,0 +1,57 @@
+"""Passages as pieces, and from pieces back to the characters of the raw text."""
+
+import unicodedata
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Passage(NamedTuple):
+    """A tokenized text of P pieces.
+
+    Attributes:
+      text: the raw text.
+      ids: int32 [P].
+      starts, ends: int32 [P]: piece p covers the characters text[starts[p]:ends[p]]; both rise.
+    """
+
+    text: str
+    ids: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+    def characters_of(self, first, last):
+        """Returns (start, end): pieces `first` to `last` are the characters text[start:end]."""
+        return int(self.starts[first]), int(self.ends[last])
+
+    def pieces_of(self, start, end):
+        """Returns (first, last) of the pieces that text[start:end] has part in, or None."""
+        inside = np.flatnonzero((self.ends > start) & (self.starts < end))
+        return (int(inside[0]), int(inside[-1])) if len(inside) else None
+
+
+def make_passage(text, tokenizer):
+    """Tokenizes a text.
+
+    Marks that lower-casing drops (accents written apart from their letters) belong to the piece
+    before them, so that an answer keeps them.
+
+    Args:
+      text: str.
+      tokenizer: `FullTokenizer`.
+
+    Returns:
+      `Passage`.
+    """
+    pieces = tokenizer.tokenize_with_offsets(text)
+    ids = tokenizer.convert_tokens_to_ids([piece.text for piece in pieces])
+    starts = [piece.start for piece in pieces]
+    bounds = [*starts, len(text)][1:]
+    ends = [_past_marks(text, p.end, bound) for p, bound in zip(pieces, bounds, strict=True)]
+    return Passage(text, *(np.array(values, np.int32) for values in (ids, starts, ends)))
+
+
+def _past_marks(text, end, bound):
+    while end < bound and unicodedata.category(text[end]) == "Mn":
+        end += 1
+    return end

@@ -1,0 +1,107 @@
+"""Reading comprehension as a task: what `run_mrc.py` trains, evaluates and predicts."""
+
+import functools
+
+from nezha_tf import console, files
+from nezha_tf.data.squad import read_questions
+from nezha_tf.errors import require_flag
+from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
+from nezha_tf.objectives.span import AnswerSpan
+from nezha_tf.tasks.finetuning.task import FineTuning
+from nezha_tf.tasks.reading_comprehension import metrics
+from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
+from nezha_tf.tasks.reading_comprehension.windows import Windowing
+from nezha_tf.tasks.reading_comprehension.writing import write_answers
+
+
+class ReadingComprehension(FineTuning):
+    """Fine-tuning on questions and passages; see run_mrc.py for the flags.
+
+    The examples of `FineTuning` are windows; answers are those of questions.
+    """
+
+    def __init__(self, flags):
+        if flags["do_eval"]:
+            metrics.require_libraries(flags["metric"])
+        has_impossible = flags["version_2_with_negative"]
+        self._search = AnswerSearch(
+            flags["n_best_size"],
+            flags["max_answer_length"],
+            flags["null_score_diff_threshold"] if has_impossible else None,
+        )
+        super().__init__(flags)
+
+    def read(self, part):
+        """Returns the `Windows` of a part."""
+        flag = f"{part}_file"
+        names = files.expand(require_flag(self.flags[flag], flag), flag)
+        passed_over = [] if self.flags["skip_bad_rows"] else None
+        is_prediction = part == "predict"
+        with_impossible = is_prediction or self.flags["version_2_with_negative"]
+        questions = read_questions(names, with_impossible, not is_prediction, passed_over)
+        windows = self._windowing(questions, passed_over)
+        note = f"{', '.join(names)}: {windows.description()}"
+        if passed_over:
+            note += (
+                f"; faulty questions passed over: {len(passed_over):,}, the first: {passed_over[0]}"
+            )
+        self.notes.append(note)
+        return windows
+
+    def make_model(self, precision):
+        return NezhaForQuestionAnswering(self.config, dtype=precision)
+
+    def make_objective(self, label_smoothing):
+        return AnswerSpan(label_smoothing)
+
+    def measure(self, outputs):
+        """Returns F1 and the rest of `metrics.measure`.
+
+        With --max_eval_steps the questions are those that have a window among the first ones.
+        """
+        return self._measured(*self._answers("eval", outputs))
+
+    def report(self, outputs):
+        examples, predictions = self._answers("eval", outputs)
+        return [
+            f"answers to the held-out questions in {self._write('eval_', examples, predictions)}"
+        ]
+
+    def write_predictions(self, outputs):
+        examples, predictions = self._answers("predict", outputs)
+        self._write("", examples, predictions)
+        if not all(example.question.is_labelled for example in examples):
+            return {}
+        return self._measured(examples, predictions)
+
+    @functools.cached_property
+    def _windowing(self):
+        names = ("max_seq_length", "max_query_length", "doc_stride")
+        return Windowing(self.tokenizer, *(self.flags[name] for name in names))
+
+    def _answers(self, part, outputs):
+        """Returns (list of `Example`, list of `Prediction`): those that there are outputs on."""
+        starts, ends = outputs["start_logits"], outputs["end_logits"]
+        examples = [e for e in self.examples[part].examples if e.first_window < len(starts)]
+        predictions = []
+        for example in console.progress(examples, desc="searching answers", unit="question"):
+            first = example.first_window
+            part_of = slice(first, first + len(example.stretches))
+            predictions.append(self._search(example, starts[part_of], ends[part_of]))
+        return examples, predictions
+
+    def _measured(self, examples, predictions):
+        return metrics.measure(
+            [prediction.best.text for prediction in predictions],
+            [[answer.text for answer in example.question.answers] for example in examples],
+            self.flags["metric"],
+        )
+
+    def _write(self, prefix, examples, predictions):
+        return write_answers(
+            self.flags["output_dir"],
+            prefix,
+            self.flags["predictions_format"],
+            [example.question.id for example in examples],
+            predictions,
+        )

@@ -1,0 +1,211 @@
+"""Questions and long passages in windows: [CLS] question [SEP] stretch of the passage [SEP]."""
+
+import dataclasses
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf import console
+from nezha_tf.data.squad import Question, pass_over
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.reading_comprehension.passages import Passage, make_passage
+
+# [CLS], and [SEP] after the question and after the passage.
+SPECIAL_PIECES = 3
+
+COUNTS = (
+    "questions cut",
+    "answers widened to whole pieces",
+    "answers that no window shows whole",
+    "answers that are not in their passages",
+)
+
+
+class Stretch(NamedTuple):
+    """Pieces `first` to `first + count - 1` of a passage, which a window shows."""
+
+    first: int
+    count: int
+
+
+class Example(NamedTuple):
+    """A question with the windows on its passage.
+
+    Attributes:
+      question: `Question`.
+      passage: `Passage`.
+      offset: the place in each window of the passage's first piece there.
+      stretches: of each window its `Stretch`.
+      first_window: the number of the first one among all windows.
+    """
+
+    question: Question
+    passage: Passage
+    offset: int
+    stretches: list[Stretch]
+    first_window: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """The windows of questions.
+
+    Attributes:
+      examples: list of `Example`, in the questions' order.
+      arrays: of all windows, as `ArrayReader` takes them: `input_ids`, `segment_ids`,
+        `start_positions`, `end_positions`.
+      counts: dict of what happened to how many questions, in words.
+    """
+
+    examples: list[Example]
+    arrays: dict
+    counts: dict[str, int]
+
+    def description(self):
+        """Returns a few words on what there is."""
+        passages = len({id(example.passage) for example in self.examples})
+        windows = len(self.arrays["input_ids"])
+        found = f"{len(self.examples):,} questions on {passages:,} passages, {windows:,} windows"
+        return found + "".join(f"; {what}: {n:,}" for what, n in self.counts.items() if n)
+
+
+class Windowing:
+    """Cuts passages into windows (`convert_examples_to_features` of BERT's run_squad.py)."""
+
+    def __init__(self, tokenizer, max_seq_length, max_query_length, doc_stride):
+        """Args:
+          tokenizer: `FullTokenizer`.
+          max_seq_length: most pieces of a window, special ones counted.
+          max_query_length: most pieces of a question; longer ones lose their end.
+          doc_stride: pieces between the starts of two windows.
+
+        Raises:
+          UserError: lengths that leave no room for a passage, or a stride that skips some of it.
+        """
+        room = max_seq_length - max_query_length - SPECIAL_PIECES
+        if room < 1:
+            raise UserError(
+                f"--max_seq_length={max_seq_length} leaves no room for a passage beside "
+                f"--max_query_length={max_query_length} and {SPECIAL_PIECES} special pieces; it "
+                f"must be at least {max_query_length + SPECIAL_PIECES + 1}"
+            )
+        if doc_stride > room:
+            raise UserError(
+                f"--doc_stride={doc_stride} skips text: beside a question of "
+                f"--max_query_length={max_query_length} a window of --max_seq_length="
+                f"{max_seq_length} shows {room} pieces of the passage; pass at most {room}"
+            )
+        self._tokenizer = tokenizer
+        self._max_seq_length = max_seq_length
+        self._max_query_length = max_query_length
+        self._doc_stride = doc_stride
+
+    def __call__(self, questions, passed_over=None):
+        """Returns the `Windows` of questions.
+
+        Args:
+          questions: list of `Question`.
+          passed_over: as for `read_questions`.
+
+        Raises:
+          UserError: a question, passage or first answer without a piece of text.
+        """
+        examples, arrays = [], {name: [] for name in ("input_ids", "segment_ids")}
+        positions, passages = [], {}
+        counts = dict.fromkeys(COUNTS, 0)
+        for question in console.progress(questions, desc="cutting windows", unit="question"):
+            if question.context not in passages:
+                passages[question.context] = make_passage(question.context, self._tokenizer)
+            passage = passages[question.context]
+            query = self._tokenizer.convert_tokens_to_ids(self._tokenizer.tokenize(question.text))
+            fault, target = _fault_and_target(question, query, passage)
+            if fault:
+                pass_over(f"{question.place}: {fault}", passed_over)
+                continue
+            counts["questions cut"] += len(query) > self._max_query_length
+            query = query[: self._max_query_length]
+            room = self._max_seq_length - len(query) - SPECIAL_PIECES
+            offset = len(query) + 2
+            stretches = list(stretches_of(len(passage.ids), room, self._doc_stride))
+            examples.append(Example(question, passage, offset, stretches, len(positions)))
+            for stretch in stretches:
+                ids = self._packed(query, passage, stretch)
+                arrays["input_ids"].append(ids)
+                arrays["segment_ids"].append((np.arange(len(ids)) >= offset).astype(np.int32))
+            places = [_positions(target, stretch, offset) for stretch in stretches]
+            _count_answers(question, passage, target, places, counts)
+            positions += places
+        if not examples:
+            raise UserError(f"no question is left; the first fault: {passed_over[0]}")
+        starts, ends = np.array(positions, np.int32).T
+        return Windows(
+            examples, {**arrays, "start_positions": starts, "end_positions": ends}, counts
+        )
+
+    def _packed(self, query, passage, stretch):
+        vocabulary = self._tokenizer.vocabulary
+        shown = passage.ids[stretch.first : stretch.first + stretch.count]
+        separator = [vocabulary.sep_id]
+        return np.array([vocabulary.cls_id, *query, *separator, *shown, *separator], np.int32)
+
+
+def stretches_of(num_pieces, room, doc_stride):
+    """Yields the `Stretch` of each window on a passage.
+
+    Args:
+      num_pieces: P, of the passage.
+      room: most pieces of it in a window.
+      doc_stride: pieces between the starts of two windows, at most `room`.
+    """
+    for first in itertools.count(0, doc_stride):
+        yield Stretch(first, min(room, num_pieces - first))
+        if first + room >= num_pieces:
+            return
+
+
+def best_windows(stretches, num_pieces):
+    """Returns for each piece of a passage the window in which it has most context, int [P].
+
+    That is its smaller distance to the two ends of what the window shows, and a hundredth of the
+    stretch's length; of equal ones the first (`_check_is_max_context` of run_squad.py).
+    """
+    first, count = np.array(stretches).T[:, :, None]
+    piece = np.arange(num_pieces)
+    left, right = piece - first, first + count - 1 - piece
+    context = np.minimum(left, right) + 0.01 * count
+    return np.argmax(np.where((left >= 0) & (right >= 0), context, -np.inf), axis=0)
+
+
+def _fault_and_target(question, query, passage):
+    """Returns (what is wrong or None, (first, last) of the first answer's pieces or None)."""
+    if not query:
+        return "the question holds no piece of text", None
+    if not len(passage.ids):
+        return "its passage holds no piece of text", None
+    answer = question.answers[0] if question.answers else None
+    if answer is None or answer.start is None:
+        return None, None
+    target = passage.pieces_of(answer.start, answer.start + len(answer.text))
+    return None if target else f"the answer {answer.text!r} holds no piece of text", target
+
+
+def _count_answers(question, passage, target, places, counts):
+    if target:
+        answer = question.answers[0]
+        start, end = passage.characters_of(*target)
+        is_wider = start < answer.start or end > answer.start + len(answer.text)
+        counts["answers widened to whole pieces"] += is_wider
+        counts["answers that no window shows whole"] += not any(map(any, places))
+    nowhere = sum(answer.start is None for answer in question.answers)
+    counts["answers that are not in their passages"] += nowhere
+
+
+def _positions(target, stretch, offset):
+    """Returns (start, end) of the answer in a window, or (0, 0) where it is not all there."""
+    if not target:
+        return 0, 0
+    first, last = target
+    if first < stretch.first or last >= stretch.first + stretch.count:
+        return 0, 0
+    return first - stretch.first + offset, last - stretch.first + offset

@@ -1,0 +1,86 @@
+"""Pieces and characters of odd texts, there and back."""
+
+import random
+
+import pytest
+from conftest import RESOURCES
+
+from nezha_tf.tasks.reading_comprehension.passages import make_passage
+from nezha_tf.text import characters
+from nezha_tf.text.tokenization import FullTokenizer
+
+# Accents written apart and together, Hangul that falls into its letters, characters that are
+# dropped, wide spaces, emoji with their modifiers.
+PARTS = [
+    *"中文，。、.-ab1 \t\n",
+    "長",
+    "é",
+    "e\u0301",
+    "ß",
+    "İ",
+    "한각",
+    "\u200b",
+    "\ufffd",
+    "　",
+    "😀\ufe0f",
+]
+PARTS += ["Straße", "unbelievable", "3.14", "x" * 220, "o\u0323\u0302"]
+
+
+@pytest.fixture(scope="module", params=(True, False))
+def tokenizer(request):
+    return FullTokenizer(RESOURCES / "vocab.txt", do_lower_case=request.param)
+
+
+def texts(count):
+    rng = random.Random(5)
+    return ["".join(rng.choices(PARTS, k=rng.randint(1, 15))) for _ in range(count)]
+
+
+def is_kept(char):
+    return characters.kind_of(char) not in (characters.SPACE, characters.DROPPED)
+
+
+def test_stretches_of_pieces_come_back(tokenizer):
+    for text in texts(300):
+        passage = make_passage(text, tokenizer)
+        pieces = tokenizer.tokenize(text)
+        assert tokenizer.convert_ids_to_tokens(passage.ids) == [
+            piece if piece in tokenizer.vocabulary else "[UNK]" for piece in pieces
+        ]
+        for first in range(len(pieces)):
+            for last in range(first, min(first + 4, len(pieces))):
+                start, end = passage.characters_of(first, last)
+                assert text[start:end] and text[start:end] == text[start:end].strip()
+                again = passage.pieces_of(start, end)
+                assert again[0] <= first and again[1] >= last
+                assert passage.characters_of(*again) == (start, end)
+
+
+def test_stretches_of_characters_are_widened_to_pieces_and_no_further(tokenizer):
+    rng = random.Random(6)
+    for text in texts(300):
+        passage = make_passage(text, tokenizer)
+        start = rng.randrange(len(text))
+        end = rng.randint(start + 1, len(text))
+        inside = passage.pieces_of(start, end)
+        if inside is None:
+            assert not any(map(is_kept, text[start:end].rstrip("\ufe0f\u0301\u0302\u0323")))
+            continue
+        first, last = inside
+        widened = passage.characters_of(first, last)
+        kept = [place for place in range(start, end) if is_kept(text[place])]
+        assert all(widened[0] <= place < widened[1] for place in kept)
+        # The pieces at both ends, and none beyond, have characters of the stretch.
+        assert passage.ends[first] > start and passage.starts[last] < end
+        assert first == 0 or passage.ends[first - 1] <= start
+        assert last + 1 == len(passage.ids) or passage.starts[last + 1] >= end
+
+
+def test_marks_belong_to_their_letters():
+    tokenizer = FullTokenizer(RESOURCES / "vocab.txt", do_lower_case=True)
+    text = "在 cafe\u0301 里"
+    passage = make_passage(text, tokenizer)
+    first, last = passage.pieces_of(2, 4)
+    assert passage.characters_of(first, len(passage.ids) - 2) == (2, 7)
+    assert text[2:7] == "cafe\u0301" and last <= len(passage.ids) - 2

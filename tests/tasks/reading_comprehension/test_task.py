@@ -1,0 +1,209 @@
+"""The whole of reading comprehension: a task that is learnt, from the command, and mistakes."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from commands import flags_of, run
+
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.reading_comprehension.task import ReadingComprehension
+
+FIRSTS, LASTS, FILLERS = "甲乙丙丁", "子丑寅卯", "天地玄黄宇宙洪荒"
+CONFIG = {
+    "vocab_size": 21,
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "type_vocab_size": 2,
+    "use_relative_position": True,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    # With 0.02 a model so small needs thousands of steps to find out where to look.
+    "initializer_range": 0.2,
+}
+
+
+def paragraph(rng, number):
+    """A passage with three of the pairs; asked for one, the answer is what lies between."""
+    pairs = rng.sample(list(zip(FIRSTS, LASTS, strict=True)), 4)
+    fillers = [rng.choices(FILLERS, k=rng.randint(0, 3)) for _ in range(6)]
+    words = ["".join((a, *fillers.pop()[:2], b)) for a, b in pairs[:3]]
+    parts = [part for word in words for part in (word, "".join(fillers.pop()))]
+    context = (" " if number % 2 else "").join(parts)
+    questions = []
+    for rank in (0, 1, 3) if number % 3 == 0 else (0, 1):
+        answers = [{"text": word, "answer_start": context.find(word)} for word in words[rank:][:1]]
+        entry = {"id": f"{number}-{rank}", "question": "".join(pairs[rank])}
+        questions.append({**entry, "answers": answers, "is_impossible": not answers})
+    return {"context": context, "qas": questions}
+
+
+def write(path, paragraphs):
+    data = {"data": [{"paragraphs": [paragraph]} for paragraph in paragraphs]}
+    path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (folder / "vocab.txt").write_text("\n".join([*special, *FIRSTS, *LASTS, *FILLERS]))
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    rng = random.Random(4)
+    paragraphs = [paragraph(rng, number) for number in range(150)]
+    write(folder / "train.json", paragraphs)
+    write(folder / "dev.json", rng.sample(paragraphs, 60))
+    return folder
+
+
+STANDARD = (
+    *("--train_file=train.json", "--eval_file=dev.json", "--predict_file=dev.json"),
+    *("--vocab_file=vocab.txt", "--bert_config_file=config.json", "--nojit_compile"),
+    *("--max_query_length=2", "--max_seq_length=16", "--doc_stride=6", "--max_answer_length=4"),
+    *(
+        "--version_2_with_negative",
+        "--learning_rate=5e-3",
+        "--num_train_epochs=5",
+        "--train_batch_size=16",
+    ),
+    *("--save_checkpoints_steps=100", "--n_best_size=3"),
+)
+
+
+def test_answers_are_learnt(data, tmp_path):
+    """From the command to the characters of the passage."""
+    result = run(
+        "run_mrc.py",
+        *("--do_train", "--do_eval", "--do_predict", *STANDARD),
+        f"--output_dir={tmp_path}",
+        folder=data,
+    )
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    results = json.loads((tmp_path / "eval_results.json").read_text())
+    assert results["em"] > 95 and results["f1"] >= results["em"], results
+    assert results["no_answer_accuracy"] > 80 and results["has_answer_em"] > 95
+    assert f"{tmp_path}/eval_predictions.json" in result.stdout
+
+    questions, contexts = [], []
+    for article in json.loads((data / "dev.json").read_text())["data"]:
+        for entry in article["paragraphs"][0]["qas"]:
+            questions.append(entry)
+            contexts.append(article["paragraphs"][0]["context"])
+    texts = json.loads((tmp_path / "predictions.json").read_text())
+    assert texts == json.loads((tmp_path / "eval_predictions.json").read_text())
+    assert list(texts) == [entry["id"] for entry in questions]
+    lines = (tmp_path / "nbest_predictions.jsonl").read_text().splitlines()
+    right = 0
+    for line, entry, context in zip(map(json.loads, lines), questions, contexts, strict=True):
+        assert line["id"] == entry["id"] and line["prediction"] == texts[entry["id"]]
+        wanted = entry["answers"][0]["text"] if entry["answers"] else ""
+        right += line["prediction"] == wanted
+        assert len(line["nbest"]) <= 4 and "" in [c["text"] for c in line["nbest"]]
+        for candidate in (line, *line["nbest"]):
+            if candidate["start"] is not None:
+                text = context[candidate["start"] : candidate["end"]]
+                assert text == candidate.get("text", candidate.get("prediction"))
+        assert sum(c["probability"] for c in line["nbest"]) == pytest.approx(1)
+        assert (line["null_score_diff"] > 0) == (line["prediction"] == "")
+    assert results["em"] == pytest.approx(100 * right / len(questions))
+
+
+@pytest.fixture(scope="module")
+def defaults():
+    return flags_of("run_mrc.py")
+
+
+@pytest.fixture
+def flags(defaults, data, tmp_path):
+    paths = {"vocab_file": "vocab.txt", "bert_config_file": "config.json"}
+    paths |= {"train_file": "train.json", "eval_file": "dev.json", "predict_file": "dev.json"}
+    return {
+        **defaults,
+        **{flag: str(data / name) for flag, name in paths.items()},
+        "output_dir": str(tmp_path),
+        "version_2_with_negative": True,
+        "do_eval": True,
+        "do_train": False,
+        "do_predict": True,
+    }
+
+
+def outputs_of(windows):
+    """Logits that say no answer for each window but the second piece of the last ones."""
+    starts = [np.zeros(len(ids), np.float32) for ids in windows.arrays["input_ids"]]
+    ends = [np.zeros(len(ids), np.float32) for ids in windows.arrays["input_ids"]]
+    for values in (*starts, *ends):
+        values[0] = 1
+        values[3] = 2
+    return {"start_logits": starts, "end_logits": ends}
+
+
+def test_tables_of_candidates_and_parts_of_an_evaluation(flags, data, tmp_path):
+    flags |= {"predictions_format": "tsv", "n_best_size": 2}
+    flags |= {"max_seq_length": 16, "max_query_length": 2, "doc_stride": 6}
+    task = ReadingComprehension(flags)
+    outputs = outputs_of(task.examples["predict"])
+    measured = task.write_predictions(outputs)
+    assert set(measured) > {"f1", "em", "average", "no_answer_accuracy"}
+    header, *rows = (tmp_path / "nbest_predictions.tsv").read_text().splitlines()
+    names = header.split("\t")
+    assert names[:6] == ["id", "rank", "text", "start", "end", "probability"]
+    examples = task.examples["predict"].examples
+    ids = [example.question.id for example in examples]
+    rows = [dict(zip(names, row.split("\t"), strict=True)) for row in rows]
+    assert [row["id"] for row in rows if row["rank"] == "1"] == ids
+    contexts = {example.question.id: example.passage.text for example in examples}
+    for row in rows:
+        if row["text"]:
+            text = contexts[row["id"]][int(row["start"]) : int(row["end"])]
+            assert " ".join(text.split()) == row["text"]
+    # As with --max_eval_steps: the questions of the first windows.
+    few = {name: values[:7] for name, values in outputs.items()}
+    task.measure(few)
+    (line,) = task.report(few)
+    assert line.endswith("eval_predictions.json")
+    texts = json.loads((tmp_path / "eval_predictions.json").read_text())
+    assert 0 < len(texts) <= 7 and list(texts) == ids[: len(texts)]
+
+
+def test_mistakes_are_one_line(flags, data, tmp_path):
+    good = paragraph(random.Random(1), 1)
+    answer = {"text": "nowhere", "answer_start": 0}
+    bad = {"context": "天地", "qas": [{"id": "Q", "question": "甲", "answers": [answer]}]}
+    write(tmp_path / "bad.json", [bad, good])
+    bad_file = str(tmp_path / "bad.json")
+    for changes, message in (
+        ({"eval_file": None}, "--eval_file is needed"),
+        ({"predict_file": "none.json"}, "--predict_file: no file matches"),
+        ({"eval_file": bad_file}, "bad.json, question Q: the answer 'nowhere' is not in its"),
+        ({"version_2_with_negative": False}, "only run_mrc.py --version_2_with_negative"),
+        ({"max_seq_length": 67}, "--max_seq_length=67 leaves no room for a passage"),
+        ({"doc_stride": 500}, "--doc_stride=500 skips text"),
+    ):
+        with pytest.raises(UserError) as error:
+            ReadingComprehension({**flags, **changes})
+        assert message in str(error.value) and len(str(error.value).splitlines()) == 1
+    task = ReadingComprehension({**flags, "eval_file": bad_file, "skip_bad_rows": True})
+    assert len(task.examples["eval"].examples) == 2
+    assert "faulty questions passed over: 1, the first: " in task.notes[0]
+    task = ReadingComprehension({**flags, "predict_file": bad_file})  # is answered all the same
+    assert "answers that are not in their passages: 1" in task.notes[1]
+
+
+def test_real_data_are_read(flags, shared_data):
+    path = str(shared_data / "cmrc2018" / "dev.json")
+    task = ReadingComprehension({**flags, "eval_file": path, "version_2_with_negative": False})
+    examples = task.examples["eval"].examples
+    assert len(examples) == 533
+    assert "533 questions on 128 passages" in task.notes[0]
+    assert "answers that are not in their passages: 8" in task.notes[0]
+    # Read back from the pieces of the target, the answers score what they can.
+    for example in examples:
+        answer = example.question.answers[0]
+        end = answer.start + len(answer.text)
+        pieces = example.passage.pieces_of(answer.start, end)
+        start, end = example.passage.characters_of(*pieces)
+        assert answer.text.strip() in example.question.context[start:end]
