@@ -37,6 +37,11 @@ def define(metrics, best_metric):
     )
     flags.DEFINE_integer("predict_batch_size", 32, "Examples that are predicted at a time.", 1)
     flags.DEFINE_enum("best_metric", best_metric, metrics, "Of the checkpoint kept as best.")
+    flags.DEFINE_bool(
+        "skip_bad_rows",
+        False,
+        "Pass over faulty rows, and count them; without it the first one ends the run.",
+    )
     flags.DEFINE_enum("predictions_format", "jsonl", PREDICTION_FORMATS, "Of the predictions.")
     training_flags.define()
     for name, value in DEFAULTS.items():
