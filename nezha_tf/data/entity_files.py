@@ -1,6 +1,7 @@
 """Sentences with their entities: characters with tags, JSON lines with spans, or raw text."""
 
 import dataclasses
+import itertools
 import json
 from typing import NamedTuple
 
@@ -184,7 +185,7 @@ def _parse_object(line, is_labelled, rows):
     if not isinstance(entities, list):
         raise _Fault('"entities" is missing or no list; write [] where there is none')
     entities = sorted(_entity(entity, text, rows) for entity in entities)
-    for before, after in zip(entities, entities[1:], strict=False):
+    for before, after in itertools.pairwise(entities):
         if after.start < before.end:
             raise _Fault(f"the entities {tuple(before)} and {tuple(after)} overlap")
     return Sentence(text, entities)
