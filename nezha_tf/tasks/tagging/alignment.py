@@ -32,11 +32,11 @@ def units_of(pieces):
 
 
 def to_units(entities, units):
-    """Returns the entities by the places of their units.
+    """Returns each entity by the places of its units, or None where it has none.
 
     An entity takes every unit that holds one of its characters, so one that begins or ends within
-    a unit grows. A unit that holds characters of two entities goes to the first. An entity to
-    which none is left (white space, characters that the tokenizer drops) is not in the result.
+    a unit grows. A unit that holds characters of two entities goes to the first. An entity has none
+    where nothing is left to it, or nothing is there but what the tokenizer drops.
 
     Args:
       entities: list of `Entity` by characters, in order and without overlap.
@@ -47,9 +47,8 @@ def to_units(entities, units):
     for start, end, label in entities:
         first = max(free, bisect.bisect_right(ends, start))
         behind = bisect.bisect_left(starts, end)
-        if first < behind:
-            found.append(Entity(first, behind, label))
-            free = behind
+        found.append(Entity(first, behind, label) if first < behind else None)
+        free = max(free, behind)
     return found
 
 

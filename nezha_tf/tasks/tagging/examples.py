@@ -119,10 +119,11 @@ class WindowedSentences:
         self.arrays["label_mask"].append(np.pad(label_mask, 1))
 
     def _label_ids(self, sentence, units):
-        on_units = alignment.to_units(sentence.entities or (), units)
-        back = {alignment.to_characters(entity, units) for entity in on_units}
-        inexact = [entity for entity in sentence.entities or () if entity not in back]
-        for entity in inexact:
-            is_there = any(b.start < entity.end and entity.start < b.end for b in back)
-            (self.moved if is_there else self.lost).append((sentence, entity))
-        return self._tag_set.ids_of(on_units, len(units))
+        entities = sentence.entities or []
+        on_units = alignment.to_units(entities, units)
+        for entity, stretch in zip(entities, on_units, strict=True):
+            if stretch is None:
+                self.lost.append((sentence, entity))
+            elif alignment.to_characters(stretch, units) != entity:
+                self.moved.append((sentence, entity))
+        return self._tag_set.ids_of(filter(None, on_units), len(units))

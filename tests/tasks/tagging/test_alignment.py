@@ -52,7 +52,7 @@ def test_there_and_back_on_random_texts(tokenizer):
         kinds["shared"] += len(units) < len(pieces)
 
         entities = random_entities(rng, len(text))
-        on_units = alignment.to_units(entities, units)
+        on_units = [e for e in alignment.to_units(entities, units) if e]
         assert TAGS.entities_of(TAGS.ids_of(on_units, len(units))) == on_units
         back = {alignment.to_characters(entity, units) for entity in on_units}
         assert len(back) == len(on_units)
@@ -77,7 +77,7 @@ def test_rules_by_hand(tokenizer):
     def there_and_back(text, *entities):
         units = alignment.units_of(tokenizer.tokenize_with_offsets(text))
         found = alignment.to_units([Entity(*e) for e in entities], units)
-        return [tuple(alignment.to_characters(entity, units)) for entity in found]
+        return [tuple(alignment.to_characters(entity, units)) for entity in found if entity]
 
     # A word of two pieces, ab ##c, is two units; within the first an entity grows.
     assert there_and_back("北 abc京", (2, 4, "LOC")) == [(2, 4, "LOC")]
@@ -134,7 +134,7 @@ def test_entities_across_windows_are_recovered(tokenizer, max_seq_length, stride
     }
     found = examples.entities(outputs)
     odd = {(id(sentence), entity) for sentence, entity in examples.moved + examples.lost}
-    assert len(found) == len(sentences) and 0 < len(odd) < 60
+    assert len(found) == len(sentences) and 0 < len(odd) < sum(len(s.entities) for s in sentences)
     for sentence, entities in zip(sentences, found, strict=True):
         right = {entity for entity in sentence.entities if (id(sentence), entity) not in odd}
         moved = [e for s, e in examples.moved if s is sentence]
