@@ -45,14 +45,16 @@ class LinearChain(keras.layers.Layer):
 
     def build(self, input_shape=None):
         count = self.num_labels
-        self.start = self.add_weight("start_transitions", (count,), "zeros")
-        self.transitions = self.add_weight("transitions", (count, count), "zeros")
-        self.end = self.add_weight("end_transitions", (count,), "zeros")
+        self.start = self.add_weight(name="start_transitions", shape=(count,), initializer="zeros")
+        self.transitions = self.add_weight(
+            name="transitions", shape=(count, count), initializer="zeros"
+        )
+        self.end = self.add_weight(name="end_transitions", shape=(count,), initializer="zeros")
         self.built = True
 
     def call(self, logits, label_mask):
         """Returns the `Chain` of logits [B, T, L]; label_mask int [B, T], 0: not on the path."""
-        tables = (ops.convert_to_tensor(v) for v in (self.start, self.transitions, self.end))
+        tables = (v.value for v in (self.start, self.transitions, self.end))
         return Chain(ops.cast(logits, "float32"), ops.cast(label_mask, "bool"), *tables)
 
 
@@ -99,12 +101,13 @@ def viterbi(chain):
     itself = ops.arange(chain.transitions.shape[0], dtype="int32")
     sources = ops.where(_goes_on(chain.has_tag)[..., None], ops.cast(best, "int32"), itself)
 
-    def step(tag, sources):
+    def step(tag, inputs):
+        (sources,) = inputs
         return ops.take_along_axis(sources, tag[:, None], axis=1)[:, 0], tag
 
     last = ops.cast(ops.argmax(alphas[:, -1] + chain.end, axis=-1), "int32")
-    _, path = ops.scan(step, last, ops.swapaxes(sources, 0, 1), reverse=True)
-    return ops.transpose(path) * ops.cast(chain.has_tag, "int32")
+    path = _scan(step, last, (sources,), reverse=True)
+    return path * ops.cast(chain.has_tag, "int32")
 
 
 def _forward(chain, reduce):
@@ -129,8 +132,7 @@ def _forward(chain, reduce):
     # Zeros that are normalised: nothing is taken off before the first piece.
     none = ops.zeros_like(chain.logits[:, 0])
     none -= reduce(none, axis=1, keepdims=True)
-    _, scores = ops.scan(step, none, tuple(ops.swapaxes(values, 0, 1) for values in inputs))
-    scores = ops.swapaxes(scores, 0, 1)
+    scores = _scan(step, none, inputs)
     sums = reduce(scores, axis=2)
     return scores - sums[..., None], sums
 
@@ -146,9 +148,24 @@ def _backward(chain):
 
     inputs = (chain.logits, _goes_on(chain.has_tag))
     end = ops.zeros_like(chain.logits[:, 0]) + chain.end
-    inputs = tuple(ops.swapaxes(values, 0, 1) for values in inputs)
-    _, scores = ops.scan(step, end, inputs, reverse=True)
-    return ops.swapaxes(scores, 0, 1)
+    return _scan(step, end, inputs, reverse=True)
+
+
+def _scan(step, initial, inputs, reverse=False):
+    """Returns what `ops.scan` over the T pieces collects, [B, T, ...].
+
+    Args:
+      step, initial, reverse: as for `ops.scan`.
+      inputs: list of [B, T, ...]; the step gets one piece of each. (With several inputs of a
+        length that is not known `ops.scan` fails in tensorflow.)
+    """
+
+    def at(state, place):
+        return step(state, [ops.take(values, place, axis=1) for values in inputs])
+
+    places = ops.arange(ops.shape(inputs[0])[1], dtype="int32")
+    _, found = ops.scan(at, initial, places, reverse=reverse)
+    return ops.swapaxes(found, 0, 1)
 
 
 def _expectations(chain, alphas):

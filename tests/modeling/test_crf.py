@@ -51,7 +51,7 @@ def _tables(chain):
 
 @pytest.mark.parametrize("jit_compile", (False, True))
 def test_against_all_paths(jit_compile):
-    """Partition, best path, marginals, likelihood and gradients, eager shapes unknown to XLA."""
+    """Partition, best path, marginals, likelihood, gradients; the graph knows no length."""
     chain = make_chain()
     rng = np.random.default_rng(1)
     tag_ids = rng.integers(0, L, HAS_TAG.shape).astype("int32")
@@ -82,10 +82,10 @@ def test_against_all_paths(jit_compile):
         all_paths = list(paths(chain, row))
         scores = np.array([score for _, score, _ in all_paths])
         partition = np.logaddexp.reduce(scores)
-        assert partitions[row] == pytest.approx(partition, abs=1e-5)
+        assert float(partitions[row]) == pytest.approx(partition, abs=1e-5)
         right = tuple(tag_ids[row, has_tag])
         _, score, of_right = next(p for p in all_paths if p[0] == right)
-        assert likelihoods[row] == pytest.approx(score - partition, abs=1e-5)
+        assert float(likelihoods[row]) == pytest.approx(score - partition, abs=1e-5)
         path = np.zeros(5, int)
         path[has_tag] = all_paths[scores.argmax()][0]
         np.testing.assert_array_equal(best[row], path)
@@ -113,10 +113,14 @@ def test_long_sequences_of_sure_tags_stay_exact():
     has_tag = tf.constant(np.arange(512) < np.array([[512], [300]]))
     tables = (tf.constant(rng.normal(size=shape), tf.float32) for shape in ((9,), (9, 9), (9,)))
     chain = crf.Chain(logits, has_tag, *tables)
-    sums = tf.reduce_sum(crf.marginals(chain), axis=-1)
+    sums, likelihoods = tf.function(
+        lambda: (
+            tf.reduce_sum(crf.marginals(chain), axis=-1),
+            crf.log_likelihoods(chain, crf.viterbi(chain)),
+        )
+    )()
     np.testing.assert_allclose(sums, tf.cast(has_tag, tf.float32), atol=1e-5)
-    assert np.all(crf.log_likelihoods(chain, crf.viterbi(chain)) > -60)
-    assert np.all(np.isfinite(crf.log_partitions(chain)))
+    assert np.all(np.abs(likelihoods) < 60)
 
 
 CONFIG = NezhaConfig(
@@ -148,8 +152,8 @@ def test_the_model_is_float32_in_its_chain_and_has_names(tmp_path):
     losses = objective.losses(outputs, batch)["tagging_loss"]
     # Transitions begin at 0, where each tag is by itself.
     nll = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], outputs["logits"])
-    assert losses.sum == pytest.approx(float(tf.reduce_sum(nll[HAS_TAG])), rel=1e-5)
-    assert losses.weight == HAS_TAG.sum()
+    assert float(losses.sum) == pytest.approx(float(tf.reduce_sum(nll[HAS_TAG])), rel=1e-5)
+    assert float(losses.weight) == HAS_TAG.sum()
     found = objective.predictions(outputs)
     probabilities = tf.reduce_max(tf.nn.softmax(outputs["logits"]), axis=-1)
     np.testing.assert_allclose(found["probabilities"], probabilities * HAS_TAG, atol=1e-5)
