@@ -30,6 +30,9 @@ _ROWS = (
     ("classifier/output_bias", "output_bias"),
     ("span/output_weights", "cls/squad/output_weights"),
     ("span/output_bias", "cls/squad/output_bias"),
+    ("crf/start_transitions", "crf/start_transitions"),
+    ("crf/transitions", "crf/transitions"),
+    ("crf/end_transitions", "crf/end_transitions"),
 )
 # Hugging Face spells TF1's names in PyTorch's way (`tf1_name_of`), but for these.
 _HUGGING_FACE_HEADS = {

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from nezha_tf.modeling.crf import LinearChain
 from nezha_tf.modeling.dropout import Dropout
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.heads import LinearHead
@@ -55,6 +56,29 @@ class NezhaForTokenClassification(NezhaForSequenceClassification):
     """Scores tags for each piece."""
 
     reads = "sequence_output"
+
+
+class NezhaForChainTagging(NezhaForTokenClassification):
+    """Scores paths of tags: a conditional random field on the scores of each piece."""
+
+    def build(self, input_shape=None):
+        if self.built:
+            return
+        self.crf = LinearChain(self.num_labels, name="crf")
+        self.crf.build()
+        super().build()
+
+    def call(self, inputs, training=False):
+        """Args:
+          inputs: as above, and `label_mask`, int [B, T]: 0 for pieces that are on no path.
+          training: as above.
+
+        Returns:
+          The dict with `chain`, a `crf.Chain`, too.
+        """
+        outputs = super().call(inputs, training=training)
+        outputs["chain"] = self.crf(outputs["logits"], inputs["label_mask"])
+        return outputs
 
 
 class NezhaForQuestionAnswering(NezhaForSequenceClassification):

@@ -1,5 +1,6 @@
 """What LAMB and BERT's AdamW share: two moments, and decay that passes over some variables."""
 
+import math
 import re
 
 import keras
@@ -26,6 +27,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         epsilon=1e-6,
         exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
         layer_decay=1.0,
+        rate_factors=None,
         **kwargs,
     ):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -35,6 +37,8 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.exclude_patterns = tuple(exclude_from_weight_decay)
         self.layer_decay = layer_decay
+        # {part of a variable's path: what its rate is multiplied with}
+        self.rate_factors = dict(rate_factors or {})
 
     def build(self, variables):
         if self.built:
@@ -42,7 +46,11 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         super().build(variables)
         self._m, self._v = self.add_optimizer_variables(variables, list(self.slot_names))
         self._has_decay = [self._decays(variable) for variable in variables]
-        self._rate_factors = _rate_factors([_path(v) for v in variables], self.layer_decay)
+        paths = [_path(variable) for variable in variables]
+        self._rate_factors = [
+            factor * math.prod(f for part, f in self.rate_factors.items() if part in path)
+            for path, factor in zip(paths, _rate_factors(paths, self.layer_decay), strict=True)
+        ]
 
     def _decays(self, variable):
         # Without the model's own name, which may be anything.
@@ -74,7 +82,14 @@ class MomentOptimizer(keras.optimizers.Optimizer):
 
     def get_config(self):
         config = super().get_config()
-        for name in ("weight_decay_rate", "beta_1", "beta_2", "epsilon", "layer_decay"):
+        for name in (
+            "weight_decay_rate",
+            "beta_1",
+            "beta_2",
+            "epsilon",
+            "layer_decay",
+            "rate_factors",
+        ):
             config[name] = getattr(self, name)
         config["exclude_from_weight_decay"] = list(self.exclude_patterns)
         return config

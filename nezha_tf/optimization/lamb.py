@@ -35,7 +35,8 @@ class Lamb(MomentOptimizer):
           name: name of the optimizer.
           **kwargs: `weight_decay_rate` (0.01), `beta_1` (0.9), `beta_2` (0.999), `epsilon`
             (1e-6), `exclude_from_weight_decay` (patterns searched for in variable paths),
-            `layer_decay` (1.0: each layer moves at the rate of the one above it times this).
+            `layer_decay` (1.0: each layer moves at the rate of the one above it times this),
+            `rate_factors` (dict of a part of variable paths to what their rate is multiplied with).
 
         Raises:
           ValueError: an unknown variant.

@@ -126,6 +126,8 @@ def _optimizer(flags):
         flags["decay_power"],
     )
     settings = {name: flags[name] for name in ("weight_decay_rate", "layer_decay")}
+    if "crf_learning_rate_factor" in flags:
+        settings["rate_factors"] = {"/crf/": flags["crf_learning_rate_factor"]}
     if flags["optimizer"] == "lamb":
         return Lamb(schedule, flags["lamb_variant"], **settings)
     return AdamWeightDecay(schedule, **settings)

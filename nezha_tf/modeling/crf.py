@@ -1,0 +1,195 @@
+"""A conditional random field over the tags of a sequence (Lafferty et al. 2001).
+
+A path of tags scores the sum of its pieces' logits and of the transitions from tag to tag, into
+the first and out of the last one; its probability is softmax over all paths. Pieces that have no
+tag of their own are passed over, wherever they stand.
+"""
+
+from typing import NamedTuple
+
+import keras
+from keras import ops
+
+# Of a tag that is ruled out.
+RULED_OUT = -1e9
+
+
+class Chain(NamedTuple):
+    """The scores of all paths through the tags of each sequence.
+
+    Attributes:
+      logits: float32 [B, T, L].
+      has_tag: bool [B, T], whether a piece is on the path.
+      start: float32 [L], of the first tag.
+      transitions: float32 [L, L], from a tag (row) to the next (column).
+      end: float32 [L], of the last tag.
+    """
+
+    logits: object
+    has_tag: object
+    start: object
+    transitions: object
+    end: object
+
+
+class LinearChain(keras.layers.Layer):
+    """Holds the transitions."""
+
+    def __init__(self, num_labels, **kwargs):
+        """Args:
+        num_labels: L.
+        **kwargs: `name`; the dtype is float32, whatever the model's.
+        """
+        super().__init__(dtype="float32", **kwargs)
+        self.num_labels = num_labels
+
+    def build(self, input_shape=None):
+        count = self.num_labels
+        self.start = self.add_weight(name="start_transitions", shape=(count,), initializer="zeros")
+        self.transitions = self.add_weight(
+            name="transitions", shape=(count, count), initializer="zeros"
+        )
+        self.end = self.add_weight(name="end_transitions", shape=(count,), initializer="zeros")
+        self.built = True
+
+    def call(self, logits, label_mask):
+        """Returns the `Chain` of logits [B, T, L]; label_mask int [B, T], 0: not on the path."""
+        tables = (v.value for v in (self.start, self.transitions, self.end))
+        return Chain(ops.cast(logits, "float32"), ops.cast(label_mask, "bool"), *tables)
+
+
+def log_likelihoods(chain, tag_ids):
+    """Returns the log-probability of a path of tags, int [B, T]: float32 [B]; 0.0 of no piece."""
+    others = 1.0 - ops.one_hot(tag_ids, chain.logits.shape[-1], dtype="float32")
+    only = chain._replace(logits=chain.logits + RULED_OUT * others)
+    return log_partitions(only) - log_partitions(chain)
+
+
+def log_partitions(chain):
+    """Returns the log of the sum over all paths of the exponential of their score: [B].
+
+    Its gradients are the expected counts of tags and transitions, so they are put in by hand:
+    XLA cannot differentiate a loop over a length that the graph does not know.
+    """
+    fixed = Chain(*(ops.stop_gradient(values) for values in chain))
+    alphas, sums = _forward(fixed, ops.logsumexp)
+    tags, pairs = _expectations(fixed, alphas)
+    is_first = ops.cast(_is_first(chain.has_tag), "float32")[..., None]
+    last = ops.softmax(alphas[:, -1] + fixed.end)
+    linear = (
+        ops.sum(tags * chain.logits, axis=(1, 2))
+        + ops.sum(ops.sum(is_first * tags, axis=1) * chain.start, axis=1)
+        + ops.sum(pairs * chain.transitions, axis=(1, 2))
+        + ops.sum(last * chain.end, axis=1)
+    )
+    values = ops.sum(sums, axis=1) + ops.logsumexp(alphas[:, -1] + fixed.end, axis=-1)
+    exact = linear + ops.stop_gradient(values - linear)
+    return ops.where(ops.any(chain.has_tag, axis=1), exact, 0.0)
+
+
+def marginals(chain):
+    """Returns the probability of each tag at each piece, float32 [B, T, L]; 0.0 off the path."""
+    alphas, _ = _forward(chain, ops.logsumexp)
+    return _expectations(chain, alphas)[0]
+
+
+def viterbi(chain):
+    """Returns the path of the highest score, int32 [B, T]; 0 for pieces that are not on it."""
+    alphas, _ = _forward(chain, ops.max)
+    # Off the path, and into the first tag, a tag comes from itself.
+    best = ops.argmax(_before(alphas)[..., None] + chain.transitions, axis=2)
+    itself = ops.arange(chain.transitions.shape[0], dtype="int32")
+    sources = ops.where(_goes_on(chain.has_tag)[..., None], ops.cast(best, "int32"), itself)
+
+    def step(tag, inputs):
+        (sources,) = inputs
+        return ops.take_along_axis(sources, tag[:, None], axis=1)[:, 0], tag
+
+    last = ops.cast(ops.argmax(alphas[:, -1] + chain.end, axis=-1), "int32")
+    path = _scan(step, last, (sources,), reverse=True)
+    return path * ops.cast(chain.has_tag, "int32")
+
+
+def _forward(chain, reduce):
+    """Returns the scores of the paths up to each piece, by its tag, less their own `reduce`.
+
+    Args:
+      chain: `Chain`.
+      reduce: `logsumexp` of the paths, or `max`.
+
+    Returns:
+      (scores [B, T, L], what was taken off at each piece [B, T]: its sum is of the whole path).
+    """
+
+    def step(alpha, inputs):
+        logits, has_tag, is_first = inputs
+        onward = reduce(alpha[:, :, None] + chain.transitions, axis=1)
+        reached = ops.where(is_first[:, None], chain.start, onward) + logits
+        scores = ops.where(has_tag[:, None], reached, alpha)
+        return scores - reduce(scores, axis=1, keepdims=True), scores
+
+    inputs = (chain.logits, chain.has_tag, _is_first(chain.has_tag))
+    # Zeros that are normalised: nothing is taken off before the first piece.
+    none = ops.zeros_like(chain.logits[:, 0])
+    none -= reduce(none, axis=1, keepdims=True)
+    scores = _scan(step, none, inputs)
+    sums = reduce(scores, axis=2)
+    return scores - sums[..., None], sums
+
+
+def _backward(chain):
+    """Returns the scores of the paths from each piece on, by its tag, to a constant [B, T, L]."""
+
+    def step(beta, inputs):
+        logits, goes_on = inputs
+        scores = ops.logsumexp(chain.transitions + (logits + beta)[:, None, :], axis=2)
+        scores -= ops.max(scores, axis=1, keepdims=True)
+        return ops.where(goes_on[:, None], scores, beta), beta
+
+    inputs = (chain.logits, _goes_on(chain.has_tag))
+    end = ops.zeros_like(chain.logits[:, 0]) + chain.end
+    return _scan(step, end, inputs, reverse=True)
+
+
+def _scan(step, initial, inputs, reverse=False):
+    """Returns what `ops.scan` over the T pieces collects, [B, T, ...].
+
+    Args:
+      step, initial, reverse: as for `ops.scan`.
+      inputs: list of [B, T, ...]; the step gets one piece of each. (With several inputs of a
+        length that is not known `ops.scan` fails in tensorflow.)
+    """
+
+    def at(state, place):
+        return step(state, [ops.take(values, place, axis=1) for values in inputs])
+
+    places = ops.arange(ops.shape(inputs[0])[1], dtype="int32")
+    _, found = ops.scan(at, initial, places, reverse=reverse)
+    return ops.swapaxes(found, 0, 1)
+
+
+def _expectations(chain, alphas):
+    """Returns (expected tags [B, T, L], expected transitions [B, L, L]) over all paths."""
+    betas = _backward(chain)
+    has_tag = ops.cast(chain.has_tag, "float32")
+    tags = ops.softmax(alphas + betas, axis=-1) * has_tag[..., None]
+    onward = (chain.logits + betas)[:, :, None, :]
+    scores = _before(alphas)[..., None] + chain.transitions + onward
+    pairs = ops.exp(scores - ops.logsumexp(scores, axis=(2, 3), keepdims=True))
+    goes_on = ops.cast(_goes_on(chain.has_tag), "float32")
+    return tags, ops.sum(pairs * goes_on[..., None, None], axis=1)
+
+
+def _before(alphas):
+    """Returns the scores up to the piece before each; the first has none, and gets any."""
+    return ops.concatenate([alphas[:, :1], alphas[:, :-1]], axis=1)
+
+
+def _is_first(has_tag):
+    """Whether a piece is the first on its path, bool [B, T]."""
+    return has_tag & ops.equal(ops.cumsum(ops.cast(has_tag, "int32"), axis=1), 1)
+
+
+def _goes_on(has_tag):
+    """Whether a piece has another before it on its path, bool [B, T]."""
+    return has_tag & ops.logical_not(_is_first(has_tag))

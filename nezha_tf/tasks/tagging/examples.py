@@ -1,0 +1,129 @@
+"""Sentences as windows of pieces with tags, and tags of windows as entities of sentences."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.data.entity_tags import Entity
+from nezha_tf.tasks.tagging import alignment
+
+SPECIAL_PIECES = 2  # [CLS] and [SEP]
+
+
+class FoundEntity(NamedTuple):
+    """An entity that the model found on the characters [start, end) of a text.
+
+    Its probability is the least one among its pieces' tags.
+    """
+
+    start: int
+    end: int
+    label: str
+    probability: float
+
+    @property
+    def entity(self):
+        """The `Entity` alone."""
+        return Entity(self.start, self.end, self.label)
+
+
+class _Layout(NamedTuple):
+    """Where the tags of a sentence's units stand: window and place in it, int64 [units] each."""
+
+    units: list[alignment.Unit]
+    windows: np.ndarray
+    places: np.ndarray
+    num_windows: int
+
+
+class WindowedSentences:
+    """Sentences as a model's examples, [CLS] pieces [SEP]: windows that overlap, of the long ones.
+
+    Attributes:
+      sentences: list of `entity_files.Sentence`.
+      arrays: as `ArrayReader` takes them, a window each.
+      num_cut: sentences of several windows.
+      moved: list of (sentence, `Entity`) that begin or end within a unit, so that the model's
+        stretch is another.
+      lost: the same of those that no unit is left for.
+    """
+
+    def __init__(self, sentences, tokenizer, tag_set, max_seq_length, stride):
+        """Args:
+        sentences: list of `entity_files.Sentence`.
+        tokenizer: `FullTokenizer`.
+        tag_set: `TagSet` with the labels of all entities.
+        max_seq_length: most pieces of a window, the special ones counted.
+        stride: from one window's start to the next.
+        """
+        self.sentences = sentences
+        self._tokenizer = tokenizer
+        self._tag_set = tag_set
+        self._size = max_seq_length - SPECIAL_PIECES
+        self._stride = stride
+        self.num_cut, self.moved, self.lost = 0, [], []
+        names = ("input_ids", "segment_ids", "label_ids", "label_mask")
+        self.arrays = {name: [] for name in names}
+        self._layouts = [self._add(sentence) for sentence in sentences]
+
+    def entities(self, outputs):
+        """Returns what the model found, a list of `FoundEntity` for each sentence.
+
+        A character's tag is taken from the window that shows most around it.
+
+        Args:
+          outputs: dict of `tag_ids` and `probabilities`, a list each with an array [T] for each
+            window, or for the first of them: the sentences whose windows are all there count.
+        """
+        tag_ids, probabilities = outputs["tag_ids"], outputs["probabilities"]
+        found, end = [], 0
+        for layout in self._layouts:
+            first, end = end, end + layout.num_windows
+            if end > len(tag_ids):
+                break
+            where = list(zip(layout.windows + first, layout.places, strict=True))
+            entities = self._tag_set.entities_of([tag_ids[w][p] for w, p in where])
+            least = [
+                float(min(probabilities[w][p] for w, p in where[entity.start : entity.end]))
+                for entity in entities
+            ]
+            places = [alignment.to_characters(entity, layout.units) for entity in entities]
+            found.append([FoundEntity(*e, p) for e, p in zip(places, least, strict=True)])
+        return found
+
+    def _add(self, sentence):
+        """Makes the windows of a sentence; returns its `_Layout`."""
+        pieces = self._tokenizer.tokenize_with_offsets(sentence.text)
+        units = alignment.units_of(pieces)
+        unit_places = np.array([unit.piece for unit in units], np.int64)
+        label_mask = np.zeros(len(pieces), np.int32)
+        label_mask[unit_places] = 1
+        label_ids = np.zeros(len(pieces), np.int32)
+        label_ids[unit_places] = self._label_ids(sentence, units)
+        ids = self._tokenizer.convert_tokens_to_ids([piece.text for piece in pieces])
+        starts = alignment.window_starts(len(pieces), self._size, self._stride)
+        for start in starts:
+            part = slice(start, start + self._size)
+            self._add_window(ids[part], label_ids[part], label_mask[part])
+        self.num_cut += len(starts) > 1
+        windows = alignment.best_windows(len(pieces), self._size, starts)[unit_places]
+        places = unit_places - np.array(starts)[windows] + 1  # [CLS] stands before them.
+        return _Layout(units, windows, places, len(starts))
+
+    def _add_window(self, ids, label_ids, label_mask):
+        vocabulary = self._tokenizer.vocabulary
+        ids = np.array([vocabulary.cls_id, *ids, vocabulary.sep_id], np.int32)
+        self.arrays["input_ids"].append(ids)
+        self.arrays["segment_ids"].append(np.zeros_like(ids))
+        self.arrays["label_ids"].append(np.pad(label_ids, 1))
+        self.arrays["label_mask"].append(np.pad(label_mask, 1))
+
+    def _label_ids(self, sentence, units):
+        entities = sentence.entities or []
+        on_units = alignment.to_units(entities, units)
+        for entity, stretch in zip(entities, on_units, strict=True):
+            if stretch is None:
+                self.lost.append((sentence, entity))
+            elif alignment.to_characters(stretch, units) != entity:
+                self.moved.append((sentence, entity))
+        return self._tag_set.ids_of(filter(None, on_units), len(units))

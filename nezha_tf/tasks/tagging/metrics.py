@@ -1,0 +1,64 @@
+"""Precision, recall and F1 of whole entities, by seqeval in its strict mode."""
+
+from typing import NamedTuple
+
+from nezha_tf.data.entity_tags import tags_of
+from nezha_tf.errors import UserError
+
+NAMES = ("precision", "recall", "f1")
+ALL = "all"
+
+
+class Scores(NamedTuple):
+    """Of one label, or of all entities together; each from 0 to 1, `support` a count."""
+
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+def require_library():
+    """Raises a `UserError` where the library of the extra [eval] is not installed."""
+    try:
+        import seqeval  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"entities are measured with seqeval ({error}): pip install -e '.[eval]' in the clone"
+        ) from error
+
+
+def measure(sentences, found, scheme):
+    """Measures entities on the characters of their sentences; one is right if all of it is.
+
+    Args:
+      sentences: list of `Sentence` with the right entities.
+      found: list of lists of `Entity`, as many.
+      scheme: a key of `entity_tags.SCHEMES`.
+
+    Returns:
+      Dict of label to `Scores`, labels sorted, and then `ALL`: that of all entities counted alike.
+
+    Raises:
+      UserError: the library is not installed.
+    """
+    require_library()
+    from seqeval import scheme as schemes
+    from seqeval.metrics.v1 import classification_report
+
+    if not any(entities or s.entities for s, entities in zip(sentences, found, strict=True)):
+        return {ALL: Scores(0.0, 0.0, 0.0, 0)}  # seqeval fails where there is no label.
+    lengths = [len(sentence.text) for sentence in sentences]
+    right = [tags_of(s.entities, n, scheme) for s, n in zip(sentences, lengths, strict=True)]
+    tags = [tags_of(entities, n, scheme) for entities, n in zip(found, lengths, strict=True)]
+    kind = {"BIO": schemes.IOB2, "BIOES": schemes.IOBES}[scheme]
+    table = classification_report(right, tags, scheme=kind, output_dict=True, zero_division=0)
+    micro = table.pop("micro avg")
+    for name in ("macro avg", "weighted avg"):
+        table.pop(name)
+    return {label: _scores(row) for label, row in [*sorted(table.items()), (ALL, micro)]}
+
+
+def _scores(row):
+    names = ("precision", "recall", "f1-score")
+    return Scores(*(float(row[name]) for name in names), int(row["support"]))

@@ -1,0 +1,135 @@
+"""Named entities as a task: what `run_ner.py` trains, evaluates and predicts."""
+
+import collections
+
+from nezha_tf import console, files
+from nezha_tf.data.entity_files import read_entity_file
+from nezha_tf.data.entity_tags import TagSet
+from nezha_tf.errors import UserError, require_flag
+from nezha_tf.modeling.finetuning import NezhaForChainTagging, NezhaForTokenClassification
+from nezha_tf.objectives.tagging import ChainTagging, Tagging
+from nezha_tf.tasks.finetuning.task import LABELS_FILE, FineTuning
+from nezha_tf.tasks.tagging import metrics
+from nezha_tf.tasks.tagging.examples import SPECIAL_PIECES, WindowedSentences
+from nezha_tf.tasks.tagging.writing import table_rows, write_predictions
+
+REPORT_FILE = "ner_report.tsv"
+
+
+class NamedEntities(FineTuning):
+    """Fine-tuning on sentences with entities; see run_ner.py for the flags."""
+
+    def __init__(self, flags):
+        self._stride = _stride_of(flags)
+        if flags["crf"] and flags["label_smoothing"]:
+            raise UserError("--label_smoothing is of single tags; leave it out with --crf")
+        if flags["do_eval"]:
+            metrics.require_library()
+        self._tag_set = None
+        super().__init__(flags)
+
+    def read(self, part):
+        is_labelled = part != "predict"
+        if part == "train":
+            found = self._read_files(part, is_labelled, None)
+            self._tag_set = self._tags_of_training(found)
+            files.write_text(self.path(LABELS_FILE), str(self._tag_set))
+        else:
+            if self._tag_set is None:
+                self._tag_set = TagSet.from_file(self.path(LABELS_FILE))
+            found = self._read_files(part, is_labelled, self._tag_set.labels)
+        sentences = [sentence for file in found for sentence in file.sentences]
+        length = self.flags["max_seq_length"]
+        examples = WindowedSentences(sentences, self.tokenizer, self._tag_set, length, self._stride)
+        self.notes += _notes(self.flags[f"{part}_file"], found, examples)
+        return examples
+
+    def make_model(self, precision):
+        kind = NezhaForChainTagging if self.flags["crf"] else NezhaForTokenClassification
+        return kind(self.config, len(self._tag_set), dtype=precision)
+
+    def make_objective(self, label_smoothing):
+        return ChainTagging() if self.flags["crf"] else Tagging(label_smoothing)
+
+    def measure(self, outputs):
+        scores = self._scores("eval", outputs)[metrics.ALL]
+        return {name: getattr(scores, name) for name in metrics.NAMES}
+
+    def report(self, outputs):
+        rows = table_rows(self._scores("eval", outputs), metrics.Scores._fields)
+        text = "".join("\t".join(row) + "\n" for row in rows)
+        files.write_text(self.path(REPORT_FILE), text)
+        shown = [(row[0], "".join(f"{value:>10}" for value in row[1:])) for row in rows]
+        return console.table("entities, by label", shown).splitlines()
+
+    def write_predictions(self, outputs):
+        examples = self.examples["predict"]
+        path = self.path(f"predictions.{self.flags['predictions_format']}")
+        write_predictions(
+            path, examples.sentences, examples.entities(outputs), self._tag_set.scheme
+        )
+        if any(sentence.entities is None for sentence in examples.sentences):
+            return {}
+        scores = self._scores("predict", outputs)[metrics.ALL]
+        return {name: getattr(scores, name) for name in metrics.NAMES}
+
+    def _scores(self, part, outputs):
+        """Returns the `metrics.Scores` by label of the sentences that there are outputs for."""
+        examples = self.examples[part]
+        found = [[f.entity for f in entities] for entities in examples.entities(outputs)]
+        return metrics.measure(examples.sentences[: len(found)], found, self._tag_set.scheme)
+
+    def _read_files(self, part, is_labelled, labels):
+        flag, skips = f"{part}_file", self.flags["skip_bad_rows"]
+        names = files.expand(require_flag(self.flags[flag], flag), flag)
+        return [read_entity_file(name, is_labelled, labels, skips) for name in names]
+
+    def _tags_of_training(self, found):
+        entities = (e for file in found for s in file.sentences for e in s.entities)
+        labels = {entity.label for entity in entities}
+        if not labels:
+            raise UserError(f"--train_file={self.flags['train_file']} holds no entity")
+        scheme = self.flags["scheme"]
+        if scheme == "auto":
+            scheme = "BIOES" if any(file.scheme == "BIOES" for file in found) else "BIO"
+        return TagSet.of_labels(labels, scheme)
+
+
+def _stride_of(flags):
+    """Returns --window_stride, or the half of a window."""
+    size = flags["max_seq_length"] - SPECIAL_PIECES
+    stride = flags["window_stride"] or max(1, size // 2)
+    if stride > size:
+        raise UserError(
+            f"--window_stride={stride} leaves gaps between windows of {size} pieces "
+            f"(--max_seq_length={flags['max_seq_length']} counts [CLS] and [SEP])"
+        )
+    return stride
+
+
+def _notes(name, found, examples):
+    """Returns lines on what the files hold, and on all that is not as they have it."""
+    sentences = examples.sentences
+    counts = collections.Counter(e.label for s in sentences for e in s.entities or ())
+    by_label = ", ".join(f"{label} {number:,}" for label, number in sorted(counts.items()))
+    line = f"{name}: {len(sentences):,} sentences"
+    line += f" with {counts.total():,} entities ({by_label})" if counts else ""
+    line += f"; {examples.num_cut:,} in several windows" if examples.num_cut else ""
+    lines = [line]
+    skipped, mended = sum(file.skipped for file in found), sum(file.mended for file in found)
+    if skipped:
+        lines.append(f"{name}: {skipped:,} faulty rows passed over")
+    if mended:
+        lines.append(
+            f"{name}: {mended:,} entities do not begin or end as their scheme asks (I- without "
+            "B-); taken as conlleval does"
+        )
+    for what, faults in (
+        ("begin or end within a piece, so they are learnt as the whole of it", examples.moved),
+        ("have no piece of their own, so they cannot be found", examples.lost),
+    ):
+        if faults:
+            sentence, entity = faults[0]
+            example = f"{entity.label} {sentence.text[entity.start : entity.end]!r}"
+            lines.append(f"{name}: {len(faults):,} entities {what} ({example} for one)")
+    return lines

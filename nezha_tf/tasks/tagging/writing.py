@@ -1,0 +1,55 @@
+"""Files on entities: predictions, and the table of an evaluation."""
+
+import json
+
+from nezha_tf import files
+from nezha_tf.data.entity_tags import tags_of
+
+
+def write_predictions(path, sentences, found, scheme):
+    """Writes the entities that were found, in the sentences' order.
+
+    Args:
+      path: the file. With the ending `.jsonl` it gets a line of JSON for each sentence; else a
+        character, a tab and its tag a line, and a blank line behind each sentence. A line break
+        within a text is written as a space there.
+      sentences: list of `Sentence`.
+      found: for each a list of `FoundEntity`.
+      scheme: of the tags, a key of `entity_tags.SCHEMES`.
+    """
+    as_text = _json_line if path.endswith(".jsonl") else _tag_lines
+    pairs = zip(sentences, found, strict=True)
+    files.write_text(path, "".join(as_text(s.text, entities, scheme) for s, entities in pairs))
+
+
+def _json_line(text, entities, _):
+    entities = [
+        {
+            **entity._asdict(),
+            "text": text[entity.start : entity.end],
+            "probability": round(entity.probability, 6),
+        }
+        for entity in entities
+    ]
+    return json.dumps({"text": text, "entities": entities}, ensure_ascii=False) + "\n"
+
+
+def _tag_lines(text, entities, scheme):
+    tags = tags_of([entity.entity for entity in entities], len(text), scheme)
+    rows = (f"{_shown(char)}\t{tag}\n" for char, tag in zip(text, tags, strict=True))
+    return "".join(rows) + "\n"
+
+
+def _shown(character):
+    return " " if character in "\n\r" else character
+
+
+def table_rows(scores, names):
+    """Returns the table of an evaluation as lists of str, the names first.
+
+    Args:
+      scores: dict of label to `metrics.Scores`.
+      names: of the columns behind the label.
+    """
+    rows = [[label, *(f"{v:.4f}" for v in s[:-1]), str(s.support)] for label, s in scores.items()]
+    return [["label", *names], *rows]

@@ -1,0 +1,61 @@
+"""Tags and entities: against seqeval's strict and conlleval's loose reading on random tags."""
+
+import random
+
+import pytest
+from seqeval import scheme as schemes
+from seqeval.metrics.sequence_labeling import get_entities
+
+from nezha_tf.data.entity_tags import TagSet, entities_of, tags_of, well_formed
+from nezha_tf.errors import UserError
+
+
+def random_tags(scheme, count=3000):
+    rng = random.Random(0)
+    tags = TagSet.of_labels({"A", "B-C"}, scheme).tags
+    # Twice the odds of going on with the same label, so that long entities come up.
+    for _ in range(count):
+        chosen = []
+        for _ in range(rng.randrange(9)):
+            same = [t for t in tags if chosen and t[2:] == chosen[-1][2:]]
+            chosen.append(rng.choice(same if same and rng.random() < 0.5 else tags))
+        yield chosen
+
+
+@pytest.mark.parametrize("scheme, theirs", (("BIO", schemes.IOB2), ("BIOES", schemes.IOBES)))
+def test_reading_tags_as_seqeval_and_conlleval(scheme, theirs):
+    faulty = 0
+    for tags in random_tags(scheme):
+        loose = entities_of(tags)
+        assert [(e.label, e.start, e.end - 1) for e in loose] == get_entities(tags)
+        strict = well_formed(tags, scheme)
+        found = schemes.Tokens(tags, theirs).entities
+        assert [(e.start, e.end, e.label) for e in strict] == [
+            (e.start, e.end, e.tag) for e in found
+        ]
+        # Written anew, the loose reading is well-formed.
+        mended = tags_of(loose, len(tags), scheme)
+        assert well_formed(mended, scheme) == loose
+        faulty += strict != loose
+    assert faulty > 500
+
+
+def test_the_tags_of_a_file(tmp_path):
+    path = tmp_path / "labels.txt"
+    for scheme in ("BIO", "BIOES"):
+        tag_set = TagSet.of_labels({"PER", "LOC"}, scheme)
+        path.write_text(str(tag_set))
+        again = TagSet.from_file(str(path))
+        assert again.tags == tag_set.tags and again.scheme == scheme
+        assert again.labels == {"PER", "LOC"} and len(again) == (5 if scheme == "BIO" else 9)
+        entities = [(1, 3, "PER"), (3, 4, "LOC")]
+        assert again.entities_of(again.ids_of(entities, 6)) == entities
+    for text, message in (
+        ("O\nB-LOC\n", "I-LOC must be there once"),
+        ("O\nB-LOC\nI-LOC\nI-LOC\n", "I-LOC must be there once"),
+        ("O\n\n", "line 2: '' is no tag"),
+        ("O\nLOC\n", "line 2: 'LOC' is no tag"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=message):
+            TagSet.from_file(str(path))

@@ -1,0 +1,182 @@
+"""Named entities from the command: a toy that is learnt, in windows, and mistakes in its flags."""
+
+import json
+import random
+
+import pytest
+from commands import flags_of, run
+
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.tagging.task import NamedEntities
+from nezha_tf.training import recipe
+from nezha_tf.training.run import run as run_task
+
+CONFIG = {
+    "vocab_size": 26,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "type_vocab_size": 2,
+    "use_relative_position": True,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "initializer_range": 0.1,
+}
+SURNAMES, GIVEN, PLACES, OTHERS = "王李", "甲乙丙", "京沪汉津", "一二三四五六七八"
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SURNAMES, *GIVEN, *PLACES, *OTHERS]
+
+
+def sentence(rng, length):
+    """Returns (text, entities): a surname with one or two names is a person, a place a place."""
+    text, entities = "", []
+    for _ in range(length):
+        kind, start = rng.randrange(6), len(text)
+        if kind == 0:
+            text += rng.choice(SURNAMES) + "".join(rng.choices(GIVEN, k=rng.choice((1, 2))))
+            entities.append((start, len(text), "PER"))
+            text += rng.choice(OTHERS)
+        elif kind == 1:
+            text += rng.choice(PLACES) + rng.choice(("市", ""))
+            entities.append((start, start + 1, "LOC"))
+        else:
+            text += rng.choice(OTHERS)
+    return text, entities
+
+
+def tagged(text, entities):
+    tags = ["O"] * len(text)
+    for start, end, label in entities:
+        tags[start:end] = [f"B-{label}"] + [f"I-{label}"] * (end - start - 1)
+    return "".join(f"{char} {tag}\n" for char, tag in zip(text, tags, strict=True)) + "\n"
+
+
+def as_json(text, entities):
+    names = ("start", "end", "label")
+    entities = [dict(zip(names, entity, strict=True)) for entity in entities]
+    return json.dumps({"text": text, "entities": entities}, ensure_ascii=False) + "\n"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("entities")
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    rng = random.Random(0)
+    train, dev = ([sentence(rng, 12) for _ in range(count)] for count in (300, 38))
+    dev += [sentence(rng, 60) for _ in range(2)]
+    rng.shuffle(dev)
+    (folder / "train.txt").write_text("".join(tagged(*row) for row in train))
+    (folder / "dev.jsonl").write_text("".join(as_json(*row) for row in dev))
+    (folder / "raw.txt").write_text("".join(f"{text}\n" for text, _ in dev))
+    return folder
+
+
+FLAGS = (
+    *("--train_file=train.txt", "--eval_file=dev.jsonl", "--predict_file=raw.txt"),
+    *("--vocab_file=vocab.txt", "--bert_config_file=config.json", "--max_seq_length=32"),
+    *("--learning_rate=1e-2", "--num_train_epochs=4", "--train_batch_size=16", "--nojit_compile"),
+)
+
+
+@pytest.mark.parametrize("changes", (("--crf", "--scheme=BIOES"), ("--predictions_format=tsv",)))
+def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
+    folder = tmp_path / "run"
+    modes = ("--do_train", "--do_eval", "--do_predict", f"--output_dir={folder}")
+    result = run("run_ner.py", *FLAGS, *modes, *changes, folder=data)
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["f1"] > 0.9 and results["loss"] < 0.5
+    lines = (data / "dev.jsonl").read_text().splitlines()
+    right = [json.loads(line) for line in lines]
+    count = sum(len(row["entities"]) for row in right)
+    assert "train.txt: 300 sentences with" in result.stdout
+    assert f"dev.jsonl: 40 sentences with {count:,} entities (LOC " in result.stdout
+    long = sum(len(row["text"]) > 30 for row in right)
+    assert long >= 2 and f"; {long} in several windows" in result.stdout
+
+    rows = [line.split("\t") for line in (folder / "ner_report.tsv").read_text().splitlines()]
+    assert [row[0] for row in rows] == ["label", "LOC", "PER", "all"]
+    assert float(rows[-1][3]) == pytest.approx(results["f1"], abs=1e-4)
+    assert int(rows[-1][4]) == int(rows[1][4]) + int(rows[2][4]) == count
+    tags = (folder / "labels.txt").read_text().split()
+    if "--crf" not in changes:
+        assert tags == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+        blocks = (folder / "predictions.tsv").read_text().rstrip("\n").split("\n\n")
+        pairs = [[line.split("\t") for line in block.split("\n")] for block in blocks]
+        assert ["".join(char for char, _ in rows) for rows in pairs] == [r["text"] for r in right]
+        number = sum(tag.startswith("B-") for rows in pairs for _, tag in rows)
+        assert number == pytest.approx(count, rel=0.2)
+        return
+    assert len(tags) == 9 and "S-LOC" in tags
+    predictions = (folder / "predictions.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in predictions]
+    assert [row["text"] for row in found] == [row["text"] for row in right]
+    hits = 0
+    for mine, theirs in zip(found, right, strict=True):
+        assert all(e["text"] == mine["text"][e["start"] : e["end"]] for e in mine["entities"])
+        assert all(0 < e.pop("probability") <= 1 and e.pop("text") for e in mine["entities"])
+        hits += sum(entity in theirs["entities"] for entity in mine["entities"])
+    # The predictions are of the best checkpoint, whose results are those of the evaluation.
+    assert hits / count == pytest.approx(results["recall"])
+
+    # The tags are those of the folder now, and what was learnt is read from there.
+    monkeypatch.chdir(data)
+    labelled = ("--predict_file=dev.jsonl", f"--output_dir={folder}", "--do_predict")
+    flags = flags_of("run_ner.py", *FLAGS, *changes, *labelled)
+    run_task(flags, NamedEntities)
+    words = capsys.readouterr().out.split()
+    assert float(words[words.index("f1", words.index("predict")) + 1]) == pytest.approx(
+        results["f1"], abs=1e-3
+    )
+    (data / "other.txt").write_text("一 O\n京 B-GPE\n")
+    flags |= {"do_eval": True, "eval_file": "other.txt"}
+    with pytest.raises(UserError, match=r"other\.txt, line 2: the label 'GPE' was not there in"):
+        NamedEntities(flags)
+
+
+def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(data)
+    flags = flags_of("run_ner.py", *FLAGS) | {"output_dir": str(tmp_path), "do_train": True}
+    (tmp_path / "none.txt").write_text("一 O\n")
+    for changes, message in (
+        ({"train_file": None}, "--train_file is needed"),
+        ({"train_file": str(tmp_path / "none.txt")}, "none.txt holds no entity"),
+        ({"window_stride": 31}, "--window_stride=31 leaves gaps between windows of 30 pieces"),
+        ({"crf": True, "label_smoothing": 0.1}, "leave it out with --crf"),
+        ({"do_train": False, "do_predict": True}, "labels.txt"),
+    ):
+        with pytest.raises(UserError) as error:
+            NamedEntities({**flags, **changes})
+        assert message in str(error.value) and len(str(error.value).splitlines()) == 1
+
+
+def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(data)
+    (tmp_path / "odd.txt").write_text("王 I-PER\n甲 I-PER\n\n京 LOC\n\n\u200b B-LOC\n一 O\n")
+    flags = flags_of("run_ner.py", *FLAGS) | {"output_dir": str(tmp_path), "do_train": True}
+    flags |= {"train_file": str(tmp_path / "odd.txt"), "skip_bad_rows": True}
+    task = NamedEntities(flags)
+    said = "\n".join(task.notes)
+    for words in (
+        "2 sentences with 2 entities (LOC 1, PER 1)",
+        "1 faulty rows passed over",
+        "1 entities do not begin or end as their scheme asks",
+        "1 entities have no piece of their own, so they cannot be found (LOC '\\u200b' for one)",
+    ):
+        assert words in said, said
+
+
+def test_transitions_move_at_their_own_rate(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(data)
+    flags = flags_of("run_ner.py", *FLAGS, "--crf", "--warmup_proportion=0")
+    task = NamedEntities({**flags, "output_dir": str(tmp_path), "do_train": True})
+    model = task.make_model("float32")
+    optimizer = recipe.make(task.flags, model).optimizer
+    before = [variable.numpy() for variable in model.trainable_variables]
+    optimizer.apply([v * 0 + 1.0 for v in before], model.trainable_variables)
+    for variable, old in zip(model.trainable_variables, before, strict=True):
+        step = abs(variable.numpy() - old).max()
+        # The second moment starts at a thousandth of the square: sqrt(0.001), and m at a tenth.
+        expected = 1e-2 * 0.1 / 0.001**0.5 * (100 if "/crf/" in variable.path else 1)
+        assert step == pytest.approx(expected, rel=0.05), variable.path
