@@ -13,11 +13,20 @@ FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags
 PATH_FLAGS = ("bert_config_file", "input_file", "eval_file", "vocab_file", "init_checkpoint")
 
 
+PROGRAMS = {
+    "question_generation": "run_seq2seq.py",
+    "understanding": "run_classifier.py",  # and the next ones, which take it in
+    "sentiment": "run_classifier.py",
+    "ocnli": "run_classifier.py",
+    "people_daily_ner": "run_ner.py",
+    "cmrc2018": "run_mrc.py",
+}
+
+
 def program_of(name):
     if name.endswith("_data.flags"):
         return "tools/create_pretraining_data.py"
-    is_seq2seq = name == "question_generation.flags"
-    return "run_seq2seq.py" if is_seq2seq else "run_pretraining.py"
+    return PROGRAMS.get(name.removesuffix(".flags"), "run_pretraining.py")
 
 
 def files_of(program):
@@ -41,7 +50,8 @@ def values():
 def test_its_program_takes_every_flag(name, values):
     flags = values(name)
     if "do_train" in flags:
-        recipe.check(flags)
+        if flags["num_train_steps"]:  # else the data say
+            recipe.check(flags)
         assert flags["do_train"] and flags["bert_config_file"]
 
 
