@@ -47,7 +47,7 @@ def make_ours(size, texts, count, training, shortens):
     ids, labels = random_examples(size, texts, count)
     arrays = {"input_ids": ids, "segment_ids": [0 * i for i in ids], "label_ids": labels}
     reader = ArrayReader(arrays, size.longest, shortens)
-    model = NezhaForSequenceClassification(our_config(size), NUM_LABELS)
+    model = NezhaForSequenceClassification(our_config(size), NUM_LABELS, size.longest)
     strategy, objective = tf.distribute.get_strategy(), Classification()
     if not training:
         step = make_predict_step(strategy, model, objective, jit_compile=True, is_labelled=False)

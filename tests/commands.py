@@ -1,9 +1,11 @@
 """How the tests call the programs: as a user does, in a process of its own."""
 
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 
 from conftest import REPOSITORY, RESOURCES
 
@@ -48,31 +50,41 @@ flags.FLAGS([program, *arguments])
 print(json.dumps(flags.FLAGS.flag_values_dict()))
 """
 
-# Runs a program once with each list of arguments, each in a fork of a process that has imported
-# tensorflow but not used it: most of what a start takes is that import.
-RUN_EACH = """
-import json, os, runpy, sys
-program, cases = sys.argv[1], json.load(sys.stdin)
-stdout, stderr, results = os.dup(1), os.dup(2), []
-import nezha_tf.cli, tensorflow
-for number, arguments in enumerate(cases):
+# Runs programs in forks of a process that has imported tensorflow but not used it: that import is
+# most of what a start takes. Gets and returns a line of JSON for each.
+FORK_SERVER = """
+import importlib, json, os, pkgutil, runpy, sys
+import nezha_tf.cli, keras, tensorflow, tensorflow_text
+for package in ("data", "generation", "training", "tasks.finetuning", "tasks.seq2seq"):
+    folder = importlib.import_module("nezha_tf." + package)
+    for module in pkgutil.iter_modules(folder.__path__, folder.__name__ + "."):
+        importlib.import_module(module.name)
+for line in sys.stdin:
+    program, arguments, folder, outputs = json.loads(line)
     child = os.fork()
     if not child:
-        for stream, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(f".case-{number}.{name}", os.O_WRONLY | os.O_CREAT), stream)
+        os.chdir(folder)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for stream, path in enumerate(outputs, start=1):
+            os.dup2(os.open(path, os.O_WRONLY), stream)
         sys.argv[:] = [program, *arguments]
+        sys.path.insert(0, os.path.dirname(program))
         runpy.run_path(program, run_name="__main__")
         sys.exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    texts = []
-    for name in ("out", "err"):
-        path = f".case-{number}.{name}"
-        with open(path, encoding="utf-8") as file:
-            texts.append(file.read())
-        os.remove(path)
-    results.append([status, *texts])
-print(json.dumps(results))
+    print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])), flush=True)
 """
+
+
+@functools.cache
+def fork_server():
+    """The process that `run` asks; it ends with this one, whose end closes its input."""
+    return subprocess.Popen(
+        [sys.executable, "-c", FORK_SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
 
 
 def flags_of(program, *arguments):
@@ -101,41 +113,35 @@ def ended(process):
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
-def run(script, *arguments, folder, **options):
+def run_anew(script, *arguments, folder, **options):
+    """Runs a program in a process of its own, tensorflow's start and all."""
     return ended(start(script, *arguments, folder=folder, **options))
 
 
-def run_each(script, cases, folder):
-    """Runs a program with each of several lists of arguments; returns what `run` would of each."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", RUN_EACH, str(REPOSITORY / script)],
-        cwd=folder,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    stdout, stderr = process.communicate(json.dumps(cases))
-    assert process.returncode == 0, stderr
-    return [
-        subprocess.CompletedProcess([script, *arguments], *result)
-        for arguments, result in zip(cases, json.loads(stdout.splitlines()[-1]), strict=True)
-    ]
+def run(script, *arguments, folder):
+    """Runs a program in a fork of a process that has imported tensorflow already."""
+    server = fork_server()
+    command = [str(REPOSITORY / script), *map(str, arguments)]
+    with tempfile.NamedTemporaryFile("r") as stdout, tempfile.NamedTemporaryFile("r") as stderr:
+        outputs = (stdout.name, stderr.name)
+        print(json.dumps((command[0], command[1:], str(folder), outputs)), file=server.stdin)
+        server.stdin.flush()
+        status = json.loads(server.stdout.readline())
+        return subprocess.CompletedProcess(command, status, stdout.read(), stderr.read())
 
 
 def assert_each_one_line(script, standard, mistakes, folder):
     """Asserts that each of (arguments, parts of the message) is one line that has these parts."""
-    cases = [[*standard, *arguments] for arguments, _ in mistakes]
-    for result, (_, parts) in zip(run_each(script, cases, folder), mistakes, strict=True):
-        assert_one_line(result, *parts)
+    for arguments, parts in mistakes:
+        assert_one_line(run(script, *standard, *arguments, folder=folder), *parts)
 
 
 def start_pretraining(folder, *changes, **options):
     return start("run_pretraining.py", *PRETRAINING, *changes, folder=folder, **options)
 
 
-def run_pretraining(folder, *changes, **options):
-    return ended(start_pretraining(folder, *changes, **options))
+def run_pretraining(folder, *changes):
+    return run("run_pretraining.py", *PRETRAINING, *changes, folder=folder)
 
 
 def create_data(folder, *changes):

@@ -59,7 +59,8 @@ def prepared(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "config.json").write_text(json.dumps(commands.CONFIG))
-    result = commands.create_data(folder, "--eval_output_file=eval.tfrecord")
+    arguments = (*commands.MAKING_DATA, "--eval_output_file=eval.tfrecord")
+    result = commands.run_anew("tools/create_pretraining_data.py", *arguments, folder=folder)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     for row in ("instances", "masked characters", "randomly replaced characters", "padding"):
         assert row in result.stdout

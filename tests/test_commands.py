@@ -13,15 +13,17 @@ from commands import (
     assert_each_one_line,
     assert_one_line,
     create_data,
+    ended,
     run,
     run_pretraining,
+    start_pretraining,
 )
 from conftest import REPOSITORY, RESOURCES
 
 
 def test_a_run_trains_evaluates_and_goes_on(folder):
     changes = ("--do_eval", "--eval_file=eval.tfrecord", "--save_checkpoints_steps=2", "--plot")
-    result = run_pretraining(folder, *changes, "--num_train_steps=4")
+    result = ended(start_pretraining(folder, *changes, "--num_train_steps=4"))
     assert result.returncode == 0 and result.stderr == "", result.stderr
     out = folder / "run"
     entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]

@@ -56,9 +56,11 @@ class NezhaEncoder(keras.Model):
     The length T is a property of the batch: relative encodings take any.
     """
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config, max_seq_length=None, **kwargs):
         """Args:
         config: a `NezhaConfig`.
+        max_seq_length: where T is known only when the graph runs, a bound on it, if there is
+          one: short sequences are computed in a way that is faster for them.
         **kwargs: `name`, and `dtype` (a Keras dtype policy), as for any Keras model.
         """
         super().__init__(**kwargs)
@@ -68,7 +70,7 @@ class NezhaEncoder(keras.Model):
         self.relative_position = None
         if config.position_encoding != "absolute":
             self.relative_position = RelativePosition(
-                config, dtype=policy, name="relative_position"
+                config, max_seq_length, dtype=policy, name="relative_position"
             )
         self.transformer_layers = [
             TransformerLayer(config, dtype=policy, name=f"layer_{index}")

@@ -16,16 +16,17 @@ class NezhaForSequenceClassification(keras.Model):
     reads = "pooled_output"
     head_dropout = 0.1
 
-    def __init__(self, config, num_labels, **kwargs):
+    def __init__(self, config, num_labels, max_seq_length=None, **kwargs):
         """Args:
         config: a `NezhaConfig`.
         num_labels: L; 1 for regression.
+        max_seq_length: as for `NezhaEncoder`.
         **kwargs: `name`, and `dtype` (a Keras dtype policy), as for any Keras model.
         """
         super().__init__(**kwargs)
         self.config = config
         self.num_labels = num_labels
-        self.encoder = NezhaEncoder(config, dtype=self.dtype_policy)
+        self.encoder = NezhaEncoder(config, max_seq_length, dtype=self.dtype_policy)
         # A pooler that nothing is read from has no gradient.
         self.encoder.pooler.trainable = self.reads == "pooled_output"
         self.dropout = Dropout(self.head_dropout, dtype=self.dtype_policy)
@@ -88,8 +89,8 @@ class NezhaForQuestionAnswering(NezhaForSequenceClassification):
     reads = "sequence_output"
     head_dropout = 0.0
 
-    def __init__(self, config, **kwargs):
-        super().__init__(config, 2, **kwargs)
+    def __init__(self, config, max_seq_length=None, **kwargs):
+        super().__init__(config, 2, max_seq_length, **kwargs)
 
     def call(self, inputs, training=False):
         """As above, with `start_logits` and `end_logits`, [B, T], in place of `logits`."""

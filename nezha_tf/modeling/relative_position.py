@@ -37,9 +37,15 @@ class RelativePosition(keras.layers.Layer):
     1803.02155 §3.2); all layers share them.
     """
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config, max_seq_length=None, **kwargs):
+        """Args:
+        config: a `NezhaConfig`.
+        max_seq_length: bound on the lengths that are known only when the graph runs, or None.
+        **kwargs: as for any layer.
+        """
         super().__init__(**kwargs)
         self.config = config
+        self.max_seq_length = max_seq_length
 
     def build(self, input_shape=None):
         config = self.config
@@ -78,7 +84,8 @@ class RelativePosition(keras.layers.Layer):
           and less to move. `SequencePositions` for longer ones.
         """
         keys, values = self._tables()
-        if isinstance(length, int) and length <= keys.shape[0]:
+        longest = length if isinstance(length, int) else self.max_seq_length
+        if longest is not None and longest <= keys.shape[0]:
             positions = ops.arange(length, dtype="int32")
             return self(positions, positions)
         return SequencePositions(keys, values)

@@ -1,4 +1,4 @@
-"""Layer decay and freezing in the models of the understanding tasks."""
+"""The models of the understanding tasks: layer decay, freezing, lengths that vary."""
 
 import dataclasses
 
@@ -67,3 +67,26 @@ def test_heads_move_at_the_full_rate_and_frozen_layers_not_at_all(model_class):
         np.testing.assert_allclose(decayed[name], expected, atol=2e-7, err_msg=name)
     frozen = changes(model_class, freeze=1)
     assert set(frozen) == {name for name in plain if depth(name) > 1}
+
+
+@pytest.mark.parametrize("max_seq_length", (None, 40))
+def test_lengths_that_only_the_graph_knows_change_nothing(max_seq_length):
+    keras.utils.set_random_seed(3)
+    config = dataclasses.replace(TWO_LAYERS, max_relative_position=20)
+    model = NezhaForTokenClassification(config, 3, max_seq_length)
+    spec = {
+        name: tf.TensorSpec((2, None), tf.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+
+    @tf.function(input_signature=[spec], jit_compile=True)
+    def in_graph(inputs):
+        return model(inputs)["logits"]
+
+    for length in (3, 17, 40):
+        ids = np.arange(2 * length, dtype=np.int32).reshape(2, length) % 30
+        mask = (np.arange(length) < np.array([[length], [3]])).astype(np.int32)
+        inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": 0 * ids}
+        inputs = {name: tf.constant(values) for name, values in inputs.items()}
+        expected = model(inputs)["logits"].numpy()
+        np.testing.assert_allclose(in_graph(inputs).numpy(), expected, atol=2e-6)

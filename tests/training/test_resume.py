@@ -119,7 +119,9 @@ def test_a_full_disk_leaves_the_checkpoints_intact(folder):
     def allow_small_files_only():
         resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
 
-    result = run_pretraining(folder, "--num_train_steps=4", preexec_fn=allow_small_files_only)
+    result = ended(
+        start_pretraining(folder, "--num_train_steps=4", preexec_fn=allow_small_files_only)
+    )
     assert_one_line(result, "model.ckpt-4", "the checkpoints before it are intact")
     assert steps(folder / "run") == [2]
     assert_same(tensors(folder / "run", 2), before)

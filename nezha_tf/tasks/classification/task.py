@@ -44,9 +44,8 @@ class Classification(FineTuning):
         return examples
 
     def make_model(self, precision):
-        return NezhaForSequenceClassification(
-            self.config, self._label_type.num_outputs, dtype=precision
-        )
+        num_outputs, length = self._label_type.num_outputs, self.flags["max_seq_length"]
+        return NezhaForSequenceClassification(self.config, num_outputs, length, dtype=precision)
 
     def make_objective(self, label_smoothing):
         return self._label_type.objective(label_smoothing)

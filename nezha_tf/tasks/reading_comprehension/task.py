@@ -49,7 +49,8 @@ class ReadingComprehension(FineTuning):
         return windows
 
     def make_model(self, precision):
-        return NezhaForQuestionAnswering(self.config, dtype=precision)
+        length = self.flags["max_seq_length"]
+        return NezhaForQuestionAnswering(self.config, length, dtype=precision)
 
     def make_objective(self, label_smoothing):
         return AnswerSpan(label_smoothing)

@@ -46,7 +46,8 @@ class NamedEntities(FineTuning):
 
     def make_model(self, precision):
         kind = NezhaForChainTagging if self.flags["crf"] else NezhaForTokenClassification
-        return kind(self.config, len(self._tag_set), dtype=precision)
+        length = self.flags["max_seq_length"]
+        return kind(self.config, len(self._tag_set), length, dtype=precision)
 
     def make_objective(self, label_smoothing):
         return ChainTagging() if self.flags["crf"] else Tagging(label_smoothing)

@@ -10,7 +10,6 @@ import tensorflow as tf
 import toy_task
 from absl import flags as absl_flags
 from commands import flags_of, run
-from conftest import REPOSITORY
 from toy_task import ToyTask
 
 from nezha_tf.checkpoints.name_table import tf1_names
@@ -121,7 +120,7 @@ def alone(data, defaults, tmp_path_factory):
     flags = flags_in(data, {}, out, num_train_epochs=2.0, seed=SEEDS[1])
     flags["learning_rate"] = [str(RATES[1])]
     arguments = [f"--{name}={training_run.flag_text(value)}" for name, value in flags.items()]
-    result = run(PROGRAM, *arguments, folder=data, environment={"PYTHONPATH": str(REPOSITORY)})
+    result = run(PROGRAM, *arguments, folder=data)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     return out
 

@@ -8,7 +8,8 @@ from conftest import RESOURCES
 from nezha_tf import FullTokenizer
 from nezha_tf.data.rows import Row
 from nezha_tf.errors import UserError
-from nezha_tf.tasks.seq2seq.packing import TOKENIZED_AT_ONCE, Packing
+from nezha_tf.tasks.seq2seq.packing import Packing
+from nezha_tf.text.graph_tokenizer import TOKENIZED_AT_ONCE
 
 
 @pytest.fixture(scope="module")

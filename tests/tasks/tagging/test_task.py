@@ -170,7 +170,8 @@ def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
 def test_transitions_move_at_their_own_rate(data, tmp_path, monkeypatch):
     monkeypatch.chdir(data)
     flags = flags_of("run_ner.py", *FLAGS, "--crf", "--warmup_proportion=0")
-    task = NamedEntities({**flags, "output_dir": str(tmp_path), "do_train": True})
+    flags |= {"learning_rate": 1e-2, "output_dir": str(tmp_path), "do_train": True}
+    task = NamedEntities(flags)
     model = task.make_model("float32")
     optimizer = recipe.make(task.flags, model).optimizer
     before = [variable.numpy() for variable in model.trainable_variables]
