@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import flags_of, run
+from commands import flags_of, run_anew
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.errors import UserError
@@ -142,7 +142,7 @@ def test_a_prompt_goes_on(flags):
 
 def test_blanks_are_filled(model, tmp_path):
     folder, filled = model
-    result = run(
+    result = run_anew(
         "tools/fill_mask.py",
         *("--bert_config_file=config.json", "--vocab_file=vocab.txt", "--top_k=2"),
         "--init_checkpoint=model.ckpt",
