@@ -22,8 +22,6 @@ from nezha_tf.tasks.classification.metrics import NAMES
 from nezha_tf.tasks.finetuning import flags as finetuning_flags
 from nezha_tf.training import flags as training_flags
 
-FLAGS = flags.FLAGS
-
 classification_flags.define()
 flags.adopt_module_key_flags(classification_flags)
 finetuning_flags.define(("loss", *NAMES), best_metric=None)
@@ -35,8 +33,7 @@ def main():
     from nezha_tf.tasks.classification.task import Classification
     from nezha_tf.tasks.finetuning import sweep
 
-    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    sweep.run({name: FLAGS[name].value for name in names}, Classification)
+    sweep.run(cli.flag_values(), Classification)
 
 
 if __name__ == "__main__":

@@ -54,8 +54,7 @@ def main():
     from nezha_tf.tasks.finetuning import sweep
     from nezha_tf.tasks.reading_comprehension.task import ReadingComprehension
 
-    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    sweep.run({name: FLAGS[name].value for name in names}, ReadingComprehension)
+    sweep.run(cli.flag_values(), ReadingComprehension)
 
 
 if __name__ == "__main__":

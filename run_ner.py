@@ -19,8 +19,6 @@ from nezha_tf.tasks.finetuning import flags as finetuning_flags
 from nezha_tf.tasks.tagging.metrics import NAMES
 from nezha_tf.training import flags as training_flags
 
-FLAGS = flags.FLAGS
-
 flags.DEFINE_string(
     "train_file",
     None,
@@ -61,8 +59,7 @@ def main():
     from nezha_tf.tasks.finetuning import sweep
     from nezha_tf.tasks.tagging.task import NamedEntities
 
-    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    sweep.run({name: FLAGS[name].value for name in names}, NamedEntities)
+    sweep.run(cli.flag_values(), NamedEntities)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ from absl import flags
 
 from nezha_tf.training import flags as training_flags
 
-FLAGS = flags.FLAGS
-
 flags.DEFINE_string("bert_config_file", None, "The model's configuration, JSON.")
 flags.DEFINE_string("input_file", None, "TFRecords to train on: names or globs, comma-separated.")
 flags.DEFINE_string("eval_file", None, "TFRecords to evaluate on, likewise.")
@@ -39,8 +37,7 @@ def main():
     from nezha_tf.training.pretraining import Pretraining
     from nezha_tf.training.run import run
 
-    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    run({name: FLAGS[name].value for name in names}, Pretraining)
+    run(cli.flag_values(), Pretraining)
 
 
 if __name__ == "__main__":

@@ -88,8 +88,7 @@ def main():
     from nezha_tf.tasks.seq2seq.task import Seq2Seq
     from nezha_tf.training.run import run
 
-    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    run({name: FLAGS[name].value for name in names}, Seq2Seq)
+    run(cli.flag_values(), Seq2Seq)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 import numpy as np
-from contenders import VOCAB_SIZE, our_config
+from contenders import VOCAB_SIZE, our_config, peer_config
 from timing import THREADS, import_tensorflow
 
 NUM_LABELS = 2
@@ -62,22 +62,10 @@ def make_peer(size, texts, count, training, shortens):
     """Returns the same of Hugging Face's Nezha on PyTorch, in shuffled batches."""
     os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
     import torch
-    from transformers import NezhaConfig, NezhaForSequenceClassification
+    from transformers import NezhaForSequenceClassification
 
     torch.set_num_threads(THREADS)
-    config = NezhaConfig(
-        vocab_size=VOCAB_SIZE,
-        hidden_size=size.hidden,
-        num_hidden_layers=size.layers,
-        num_attention_heads=size.heads,
-        intermediate_size=size.intermediate,
-        # Our function, and of its two forms in PyTorch the faster one.
-        hidden_act="gelu_pytorch_tanh",
-        max_position_embeddings=512,
-        type_vocab_size=2,
-        num_labels=NUM_LABELS,
-    )
-    model = NezhaForSequenceClassification(config).train(training)
+    model = NezhaForSequenceClassification(peer_config(size, num_labels=NUM_LABELS)).train(training)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-5, weight_decay=0.01, fused=True)
     ids, labels = random_examples(size, texts, count)
     rng = np.random.default_rng(1)

@@ -100,14 +100,11 @@ def our_train_step(size, position_encoding, jit_compile, objective=None):
     return step, config, optimizer
 
 
-def make_peer_step(size):
-    """Returns the step of Hugging Face's Nezha on PyTorch: the same sizes, loss and optimizer."""
-    os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
-    import torch
-    from transformers import NezhaConfig, NezhaForPreTraining
+def peer_config(size, **others):
+    """Returns Hugging Face's configuration of a size: of this module, or of `classifiers`."""
+    from transformers import NezhaConfig
 
-    torch.set_num_threads(THREADS)
-    config = NezhaConfig(
+    return NezhaConfig(
         vocab_size=VOCAB_SIZE,
         hidden_size=size.hidden,
         num_hidden_layers=size.layers,
@@ -117,8 +114,18 @@ def make_peer_step(size):
         hidden_act="gelu_pytorch_tanh",
         max_position_embeddings=512,
         type_vocab_size=2,
+        **others,
     )
-    model = NezhaForPreTraining(config).train()
+
+
+def make_peer_step(size):
+    """Returns the step of Hugging Face's Nezha on PyTorch: the same sizes, loss and optimizer."""
+    os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
+    import torch
+    from transformers import NezhaForPreTraining
+
+    torch.set_num_threads(THREADS)
+    model = NezhaForPreTraining(peer_config(size)).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
     batch = {name: torch.from_numpy(v).long() for name, v in random_batch(size).items()}
     labels = torch.full(batch["input_ids"].shape, -100)

@@ -28,6 +28,11 @@ def run(main):
     app.run(lambda argv: _guarded(main, argv), flags_parser=_parse_flags)
 
 
+def flag_values():
+    """Returns the values of the program's own flags and of those that it has adopted, by name."""
+    return {flag.name: flag.value for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0])}
+
+
 def _guarded(main, argv):
     if len(argv) > 1:
         _fail(f"{argv[1]!r} is no flag; flags are written --name=value")

@@ -50,6 +50,14 @@ flags.FLAGS([program, *arguments])
 print(json.dumps(flags.FLAGS.flag_values_dict()))
 """
 
+# The same, learnt in a few steps.
+QUICK_CONFIG = {
+    **CONFIG,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "initializer_range": 0.1,
+}
+
 # Runs programs in forks of a process that has imported tensorflow but not used it: that import is
 # most of what a start takes. Gets and returns a line of JSON for each.
 FORK_SERVER = """

@@ -43,10 +43,9 @@ def main():
     from nezha_tf.data.pretraining_data import create_pretraining_data
     from nezha_tf.errors import require_flag
 
-    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
     for name in ("input_file", "output_file", "vocab_file"):
         require_flag(FLAGS[name].value, name)
-    create_pretraining_data(**{name: FLAGS[name].value for name in names})
+    create_pretraining_data(**cli.flag_values())
 
 
 if __name__ == "__main__":

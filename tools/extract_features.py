@@ -15,8 +15,6 @@ from absl import flags
 
 from nezha_tf.tasks.language_model import flags as model_flags
 
-FLAGS = flags.FLAGS
-
 flags.DEFINE_string(
     "input_file",
     None,
@@ -58,8 +56,7 @@ flags.adopt_module_key_flags(model_flags)
 def main():
     from nezha_tf.tasks.features.extract import extract_features
 
-    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    print(extract_features({name: FLAGS[name].value for name in names}))
+    print(extract_features(cli.flag_values()))
 
 
 if __name__ == "__main__":

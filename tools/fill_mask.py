@@ -15,8 +15,6 @@ from absl import flags
 
 from nezha_tf.tasks.language_model import flags as model_flags
 
-FLAGS = flags.FLAGS
-
 flags.DEFINE_string("input_file", None, "A text a line, .gz too; from standard input, if none.")
 flags.DEFINE_integer("top_k", 5, "Candidates of a blank.", 1)
 model_flags.define_model()
@@ -26,8 +24,7 @@ flags.adopt_module_key_flags(model_flags)
 def main():
     from nezha_tf.tasks.language_model.fill import fill_mask
 
-    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    fill_mask({name: FLAGS[name].value for name in names})
+    fill_mask(cli.flag_values())
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def main():
     names = ("input_file", "output_file", "context_chars")
     for name in names:
         require_flag(FLAGS[name].value, name)
-    count = make_question_generation_data(**{name: FLAGS[name].value for name in names})
+    count = make_question_generation_data(**cli.flag_values())
     print(f"{count:,} questions in {FLAGS.output_file}")
 
 

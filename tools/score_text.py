@@ -15,8 +15,6 @@ from absl import flags
 
 from nezha_tf.tasks.language_model import flags as model_flags
 
-FLAGS = flags.FLAGS
-
 flags.DEFINE_string(
     "input_file",
     None,
@@ -40,8 +38,7 @@ flags.adopt_module_key_flags(model_flags)
 def main():
     from nezha_tf.tasks.language_model.score import score_text
 
-    names = [flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])]
-    print(score_text({name: FLAGS[name].value for name in names}))
+    print(score_text(cli.flag_values()))
 
 
 if __name__ == "__main__":

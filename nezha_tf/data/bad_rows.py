@@ -8,6 +8,7 @@ class BadRows:
 
     Attributes:
       count: rows that were passed over.
+      first: the first fault, or None.
     """
 
     def __init__(self, skip=False):
@@ -16,7 +17,7 @@ class BadRows:
         """
         self.count = 0
         self._skip = skip
-        self._first = None
+        self.first = None
 
     def add(self, fault):
         """Takes a fault, one line with file and line number.
@@ -26,9 +27,9 @@ class BadRows:
         """
         if not self._skip:
             raise UserError(fault)
-        self._first = self._first or fault
+        self.first = self.first or fault
         self.count += 1
 
     def note(self):
         """Returns a few words on what was passed over, or ""."""
-        return f"; bad rows passed over: {self.count:,} ({self._first})" if self.count else ""
+        return f"; bad rows passed over: {self.count:,} ({self.first})" if self.count else ""

@@ -5,6 +5,7 @@ import itertools
 import json
 from typing import NamedTuple
 
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.corpus import read_lines
 from nezha_tf.data.entity_tags import LABEL, TAG, Entity, entities_of, scheme_of, well_formed
 from nezha_tf.errors import UserError
@@ -27,20 +28,18 @@ class EntityFile:
       sentences: list of `Sentence`.
       scheme: of its tags, a key of `SCHEMES`, or None where it has none.
       mended: entities that were not written as the scheme asks (I- without B-).
-      skipped: faulty rows that were passed over: sentences of tagged characters, or lines.
     """
 
     sentences: list[Sentence]
     scheme: str | None = None
     mended: int = 0
-    skipped: int = 0
 
 
 class _Fault(Exception):
     """What is wrong with a line."""
 
 
-def read_entity_file(path, is_labelled=True, labels=None, skip_bad_rows=False):
+def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
     """Reads a file of one of three forms, in UTF-8, with or without `.gz`.
 
     - `.json`, `.jsonl`: `{"text": ..., "entities": [{"start":, "end":, "label":}]}` a line, where
@@ -55,7 +54,8 @@ def read_entity_file(path, is_labelled=True, labels=None, skip_bad_rows=False):
       path: the file.
       is_labelled: whether every sentence must have entities, be it an empty list.
       labels: the labels that may be there; None: any.
-      skip_bad_rows: whether faulty rows are passed over, and counted.
+      bad_rows: `BadRows` that takes the faults of sentences of tagged characters, or of lines;
+        None: the first one is an error.
 
     Returns:
       `EntityFile`.
@@ -64,7 +64,7 @@ def read_entity_file(path, is_labelled=True, labels=None, skip_bad_rows=False):
       UserError: the file cannot be read or holds no sentence, or the first row that is faulty.
     """
     lines = [line.rstrip("\r\n") for line in read_lines(path)]
-    rows = _Rows(path, labels, skip_bad_rows)
+    rows = _Rows(path, labels, bad_rows or BadRows())
     if path.removesuffix(".gz").endswith(JSON_LINES):
         found = _read_json_lines(lines, is_labelled, rows)
     elif is_labelled or _is_tagged(lines):
@@ -72,20 +72,17 @@ def read_entity_file(path, is_labelled=True, labels=None, skip_bad_rows=False):
     else:
         found = EntityFile([Sentence(line, None) for line in lines if line.strip()])
     if not found.sentences:
-        left = f" but {rows.skipped} faulty ones" if rows.skipped else ""
-        raise UserError(f"{path} holds no sentence{left}")
-    found.skipped = rows.skipped
+        raise UserError(f"{path} holds no sentence that is sound{rows.bad_rows.note()}")
     return found
 
 
 class _Rows:
     """Makes a row of the file at a time, and knows what is to be done with a faulty one."""
 
-    def __init__(self, path, labels, skips):
+    def __init__(self, path, labels, bad_rows):
         self._path = path
         self._labels = labels
-        self._skips = skips
-        self.skipped = 0
+        self.bad_rows = bad_rows
 
     def check_label(self, label):
         if self._labels is not None and label not in self._labels:
@@ -94,9 +91,7 @@ class _Rows:
 
     def fail(self, number, fault):
         """Says what is wrong with a line, or passes over its row."""
-        if not self._skips:
-            raise UserError(f"{self._path}, line {number}: {fault}") from fault
-        self.skipped += 1
+        self.bad_rows.add(f"{self._path}, line {number}: {fault}")
 
 
 def _is_tagged(lines):

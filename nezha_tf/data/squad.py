@@ -3,6 +3,7 @@
 import json
 from typing import NamedTuple
 
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.errors import UserError
 
 
@@ -42,7 +43,7 @@ class Question(NamedTuple):
         return bool(self.answers) or self.is_impossible
 
 
-def read_questions(paths, with_impossible=False, needs_answers=True, passed_over=None):
+def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=None):
     """Returns the questions of files as a list of `Question`.
 
     An answer that does not stand where the file says is looked for in the passage, the nearest
@@ -53,13 +54,12 @@ def read_questions(paths, with_impossible=False, needs_answers=True, passed_over
       paths: list of JSON files.
       with_impossible: whether questions may have no answer, and say so (SQuAD 2.0).
       needs_answers: whether a question must be labelled, and its first answer be found.
-      passed_over: a list that takes the messages on faulty questions, which are then left out;
-        None: the first one is raised.
+      bad_rows: `BadRows` that takes the faults of questions; None: the first one is an error.
 
     Raises:
       UserError: a file is missing or is no such data, a faulty question, or no question at all.
     """
-    questions, ids = [], set()
+    questions, ids, bad_rows = [], set(), bad_rows or BadRows()
     for path in paths:
         for number, (paragraph, entry) in enumerate(_entries(path), start=1):
             try:
@@ -69,21 +69,14 @@ def read_questions(paths, with_impossible=False, needs_answers=True, passed_over
             except _Fault as fault:
                 name = entry.get("id") if isinstance(entry, dict) else None
                 name = name if isinstance(name, str) and name else f"number {number}"
-                pass_over(f"{path}, question {name}: {fault}", passed_over, fault)
+                bad_rows.add(f"{path}, question {name}: {fault}")
             else:
                 ids.add(question.id)
                 questions.append(question)
     if not questions:
-        why = f" that is sound; the first: {passed_over[0]}" if passed_over else " in it"
+        why = f" that is sound; the first: {bad_rows.first}" if bad_rows.count else " in it"
         raise UserError(f"{', '.join(paths)}: no question{why}")
     return questions
-
-
-def pass_over(message, passed_over, cause=None):
-    """Takes note of a fault, or raises it as a `UserError` where `passed_over` is None."""
-    if passed_over is None:
-        raise UserError(message) from cause
-    passed_over.append(message)
 
 
 class _Fault(Exception):

@@ -1,5 +1,7 @@
 """Predicting pieces: what every objective of pretraining and of sequence to sequence shares."""
 
+import abc
+
 from nezha_tf.objectives.losses import cross_entropies, hits, weighted
 
 # In the denominator of the masked-LM loss (`get_masked_lm_output` of BERT's run_pretraining.py).
@@ -7,7 +9,7 @@ MASKED_LM_EPSILON = 1e-5
 INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
 
 
-class MaskedPieces:
+class MaskedPieces(abc.ABC):
     """Cross-entropy and accuracy of the predictions of a batch.
 
     Batches are dicts in the feature schema: ids int [B, T], predictions [B, P]. A subclass says
@@ -20,9 +22,9 @@ class MaskedPieces:
         """
         self._label_smoothing = label_smoothing
 
+    @abc.abstractmethod
     def attention_mask(self, batch):
         """Returns who sees whom, bool [B, 1, T, T]; each objective has its own."""
-        raise NotImplementedError(f"{type(self).__name__} has no attention mask")
 
     def inputs(self, batch):
         """Returns the model's inputs, the [B, 1, T, T] attention mask among them."""

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import Sentence, read_entity_file
 from nezha_tf.errors import UserError
 
@@ -24,7 +25,7 @@ def test_tags_by_space_or_tab_in_either_scheme(tmp_path):
         Sentence("李四 ", [(0, 2, "PER")]),
         Sentence("\u3000北京沪", [(1, 3, "LOC"), (3, 4, "LOC")]),
     ]
-    assert (found.scheme, found.mended, found.skipped) == ("BIO", 0, 0)
+    assert (found.scheme, found.mended) == ("BIO", 0)
     found = read(tmp_path, "a.bioes", "李 S-PER\n北 B-LOC\n京 E-LOC\n在 O\n")
     assert found.sentences == [Sentence("李北京在", [(0, 1, "PER"), (1, 3, "LOC")])]
     assert found.scheme == "BIOES"
@@ -109,9 +110,12 @@ def test_a_fault_is_one_line_or_counted(tmp_path):
             read(tmp_path, name, text, labels={"LOC", "PER"})
         assert f"{name}, line {line}: " in str(error.value) and message in str(error.value), bad
         assert "\n" not in str(error.value)
-        found = read(tmp_path, name, text, labels={"LOC", "PER"}, skip_bad_rows=True)
-        assert len(found.sentences) == 2 and found.skipped == 1, bad
-        with pytest.raises(UserError, match="holds no sentence but 1 faulty ones"):
-            read(tmp_path, name, before + bad, labels={"LOC", "PER"}, skip_bad_rows=True)
+        bad_rows = BadRows(skip=True)
+        found = read(tmp_path, name, text, labels={"LOC", "PER"}, bad_rows=bad_rows)
+        assert len(found.sentences) == 2, bad
+        assert (bad_rows.count, bad_rows.first) == (1, str(error.value)), bad
+        with pytest.raises(UserError, match="no sentence that is sound; bad rows passed over: 1"):
+            alone = BadRows(skip=True)
+            read(tmp_path, name, before + bad, labels={"LOC", "PER"}, bad_rows=alone)
     with pytest.raises(UserError, match="holds no sentence"):
         read(tmp_path, "a.txt", "\n \n")

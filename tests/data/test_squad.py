@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import Answer, Question, read_questions
 from nezha_tf.errors import UserError
 
@@ -103,10 +104,10 @@ def test_a_faulty_question(tmp_path, fault):
         read_questions([path])
     assert str(error.value).startswith(f"{path}, question {faulty['id']}: {fault}")
     assert len(str(error.value).splitlines()) == 1
-    passed_over = []
-    found = read_questions([path], passed_over=passed_over)
+    bad_rows = BadRows(skip=True)
+    found = read_questions([path], bad_rows=bad_rows)
     assert [question.id for question in found] == ["Q0", "Q2"]
-    assert passed_over == [str(error.value)]
+    assert (bad_rows.count, bad_rows.first) == (1, str(error.value))
 
 
 def test_a_fault_of_what_has_no_id_and_of_a_passage(tmp_path):
@@ -119,7 +120,7 @@ def test_a_fault_of_what_has_no_id_and_of_a_passage(tmp_path):
     with pytest.raises(UserError, match='question Q0: "context" is empty'):
         read_questions([path])
     with pytest.raises(UserError, match=r"no question that is sound; the first: .*Q0"):
-        read_questions([path], passed_over=[])
+        read_questions([path], bad_rows=BadRows(skip=True))
     twice = [write(tmp_path, good), write(tmp_path, good, name="others.json")]
     with pytest.raises(UserError, match=r"others.json, question Q0: there are two of this id"):
         read_questions(twice)

@@ -3,6 +3,7 @@
 import functools
 
 from nezha_tf import console, files
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import read_questions
 from nezha_tf.errors import require_flag
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
@@ -35,17 +36,12 @@ class ReadingComprehension(FineTuning):
         """Returns the `Windows` of a part."""
         flag = f"{part}_file"
         names = files.expand(require_flag(self.flags[flag], flag), flag)
-        passed_over = [] if self.flags["skip_bad_rows"] else None
+        bad_rows = BadRows(self.flags["skip_bad_rows"])
         is_prediction = part == "predict"
         with_impossible = is_prediction or self.flags["version_2_with_negative"]
-        questions = read_questions(names, with_impossible, not is_prediction, passed_over)
-        windows = self._windowing(questions, passed_over)
-        note = f"{', '.join(names)}: {windows.description()}"
-        if passed_over:
-            note += (
-                f"; faulty questions passed over: {len(passed_over):,}, the first: {passed_over[0]}"
-            )
-        self.notes.append(note)
+        questions = read_questions(names, with_impossible, not is_prediction, bad_rows)
+        windows = self._windowing(questions, bad_rows)
+        self.notes.append(f"{', '.join(names)}: {windows.description()}{bad_rows.note()}")
         return windows
 
     def make_model(self, precision):

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nezha_tf import console
-from nezha_tf.data.squad import Question, pass_over
+from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.squad import Question
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.reading_comprehension.passages import Passage, make_passage
 
@@ -101,18 +102,18 @@ class Windowing:
         self._max_query_length = max_query_length
         self._doc_stride = doc_stride
 
-    def __call__(self, questions, passed_over=None):
+    def __call__(self, questions, bad_rows=None):
         """Returns the `Windows` of questions.
 
         Args:
           questions: list of `Question`.
-          passed_over: as for `read_questions`.
+          bad_rows: as for `read_questions`.
 
         Raises:
           UserError: a question, passage or first answer without a piece of text.
         """
         examples, arrays = [], {name: [] for name in ("input_ids", "segment_ids")}
-        positions, passages = [], {}
+        positions, passages, bad_rows = [], {}, bad_rows or BadRows()
         counts = dict.fromkeys(COUNTS, 0)
         for question in console.progress(questions, desc="cutting windows", unit="question"):
             if question.context not in passages:
@@ -121,7 +122,7 @@ class Windowing:
             query = self._tokenizer.convert_tokens_to_ids(self._tokenizer.tokenize(question.text))
             fault, target = _fault_and_target(question, query, passage)
             if fault:
-                pass_over(f"{question.place}: {fault}", passed_over)
+                bad_rows.add(f"{question.place}: {fault}")
                 continue
             counts["questions cut"] += len(query) > self._max_query_length
             query = query[: self._max_query_length]
@@ -137,7 +138,7 @@ class Windowing:
             _count_answers(question, passage, target, places, counts)
             positions += places
         if not examples:
-            raise UserError(f"no question is left; the first fault: {passed_over[0]}")
+            raise UserError(f"no question is left; the first fault: {bad_rows.first}")
         starts, ends = np.array(positions, np.int32).T
         return Windows(
             examples, {**arrays, "start_positions": starts, "end_positions": ends}, counts

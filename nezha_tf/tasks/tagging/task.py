@@ -3,6 +3,7 @@
 import collections
 
 from nezha_tf import console, files
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import read_entity_file
 from nezha_tf.data.entity_tags import TagSet
 from nezha_tf.errors import UserError, require_flag
@@ -30,6 +31,7 @@ class NamedEntities(FineTuning):
 
     def read(self, part):
         is_labelled = part != "predict"
+        self._bad_rows = BadRows(self.flags["skip_bad_rows"])
         if part == "train":
             found = self._read_files(part, is_labelled, None)
             self._tag_set = self._tags_of_training(found)
@@ -41,7 +43,7 @@ class NamedEntities(FineTuning):
         sentences = [sentence for file in found for sentence in file.sentences]
         length = self.flags["max_seq_length"]
         examples = WindowedSentences(sentences, self.tokenizer, self._tag_set, length, self._stride)
-        self.notes += _notes(self.flags[f"{part}_file"], found, examples)
+        self.notes += _notes(self.flags[f"{part}_file"], found, examples, self._bad_rows)
         return examples
 
     def make_model(self, precision):
@@ -81,9 +83,9 @@ class NamedEntities(FineTuning):
         return metrics.measure(examples.sentences[: len(found)], found, self._tag_set.scheme)
 
     def _read_files(self, part, is_labelled, labels):
-        flag, skips = f"{part}_file", self.flags["skip_bad_rows"]
+        flag = f"{part}_file"
         names = files.expand(require_flag(self.flags[flag], flag), flag)
-        return [read_entity_file(name, is_labelled, labels, skips) for name in names]
+        return [read_entity_file(name, is_labelled, labels, self._bad_rows) for name in names]
 
     def _tags_of_training(self, found):
         entities = (e for file in found for s in file.sentences for e in s.entities)
@@ -108,7 +110,7 @@ def _stride_of(flags):
     return stride
 
 
-def _notes(name, found, examples):
+def _notes(name, found, examples, bad_rows):
     """Returns lines on what the files hold, and on all that is not as they have it."""
     sentences = examples.sentences
     counts = collections.Counter(e.label for s in sentences for e in s.entities or ())
@@ -116,10 +118,8 @@ def _notes(name, found, examples):
     line = f"{name}: {len(sentences):,} sentences"
     line += f" with {counts.total():,} entities ({by_label})" if counts else ""
     line += f"; {examples.num_cut:,} in several windows" if examples.num_cut else ""
-    lines = [line]
-    skipped, mended = sum(file.skipped for file in found), sum(file.mended for file in found)
-    if skipped:
-        lines.append(f"{name}: {skipped:,} faulty rows passed over")
+    lines = [line + bad_rows.note()]
+    mended = sum(file.mended for file in found)
     if mended:
         lines.append(
             f"{name}: {mended:,} entities do not begin or end as their scheme asks (I- without "

@@ -6,25 +6,14 @@ import random
 
 import numpy as np
 import pytest
-from commands import flags_of, run
+from commands import QUICK_CONFIG, flags_of, run
 
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification.task import Classification
 from nezha_tf.training.run import run as start
 
 CHARACTERS = "甲乙丙丁戊己"
-CONFIG = {
-    "vocab_size": 11,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "type_vocab_size": 2,
-    "use_relative_position": True,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-    "initializer_range": 0.1,
-}
+CONFIG = {**QUICK_CONFIG, "vocab_size": 11}
 # What a text with 甲 and 乙 in it is labelled as, by --label_type.
 LABEL_OF = {
     "single": lambda text: "有" if "甲" in text else "无",

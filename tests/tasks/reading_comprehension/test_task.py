@@ -188,7 +188,7 @@ def test_mistakes_are_one_line(flags, data, tmp_path):
         assert message in str(error.value) and len(str(error.value).splitlines()) == 1
     task = ReadingComprehension({**flags, "eval_file": bad_file, "skip_bad_rows": True})
     assert len(task.examples["eval"].examples) == 2
-    assert "faulty questions passed over: 1, the first: " in task.notes[0]
+    assert "; bad rows passed over: 1 (" in task.notes[0]
     task = ReadingComprehension({**flags, "predict_file": bad_file})  # is answered all the same
     assert "answers that are not in their passages: 1" in task.notes[1]
 

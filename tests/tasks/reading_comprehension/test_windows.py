@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import Answer, Question
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.reading_comprehension.windows import (
@@ -140,9 +141,9 @@ def test_texts_without_a_piece(fault, changes):
     windowing = Windowing(TOKENIZER, 16, 4, 5)
     with pytest.raises(UserError, match=rf"^a.json, question Q2: {fault}"):
         windowing([good, bad])
-    passed_over = []
-    windows = windowing([bad, good], passed_over)
-    assert [e.question.id for e in windows.examples] == ["Q1"] and len(passed_over) == 1
+    bad_rows = BadRows(skip=True)
+    windows = windowing([bad, good], bad_rows)
+    assert [e.question.id for e in windows.examples] == ["Q1"] and bad_rows.count == 1
     assert np.array_equal(windows.arrays["start_positions"], [4])
     with pytest.raises(UserError, match=r"no question is left; the first fault: a.json"):
-        windowing([bad], [])
+        windowing([bad], BadRows(skip=True))

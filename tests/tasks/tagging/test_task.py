@@ -4,25 +4,14 @@ import json
 import random
 
 import pytest
-from commands import flags_of, run
+from commands import QUICK_CONFIG, flags_of, run
 
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.tagging.task import NamedEntities
 from nezha_tf.training import recipe
 from nezha_tf.training.run import run as run_task
 
-CONFIG = {
-    "vocab_size": 26,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "type_vocab_size": 2,
-    "use_relative_position": True,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-    "initializer_range": 0.1,
-}
+CONFIG = {**QUICK_CONFIG, "vocab_size": 26}
 SURNAMES, GIVEN, PLACES, OTHERS = "王李", "甲乙丙", "京沪汉津", "一二三四五六七八"
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SURNAMES, *GIVEN, *PLACES, *OTHERS]
 
@@ -160,7 +149,7 @@ def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
     said = "\n".join(task.notes)
     for words in (
         "2 sentences with 2 entities (LOC 1, PER 1)",
-        "1 faulty rows passed over",
+        "bad rows passed over: 1 (",
         "1 entities do not begin or end as their scheme asks",
         "1 entities have no piece of their own, so they cannot be found (LOC '\\u200b' for one)",
     ):
