@@ -41,20 +41,29 @@ class SelfAttention(keras.layers.Layer):
         self.built = True
 
     def call(
-        self, hidden_states, attention_mask, relative_position=None, memory=(), training=False
+        self,
+        hidden_states,
+        attention_mask,
+        relative_position=None,
+        memory=(),
+        num_queries=None,
+        training=False,
     ):
         """Args:
           hidden_states: [B, T, hidden_size].
-          attention_mask: bool, broadcastable to [B, 1, T, S]; True attends.
-          relative_position: None, or what `RelativePosition` gives.
+          attention_mask: bool, broadcastable to [B, 1, Q, S]; True attends.
+          relative_position: None, or what `RelativePosition` gives, for Q queries and S keys.
           memory: pairs (keys, values), each [B, N, M, H], of pieces that are attended to beside
             these T. Of the S keys they come first, in their order, and the T last.
+          num_queries: Q, where only the first so many of the T pieces attend; None: all.
           training: whether dropout is on.
 
         Returns:
-          ([B, T, hidden_size], (keys, values) of these T pieces, each [B, N, T, H]).
+          ([B, Q, hidden_size], (keys, values) of these T pieces, each [B, N, T, H]).
         """
         query, key, value = self._heads(hidden_states)
+        if num_queries is not None:
+            query, hidden_states = query[:, :, :num_queries], hidden_states[:, :num_queries]
         blocks = (*memory, (key, value))
         scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys, _ in blocks]
         scores = ops.concatenate(scores, axis=-1) if memory else scores[0]

@@ -26,9 +26,10 @@ class NezhaForSequenceClassification(keras.Model):
         super().__init__(**kwargs)
         self.config = config
         self.num_labels = num_labels
-        self.encoder = NezhaEncoder(config, max_seq_length, dtype=self.dtype_policy)
+        reads_pooled = self.reads == "pooled_output"
+        self.encoder = NezhaEncoder(config, max_seq_length, reads_pooled, dtype=self.dtype_policy)
         # A pooler that nothing is read from has no gradient.
-        self.encoder.pooler.trainable = self.reads == "pooled_output"
+        self.encoder.pooler.trainable = reads_pooled
         self.dropout = Dropout(self.head_dropout, dtype=self.dtype_policy)
         self.head = LinearHead(config, num_labels, dtype=self.dtype_policy, name=self.head_name)
         self.build()
@@ -45,8 +46,8 @@ class NezhaForSequenceClassification(keras.Model):
           training: whether dropout is on.
 
         Returns:
-          The encoder's dict with `logits` in float32: [B, L], or [B, T, L] where each piece is
-          scored.
+          The encoder's dict with `logits` in float32: [B, L] and `sequence_output` of the first
+          piece alone, or [B, T, L] where each piece is scored.
         """
         outputs = self.encoder(inputs, training=training)
         outputs["logits"] = self.head(self.dropout(outputs[self.reads], training=training))

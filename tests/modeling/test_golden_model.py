@@ -63,3 +63,25 @@ def test_encoder_alone_and_attention_mask_of_rank_3(golden):
     for given in (inputs, {**inputs, "attention_mask": mask}):
         output = encoder(given)["sequence_output"]
         np.testing.assert_allclose(output, figures["out.sequence_output"], atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", GOLDEN_MODELS)
+def test_the_first_piece_alone_has_the_same_pooled_output_and_gradients(golden, name):
+    figures = golden(f"{name}/forward")
+    batch = golden_batch(figures)
+    inputs = {key: batch[key] for key in ("input_ids", "input_mask", "segment_ids")}
+    found = {}
+    for pooled_only in (True, False):
+        encoder = load_golden_model(name, NezhaEncoder)
+        encoder.pooled_only = pooled_only
+        with tf.GradientTape() as tape:
+            outputs = encoder(inputs)
+            loss = tf.reduce_sum(outputs["pooled_output"] ** 3)
+        np.testing.assert_allclose(
+            outputs["pooled_output"], figures["out.pooled_output"], atol=2e-5, rtol=0
+        )
+        assert outputs["sequence_output"].shape[1] == (1 if pooled_only else 160)
+        variables = [variable.value for variable in encoder.trainable_variables]
+        found[pooled_only] = list(map(tf.convert_to_tensor, tape.gradient(loss, variables)))
+    for one, other in zip(found[True], found[False], strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5 * np.abs(other).max() + 1e-7, rtol=0)
