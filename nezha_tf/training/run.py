@@ -240,7 +240,9 @@ class Run:
     def _load(self, step, checkpoint):
         """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
         path, reader = loading.open_checkpoint(checkpoint)
-        self._say(_loaded(checkpoint, tf1.load_weights(self._model, path, reader)))
+        # One that nothing is read from is no part of Hugging Face's models for pieces.
+        unread = () if self._model.encoder.pooler.trainable else ("bert/pooler/",)
+        self._say(_loaded(checkpoint, tf1.load_weights(self._model, path, reader, unread)))
         if self._flags["ema_decay"]:
             weights = tf1_names(self._model)
             averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from commands import flags_of, run
 
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.reading_comprehension.task import ReadingComprehension
+from nezha_tf.training.run import run as run_task
 
 FIRSTS, LASTS, FILLERS = "甲乙丙丁", "子丑寅卯", "天地玄黄宇宙洪荒"
 CONFIG = {
@@ -71,6 +74,26 @@ STANDARD = (
     ),
     *("--save_checkpoints_steps=100", "--n_best_size=3"),
 )
+
+
+def test_a_checkpoint_without_a_pooler_is_evaluated(data, tmp_path, monkeypatch, capsys):
+    """Hugging Face's models of this task have none."""
+    monkeypatch.chdir(data)
+    flags = flags_of("run_mrc.py", *STANDARD) | {"output_dir": str(tmp_path), "do_eval": True}
+    flags |= {"init_checkpoint": "published/model.ckpt"}
+    weights = tf1_names(ReadingComprehension(flags).make_model("float32"))
+    assert weights.pop("bert/pooler/dense/kernel") is not None
+    assert weights.pop("bert/pooler/dense/bias") is not None
+    write_tensors("published/model.ckpt", {name: v.value for name, v in weights.items()})
+    run_task(flags, ReadingComprehension)
+    said = capsys.readouterr().out
+    assert "not in it, so fresh: bert/pooler/dense/kernel, bert/pooler/dense/bias" in said
+    assert 0 <= json.loads((tmp_path / "eval_results.json").read_text())["f1"] < 50
+
+    weights.pop("cls/squad/output_weights")
+    write_tensors("published/model.ckpt", {name: v.value for name, v in weights.items()})
+    with pytest.raises(UserError, match="lacks cls/squad/output_weights"):
+        run_task(flags, ReadingComprehension)
 
 
 def test_answers_are_learnt(data, tmp_path):
