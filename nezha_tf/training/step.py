@@ -89,8 +89,8 @@ class TrainStep:
         adversarial_epsilon: length of the perturbation of an example's word embeddings that
           the model is trained with as well; 0: it is not. See `gradients_of_both`.
         moving_average: a `MovingAverage`, or None.
-        jit_compile: whether XLA compiles the step. With several replicas in a process it
-          compiles what lies between the sums over replicas.
+        jit_compile: whether XLA compiles the gradients and, where there is one replica, the
+          update: apart, as the update need not be compiled anew for each length of a batch.
         training: whether dropout is on.
         """
         self._strategy = strategy
@@ -108,10 +108,11 @@ class TrainStep:
             optimizer.build(self.variables)
             self._counters = {name: _counter() for name in COUNTERS}
         self._sums_over_replicas = strategy.num_replicas_in_sync > 1
-        jit_parts = jit_compile and self._sums_over_replicas
-        self._gradients = tf.function(self._gradients_of, jit_compile=jit_parts)
-        jit_whole = jit_compile and not self._sums_over_replicas
-        self._one = tf.function(self._step, jit_compile=jit_whole)
+        self._gradients = tf.function(self._gradients_of, jit_compile=jit_compile)
+        self._change = self._clip_and_update
+        if jit_compile and not self._sums_over_replicas:
+            self._change = tf.function(self._clip_and_update, jit_compile=True)
+        self._one = tf.function(self._step)
         self._many = tf.function(self._loop)
 
     @property
@@ -166,14 +167,7 @@ class TrainStep:
         gradients, ratios = self._gradients(batch, weights)
         ratios = {name: self._whole(ratio) for name, ratio in ratios.items()}
         gradients = self._sum_over_replicas(gradients)
-        scale = 1.0 if self._loss_scale is None else self._loss_scale.scale
-        gradients, norms = clip_by_global_norm(gradients, self._clip_norm, scale)
-        norm = global_norm(norms)
-        is_finite = tf.math.is_finite(norm)
-        learning_rate = tf.identity(self._optimizer.learning_rate)
-        trust_ratios = tf.distribute.get_replica_context().merge_call(
-            self._update, args=(gradients, is_finite)
-        )
+        norm, is_finite, learning_rate, trust_ratios, bad_gradient = self._change(gradients)
         return StepReport(
             {name: ratio.where(is_finite) for name, ratio in ratios.items()},
             tokens,
@@ -182,8 +176,21 @@ class TrainStep:
             norm,
             learning_rate,
             trust_ratios,
-            tf.where(is_finite, -1, _first_not_finite(norms)),
+            bad_gradient,
         )
+
+    def _clip_and_update(self, gradients):
+        """Returns norm, whether it is finite, and the last three of a `StepReport`."""
+        scale = 1.0 if self._loss_scale is None else self._loss_scale.scale
+        gradients, norms = clip_by_global_norm(gradients, self._clip_norm, scale)
+        norm = global_norm(norms)
+        is_finite = tf.math.is_finite(norm)
+        learning_rate = tf.identity(self._optimizer.learning_rate)
+        trust_ratios = tf.distribute.get_replica_context().merge_call(
+            self._update, args=(gradients, is_finite)
+        )
+        bad_gradient = tf.where(is_finite, -1, _first_not_finite(norms))
+        return norm, is_finite, learning_rate, trust_ratios, bad_gradient
 
     def _gradients_of(self, batch, weights):
         """Returns this replica's part of the gradients of the global loss, and its ratios."""
