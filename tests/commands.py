@@ -40,16 +40,6 @@ MAKING_DATA = (
     "--dupe_factor=1",
 )
 
-# Reads a program's flags as the program does, and prints their values.
-READ_FLAGS = """
-import json, runpy, sys
-from absl import flags
-program, *arguments = sys.argv[1:]
-runpy.run_path(program, run_name="program")
-flags.FLAGS([program, *arguments])
-print(json.dumps(flags.FLAGS.flag_values_dict()))
-"""
-
 # The same, learnt in a few steps.
 QUICK_CONFIG = {
     **CONFIG,
@@ -97,8 +87,7 @@ def fork_server():
 
 def flags_of(program, *arguments):
     """Returns the values that a program's flags have with these arguments, by name."""
-    command = [sys.executable, "-c", READ_FLAGS, program, *arguments]
-    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    result = run("tests/read_flags.py", program, *arguments, folder=REPOSITORY)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
