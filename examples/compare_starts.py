@@ -21,22 +21,29 @@ def main(folder):
     print(f"| task | metric | {' | '.join(STARTS)} | seeds |")
     print("| --- | --- | --- | --- | --- |")
     for task, metrics in METRICS.items():
-        sweeps = [_read(Path(folder) / task / start / "sweep.json") for start in STARTS]
+        scores = [_scores(Path(folder) / task / start) for start in STARTS]
         for metric in metrics:
-            values = " | ".join(_value(sweep["rates"][0], f"eval {metric}") for sweep in sweeps)
-            print(f"| {task} | {metric} | {values} | {len(sweeps[0]['runs'])} |")
+            values = " | ".join(_value(*score[metric]) for score, _ in scores)
+            print(f"| {task} | {metric} | {values} | {scores[0][1]} |")
 
 
-def _read(path):
+def _scores(folder):
+    """Returns ({metric: (mean, deviation or None)}, number of seeds) of a task from a start."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        sys.exit(f"compare_starts.py: error: no {path}; run examples/understanding.sh first")
+        if not (folder / "sweep.json").exists():  # one seed
+            results = json.loads((folder / "eval_results.json").read_text(encoding="utf-8"))
+            return {name: (value, None) for name, value in results.items()}, 1
+        sweep = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        sys.exit(f"compare_starts.py: error: no {error.filename}; run examples/understanding.sh")
+    rate = sweep["rates"][0]
+    names = {name: name.removeprefix("eval ") for name in rate["mean"]}
+    found = {n: (rate["mean"][key], rate["standard_deviation"][key]) for key, n in names.items()}
+    return found, len(sweep["runs"])
 
 
-def _value(rate, name):
-    deviation = rate["standard_deviation"][name]
-    return f"{rate['mean'][name]:.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
+def _value(mean, deviation):
+    return f"{mean:.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
 
 
 if __name__ == "__main__":

@@ -35,3 +35,4 @@ for start in random pretrained; do
     "${common[@]}" --output_dir=$out/cmrc2018/$start
 done
 python examples/linear_baseline.py "$data/sentiment/train.tsv" "$data/sentiment/dev.tsv"
+python examples/compare_starts.py $out
