@@ -48,9 +48,7 @@ class Lamb(MomentOptimizer):
 
     def _step(self, weights, m, v, decay):
         if self.variant == "nezha":
-            count = ops.cast(self.iterations + 1, weights.dtype)
-            m = m / (1.0 - ops.power(self.beta_1, count))
-            v = v / (1.0 - ops.power(self.beta_2, count))
+            m, v = self.corrected(m, v)
         step = m / (ops.sqrt(v) + self.epsilon) + decay * weights
         if self.variant == "nezha":
             measured = m / ops.sqrt(v + self.epsilon) + self.weight_decay_rate * weights

@@ -80,6 +80,7 @@ def _recipe():
     )
     flags.DEFINE_enum("optimizer", "lamb", ["lamb", "adamw"], "Which optimizer.")
     flags.DEFINE_enum("lamb_variant", "nezha", ["nezha", "paper"], "Whose LAMB.")
+    flags.DEFINE_enum("adamw_variant", "bert", ["bert", "paper"], "Whose AdamW.")
     flags.DEFINE_float("weight_decay_rate", 0.01, "Decay of all but LayerNorm and biases.", 0)
     flags.DEFINE_float("clip_norm", 1.0, "Bound of the gradients' global norm; above 0.", 0)
     flags.DEFINE_enum("schedule", "nezha", ["nezha", "bert"], "Whether decay meets the warm-up.")

@@ -130,7 +130,7 @@ def _optimizer(flags):
         settings["rate_factors"] = {"/crf/": flags["crf_learning_rate_factor"]}
     if flags["optimizer"] == "lamb":
         return Lamb(schedule, flags["lamb_variant"], **settings)
-    return AdamWeightDecay(schedule, **settings)
+    return AdamWeightDecay(schedule, flags["adamw_variant"], **settings)
 
 
 def _profile_steps(flags):

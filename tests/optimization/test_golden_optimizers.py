@@ -61,6 +61,22 @@ def test_lamb_of_the_paper(golden):
             )
 
 
+def test_adamw_of_the_paper():
+    rng = np.random.default_rng(5)
+    start = rng.normal(size=(4, 3)).astype("float32")
+    found, expected = keras.Variable(start, name="kernel"), keras.Variable(start, name="kernel")
+    # An epsilon that is nothing beside the moments: Keras adds it before the correction.
+    settings = {"learning_rate": 0.05, "epsilon": 1e-12}
+    ours = AdamWeightDecay(variant="paper", weight_decay_rate=0.1, **settings)
+    keras_own = keras.optimizers.AdamW(weight_decay=0.1, **settings)
+    for _ in range(20):
+        gradient = tf.constant(rng.normal(size=(4, 3)).astype("float32"))
+        ours.apply([gradient], [found])
+        keras_own.apply([gradient], [expected])
+        np.testing.assert_allclose(found, expected, atol=1e-6, rtol=0)
+    assert np.abs(found - start).max() > 0.1
+
+
 @pytest.mark.parametrize("variant", ("nezha", "bert"))
 def test_schedule(golden, variant):
     expected = golden("schedule")[variant]
@@ -75,7 +91,9 @@ def test_schedule_with_power_meets_the_full_rate():
     np.testing.assert_allclose(schedule(60) / schedule(20), np.sqrt(0.4 / 0.8), rtol=1e-6)
 
 
-@pytest.mark.parametrize("optimizer", (Lamb(variant="paper"), AdamWeightDecay(beta_2=0.98)))
+@pytest.mark.parametrize(
+    "optimizer", (Lamb(variant="paper"), AdamWeightDecay(variant="paper", beta_2=0.98))
+)
 def test_serialisation(optimizer):
     optimizer.learning_rate = 0.25
     copy = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
