@@ -9,7 +9,7 @@
 # cmrc2018/{train,dev}.json. Results are in out/understanding. What is done already is not done
 # again.
 set -euo pipefail
-corpus=${1:?the corpus} data=$(realpath "${2:?the folder of the tasks}")
+corpus=$(realpath "${1:?the corpus}") data=$(realpath "${2:?the folder of the tasks}")
 cd "$(dirname "$0")/.."
 out=out/understanding
 vocab=$out/vocab.txt
@@ -21,18 +21,25 @@ vocab=$out/vocab.txt
   --output_file=$out/train.tfrecord --eval_output_file=$out/eval.tfrecord
 python run_pretraining.py --flagfile=configs/understanding_pretraining.flags
 
-for start in random pretrained; do
-  common=(--vocab_file=$vocab)
-  [ $start = random ] || common+=(--init_checkpoint=$out/pretraining/model.ckpt-1000)
-  files() { echo --train_file="$data/$1/train.$2" --eval_file="$data/$1/dev.$2"; }
+files() { echo --train_file="$data/$1/train.$2" --eval_file="$data/$1/dev.$2"; }
+tasks() {
+  local start=$1
+  shift
   python run_classifier.py --flagfile=configs/sentiment.flags $(files sentiment tsv) \
-    "${common[@]}" --output_dir=$out/sentiment/$start
+    "$@" --output_dir=$out/sentiment/$start
   python run_classifier.py --flagfile=configs/ocnli.flags --data_dir="$data/ocnli" \
-    "${common[@]}" --output_dir=$out/ocnli/$start
+    "$@" --output_dir=$out/ocnli/$start
   python run_ner.py --flagfile=configs/people_daily_ner.flags $(files people_daily_ner txt) \
-    "${common[@]}" --output_dir=$out/people_daily_ner/$start
+    "$@" --output_dir=$out/people_daily_ner/$start
   python run_mrc.py --flagfile=configs/cmrc2018.flags $(files cmrc2018 json) \
-    "${common[@]}" --output_dir=$out/cmrc2018/$start
-done
+    "$@" --output_dir=$out/cmrc2018/$start
+}
+
+# Side by side: a model as small as this leaves half of two cores idle. They end together.
+trap 'trap - TERM; kill 0' INT TERM ERR
+tasks random --vocab_file=$vocab > $out/random.log 2>&1 &
+random=$!
+tasks pretrained --vocab_file=$vocab --init_checkpoint=$out/pretraining/model.ckpt-1000
+wait $random || { tail -1 $out/random.log; exit 1; }
 python examples/linear_baseline.py "$data/sentiment/train.tsv" "$data/sentiment/dev.tsv"
 python examples/compare_starts.py $out
