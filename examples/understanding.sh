@@ -35,7 +35,8 @@ tasks() {
     "$@" --output_dir=$out/cmrc2018/$start
 }
 
-# Side by side: a model as small as this leaves half of two cores idle. They end together.
+# Side by side with a thread each: steps as small as these do not divide well. They end together.
+export TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1
 trap 'trap - TERM; kill 0' INT TERM ERR
 tasks random --vocab_file=$vocab > $out/random.log 2>&1 &
 random=$!
