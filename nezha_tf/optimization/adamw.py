@@ -18,13 +18,20 @@ class AdamWeightDecay(MomentOptimizer):
 
     `variant="paper"` corrects both moments (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2).
 
-    Arguments otherwise as for `Lamb`. Gradients come already summed and clipped.
+    All arithmetic is in the variables' dtype (float32). Gradients come already summed and
+    clipped.
     """
 
     slot_names = ("adam_m", "adam_v")
 
     def __init__(self, learning_rate=1e-4, variant="bert", name="adam_weight_decay", **kwargs):
-        """Raises ValueError: an unknown variant."""
+        """Args:
+          learning_rate, name, **kwargs: as for `Lamb`.
+          variant: "bert" or "paper".
+
+        Raises:
+          ValueError: an unknown variant.
+        """
         if variant not in VARIANTS:
             raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
@@ -32,7 +39,7 @@ class AdamWeightDecay(MomentOptimizer):
 
     def _step(self, weights, m, v, decay):
         if self.variant == "paper":
-            m, v = self.corrected(m, v)
+            m, v = self._corrected(m, v)
         return m / (ops.sqrt(v) + self.epsilon) + decay * weights, ops.ones((), weights.dtype)
 
     def get_config(self):

@@ -76,7 +76,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         self.assign(variable, weights - rate * trust_ratio * step)
         return trust_ratio
 
-    def corrected(self, m, v):
+    def _corrected(self, m, v):
         """Returns the moments without their pull towards the zeros that they began as."""
         count = ops.cast(self.iterations + 1, m.dtype)
         return m / (1.0 - ops.power(self.beta_1, count)), v / (1.0 - ops.power(self.beta_2, count))

@@ -48,7 +48,7 @@ class Lamb(MomentOptimizer):
 
     def _step(self, weights, m, v, decay):
         if self.variant == "nezha":
-            m, v = self.corrected(m, v)
+            m, v = self._corrected(m, v)
         step = m / (ops.sqrt(v) + self.epsilon) + decay * weights
         if self.variant == "nezha":
             measured = m / ops.sqrt(v + self.epsilon) + self.weight_decay_rate * weights

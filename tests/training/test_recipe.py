@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import PRETRAINING, assert_each_one_line, assert_one_line, run_pretraining
+from commands import PRETRAINING, assert_each_one_line, assert_one_line, flags_of, run_pretraining
 from helpers import load_golden_model, random_batch
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
@@ -54,6 +54,22 @@ def depth(name):
     if "/layer_" in name:
         return int(name.split("/layer_")[1].split("/")[0]) + 1
     return 0 if "embeddings" in name else 3
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "optimizer_class"),
+    (
+        ("lamb", "nezha", Lamb),
+        ("lamb", "paper", Lamb),
+        ("adamw", "bert", AdamWeightDecay),
+        ("adamw", "paper", AdamWeightDecay),
+    ),
+)
+def test_flags_choose_the_optimizer(name, variant, optimizer_class):
+    arguments = (f"--optimizer={name}", f"--{name}_variant={variant}")
+    flags = flags_of("run_pretraining.py", *arguments, "--num_warmup_steps=1")
+    optimizer = recipe.make(flags, NezhaForPreTraining(CONFIG)).optimizer
+    assert type(optimizer) is optimizer_class and optimizer.variant == variant
 
 
 @pytest.mark.parametrize("optimizer_class", (Lamb, AdamWeightDecay))
