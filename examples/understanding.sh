@@ -19,31 +19,34 @@ vocab=$out/vocab.txt
 [ -e $out/train.tfrecord ] || python tools/create_pretraining_data.py \
   --flagfile=configs/small_data.flags --input_file="$corpus" --vocab_file=$vocab \
   --output_file=$out/train.tfrecord --eval_output_file=$out/eval.tfrecord
-python run_pretraining.py --flagfile=configs/understanding_pretraining.flags
 
 files() { echo --train_file="$data/$1/train.$2" --eval_file="$data/$1/dev.$2"; }
-tasks() {
-  local start=$1
-  shift
-  python run_classifier.py --flagfile=configs/sentiment.flags $(files sentiment tsv) \
-    "$@" --output_dir=$out/sentiment/$start
-  python run_classifier.py --flagfile=configs/ocnli.flags --data_dir="$data/ocnli" \
-    "$@" --output_dir=$out/ocnli/$start
-  python run_ner.py --flagfile=configs/people_daily_ner.flags $(files people_daily_ner txt) \
-    "$@" --output_dir=$out/people_daily_ner/$start
-  python run_mrc.py --flagfile=configs/cmrc2018.flags $(files cmrc2018 json) \
-    "$@" --output_dir=$out/cmrc2018/$start
+job() {
+  local task=$1 start=$2 from=--vocab_file=$vocab
+  [ $start = random ] || from+=" --init_checkpoint=$out/pretraining/model.ckpt-1000"
+  from+=" --output_dir=$out/$task/$start"
+  case $task in
+    pretraining) python run_pretraining.py --flagfile=configs/understanding_pretraining.flags ;;
+    sentiment) python run_classifier.py --flagfile=configs/sentiment.flags $from \
+      $(files sentiment tsv) ;;
+    ocnli) python run_classifier.py --flagfile=configs/ocnli.flags $from --data_dir="$data/ocnli" ;;
+    people_daily_ner) python run_ner.py --flagfile=configs/people_daily_ner.flags $from \
+      $(files people_daily_ner txt) ;;
+    cmrc2018) python run_mrc.py --flagfile=configs/cmrc2018.flags $from $(files cmrc2018 json) ;;
+  esac > $out/$task.$start.log 2>&1 || { tail -1 $out/$task.$start.log; exit 255; }
+  echo "$(date +%T) $task from $start weights: done"
 }
+export -f files job
+export data out vocab
 
-# Side by side with a thread each: steps as small as these do not divide well. The one behind is a
-# group of processes, which ends with the script.
+# Two at a time with a thread each: steps as small as these do not divide well. The model is
+# pretrained long before the first of its tasks is due; a job that fails ends what is to come.
 export TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1
-set -m
-tasks random --vocab_file=$vocab > $out/random.log 2>&1 &
-set +m
-random=$!
-trap 'kill -- -$random 2> /dev/null || true' EXIT
-tasks pretrained --vocab_file=$vocab --init_checkpoint=$out/pretraining/model.ckpt-1000
-wait $random || { tail -1 $out/random.log; exit 1; }
+{
+  echo pretraining random
+  for start in random pretrained; do
+    for task in sentiment people_daily_ner cmrc2018 ocnli; do echo $task $start; done
+  done
+} | xargs -P 2 -L 1 bash -c 'job "$@"' job
 python examples/linear_baseline.py "$data/sentiment/train.tsv" "$data/sentiment/dev.tsv"
 python examples/compare_starts.py $out
