@@ -43,6 +43,10 @@ class Evaluation:
         self._batch_size = batch_size
         self._batches = functools.partial(reader.evaluation_batches, batch_size, max_batches)
 
+    def take_over(self, other):
+        """Evaluates the model of another one, with what it has compiled."""
+        self._eval_step = other._eval_step
+
     def __call__(self, moving_average=None):
         """Returns dict of name to float, of the averages where they are given."""
         place = moving_average.in_place() if moving_average else contextlib.nullcontext()

@@ -55,22 +55,29 @@ def prepare(flags):
     return place
 
 
-def run_in(place, flags, make_task):
-    """Does as `run` does, in the place of `prepare`; returns what `Run.run` does."""
+def run_in(place, flags, make_task, before=None):
+    """Does as `run` does, in the place of `prepare`.
+
+    Returns:
+      (the `Run`, what its `run` returned).
+    """
     keras.utils.set_random_seed(flags["seed"])
-    results = Run(flags, place, make_task(flags)).run()
+    this = Run(flags, place, make_task(flags), before)
+    results = this.run()
     strategy.agree_on(place, 0)  # No worker leaves before the chief has written all.
-    return results
+    return this, results
 
 
 class Run:
     """The run of one process: the only one, or a worker of several."""
 
-    def __init__(self, flags, place, task):
+    def __init__(self, flags, place, task, before=None):
         """Args:
         flags: as for `run`; the task has resolved those that depend on its data.
         place: the `tf.distribute.Strategy`.
         task: a `Task`.
+        before: None, or a `Run` that has ended, of the same flags but for seed and folder: what
+          it has compiled is used again.
         """
         recipe.check(flags)
         self._flags = flags
@@ -78,6 +85,8 @@ class Run:
         self._task = task
         self._is_chief = strategy.is_chief(place)
         self._folder = flags["output_dir"]
+        self._before = before
+        self._parts = self._train_step = None
         with place.scope():
             self._model = task.make_model(flags["precision"])
         self._evaluation = task.make_evaluation(place, self._model) if flags["do_eval"] else None
@@ -127,12 +136,17 @@ class Run:
           (step reached, last entry of the record).
         """
         with self._strategy.scope():
-            parts = recipe.make(self._flags, self._model)
-            objective = self._task.make_training_objective()
-            train_step = recipe.make_step(
-                self._flags, self._strategy, self._model, objective, parts
+            self._parts = recipe.make(self._flags, self._model)
+            self._train_step = recipe.make_step(
+                self._flags,
+                self._strategy,
+                self._model,
+                self._task.make_training_objective(),
+                self._parts,
             )
-        checkpoints = self._checkpoints(parts, train_step)
+        self._take_over()
+        parts, train_step = self._parts, self._train_step
+        checkpoints = self._checkpoints()
         restored = self._restore(checkpoints, parts.moving_average)
         first_step, last_step = train_step.step, self._flags["num_train_steps"]
         if not strategy.agree_on(self._strategy, first_step):
@@ -151,18 +165,37 @@ class Run:
             entry = loop.run(first_step)
             return train_step.step, entry
 
-    def _checkpoints(self, parts, train_step):
-        average = parts.moving_average
-        state = training_state(
+    def _take_over(self):
+        """Puts what this run begins with into the variables of the one before, and uses those.
+
+        Tracing and compiling takes longer than training on a small data set does.
+        """
+        before, self._before = self._before, None
+        if before is None or before._train_step is None:
+            return
+        beginning = self._state()
+        for name, variable in before._state().items():
+            variable.assign(beginning[name])
+        self._model = before._model
+        self._parts, self._train_step = before._parts, before._train_step
+        if self._evaluation:
+            self._evaluation.take_over(before._evaluation)
+
+    def _state(self):
+        """Returns {name: variable} of all that training changes."""
+        average = self._parts.moving_average
+        return training_state(
             self._model,
-            parts.optimizer,
-            counters=train_step.state(),
+            self._parts.optimizer,
+            counters=self._train_step.state(),
             averages=average.state() if average else {},
         )
+
+    def _checkpoints(self):
         flags = self._flags
         return RunCheckpoints(
             self._folder,
-            state,
+            self._state(),
             flags["keep_checkpoint_max"],
             flags["keep_best"],
             self._task.best_metric,

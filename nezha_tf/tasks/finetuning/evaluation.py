@@ -31,6 +31,10 @@ class PredictingEvaluation(Evaluation):
         self._task = task
         self._outputs = None
 
+    def take_over(self, other):
+        super().take_over(other)
+        self._predict_step = other._predict_step
+
     def __call__(self, moving_average=None):
         place = moving_average.in_place() if moving_average else contextlib.nullcontext()
         with place:

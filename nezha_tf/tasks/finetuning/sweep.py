@@ -94,6 +94,7 @@ class Sweep:
         self._place = place
         self._task = task
         self._is_chief = strategy.is_chief(place)
+        self._before = {}  # the last run, by its rate
 
     def outcome(self, rate, seed, settings):
         """Returns the `Outcome` of one of the settings; makes the run where it is not there."""
@@ -103,7 +104,8 @@ class Sweep:
         results = _results_there(folder, flags)
         self._say(f"{number}, done before" if results else number)
         if not results:
-            results = self._run(flags, flags)
+            run, results = self._run(flags, flags, self._before.get(rate))
+            self._before = {rate: run}
             if self._is_chief:
                 _write_json(os.path.join(folder, RESULTS_FILE), _done(flags, results))
         return Outcome(rate, seed, folder, results)
@@ -129,10 +131,10 @@ class Sweep:
         flags |= {"do_train": False, "do_eval": False, "plot": False}
         self._run({**flags, "output_dir": best.folder}, flags)
 
-    def _run(self, flags, task_flags):
+    def _run(self, flags, task_flags, before=None):
         try:
             task = self._task.with_flags(task_flags)
-            return training_run.run_in(self._place, flags, lambda _: task)
+            return training_run.run_in(self._place, flags, lambda _: task, before)
         except UserError as error:
             raise UserError(f"{flags['output_dir']}: {error}") from error
         finally:

@@ -134,6 +134,21 @@ def test_one_rate_and_seed_are_a_run_as_any_other(swept, alone):
     assert not (alone / "sweep.json").exists()
 
 
+def test_a_second_seed_compiles_nothing(data, defaults, tmp_path):
+    flags = flags_in(data, defaults, tmp_path, num_train_epochs=1.0, learning_rate=1e-2)
+    task = ToyTask(flags)
+    runs = sweep.Sweep(flags, training_run.prepare(flags), task)
+    traced, weights = [], []
+    for seed in SEEDS:
+        runs.outcome(1e-2, seed, [(1e-2, seed)])
+        step = runs._before[1e-2]._train_step
+        traced.append([f.experimental_get_tracing_count() for f in (step._many, step._gradients)])
+        (path,) = (tmp_path / "lr_0.01" / f"seed_{seed}").glob("model.ckpt-*.index")
+        weights.append(tensors(str(path).removesuffix(".index")))
+    assert traced[0] == traced[1] and min(traced[0]) > 0
+    assert any((value != weights[1][name]).any() for name, value in weights[0].items())
+
+
 def test_a_model_card_says_what_is_in_the_folder(alone, data):
     card = (alone / "model_card.md").read_text(encoding="utf-8")
     results = load(alone / "eval_results.json")
