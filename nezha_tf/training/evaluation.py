@@ -44,7 +44,12 @@ class Evaluation:
         self._batches = functools.partial(reader.evaluation_batches, batch_size, max_batches)
 
     def take_over(self, other):
-        """Evaluates the model of another one, with what it has compiled."""
+        """Evaluates the model of another one from now on, with what that has compiled.
+
+        Args:
+          other: an `Evaluation` of the same class, of the same arguments but for the model
+            and the folder.
+        """
         self._eval_step = other._eval_step
 
     def __call__(self, moving_average=None):

@@ -134,18 +134,25 @@ def test_one_rate_and_seed_are_a_run_as_any_other(swept, alone):
     assert not (alone / "sweep.json").exists()
 
 
+def compiled(run):
+    """The functions that a run has compiled, and how often each was traced."""
+    step, evaluation = run._train_step, run._evaluation
+    functions = (step._many, step._gradients, evaluation._predict_step)
+    return functions, [function.experimental_get_tracing_count() for function in functions]
+
+
 def test_a_second_seed_compiles_nothing(data, defaults, tmp_path):
     flags = flags_in(data, defaults, tmp_path, num_train_epochs=1.0, learning_rate=1e-2)
-    task = ToyTask(flags)
-    runs = sweep.Sweep(flags, training_run.prepare(flags), task)
-    traced, weights = [], []
+    runs = sweep.Sweep(flags, training_run.prepare(flags), ToyTask(flags))
+    found, weights = [], []
     for seed in SEEDS:
         runs.outcome(1e-2, seed, [(1e-2, seed)])
-        step = runs._before[1e-2]._train_step
-        traced.append([f.experimental_get_tracing_count() for f in (step._many, step._gradients)])
+        found.append(compiled(runs._before[1e-2]))
         (path,) = (tmp_path / "lr_0.01" / f"seed_{seed}").glob("model.ckpt-*.index")
         weights.append(tensors(str(path).removesuffix(".index")))
-    assert traced[0] == traced[1] and min(traced[0]) > 0
+    (functions, counts), (same_functions, same_counts) = found
+    assert all(one is other for one, other in zip(functions, same_functions, strict=True))
+    assert counts == same_counts and min(counts) > 0
     assert any((value != weights[1][name]).any() for name, value in weights[0].items())
 
 
