@@ -156,6 +156,21 @@ def test_a_second_seed_compiles_nothing(data, defaults, tmp_path):
     assert any((value != weights[1][name]).any() for name, value in weights[0].items())
 
 
+def test_a_second_seed_on_replicas_is_a_run_as_any_other(data, defaults, tmp_path):
+    """Each replica has a dropout of its own, which begins anew too."""
+    place, found = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), []
+    for name, seeds in (("both", SEEDS), ("last", SEEDS[1:])):
+        flags = flags_in(data, defaults, tmp_path / name, num_train_epochs=1.0, learning_rate=1e-2)
+        runs = sweep.Sweep(flags, place, ToyTask(flags))
+        for seed in seeds:
+            runs.outcome(1e-2, seed, [(1e-2, seed)])
+        (path,) = (tmp_path / name / "lr_0.01" / f"seed_{SEEDS[1]}").glob("model.ckpt-*.index")
+        found.append(tensors(str(path).removesuffix(".index")))
+    assert found[0].keys() == found[1].keys()
+    for name, value in found[0].items():
+        np.testing.assert_allclose(value, found[1][name], atol=1e-6, err_msg=name)
+
+
 def test_a_model_card_says_what_is_in_the_folder(alone, data):
     card = (alone / "model_card.md").read_text(encoding="utf-8")
     results = load(alone / "eval_results.json")
