@@ -1,0 +1,1 @@
+"""A corpus to TFRecords, shard by shard: settings, corpus, shards, workers, manifest."""

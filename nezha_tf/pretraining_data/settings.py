@@ -1,0 +1,49 @@
+"""What determines the bytes of pretraining data, under the names of the flags."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The flags of `tools/create_pretraining_data.py` on which the records depend.
+
+    With the text, the vocabulary and the user dictionary they determine every byte; how many
+    workers there are, and where the files lie, is no part of them.
+
+    Attributes:
+      vocab_file: path of a `vocab.txt`.
+      do_lower_case: lower-case the text and strip accents.
+      max_seq_length: length T of an example, in pieces.
+      max_predictions_per_seq: most predictions P of an example.
+      random_seed: seed that every draw derives from.
+      dupe_factor: how often each document is gone through, masked anew each time; held-out
+        documents are gone through once.
+      masked_lm_prob: share of the pieces that is predicted.
+      short_seq_prob: how often a pass over a document aims at a random shorter length.
+      random_next_prob: how often segment B is of another document, where there is a choice.
+      masking: what is masked together.
+      pair: what the two segments of an example are: "nsp", "sop" or "none".
+      segmenter: what cuts the text into words.
+      user_dict: path of a dictionary of one's own words, or "".
+      on_invalid: what is done with bytes that are not UTF-8: "error", "replace" or "skip" (the
+        line).
+      num_output_shards: files that the training documents are parted into.
+      eval_share: share of the documents kept out; 0 where none are.
+    """
+
+    vocab_file: str
+    do_lower_case: bool = True
+    max_seq_length: int = 128
+    max_predictions_per_seq: int = 20
+    random_seed: int = 12345
+    dupe_factor: int = 10
+    masked_lm_prob: float = 0.15
+    short_seq_prob: float = 0.1
+    random_next_prob: float = 0.5
+    masking: str = "whole_word"
+    pair: str = "nsp"
+    segmenter: str = "jieba"
+    user_dict: str = ""
+    on_invalid: str = "error"
+    num_output_shards: int = 1
+    eval_share: float = 0.0
