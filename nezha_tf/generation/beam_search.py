@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import tensorflow as tf
+from keras import ops
 
 from nezha_tf.generation.hypotheses import (
     IMPOSSIBLE,
@@ -67,7 +68,7 @@ class BeamSearch:
         Returns:
           `Beams`, and which of the old hypotheses each new one goes on from, int32 [B, K].
         """
-        batch, beams, vocab_size = log_probs.shape
+        batch, beams, vocab_size = ops.shape(log_probs)
         allowed = self._rules.allowed(state.sequences, state.length)
         totals = state.log_probs[..., None] + tf.where(allowed, log_probs, IMPOSSIBLE)
         totals = tf.reshape(totals, (batch, beams * vocab_size))
@@ -91,7 +92,7 @@ class BeamSearch:
         scores = log_probs / length_penalty(length, self._options.length_penalty)
         new = Generated(
             sequences,
-            tf.fill(scores.shape, length),
+            tf.fill(ops.shape(scores), length),
             tf.where(is_new, scores, IMPOSSIBLE),
             log_probs,
         )
@@ -114,7 +115,7 @@ class BeamSearch:
         is_cut_off = state.length == options.max_length
         cut_off = Generated(
             state.sequences,
-            tf.fill(scores.shape, state.length),
+            tf.fill(ops.shape(scores), state.length),
             tf.where(is_cut_off, scores, IMPOSSIBLE),
             state.log_probs,
         )

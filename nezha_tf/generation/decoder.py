@@ -75,7 +75,7 @@ class Decoder:
           Logits of the first piece, float32 [B, V]; `Source`; an empty `Cache`.
         """
         form = self._form
-        batch, length = source_ids.shape
+        batch, length = ops.shape(source_ids)
         first, second = form.segment_ids
         input_ids, input_mask = source_ids, source_mask
         segment_ids = tf.fill((batch, length), first)
@@ -91,11 +91,11 @@ class Decoder:
                 "segment_ids": segment_ids,
                 "attention_mask": attention_mask.from_ranks(ranks, input_mask),
                 "position_ids": position_ids(
-                    source_mask, tf.range(input_ids.shape[1]), self._config
+                    source_mask, tf.range(ops.shape(input_ids)[1]), self._config
                 ),
             }
         )
-        logits = self._logits(outputs, input_ids.shape[1] - 1, 1)[:, 0]
+        logits = self._logits(outputs, ops.shape(input_ids)[1] - 1, 1)[:, 0]
         kept = [tuple(part[:, :, :length] for part in pair) for pair in outputs["keys_and_values"]]
         return logits, Source(kept, source_mask), self._empty_cache(batch, beams, max_length)
 
@@ -119,16 +119,16 @@ class Decoder:
         Returns:
           Logits of the next piece, float32 [B, beams, V], and the cache with these.
         """
-        batch, beams = pieces.shape
+        batch, beams = ops.shape(pieces)
         queries = 1 + int(self._form.is_masked)
         blanks = tf.fill((batch, (queries - 1) * beams), self._mask_id)
         input_ids = tf.concat([pieces, blanks], axis=1)
-        length = source.input_mask.shape[1]
+        length = ops.shape(source.input_mask)[1]
         places = length + cache.length + tf.range(queries)
         outputs = self._encoder(
             {
                 "input_ids": input_ids,
-                "segment_ids": tf.fill(input_ids.shape, self._form.segment_ids[1]),
+                "segment_ids": tf.fill(ops.shape(input_ids), self._form.segment_ids[1]),
                 "attention_mask": attention_mask.of_beams(
                     source.input_mask, cache.ancestors, cache.length, queries
                 ),
@@ -161,7 +161,7 @@ class Decoder:
     def _logits(self, outputs, first, count):
         """Returns the logits [B, count, V] of `count` queries from the `first` on."""
         states = outputs["sequence_output"]
-        positions = tf.tile(tf.range(first, first + count)[None], (states.shape[0], 1))
+        positions = tf.tile(first + tf.range(count)[None], (ops.shape(states)[0], 1))
         return self._head(states, positions, self._encoder.embeddings.word_embeddings)
 
 
@@ -176,7 +176,7 @@ def position_ids(source_mask, places, config):
 
 def _places_and_beams(part):
     """[B, N, T, beams, H] as [B, N, T * beams, H]."""
-    batch, heads, places, beams, size = part.shape
+    batch, heads, places, beams, size = ops.shape(part)
     return tf.reshape(part, (batch, heads, places * beams, size))
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from nezha_tf.errors import UserError
 from nezha_tf.generation.beam_search import BeamSearch
@@ -14,7 +15,7 @@ class Generator:
     """Writes targets with a model, under rules.
 
     Everything from the sources to the finished hypotheses is one `tf.function` of static shapes;
-    it is traced anew for each shape of the sources.
+    it is traced anew for each shape of the sources. `search` is its body.
     """
 
     def __init__(self, model, vocabulary, form, options, jit_compile=True):
@@ -35,13 +36,13 @@ class Generator:
         self._options = options
         self._decoder = Decoder(model, form, vocabulary.mask_id)
         self._rules = Rules(options, vocabulary, model.config.vocab_size)
-        self._generate = tf.function(self._search, jit_compile=jit_compile, autograph=False)
+        self._generate = tf.function(self.search, jit_compile=jit_compile, autograph=False)
 
     def __call__(self, source_ids, source_mask, seed=0):
         """Args:
           source_ids: int [B, S], padded on the left (`pad_left`).
           source_mask: int [B, S], 0 for padding.
-          seed: of "sample".
+          seed: of "sample", for the first example; that of each next one is one more.
 
         Returns:
           `Generated`.
@@ -53,16 +54,26 @@ class Generator:
         return self._generate(
             tf.constant(source_ids, tf.int32),
             tf.constant(source_mask, tf.int32),
-            tf.constant(seed, tf.int32),
+            tf.constant((seed + np.arange(len(source_ids))) % 2**31, tf.int32),
         )
 
-    def _search(self, source_ids, source_mask, seed):
+    def search(self, source_ids, source_mask, seeds):
+        """Writes targets inside a graph, where B and S may be known only when it runs.
+
+        Args:
+          source_ids, source_mask: int32 [B, S], padded on the left.
+          seeds: int32 [B], of "sample"; what is written for an example depends on no other one.
+
+        Returns:
+          `Generated`. Whether there is room for the places is for the caller to check
+          (`check_room`).
+        """
         options = self._options
         if options.method == "beam":
             search = BeamSearch(options, self._rules, self._vocabulary)
         else:
-            search = Sampling(options, self._rules, self._vocabulary, seed)
-        batch, beams = source_ids.shape[0], options.num_hypotheses
+            search = Sampling(options, self._rules, self._vocabulary, seeds)
+        batch, beams = ops.shape(source_ids)[0], options.num_hypotheses
         # The last piece of a target is never read.
         logits, source, cache = self._decoder.start(
             source_ids, source_mask, beams, max(options.max_length - 1, 1)

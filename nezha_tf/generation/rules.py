@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 
 class Rules:
@@ -55,7 +56,7 @@ def repeated_ngrams(sequences, length, size, is_exempt):
     Returns:
       bool [B, K, V].
     """
-    batch, beams, places = sequences.shape
+    batch, beams, places = ops.shape(sequences)
     vocab_size = len(is_exempt)
     if places < size:
         return tf.zeros((batch, beams, vocab_size), tf.bool)

@@ -1,5 +1,6 @@
 """One piece after the other: the likeliest, or one by chance."""
 
+import math
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -11,7 +12,7 @@ from nezha_tf.generation.hypotheses import (
     best,
     length_penalty,
 )
-from nezha_tf.modeling.dropout import hashed_bits, mix
+from nezha_tf.modeling.dropout import mix
 
 
 class Samples(NamedTuple):
@@ -38,18 +39,18 @@ class Sampling:
     The same seed gives the same sequences, compiled or not.
     """
 
-    def __init__(self, options, rules, vocabulary, seed):
+    def __init__(self, options, rules, vocabulary, seeds):
         """Args:
         options: `GenerationOptions`; "greedy" takes the likeliest piece.
         rules: `Rules`.
         vocabulary: `Vocabulary`.
-        seed: int32 [].
+        seeds: int32 [B], of each example: what is written for it does not depend on the others.
         """
         self._options = options
         self._rules = rules
         self._sep_id = vocabulary.sep_id
         self._pad_id = vocabulary.pad_id
-        self._seed = seed
+        self._seeds = seeds
 
     def start(self, batch):
         """Returns empty sequences."""
@@ -99,7 +100,7 @@ class Sampling:
         if options.top_p < 1:
             before = tf.cumsum(tf.nn.softmax(logits), axis=-1, exclusive=True)
             logits = tf.where(before < options.top_p, logits, IMPOSSIBLE)
-        drawn = tf.argmax(logits + gumbel(logits.shape, self._seed, step), -1, tf.int32)
+        drawn = tf.argmax(logits + gumbel(logits.shape[1:], self._seeds, step), -1, tf.int32)
         return drawn if ids is None else tf.gather(ids, drawn, batch_dims=2)
 
     def is_done(self, state):
@@ -115,21 +116,24 @@ class Sampling:
         return Generated(ids, lengths, scores, log_probs)
 
 
-def gumbel(shape, seed, step):
+def gumbel(shape, seeds, step):
     """Returns Gumbel noise, float32: the largest of logits and it is a draw from their softmax.
 
     Of hashed indices, as TensorFlow's own stateless numbers are not the same in XLA.
 
     Args:
-      shape: a static shape.
-      seed: int32 []; another one for each call of the search.
+      shape: (R, V), static.
+      seeds: int32 [B].
       step: int32 []; another one for each step.
+
+    Returns:
+      float32 [B, R, V]; a row depends on its seed and the step alone.
     """
     # The hash leaves zero as it is, and a first seed and a first step often are zero.
-    keys = [
-        mix(tf.cast(key, tf.uint32) ^ odd) for key, odd in ((seed, 0x9E3779B9), (step, 0x85EBCA6B))
-    ]
-    bits = hashed_bits(*keys, shape)
+    first = mix(tf.cast(seeds, tf.uint32) ^ 0x9E3779B9)[:, None, None]
+    second = mix(first + mix(tf.cast(step, tf.uint32) ^ 0x85EBCA6B))
+    index = tf.reshape(tf.range(math.prod(shape)), shape)
+    bits = mix(mix(tf.cast(index, tf.uint32) ^ first) + second)
     # Near zero a float is fine enough for what decides: the smallest of the exponentials.
     uniform = (tf.cast(bits, tf.float32) + 0.5) * 2.0**-32
     return -tf.math.log(-tf.math.log1p(-uniform))

@@ -13,9 +13,9 @@ _UNUSED = re.compile(r"\[unused\d+\]")
 # after it. All other (`-`, `/`, `'`, `@`, `&` ...) leans on both.
 _LEANS_LEFT, _LEANS_RIGHT = ",;:!?%)]}", "([{$"
 # Between two digits they belong to a number or a time.
-_IN_NUMBERS = ".,:"
+IN_NUMBERS = ".,:"
 
-_WIDE, _WORD, _LEFT, _RIGHT, _BOTH = range(5)
+WIDE, WORD, LEFT, RIGHT, BOTH = range(5)
 
 
 class _SourceToken(NamedTuple):
@@ -51,7 +51,7 @@ def detokenize(pieces, source=None, tokenizer=None):
     texts = [written.get(token, token) for token in tokens]
     output = texts[:1]
     for index, by_rule in enumerate(_spaces_by_rule(texts)):
-        is_wide = _WIDE in (_lean(texts[index][-1]), _lean(texts[index + 1][0]))
+        is_wide = WIDE in (lean_of(texts[index][-1]), lean_of(texts[index + 1][0]))
         space = by_rule if is_wide else spaces.get((tokens[index], tokens[index + 1]), by_rule)
         output += [" "] * space + [texts[index + 1]]
     return "".join(output)
@@ -61,15 +61,24 @@ def _tokens(pieces):
     """Joins pieces to tokens; special ones are left out, but [UNK] is not."""
     tokens = []
     for piece in pieces:
-        is_special = piece in SPECIAL_PIECES or _UNUSED.fullmatch(piece)
-        if not piece or (is_special and piece != UNK):
+        if is_dropped(piece):
             continue
-        is_inner = piece.startswith("##") and len(piece) > 2
-        if is_inner and tokens and tokens[-1] != UNK:
+        if is_inner(piece) and tokens and tokens[-1] != UNK:
             tokens[-1] += piece[2:]
         else:
-            tokens.append(piece[2:] if is_inner else piece)
+            tokens.append(piece[2:] if is_inner(piece) else piece)
     return tokens
+
+
+def is_dropped(piece):
+    """Whether nothing is written for a piece: the special ones and the empty one, but not [UNK]."""
+    is_special = piece in SPECIAL_PIECES or _UNUSED.fullmatch(piece)
+    return not piece or bool(is_special and piece != UNK)
+
+
+def is_inner(piece):
+    """Whether a piece goes on with the token of the one before it."""
+    return piece.startswith("##") and len(piece) > 2
 
 
 def _source_tokens(source, tokenizer):
@@ -138,10 +147,10 @@ def _spaces_by_rule(texts):
     # What leans on a word stands to its other side as the word would; on Chinese, as Chinese.
     after, before = [], []
     for lean, text in zip(leans, texts, strict=True):
-        is_word = lean == _WORD and _lean(text[-1]) == _WORD
-        after.append(is_word or (lean == _LEFT and bool(after) and after[-1]))
+        is_word = lean == WORD and lean_of(text[-1]) == WORD
+        after.append(is_word or (lean == LEFT and bool(after) and after[-1]))
     for lean in reversed(leans):
-        before.append(lean == _WORD or (lean == _RIGHT and bool(before) and before[-1]))
+        before.append(lean == WORD or (lean == RIGHT and bool(before) and before[-1]))
     before.reverse()
     return [
         after[index] and before[index + 1] and not _is_in_number(texts, index)
@@ -153,28 +162,29 @@ def _leans(texts):
     """Returns on which side of each token (by its first character) what it leans on stands."""
     leans, quotes = [], 0
     for index, text in enumerate(texts):
-        lean = _lean(text[0])
+        lean = lean_of(text[0])
         following = texts[index + 1] if index + 1 < len(texts) else ""
         if text == '"':
-            lean = _LEFT if quotes % 2 else _RIGHT
+            lean = LEFT if quotes % 2 else RIGHT
             quotes += 1
         elif text == "." and following[1:] and following[0].isupper():
-            lean = _LEFT  # the end of a sentence; a lower-case letter follows within a name
+            lean = LEFT  # the end of a sentence; a lower-case letter follows within a name
         leans.append(lean)
     return leans
 
 
-def _lean(char):
+def lean_of(char):
+    """Returns what a character is for spaces: WIDE, WORD, or which of its sides it leans to."""
     if char.isascii() and characters.is_punctuation(char):
-        return _LEFT if char in _LEANS_LEFT else _RIGHT if char in _LEANS_RIGHT else _BOTH
+        return LEFT if char in _LEANS_LEFT else RIGHT if char in _LEANS_RIGHT else BOTH
     is_word = characters.kind_of(char) == characters.ORDINARY
-    return _WORD if is_word else _WIDE
+    return WORD if is_word else WIDE
 
 
 def _is_in_number(texts, index):
     """Whether the token at an index is punctuation between two digits."""
     return (
-        texts[index] in tuple(_IN_NUMBERS)
+        texts[index] in tuple(IN_NUMBERS)
         and index > 0
         and texts[index - 1][-1].isdigit()
         and texts[index + 1][0].isdigit()

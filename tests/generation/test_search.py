@@ -316,12 +316,16 @@ def test_samples_are_those_of_their_seed():
     first, same, other = (generator(*sources, seed=seed).ids.numpy() for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
     assert (first != other).any()
+    # A row has the seed of its number, whatever stands beside it.
+    alone = generator(*(array[2:] for array in sources), seed=3).ids.numpy()
+    np.testing.assert_array_equal(alone[0], first[2])
 
 
 def test_noise_of_seeds_and_steps_is_independent():
     """Gumbel noise has the mean and the deviation that it should; no two draws correlate."""
-    draws = [gumbel((100_000,), tf.constant(a), tf.constant(b)) for a in range(3) for b in range(3)]
-    draws = np.array(draws)
+    seeds = tf.range(3)
+    draws = np.concatenate([gumbel((10, 10_000), seeds, tf.constant(b)) for b in range(3)])
+    draws = draws.reshape(9, -1)
     np.testing.assert_allclose(draws.mean(axis=1), np.euler_gamma, atol=0.02)
     np.testing.assert_allclose(draws.std(axis=1), np.pi / 6**0.5, atol=0.02)
     assert np.abs(np.corrcoef(draws) - np.eye(9)).max() < 0.02

@@ -34,7 +34,7 @@ class TargetWriter:
         tokenizer: the `FullTokenizer` of its texts.
         form, options, jit_compile: as for `Generator`.
         batch_size: sources that are written for at a time.
-        seed: of sampling.
+        seed: of sampling; each row adds its number, so that its batch does not matter.
         """
         self._generator = Generator(model, tokenizer.vocabulary, form, options, jit_compile)
         self._tokenizer = tokenizer
@@ -57,12 +57,11 @@ class TargetWriter:
         longest = rounded_up(max(map(len, sources)))
         firsts = range(0, len(sources), self._batch_size)
         written = []
-        for number, first in enumerate(console.progress(firsts, desc="writing", unit="batch")):
+        for first in console.progress(firsts, desc="writing", unit="batch"):
             batch = sources[first : first + self._batch_size]
             # Every batch is full, so that one shape is compiled.
             full = batch + batch[:1] * (self._batch_size - len(batch))
-            seed = (self._seed + number) % 2**31
-            found = self._generator(*pad_left(full, longest), seed=seed)
+            found = self._generator(*pad_left(full, longest), seed=self._seed + first)
             found = [np.array(values)[: len(batch)] for values in found]
             for row, *hypotheses in zip(rows[first : first + len(batch)], *found, strict=True):
                 written.append(self._texts(row.values["src"], *hypotheses))

@@ -1,0 +1,146 @@
+"""Ids back to natural text in the graph: what `detokenize` does without a source."""
+
+import tensorflow as tf
+
+from nezha_tf.text.detokenization import (
+    IN_NUMBERS,
+    LEFT,
+    RIGHT,
+    WIDE,
+    WORD,
+    is_dropped,
+    is_inner,
+    lean_of,
+)
+from nezha_tf.text.vocabulary import UNK
+
+
+class GraphDetokenizer(tf.Module):
+    """Ids to text inside a `tf.function` or a SavedModel, as `detokenize(pieces)` has it.
+
+    What only a source could tell is not there: [UNK] is left out, and what a model writes in
+    lower case stays so.
+
+    `detokenize` has its rules for tokens. Here they are read off the pieces, of which a table of
+    the vocabulary tells all that is asked; a token is known by its first and its last piece.
+    """
+
+    def __init__(self, vocabulary):
+        """Args:
+        vocabulary: a `Vocabulary`.
+        """
+        super().__init__(name="graph_detokenizer")
+        pieces = vocabulary.pieces
+        texts = [piece[2:] if is_inner(piece) else piece for piece in pieces]
+        # The empty piece is dropped, so whatever is said of it is not read.
+        first, last = [text[:1] or " " for text in texts], [text[-1:] or " " for text in texts]
+        self._pad_id = vocabulary.pad_id
+        self._texts = tf.constant(texts)
+        self._tables = {
+            "is_inner": tf.constant([is_inner(piece) for piece in pieces]),
+            "is_dropped": tf.constant([is_dropped(piece) for piece in pieces]),
+            "is_unknown": tf.constant([piece == UNK for piece in pieces]),
+            "is_quote": tf.constant([text == '"' for text in texts]),
+            "is_period": tf.constant([text == "." for text in texts]),
+            "is_in_numbers": tf.constant([text in tuple(IN_NUMBERS) for text in texts]),
+            "is_long": tf.constant([len(text) > 1 for text in texts]),
+            "first_lean": tf.constant([lean_of(char) for char in first]),
+            "last_lean": tf.constant([lean_of(char) for char in last]),
+            "first_is_upper": tf.constant([char.isupper() for char in first]),
+            "first_is_digit": tf.constant([char.isdigit() for char in first]),
+            "last_is_digit": tf.constant([char.isdigit() for char in last]),
+        }
+
+    def detokenize(self, ids):
+        """Args:
+          ids: int32 [N, T]; [PAD] and other special pieces are dropped.
+
+        Returns:
+          String tensor [N].
+        """
+        ids, is_start, exists = self._without_dropped(ids)
+        spaces = tf.where(_spaces(self._of(ids), is_start, exists), " ", "")
+        texts = tf.where(exists, tf.gather(self._texts, ids), "")
+        return tf.strings.reduce_join(tf.strings.join([spaces, texts]), axis=-1)
+
+    def _of(self, ids):
+        """Returns what the tables say of ids, each as [N, T]."""
+        return {name: tf.gather(table, ids) for name, table in self._tables.items()}
+
+    def _without_dropped(self, ids):
+        """Moves the pieces that are written together.
+
+        Returns:
+          (ids [N, P], bool [N, P]: whether a token starts there, bool [N, P]: whether a piece is
+          there at all), P = T + 1: the last column is free in each row.
+        """
+        ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=self._pad_id)
+        of = self._of(ids)
+        before = _shifted(_last_place(~of["is_dropped"]), 1, -1)
+        # An inner piece begins a token where there is none before it that is written.
+        is_start = ~of["is_inner"] | (before < 0) | _at(of["is_unknown"], before)
+        is_written = ~of["is_dropped"] & ~of["is_unknown"]
+        last = tf.shape(ids)[1] - 1
+        places = tf.sort(tf.where(is_written, tf.range(last + 1), last), axis=1)
+        return tuple(_at(values, places) for values in (ids, is_start, is_written))
+
+
+def _spaces(of, is_start, exists):
+    """Returns whether a space stands before a piece.
+
+    Args:
+      of: dict of what the tables say of each piece, [N, P].
+      is_start: bool [N, P], whether a token starts there.
+      exists: bool [N, P], False in the last column.
+
+    Returns:
+      bool [N, P].
+    """
+    is_end = exists & (_shifted(is_start, -1) | ~_shifted(exists, -1))
+    is_single = is_start & is_end
+    lean = _at(_leans(of, is_start, is_single, exists), _last_place(is_start))
+    lean = tf.where(exists, lean, WIDE)
+    # What leans on a word stands to its other side as the word would; on Chinese, as Chinese.
+    place = _last_place(lean != LEFT)
+    after = (place >= 0) & _at((lean == WORD) & (of["last_lean"] == WORD), place)
+    before = _at(lean == WORD, _next_place(lean != RIGHT))
+    between_digits = _shifted(of["last_is_digit"], 1) & _shifted(exists & of["first_is_digit"], -1)
+    is_in_number = is_single & of["is_in_numbers"] & between_digits
+    return _shifted(after & ~is_in_number, 1) & before & is_start & exists
+
+
+def _leans(of, is_start, is_single, exists):
+    """Returns at the first piece of each token on which side what it leans on stands [N, P]."""
+    is_quote = is_single & of["is_quote"]
+    quotes = tf.math.cumsum(tf.cast(is_quote, tf.int32), axis=1, exclusive=True)
+    lean = tf.where(is_quote, tf.where(quotes % 2 == 1, LEFT, RIGHT), of["first_lean"])
+    goes_on = _shifted(exists & ~is_start, -2)
+    is_name = _shifted(exists & of["first_is_upper"], -1)
+    is_name &= _shifted(of["is_long"], -1) | goes_on
+    return tf.where(is_single & of["is_period"] & is_name, LEFT, lean)
+
+
+def _shifted(values, by, fill=False):
+    """Returns values [N, P] moved right by `by` places (left, if negative), `fill` behind them."""
+    right, left = max(by, 0), max(-by, 0)
+    padded = tf.pad(values, [[0, 0], [right, left]], constant_values=fill)
+    return padded[:, left : tf.shape(padded)[1] - right]
+
+
+def _last_place(condition):
+    """Returns for each place the last one up to it where a condition [N, P] holds; -1: none."""
+    length = tf.shape(condition)[1]
+    places = tf.sort(tf.where(condition, tf.range(length), length), axis=1)
+    number = tf.math.cumsum(tf.cast(condition, tf.int32), axis=1) - 1
+    return tf.where(number >= 0, _at(places, number), -1)
+
+
+def _next_place(condition):
+    """Returns for each place the first from it on where a condition holds, as it does at last."""
+    from_right = _last_place(tf.reverse(condition, [1]))
+    return tf.shape(condition)[1] - 1 - tf.reverse(from_right, [1])
+
+
+def _at(values, places):
+    """Returns values [N, P] at places [N, P]; those at -1 are not to be read."""
+    return tf.gather(values, tf.maximum(places, 0), batch_dims=1)
