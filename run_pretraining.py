@@ -15,6 +15,12 @@ from absl import flags
 from nezha_tf.training import flags as training_flags
 
 flags.DEFINE_string("bert_config_file", None, "The model's configuration, JSON.")
+flags.DEFINE_string(
+    "vocab_file", None, "The vocabulary of the examples, for --output_dir; nothing else reads it."
+)
+flags.DEFINE_bool(
+    "do_lower_case", True, "Whether their text was lower-cased; said in --output_dir."
+)
 flags.DEFINE_string("input_file", None, "TFRecords to train on: names or globs, comma-separated.")
 flags.DEFINE_string("eval_file", None, "TFRecords to evaluate on, likewise.")
 flags.DEFINE_string("output_dir", None, "Checkpoints and results; a run goes on from there.")

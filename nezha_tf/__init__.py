@@ -17,6 +17,7 @@ _PUBLIC = {
     "FullTokenizer": "nezha_tf.text.tokenization",
     "GraphTokenizer": "nezha_tf.text.graph_tokenizer",
     "Vocabulary": "nezha_tf.text.vocabulary",
+    "load": "nezha_tf.model_folder",
     "Form": "nezha_tf.generation.form",
     "GenerationOptions": "nezha_tf.generation.options",
     "Generator": "nezha_tf.generation.generator",
@@ -24,6 +25,7 @@ _PUBLIC = {
 _PUBLIC_MODULES = {
     "attention_mask": "nezha_tf.modeling.attention_mask",
     "checkpoints": "nezha_tf.checkpoints",
+    "model_folder": "nezha_tf.model_folder",
 }
 
 __all__ = sorted([*_PUBLIC, *_PUBLIC_MODULES])

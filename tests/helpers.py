@@ -1,10 +1,13 @@
-"""What several test files need of the golden models."""
+"""What several test files need of models: the golden ones, batches, and folders of runs."""
+
+import json
 
 import numpy as np
 import tensorflow as tf
 from conftest import GOLDEN
 
-from nezha_tf import NezhaConfig, NezhaForPreTraining, checkpoints
+from nezha_tf import NezhaConfig, NezhaForPreTraining, checkpoints, model_folder
+from nezha_tf.checkpoints.name_table import tf1_names
 
 GOLDEN_MODELS = ("nezha_tiny", "bert_tiny")
 
@@ -15,6 +18,19 @@ def load_golden_model(name, model_class=NezhaForPreTraining):
     report = checkpoints.load_tf1_checkpoint(model, str(GOLDEN / name / "model.ckpt"))
     assert not report.missing
     return model
+
+
+def assert_is_a_model(folder, kind, step, vocab_file, **settings):
+    """Asserts that a run's folder opens as a model of a kind, with the weights of a step."""
+    opened = model_folder.open_folder(folder)
+    written = json.loads((folder / "task.json").read_text(encoding="utf-8"))
+    assert {name: written[name] for name in settings} == settings
+    assert opened.task == written and type(opened.make_model()) is kind
+    assert (folder / "vocab.txt").read_bytes() == vocab_file.read_bytes()
+    assert len(opened.tokenizer.vocabulary) == len(vocab_file.read_bytes().splitlines())
+    reader = tf.train.load_checkpoint(str(folder / f"model.ckpt-{step}"))
+    for name, variable in tf1_names(opened.make_model()).items():
+        np.testing.assert_array_equal(variable.numpy(), reader.get_tensor(name), name)
 
 
 def golden_batch(figures):

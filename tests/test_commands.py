@@ -19,10 +19,14 @@ from commands import (
     start_pretraining,
 )
 from conftest import REPOSITORY, RESOURCES
+from helpers import assert_is_a_model
+
+from nezha_tf import NezhaForPreTraining
 
 
 def test_a_run_trains_evaluates_and_goes_on(folder):
     changes = ("--do_eval", "--eval_file=eval.tfrecord", "--save_checkpoints_steps=2", "--plot")
+    changes += (f"--vocab_file={RESOURCES / 'vocab.txt'}",)
     result = ended(start_pretraining(folder, *changes, "--num_train_steps=4"))
     assert result.returncode == 0 and result.stderr == "", result.stderr
     out = folder / "run"
@@ -90,6 +94,10 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
     assert evaluated.returncode == 0, evaluated.stderr
     alone = json.loads((out / "eval_results.json").read_text())
     assert alone["global_step"] == 6
+    best = json.loads((out / "best_checkpoint.json").read_text())["global_step"]
+    settings = {"task": "pretraining", "objectives": "bidirectional", "max_seq_length": 32}
+    vocab_file = RESOURCES / "vocab.txt"
+    assert_is_a_model(out, NezhaForPreTraining, best, vocab_file, do_lower_case=True, **settings)
 
 
 def test_the_mixture_goes_on_from_a_checkpoint_of_two_segments(folder):

@@ -75,6 +75,11 @@ class ToyTask(FineTuning):
         self.notes.append(f"{part}: {text}")
         return Examples(*map(int, text.split()))
 
+    def settings(self):
+        labels = [str(label) for label in range(LABELS)]
+        own = {"label_type": "single", "labels": labels, "is_pair": False}
+        return {"task": "classification", **own}
+
     def make_model(self, precision):
         return NezhaForSequenceClassification(self.config, LABELS, dtype=precision)
 

@@ -14,10 +14,11 @@ import re
 
 import tensorflow as tf
 
-from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
+from nezha_tf.training.moving_average import MovingAverage
 from nezha_tf.training.task import LOWEST_LOSS
 
 _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
@@ -53,6 +54,33 @@ def random_states(model):
     return [variable.value for variable in model.variables if id(variable) not in weights]
 
 
+def load_weights(model, checkpoint, uses_averages, may_be_missing=()):
+    """Loads the weights that a run has left, or those that it may start from, to use them.
+
+    Args:
+      model: a Keras model of the name table.
+      checkpoint: as for `loading.open_checkpoint`.
+      uses_averages: whether the moving averages of the weights are taken, where there are some.
+      may_be_missing: as for `checkpoints.load`.
+
+    Returns:
+      (`LoadReport`, the step that it was saved at, or 0 where it does not say).
+
+    Raises:
+      UserError: as for `checkpoints.load`, or no averages at all.
+    """
+    path, reader = loading.open_checkpoint(checkpoint)
+    report = tf1.load_weights(model, path, reader, may_be_missing)
+    if uses_averages:
+        weights = tf1_names(model)
+        averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))
+        # Weights that were not trained have none.
+        missing = tf1.assign(path, reader, averages, may_be_missing=("",))
+        if len(missing) == len(averages):
+            raise UserError(f"{checkpoint} holds no averages of weights; leave out --ema_decay")
+    return report, tf1.global_step_of(reader)
+
+
 class RunCheckpoints:
     """The numbered checkpoints `model.ckpt-STEP` in the folder of a run."""
 
@@ -64,7 +92,7 @@ class RunCheckpoints:
         state: dict of name to variable, as of `training_state`.
         keep_max: how many are kept; older ones are deleted after a save.
         keep_best: whether the best one is kept beside them.
-        best_metric: a `task.BestMetric`, which says what is best.
+        best_metric: a `task.BestMetric`, which says what is best; None: by whichever it was.
         is_chief: whether this process writes; the others only read.
         """
         self.folder = folder
@@ -166,14 +194,22 @@ class RunCheckpoints:
         # The file is the chief's; another worker may see it late.
         return self._best or self._read_best()
 
+    def chosen(self):
+        """Returns the step of the best checkpoint that is there, else of the newest, or None."""
+        steps, best = self.steps(), (self.best() or {}).get("global_step")
+        return best if best in steps else max(steps, default=None)
+
     def _read_best(self):
         try:
             with open(os.path.join(self.folder, BEST_FILE), encoding="utf-8") as file:
                 best = json.load(file)
         except (FileNotFoundError, ValueError):
             return None
+        if not isinstance(best, dict):
+            return None
         # By another metric, it is not the best one.
-        return best if self._best_metric.name in best else None
+        is_ours = self._best_metric is None or self._best_metric.name in best
+        return best if is_ours else None
 
     def has_stalled(self, step, patience):
         """Whether the best checkpoint is at least `patience` steps, above 0, before a step."""

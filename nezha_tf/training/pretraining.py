@@ -7,9 +7,11 @@ from nezha_tf.data.objective_mixture import ObjectiveMixture
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
 from nezha_tf.errors import require_flag
+from nezha_tf.generation.generator import check_vocabulary
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.objectives.unilm import UnifiedLanguageModel
+from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import Task
 
@@ -19,6 +21,8 @@ class Pretraining(Task):
 
     def __init__(self, flags):
         super().__init__(flags)
+        if flags["vocab_file"]:
+            check_vocabulary(self.config, Vocabulary.from_file(flags["vocab_file"]))
         self.lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
         self._mixture = self._make_mixture(flags["objectives"])
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
@@ -26,6 +30,9 @@ class Pretraining(Task):
             self.train_reader = self._reader("input_file")
         if flags["do_eval"]:
             self._eval_reader = self._reader("eval_file")
+
+    def settings(self):
+        return {"task": "pretraining", "objectives": self.flags["objectives"]}
 
     def make_model(self, precision):
         return NezhaForPreTraining(self.config, dtype=precision)

@@ -10,17 +10,20 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf import console, files
-from nezha_tf.checkpoints import loading, tf1
-from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints import loading
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.training import recipe, strategy
-from nezha_tf.training.checkpoint import RunCheckpoints, random_states, training_state
+from nezha_tf.training import output_folder, recipe, strategy
+from nezha_tf.training.checkpoint import (
+    RunCheckpoints,
+    load_weights,
+    random_states,
+    training_state,
+)
 from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.feed import Feed
 from nezha_tf.training.flops import training_flops
 from nezha_tf.training.loop import Loop
 from nezha_tf.training.monitor import Monitor
-from nezha_tf.training.moving_average import MovingAverage
 from nezha_tf.training.stop import StopRequest
 from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput, read_metrics
 
@@ -117,6 +120,8 @@ class Run:
             found.update({f"eval {name}": value for name, value in results.items()})
         if flags.get("do_predict"):
             found.update({f"predict {name}": value for name, value in self._predict().items()})
+        if self._is_chief and not output_folder.has_settings(self._folder):
+            output_folder.write_settings(self._folder, self._task)
         rows = [(name, _number(v)) for name, v in found.items() if "trust_ratio/" not in name]
         rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
         self._say(console.table(f"results in {self._folder}", rows))
@@ -267,23 +272,17 @@ class Run:
     def _best_or_newest(self):
         """Returns (step, prefix) of the folder's best checkpoint, where an evaluation chose one."""
         checkpoints = RunCheckpoints(self._folder, {}, best_metric=self._task.best_metric)
-        step = (checkpoints.best() or {}).get("global_step")
-        return (step, checkpoints.path(step)) if step in checkpoints.steps() else self._newest()
+        step = checkpoints.chosen()
+        return self._newest() if step is None else (step, checkpoints.path(step))
 
     def _load(self, step, checkpoint):
         """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
-        path, reader = loading.open_checkpoint(checkpoint)
+        uses_averages = bool(self._flags["ema_decay"])
         # One that nothing is read from is no part of Hugging Face's models for pieces.
         unread = () if self._model.encoder.pooler.trainable else ("bert/pooler/",)
-        self._say(_loaded(checkpoint, tf1.load_weights(self._model, path, reader, unread)))
-        if self._flags["ema_decay"]:
-            weights = tf1_names(self._model)
-            averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))
-            # Weights that were not trained have none.
-            missing = tf1.assign(path, reader, averages, may_be_missing=("",))
-            if len(missing) == len(averages):
-                raise UserError(f"{checkpoint} holds no averages of weights; leave out --ema_decay")
-        return tf1.global_step_of(reader) if step is None else step
+        report, saved_step = load_weights(self._model, checkpoint, uses_averages, unread)
+        self._say(_loaded(checkpoint, report))
+        return saved_step if step is None else step
 
     def _predict(self):
         """Predicts with the best checkpoint; returns the metrics."""
@@ -303,13 +302,14 @@ class Run:
         return Throughput(self._flags["train_batch_size"], flops, peak)
 
     def _record_settings(self, name):
-        """Writes the resolved flags (a flag file again) and the config beside the checkpoints."""
+        """Writes the resolved flags, a flag file again; where it trains, all of the model, too."""
         if not self._is_chief:
             return
+        if self._flags["do_train"]:
+            output_folder.write_settings(self._folder, self._task)
         flags = sorted(self._flags.items())
         lines = (f"--{flag}={flag_text(value)}\n" for flag, value in flags if value is not None)
         files.write_text(os.path.join(self._folder, name), "".join(lines))
-        self._task.config.to_json_file(os.path.join(self._folder, "bert_config.json"))
 
     def _description(self):
         config, replicas = self._task.config, self._strategy.num_replicas_in_sync

@@ -59,6 +59,13 @@ class Task(abc.ABC):
         self.config = NezhaConfig.from_json_file(flags["bert_config_file"])
 
     @abc.abstractmethod
+    def settings(self):
+        """Returns what `task.json` says of this task alone: "task" and the rest, for JSON.
+
+        See `task_file.SETTINGS`; those of all tasks are from the flags.
+        """
+
+    @abc.abstractmethod
     def make_model(self, precision):
         """Returns the model with that dtype policy; called in the scope of the strategy."""
 

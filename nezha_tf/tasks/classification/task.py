@@ -43,6 +43,15 @@ class Classification(FineTuning):
         self.notes.append(found.note(what, len(examples.texts), packing.num_truncated))
         return examples
 
+    def settings(self):
+        columns = [part.columns for part in self._data_set.parts.values()]
+        return {
+            "task": "classification",
+            "label_type": self.flags["label_type"],
+            "labels": list(self._label_type.labels),
+            "is_pair": any(names.text_pair is not None for names in columns),
+        }
+
     def make_model(self, precision):
         num_outputs, length = self._label_type.num_outputs, self.flags["max_seq_length"]
         return NezhaForSequenceClassification(self.config, num_outputs, length, dtype=precision)

@@ -2,7 +2,7 @@
 
 import functools
 
-from nezha_tf import console, files
+from nezha_tf import console, files, task_file
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import read_questions
 from nezha_tf.errors import require_flag
@@ -43,6 +43,10 @@ class ReadingComprehension(FineTuning):
         windows = self._windowing(questions, bad_rows)
         self.notes.append(f"{', '.join(names)}: {windows.description()}{bad_rows.note()}")
         return windows
+
+    def settings(self):
+        name = "reading_comprehension"
+        return {"task": name} | {flag: self.flags[flag] for flag in task_file.SETTINGS[name]}
 
     def make_model(self, precision):
         length = self.flags["max_seq_length"]

@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-from nezha_tf import files
+from nezha_tf import files, task_file
 from nezha_tf.data.in_memory import InMemoryReader
 from nezha_tf.data.rows import read_rows
 from nezha_tf.data.schema import Lengths
@@ -56,6 +56,10 @@ class Seq2Seq(Task):
             self._eval_rows, self._eval_pairs = self._read("eval_file")
         if flags["do_predict"]:
             self._predict_rows, self._predict_pairs = self._read("predict_file", ("tgt",))
+
+    def settings(self):
+        own = {"task": "seq2seq", "max_seq_length": self._packing.max_seq_length}
+        return own | {name: self.flags[name] for name in task_file.SETTINGS["seq2seq"]}
 
     def make_model(self, precision):
         model = NezhaForMaskedLM(self.config, dtype=precision)

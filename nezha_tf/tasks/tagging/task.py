@@ -46,6 +46,15 @@ class NamedEntities(FineTuning):
         self.notes += _notes(self.flags[f"{part}_file"], found, examples, self._bad_rows)
         return examples
 
+    def settings(self):
+        return {
+            "task": "tagging",
+            "labels": self._tag_set.tags,
+            "scheme": self._tag_set.scheme,
+            "crf": self.flags["crf"],
+            "window_stride": self._stride,
+        }
+
     def make_model(self, precision):
         kind = NezhaForChainTagging if self.flags["crf"] else NezhaForTokenClassification
         length = self.flags["max_seq_length"]

@@ -7,8 +7,10 @@ import random
 import numpy as np
 import pytest
 from commands import QUICK_CONFIG, flags_of, run
+from helpers import assert_is_a_model
 
 from nezha_tf.errors import UserError
+from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.tasks.classification.task import Classification
 from nezha_tf.training.run import run as start
 
@@ -125,6 +127,10 @@ def test_pairs_are_learnt_from_the_command(data, tmp_path):
         shares = {name: float(row[f"probabilities/{name}"]) for name in ("无", "有")}
         assert sum(shares.values()) == pytest.approx(1, abs=1e-4)
         assert max(shares, key=shares.get) == row["prediction"]
+
+    settings = {"task": "classification", "labels": ["无", "有"], "is_pair": True}
+    step, vocab_file = results["global_step"], data / "vocab.txt"
+    assert_is_a_model(folder, NezhaForSequenceClassification, step, vocab_file, **settings)
 
     table = (folder / "confusion.tsv").read_text(encoding="utf-8").splitlines()
     counts = np.array([line.split("\t")[1:] for line in table[1:]], int)

@@ -12,6 +12,7 @@ from absl import flags as absl_flags
 from commands import flags_of, run
 from toy_task import ToyTask
 
+import nezha_tf
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.finetuning import model_card, sweep
@@ -284,7 +285,9 @@ def test_averages_are_what_is_evaluated_and_predicts(data, defaults, tmp_path):
         variable.assign(saved[f"{name}/{SUFFIX}"])
     predicted = load(out / "predictions.json")
     arrays = task.examples["predict"].arrays
+    _, loaded = nezha_tf.load(out)
     for row, ids in zip(predicted, arrays["input_ids"], strict=True):
         inputs = {"input_ids": ids[None], "segment_ids": 0 * ids[None]}
-        logits = model({**inputs, "input_mask": np.ones_like(ids)[None]})["logits"]
-        np.testing.assert_allclose(logits[0], row, atol=1e-5)
+        inputs["input_mask"] = np.ones_like(ids)[None]
+        for each in (model, loaded):
+            np.testing.assert_allclose(each(inputs)["logits"][0], row, atol=1e-5)

@@ -6,10 +6,12 @@ import random
 import numpy as np
 import pytest
 from commands import flags_of, run
+from helpers import assert_is_a_model
 
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.errors import UserError
+from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.tasks.reading_comprehension.task import ReadingComprehension
 from nezha_tf.training.run import run as run_task
 
@@ -132,6 +134,9 @@ def test_answers_are_learnt(data, tmp_path):
         assert sum(c["probability"] for c in line["nbest"]) == pytest.approx(1)
         assert (line["null_score_diff"] > 0) == (line["prediction"] == "")
     assert results["em"] == pytest.approx(100 * right / len(questions))
+    settings = {"task": "reading_comprehension", "version_2_with_negative": True, "n_best_size": 3}
+    step, vocab_file = results["global_step"], data / "vocab.txt"
+    assert_is_a_model(tmp_path, NezhaForQuestionAnswering, step, vocab_file, **settings)
 
 
 @pytest.fixture(scope="module")

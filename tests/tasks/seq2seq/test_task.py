@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from commands import flags_of, run
+from helpers import assert_is_a_model
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.errors import UserError
@@ -136,6 +137,9 @@ def test_copying_is_learnt_from_masked_targets(data, tmp_path):
         first, second = line["hypotheses"]
         assert first["text"] == line["prediction"] and first["score"] == line["score"]
         assert first["score"] >= second["score"] and first["text"] != second["text"]
+    settings = {"task": "seq2seq", "max_seq_length": 11, "num_return_sequences": 2}
+    vocab_file = data / "vocab.txt"
+    assert_is_a_model(folder, NezhaForMaskedLM, best["global_step"], vocab_file, **settings)
 
 
 def test_copying_is_learnt_from_shifted_targets(flags, capsys):

@@ -5,8 +5,10 @@ import random
 
 import pytest
 from commands import QUICK_CONFIG, flags_of, run
+from helpers import assert_is_a_model
 
 from nezha_tf.errors import UserError
+from nezha_tf.modeling.finetuning import NezhaForChainTagging, NezhaForTokenClassification
 from nezha_tf.tasks.tagging.task import NamedEntities
 from nezha_tf.training import recipe
 from nezha_tf.training.run import run as run_task
@@ -89,6 +91,9 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
     assert float(rows[-1][3]) == pytest.approx(results["f1"], abs=1e-4)
     assert int(rows[-1][4]) == int(rows[1][4]) + int(rows[2][4]) == count
     tags = (folder / "labels.txt").read_text().split()
+    kind = NezhaForChainTagging if "--crf" in changes else NezhaForTokenClassification
+    settings = {"task": "tagging", "labels": tags, "window_stride": 15}
+    assert_is_a_model(folder, kind, results["global_step"], data / "vocab.txt", **settings)
     if "--crf" not in changes:
         assert tags == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
         blocks = (folder / "predictions.tsv").read_text().rstrip("\n").split("\n\n")
