@@ -1,0 +1,127 @@
+"""Which pieces form a word, and the user's own words."""
+
+import random
+import sys
+
+import jieba
+import pytest
+import rjieba
+from conftest import RESOURCES
+
+from nezha_tf import FullTokenizer
+from nezha_tf.errors import UserError
+from nezha_tf.text.user_dictionary import Entities, UserWord, read_user_dictionary
+from nezha_tf.text.word_segmentation import make_segmenter, word_starts
+
+
+def words(text):
+    tokenizer = FullTokenizer(RESOURCES / "vocab.txt")
+    pieces = tokenizer.tokenize_with_offsets(text)
+    found = []
+    for piece, starts in zip(pieces, word_starts(text, pieces), strict=True):
+        if starts:
+            found.append("")
+        found[-1] += piece.text.removeprefix("##")
+    return found
+
+
+def test_words_are_those_of_jieba():
+    text = "工程师通过传感器收集温度和振动数据，效率提高了很多。"
+    assert words(text) == jieba.lcut(text)
+
+
+def test_a_split_latin_word_is_one_unit():
+    assert "unbelievableness" in words("这真是 unbelievableness 啊")
+    assert "131888" in words("全程131888公里")
+
+
+def test_a_token_that_jieba_cuts_stays_whole():
+    # jieba parts the word at the accented letter; WordPiece sees one token, "cafeteria".
+    assert "cafeteria" in words("去cafétéria吃饭")
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    return (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8").split("\n")
+
+
+def test_segmenters_are_those_of_their_names(sentences):
+    ours, rust = make_segmenter("jieba"), make_segmenter("rjieba")
+    for sentence in sentences:
+        assert ours(sentence) == jieba.lcut(sentence)
+        assert rust(sentence) == rjieba.cut(sentence)
+        assert "".join(ours(sentence)) == "".join(rust(sentence)) == sentence
+
+
+def test_a_missing_rjieba_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    with pytest.raises(UserError, match=r"--segmenter=rjieba needs rjieba.*\[fast\]"):
+        make_segmenter("rjieba")
+
+
+def test_a_long_line_is_cut_where_jieba_cuts(sentences):
+    line = "".join(sentences)
+    assert len(line) > 5000
+    assert make_segmenter("jieba")(line) == jieba.lcut(line)
+
+
+def test_a_long_run_takes_no_quadratic_time():
+    run = "龘龖靐" * 20_000  # In one go jieba copies 4 * 60,000 ** 2 / 2 states: minutes.
+    assert "".join(make_segmenter("jieba")(run)) == run
+
+
+@pytest.mark.parametrize("name", ["jieba", "rjieba"])
+def test_user_words_are_cut_out(name):
+    text = "我在硅谷云上读书。"
+    words = [UserWord("硅谷云"), UserWord("上读书", 100_000, "nz")]
+    assert "硅谷云" not in make_segmenter(name)(text)
+    assert make_segmenter(name, words)(text) == ["我", "在", "硅谷云", "上读书", "。"]
+    assert "硅谷云" not in make_segmenter(name)(text)  # Nobody else's words are changed.
+
+
+def test_user_dictionary_is_in_the_format_of_jieba(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_bytes("\ufeff云计算 5 n\r\n\n李小福 2\n创新办\ncafé  nz\n".encode())
+    assert read_user_dictionary(path) == [
+        UserWord("云计算", 5, "n"),
+        UserWord("李小福", 2),
+        UserWord("创新办"),
+        UserWord("café", None, "nz"),
+    ]
+    theirs = jieba.Tokenizer()
+    theirs.load_userdict(str(path))
+    assert theirs.FREQ["云计算"] == 5 and theirs.FREQ["李小福"] == 2
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("云计算 5 n\n李小福\t2\tnr\n".encode(), r"words.txt, line 2: '李小福.*blanks between"),
+        ("云计算 4.5\n".encode(), r"words.txt, line 1: '云计算 4.5' is not a word"),
+        ("云计算 -1 n\n".encode(), r"words.txt, line 1: "),
+        ("云计算 5\n".encode() + "李".encode("gbk"), r"words.txt, line 2: not UTF-8"),
+        (b"\n\n", r"words.txt holds no word"),
+        (None, r"cannot read --user_dict .*words.txt: No such file"),
+    ],
+)
+def test_a_bad_user_dictionary_is_told_in_one_line(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "words.txt").write_bytes(content)
+    with pytest.raises(UserError, match=message) as error:
+        read_user_dictionary(tmp_path / "words.txt")
+    assert "\n" not in str(error.value)
+
+
+def test_entities_are_the_longest_from_the_left():
+    rng = random.Random(1)
+    for _ in range(300):
+        words = {"".join(rng.choices("甲乙丙].", k=rng.randint(1, 4))) for _ in range(6)}
+        text = "".join(rng.choices("甲乙丙].x", k=30))
+        found, position = [], 0
+        while position < len(text):
+            longest = max((w for w in words if text.startswith(w, position)), key=len, default="")
+            if longest:
+                found.append((position, position + len(longest)))
+            position += max(1, len(longest))
+        assert list(Entities(map(UserWord, words)).find(text)) == found
+    assert not list(Entities([UserWord("甲", 0)]).find("甲"))
