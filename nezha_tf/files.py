@@ -3,37 +3,37 @@
 import contextlib
 import os
 
-from nezha_tf.errors import UserError, first_line, require_flag
+from nezha_tf import storage
+from nezha_tf.errors import UserError, require_flag
 
 
-def expand(patterns, flag):
+def expand(patterns, flag, may_be_empty=False):
     """Returns the files that a comma-separated list of names and globs stands for, sorted.
 
     Args:
       patterns: the flag's value.
       flag: the flag's name, for the error.
+      may_be_empty: whether files without a byte are let through.
 
     Raises:
       UserError: nothing matches one of the patterns, or a matching file is empty.
     """
-    import tensorflow as tf
-
     try:
-        return _expand(patterns, flag, tf.io.gfile)
-    except tf.errors.OpError as error:
-        raise UserError(f"--{flag}={patterns}: {first_line(error)}") from error
+        return _expand(patterns, flag, may_be_empty)
+    except OSError as error:
+        raise UserError(f"--{flag}={patterns}: {error.strerror}") from error
 
 
-def _expand(patterns, flag, gfile):
+def _expand(patterns, flag, may_be_empty):
     files = set()
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        matches = [path for path in gfile.glob(pattern) if not gfile.isdir(path)]
+        matches = [path for path in storage.glob(pattern) if not storage.isdir(path)]
         if not matches:
             raise UserError(f"--{flag}: no file matches {pattern!r}; check the path")
         files.update(matches)
     require_flag(files, flag)
     for path in files:
-        if not gfile.stat(path).length:
+        if not may_be_empty and not storage.size(path):
             raise UserError(f"--{flag}: {path} is empty")
     return sorted(files)
 
@@ -46,17 +46,22 @@ def whole_file(path):
     """
     folder = os.path.dirname(path)
     if folder:
-        os.makedirs(folder, exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
+        storage.makedirs(folder)
+    temporary = temporary_name(path, os.getpid())
     try:
         yield temporary
-        os.replace(temporary, path)
+        storage.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.remove(temporary)
+            storage.remove(temporary)
+
+
+def temporary_name(path, process_id):
+    """Returns the name that a file has while the process writes it."""
+    return f"{path}.{process_id}.tmp"
 
 
 def write_text(path, text):
     """Writes a UTF-8 text file; it appears whole or not at all."""
-    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
+    with whole_file(path) as temporary, storage.open_binary(temporary, "wb") as file:
+        file.write(text.encode())

@@ -1,8 +1,10 @@
 """Running text: one sentence a line, a blank line between documents."""
 
+import contextlib
 import gzip
 import zlib
 
+from nezha_tf import storage
 from nezha_tf.errors import UserError
 
 
@@ -29,10 +31,9 @@ def read_documents(path):
 
 def read_lines(path):
     """Yields the lines of a text file as they stand, with their ends; else as `read_documents`."""
-    opener = gzip.open if path.endswith(".gz") else open
     number = 0
     try:
-        with opener(path, "rb") as file:
+        with open_text(path) as file:
             for number, line in enumerate(file, start=1):
                 # A byte order mark is no part of the first sentence.
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -41,7 +42,19 @@ def read_lines(path):
             f"{path}, line {number}: not UTF-8 at byte {error.start} of the line; "
             "convert the file, for example with iconv"
         ) from error
+
+
+@contextlib.contextmanager
+def open_text(path):
+    """Opens a text file, `.gz` too, for reading its bytes; what reading raises is a `UserError`."""
+    try:
+        with storage.open_binary(path, "rb") as raw:
+            if path.endswith(".gz"):
+                with gzip.open(raw) as file:
+                    yield file
+            else:
+                yield raw
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path}: damaged gzip file after line {number}: {error}") from error
+        raise UserError(f"{path}: damaged gzip file: {error}") from error
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error

@@ -1,21 +1,18 @@
 """Where TFRecord files are damaged, and how much of them can be read all the same.
 
-A frame is the length of its record (8 bytes, little-endian), the masked CRC-32C of that length
-(4), the record, and the masked CRC-32C of the record (4). Past a damaged record reading goes on at
-the next frame; past a damaged length, or a cut, nothing tells where a next frame would begin.
+Past a damaged record reading goes on at the next frame; past a damaged length, or a cut, nothing
+tells where a next frame would begin.
 """
 
 import os
-import struct
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from nezha_tf import console
+from nezha_tf.data.framing import FRAME_BYTES, HEADER, masked_crc
 from nezha_tf.errors import UserError, first_line
 
-HEADER = struct.Struct("<QI")
-FRAME_BYTES = HEADER.size + 4
 READ_BUFFER_BYTES = 256 * 1024
 BATCH = 1024
 
@@ -153,15 +150,4 @@ def _end_of_frame(path, offset, size):
         return None
     length, crc = HEADER.unpack(header)
     end = offset + FRAME_BYTES + length
-    return end if end <= size and crc == _masked_crc(header[:8]) else None
-
-
-def _masked_crc(data):
-    """Returns the masked CRC-32C of a few bytes, as TFRecord frames hold it."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return end if end <= size and crc == masked_crc(header[:8]) else None

@@ -1,0 +1,183 @@
+"""Documents of a corpus of any size, one after the other, as bytes."""
+
+import hashlib
+import re
+from typing import NamedTuple
+
+import google_crc32c
+
+from nezha_tf import console
+from nezha_tf.data.corpus import open_text, read_lines
+from nezha_tf.errors import UserError
+
+BLOCK_BYTES = 1 << 20
+# A longer document is cut at the end of a line, so that a corpus without blank lines fits too.
+LONGEST_DOCUMENT = 4 << 20
+
+# What `str.strip` takes away, in UTF-8, but for the line feed.
+_SPACE = (
+    rb"[\t\x0b-\r\x1c-\x20]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]"
+    rb"|\xe2\x81\x9f|\xe3\x80\x80"
+)
+_BETWEEN_DOCUMENTS = re.compile(rb"\n(?:(?:" + _SPACE + rb")*+\n)++")
+_BLANK = re.compile(rb"(?:\n|" + _SPACE + rb")*+\Z")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Documents(NamedTuple):
+    """How many documents there are, and how many bytes are in them."""
+
+    count: int = 0
+    bytes: int = 0
+
+    def plus(self, length):
+        """Returns the sum with a document of so many bytes."""
+        return Documents(self.count + 1, self.bytes + length)
+
+    def minus(self, length):
+        """Returns the difference to a document of so many bytes."""
+        return Documents(self.count - 1, self.bytes - length)
+
+
+class Measure(NamedTuple):
+    """What going through a corpus once tells of it.
+
+    Attributes:
+      inputs: list of dicts, a file each: `file`, `documents`, `bytes` (of text, uncompressed).
+      crc32c: of the whole text and the borders of its documents, 8 hexadecimal digits.
+      training, held_out: the `Documents` of either set.
+      threshold: documents with a `draw_of` below it are held out.
+      blank_files: files without text.
+      cut_documents: places where a document was too long and was cut.
+    """
+
+    inputs: list
+    crc32c: str
+    training: Documents
+    held_out: Documents
+    threshold: float
+    blank_files: int
+    cut_documents: int
+
+
+def raw_documents(path):
+    """Yields the documents of a text file as (bytes, whether it was cut off there).
+
+    A document ends at a line without text, or with the file; a byte order mark at the file's
+    start is left out. A document longer than `LONGEST_DOCUMENT` bytes is cut at the last end
+    of a line before them, or in a line between two characters, and goes on as the next one.
+
+    Args:
+      path: a text file, `.gz` too, local or remote.
+
+    Raises:
+      UserError: the file cannot be read, or its compression is damaged.
+    """
+    with open_text(path) as file:
+        rest = file.read(BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK)
+        while rest:
+            block = file.read(BLOCK_BYTES)
+            start = 0
+            for border in _BETWEEN_DOCUMENTS.finditer(rest):
+                if border.end() == len(rest) and block:
+                    break  # it may go on in the next block
+                yield from _cut(rest[start : border.start()])
+                start = border.end()
+            rest = rest[start:]
+            if not block:
+                yield from _cut(rest)
+                return
+            while len(rest) > LONGEST_DOCUMENT:
+                end = _end_of_part(rest)
+                yield from _cut(rest[:end], goes_on=True)
+                rest = rest[end:]
+            rest += block
+
+
+def _cut(text, goes_on=False):
+    """Yields a document in parts of bounded length; nothing of one that is blank."""
+    while len(text) > LONGEST_DOCUMENT:
+        end = _end_of_part(text)
+        yield from _cut(text[:end], goes_on=True)
+        text = text[end:]
+    if not _BLANK.match(text):
+        yield text, goes_on
+
+
+def _end_of_part(text):
+    """Returns where the first part of a text that is too long ends."""
+    end = text.rfind(b"\n", 0, LONGEST_DOCUMENT) + 1 or LONGEST_DOCUMENT
+    while end > LONGEST_DOCUMENT - 4 and text[end] & 0xC0 == 0x80:  # within a character
+        end -= 1
+    return end
+
+
+def draw_of(seed, number):
+    """Returns a number in [0, 1) for a document, whatever else is in the corpus.
+
+    Args:
+      seed: the random seed.
+      number: the document's number in the corpus, from 0.
+    """
+    digest = hashlib.blake2b(f"held out {seed} {number}".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "little") >> 11) / 2**53
+
+
+def measure(paths, seed, held_out_share, refuse_invalid):
+    """Goes through a corpus without holding more than a document of it.
+
+    Args:
+      paths: its files, in order.
+      seed: the random seed.
+      held_out_share: share of the documents that is held out; 0 for none. Of two documents or
+        more at least one is on either side.
+      refuse_invalid: whether bytes that are not UTF-8 are an error.
+
+    Returns:
+      A `Measure`.
+
+    Raises:
+      UserError: no text, too little to hold some out, a file that cannot be read or, where
+        these are refused, bytes that are not UTF-8 (with file and line).
+    """
+    inputs, crc, number, blank_files, cut_documents = [], 0, 0, 0, 0
+    sides = [Documents(), Documents()]  # training, held out
+    lowest = highest = None  # (draw, bytes) of the documents at the ends
+    for path in console.progress(paths, desc="measuring", unit="file"):
+        found = Documents()
+        for text, was_cut in raw_documents(path):
+            if refuse_invalid:
+                _refuse_invalid(text, path)
+            crc = google_crc32c.extend(google_crc32c.extend(crc, text), b"\n\n")
+            found = found.plus(len(text))
+            cut_documents += was_cut
+            draw = (draw_of(seed, number), len(text)) if held_out_share else (1.0, len(text))
+            lowest = min(lowest or draw, draw)
+            highest = max(highest or draw, draw)
+            side = draw[0] < held_out_share
+            sides[side] = sides[side].plus(len(text))
+            number += 1
+        inputs.append({"file": path, "documents": found.count, "bytes": found.bytes})
+        blank_files += not found.count
+    if not number:
+        raise UserError(f"{', '.join(paths)}: no text in it; write one sentence a line")
+    if held_out_share and number < 2:
+        raise UserError("--eval_output_file needs a corpus of at least 2 documents")
+    threshold, (training, held_out) = held_out_share, sides
+    if held_out_share and not held_out.count:
+        threshold = lowest[0] + 2**-53
+        training, held_out = training.minus(lowest[1]), held_out.plus(lowest[1])
+    elif held_out_share and not training.count:
+        threshold = highest[0]
+        training, held_out = training.plus(highest[1]), held_out.minus(highest[1])
+    return Measure(inputs, f"{crc:08x}", training, held_out, threshold, blank_files, cut_documents)
+
+
+def _refuse_invalid(text, path):
+    """Raises a `UserError` with the line where a document is not UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        for _ in read_lines(path):
+            pass
+        raise

@@ -1,0 +1,123 @@
+"""Local files without tensorflow, remote ones (`gs://`, `hdfs://` ...) through `tf.io.gfile`.
+
+tensorflow takes three seconds and 800 MB; programs that handle text alone import it only where a
+path has a scheme. Every failure is an `OSError`, wherever the file lies.
+"""
+
+import errno
+import glob as local_glob
+import io
+import os
+
+from nezha_tf.errors import first_line
+
+REMOTE_BUFFER_BYTES = 1 << 20
+
+
+def is_remote(path):
+    """Whether a path names a scheme."""
+    return "://" in path
+
+
+def open_binary(path, mode):
+    """Opens a file.
+
+    Args:
+      path: local or remote.
+      mode: "rb" or "wb".
+
+    Returns:
+      A buffered binary file.
+    """
+    if not is_remote(path):
+        return open(path, mode)
+    raw = _RemoteFile(path, mode)
+    buffered = io.BufferedReader if mode == "rb" else io.BufferedWriter
+    return buffered(raw, REMOTE_BUFFER_BYTES)
+
+
+def glob(pattern):
+    """Returns the files and folders that a name or glob stands for."""
+    return _remote("glob", pattern) if is_remote(pattern) else local_glob.glob(pattern)
+
+
+def exists(path):
+    """Whether there is a file or folder of this name."""
+    return _remote("exists", path) if is_remote(path) else os.path.exists(path)
+
+
+def isdir(path):
+    """Whether the path is a folder."""
+    return _remote("isdir", path) if is_remote(path) else os.path.isdir(path)
+
+
+def size(path):
+    """Returns the bytes of a file."""
+    return _remote("stat", path).length if is_remote(path) else os.path.getsize(path)
+
+
+def makedirs(path):
+    """Makes a folder and those above it, where they are not there."""
+    _remote("makedirs", path) if is_remote(path) else os.makedirs(path, exist_ok=True)
+
+
+def replace(source, target):
+    """Renames a file; it takes the place of one that has the name already."""
+    if is_remote(target):
+        _remote("rename", source, target, True)
+    else:
+        os.replace(source, target)
+
+
+def remove(path):
+    """Removes a file."""
+    _remote("remove", path) if is_remote(path) else os.remove(path)
+
+
+class _RemoteFile(io.RawIOBase):
+    """A `tf.io.gfile.GFile` as Python's own files are."""
+
+    def __init__(self, path, mode):
+        self.name = path
+        self._mode = mode
+        self._file = _remote("GFile", path, mode)
+
+    def readable(self):
+        return self._mode == "rb"
+
+    def writable(self):
+        return self._mode == "wb"
+
+    def readinto(self, buffer):
+        data = _translated(self._file.read, self.name, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def write(self, data):
+        _translated(self._file.write, self.name, bytes(data))
+        return len(data)
+
+    def close(self):
+        if not self.closed:
+            super().close()
+            _translated(self._file.close, self.name)
+
+
+def _remote(name, path, *arguments):
+    import tensorflow as tf
+
+    return _translated(getattr(tf.io.gfile, name), path, path, *arguments)
+
+
+def _translated(function, path, *arguments):
+    """Calls a function of tensorflow; its errors become `OSError`s with the file's name."""
+    import tensorflow as tf
+
+    try:
+        return function(*arguments)
+    except tf.errors.OpError as error:
+        codes = {
+            tf.errors.NotFoundError: errno.ENOENT,
+            tf.errors.ResourceExhaustedError: errno.ENOSPC,
+        }
+        raise OSError(codes.get(type(error), errno.EIO), first_line(error), path) from error
