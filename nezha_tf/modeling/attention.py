@@ -65,14 +65,10 @@ class SelfAttention(keras.layers.Layer):
         if num_queries is not None:
             query, hidden_states = query[:, :, :num_queries], hidden_states[:, :num_queries]
         blocks = (*memory, (key, value))
-        scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys, _ in blocks]
-        scores = ops.concatenate(scores, axis=-1) if memory else scores[0]
-        if relative_position is not None:
-            scores = scores + relative_position.scores(query)
-        # The softmax is taken in float32 whatever the compute dtype.
-        scores = ops.cast(scores, "float32")
-        scores = scores + ops.where(attention_mask, 0.0, MASKED_BIAS)
-        probs = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        probs = self._softmax(
+            query, [keys for keys, _ in blocks], attention_mask, relative_position
+        )
+        probs = ops.cast(probs, self.compute_dtype)
         probs = self.probs_dropout(probs, training=training)
         context = _weighted_sum(probs, [values for _, values in blocks])
         if relative_position is not None:
@@ -81,6 +77,24 @@ class SelfAttention(keras.layers.Layer):
         output = self.projection(ops.reshape(context, ops.shape(hidden_states)))
         output = self.output_dropout(output, training=training)
         return self.layer_norm(output + hidden_states), (key, value)
+
+    def probabilities(self, hidden_states, attention_mask, relative_position=None):
+        """Returns how much each piece attends to each, without dropout: float32 [B, N, T, T].
+
+        Arguments as for `call`; the last axis, that of the keys, sums to 1.
+        """
+        query, key, _ = self._heads(hidden_states)
+        return self._softmax(query, [key], attention_mask, relative_position)
+
+    def _softmax(self, query, blocks, attention_mask, relative_position):
+        """Returns the probabilities, float32 [B, N, Q, S], of keys that lie in several blocks."""
+        scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys in blocks]
+        scores = ops.concatenate(scores, axis=-1) if len(blocks) > 1 else scores[0]
+        if relative_position is not None:
+            scores = scores + relative_position.scores(query)
+        # The softmax is taken in float32 whatever the compute dtype.
+        scores = ops.cast(scores, "float32")
+        return ops.softmax(scores + ops.where(attention_mask, 0.0, MASKED_BIAS), axis=-1)
 
     def _heads(self, states):
         """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H].

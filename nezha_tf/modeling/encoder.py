@@ -133,12 +133,7 @@ class NezhaEncoder(keras.Model):
           UserError: T is past the table of absolute positions.
         """
         input_ids = inputs["input_ids"]
-        attention_mask = inputs.get("attention_mask")
-        if attention_mask is None:
-            attention_mask = masks.bidirectional(inputs["input_mask"])
-        attention_mask = ops.cast(attention_mask, "bool")
-        if len(attention_mask.shape) == 3:
-            attention_mask = attention_mask[:, None]
+        attention_mask, relative_position = self._view(inputs)
         embedding_output = self.embeddings(
             input_ids,
             inputs["segment_ids"],
@@ -146,9 +141,6 @@ class NezhaEncoder(keras.Model):
             inputs.get("embedding_perturbation"),
             training=training,
         )
-        relative_position = inputs.get("relative_position")
-        if relative_position is None and self.relative_position is not None:
-            relative_position = self.relative_position.of_sequence(ops.shape(input_ids)[1])
         memory = inputs.get("memory", [()] * len(self.transformer_layers))
         output = embedding_output
         encoder_outputs, keys_and_values = [], []
@@ -167,6 +159,38 @@ class NezhaEncoder(keras.Model):
             "embedding_output": embedding_output,
             "keys_and_values": keys_and_values,
         }
+
+    def attention_probabilities(self, inputs):
+        """Computes how much each piece attends to each, in evaluation mode.
+
+        Args:
+          inputs: as for `call`, without a `memory`.
+
+        Returns:
+          A list of float32 [B, N, T, T], one for each layer: the share of the query (third axis)
+          that goes to the key (last axis). Also where `pooled_only` is set, all T queries.
+        """
+        view = self._view(inputs)
+        outputs = self(inputs)
+        states = [outputs["embedding_output"], *outputs["encoder_outputs"][:-1]]
+        return [
+            layer.attention.probabilities(its_states, *view)
+            for layer, its_states in zip(self.transformer_layers, states, strict=True)
+        ]
+
+    def _view(self, inputs):
+        """Returns (attention mask, relative positions) of all pieces, from what `call` takes."""
+        attention_mask = inputs.get("attention_mask")
+        if attention_mask is None:
+            attention_mask = masks.bidirectional(inputs["input_mask"])
+        attention_mask = ops.cast(attention_mask, "bool")
+        if len(attention_mask.shape) == 3:
+            attention_mask = attention_mask[:, None]
+        relative_position = inputs.get("relative_position")
+        if relative_position is None and self.relative_position is not None:
+            length = ops.shape(inputs["input_ids"])[1]
+            relative_position = self.relative_position.of_sequence(length)
+        return attention_mask, relative_position
 
     def _view_of_first_piece(self, attention_mask, length):
         """Returns the arguments of a layer in which only the first of T pieces attends."""

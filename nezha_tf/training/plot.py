@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from nezha_tf.errors import UserError
 from nezha_tf.files import whole_file
+from nezha_tf.pictures.fonts import require_matplotlib
 from nezha_tf.training.summaries import METRICS_FILE, read_metrics
 
 # What is drawn unless other metrics are asked for, where it was recorded, under which title.
@@ -46,16 +47,6 @@ class Run(NamedTuple):
 
     label: str
     entries: list
-
-
-def require_matplotlib():
-    """Raises a `UserError` where matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            "curves are drawn with matplotlib: pip install -e '.[plot]' in the clone"
-        ) from error
 
 
 def plot_curves(folder):

@@ -333,7 +333,7 @@ def _check(flags):
     for name in ("bert_config_file", "output_dir"):
         require_flag(flags[name], name)
     if flags["plot"]:
-        from nezha_tf.training.plot import require_matplotlib
+        from nezha_tf.pictures.fonts import require_matplotlib
 
         require_matplotlib()
 

@@ -62,7 +62,8 @@ def test_functional_positions_of_the_original(golden, name, length, depth, rows)
 def pairwise_attention(states, mask, weights, tables):
     """Attention with relative positions clipped at 4, every pair of positions by itself.
 
-    Float64; three heads of eight; as Shaw et al. (arXiv 1803.02155) write it in §3.2.
+    Float64; three heads of eight; as Shaw et al. (arXiv 1803.02155) write it in §3.2. Returns the
+    output and the probabilities.
     """
     length = states.shape[1]
     index = [[min(max(j - i, -4), 4) + 4 for j in range(length)] for i in range(length)]
@@ -72,13 +73,13 @@ def pairwise_attention(states, mask, weights, tables):
         for n in range(3)
     )
     scores = tf.einsum("bind,bijnd->bnij", q, k[:, None] + key_table[None, :, :, None])
-    scores = tf.where(mask, scores / np.sqrt(8), -np.inf)
+    probs = tf.nn.softmax(tf.where(mask, scores / np.sqrt(8), -np.inf))
     values = v[:, None] + value_table[None, :, :, None]
-    context = tf.einsum("bnij,bijnd->bind", tf.nn.softmax(scores), values)
+    context = tf.einsum("bnij,bijnd->bind", probs, values)
     output = tf.reshape(context, (2, length, 24)) @ weights[6] + weights[7] + states
     output -= tf.reduce_mean(output, -1, keepdims=True)
     output /= tf.sqrt(tf.reduce_mean(output**2, -1, keepdims=True) + 1e-12)
-    return output * weights[8] + weights[9]
+    return output * weights[8] + weights[9], probs
 
 
 @pytest.mark.parametrize("of_sequence", (True, False))
@@ -103,7 +104,7 @@ def test_attention_and_its_gradients_against_every_pair(encoding, of_sequence):
     inputs = tf.constant(states)
     with tf.GradientTape() as tape:
         tape.watch([inputs, *weights, *tables])
-        expected = pairwise_attention(inputs, mask, weights, tables)
+        expected, expected_probs = pairwise_attention(inputs, mask, weights, tables)
         slope = tf.reduce_sum(expected * direction)
     trained = tables if encoding == "learned_relative" else []
     expected_gradients = tape.gradient(slope, [inputs, *weights, *trained])
@@ -119,12 +120,37 @@ def test_attention_and_its_gradients_against_every_pair(encoding, of_sequence):
         slope = tf.reduce_sum(found * direction.astype("float32"))
     gradients = tape.gradient(slope, [inputs, *(variable.value for variable in sources)])
     np.testing.assert_allclose(found, expected, atol=2e-5, rtol=0)
+    probs = attention.probabilities(inputs, mask, given)
+    np.testing.assert_allclose(probs, expected_probs, atol=1e-5, rtol=0)
     expected_gradients = [tf.convert_to_tensor(gradient) for gradient in expected_gradients]
     largest = max(tf.reduce_max(tf.abs(gradient)) for gradient in expected_gradients)
     for gradient, right in zip(gradients, expected_gradients, strict=True):
         np.testing.assert_allclose(
             tf.convert_to_tensor(gradient), right, atol=1e-5 * largest, rtol=0
         )
+
+
+@pytest.mark.parametrize("pooled_only", (False, True))
+def test_attention_probabilities_of_each_layer(pooled_only):
+    """Against a softmax in NumPy of each layer's input, also where the model reads [CLS] alone."""
+    config = NezhaConfig(**SIZES, position_encoding="absolute", initializer_range=0.5)
+    encoder = NezhaEncoder(config, pooled_only=pooled_only)
+    batch = batch_of(9)
+    batch["attention_mask"] = attention_mask.seq2seq(batch["input_mask"], batch["segment_ids"])
+    outputs = encoder(batch)
+    states = [outputs["embedding_output"], *outputs["encoder_outputs"][:-1]]
+    found = encoder.attention_probabilities(batch)
+    assert len(found) == 3
+    for layer, its_states, probs in zip(encoder.transformer_layers, states, found, strict=True):
+        weights = layer.attention.get_weights()
+        q, k = (
+            (np.array(its_states) @ weights[2 * n] + weights[2 * n + 1]).reshape(2, 9, 3, 8)
+            for n in range(2)
+        )
+        scores = np.einsum("bind,bjnd->bnij", q, k) / np.sqrt(8)
+        shares = np.where(batch["attention_mask"], np.exp(scores - scores.max()), 0.0)
+        assert probs.dtype == "float32"
+        np.testing.assert_allclose(probs, shares / shares.sum(-1, keepdims=True), atol=1e-5)
 
 
 def test_how_positions_of_a_sequence_are_held():

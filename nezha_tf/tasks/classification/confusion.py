@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 from nezha_tf import console, files
+from nezha_tf.pictures.fonts import font_families
 
 TABLE_FILE, PICTURE_FILE = "confusion.tsv", "confusion.png"
 # Classes of a matrix that is still printed.
@@ -61,26 +62,3 @@ def draw(folder, matrix, labels):
         figure.savefig(temporary, dpi=120, format="png")
     lack = "" if families else "; no font here has the labels' characters, so they are numbered"
     return f"confusion matrix in {path}{lack}"
-
-
-def font_families(text):
-    """Returns the fonts to write a text with, the usual one first; None where there is none."""
-    from matplotlib import font_manager
-
-    usual = font_manager.FontProperties()
-    needed = {ord(char) for char in text if not char.isspace()}
-    needed -= _characters(font_manager.findfont(usual))
-    if not needed:
-        return usual.get_family()
-    for font in font_manager.fontManager.ttflist:
-        # The last resort has a box for every character.
-        if "Last Resort" not in font.name and needed <= _characters(font.fname):
-            return [*usual.get_family(), font.name]
-    return None
-
-
-def _characters(path):
-    """Returns the code points that a font file has."""
-    from matplotlib.ft2font import FT2Font
-
-    return set(FT2Font(path).get_charmap())

@@ -91,25 +91,3 @@ def test_a_picture_without_characters_that_no_font_has(tmp_path, labels):
     line = confusion.draw(str(tmp_path), matrix, labels)
     picture = tmp_path / "confusion.png"
     assert picture.read_bytes().startswith(b"\x89PNG") and str(picture) in line
-
-
-def test_fonts_have_the_characters(monkeypatch):
-    assert confusion.font_families("plain café")
-    # A private character that only the font of last resort has.
-    assert confusion.font_families("a\U00100000") is None
-    fonts = {
-        "usual": set(map(ord, "ab")),
-        "half": set(map(ord, "a正")),
-        "cjk": set(map(ord, "a正面")),
-    }
-    monkeypatch.setattr(confusion, "_characters", lambda path: fonts.get(path, fonts["usual"]))
-
-    class Font:
-        def __init__(self, name):
-            self.name = self.fname = name
-
-    from matplotlib import font_manager
-
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", [Font("half"), Font("cjk")])
-    assert confusion.font_families("正面 a")[-1] == "cjk"
-    assert confusion.font_families("负") is None

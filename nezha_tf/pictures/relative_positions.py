@@ -1,0 +1,75 @@
+"""The table of relative positions, and how alike the entries of two distances are."""
+
+import numpy as np
+from keras import ops
+
+from nezha_tf.errors import UserError
+from nezha_tf.modeling.relative_position import sinusoid_table
+
+
+def tables_of(encoder):
+    """Returns dict of title to table [2m+1, H] of a model.
+
+    Raises:
+      UserError: its positions are absolute.
+    """
+    config = encoder.config
+    if config.position_encoding == "absolute":
+        raise UserError(
+            "the model has absolute positions (position_encoding), so no table of relative ones"
+        )
+    found = [ops.convert_to_numpy(table) for table in encoder.relative_position.tables]
+    return dict(zip(("keys", "values"), found, strict=True)) if len(found) > 1 else {"": found[0]}
+
+
+def functional_tables(max_relative_position=64, head_size=64):
+    """Returns the same of NEZHA, whose published models have these sizes."""
+    return {"": sinusoid_table(max_relative_position, head_size)}
+
+
+def draw(tables):
+    """Draws each table and beside it the cosine of each distance's row with that of distance 0.
+
+    Args:
+      tables: as of `tables_of`.
+
+    Returns:
+      A matplotlib figure.
+    """
+    # Not through pyplot, whose figures and backend belong to the whole process.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5.4 * len(tables)), layout="constrained")
+    panels = figure.subplots(len(tables), 2, squeeze=False, sharey=True, width_ratios=[2.2, 1])
+    for (left, right), (name, table) in zip(panels, tables.items(), strict=True):
+        _draw_table(figure, left, table, f"relative positions{', ' * bool(name)}{name}")
+        _draw_cosines(right, table)
+    return figure
+
+
+def _draw_table(figure, panel, table, title):
+    bound = len(table) // 2
+    reach = np.abs(table).max()
+    image = panel.imshow(
+        table,
+        cmap="RdBu_r",
+        vmin=-reach,
+        vmax=reach,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-0.5, table.shape[1] - 0.5, bound + 0.5, -bound - 0.5),
+    )
+    panel.set_title(title, fontsize="medium")
+    panel.set_xlabel("dimension of the head")
+    panel.set_ylabel("place of the key − place of the query")
+    panel.set_yticks(np.unique(np.linspace(-bound, bound, 9).round().astype(int)))
+    figure.colorbar(image, ax=panel, location="bottom", shrink=0.6, aspect=40)
+
+
+def _draw_cosines(panel, table):
+    bound = len(table) // 2
+    norms = np.linalg.norm(table, axis=1)
+    cosines = table @ table[bound] / np.maximum(norms * norms[bound], 1e-12)
+    panel.plot(cosines, np.arange(-bound, bound + 1))
+    panel.set_title("cosine with distance 0", fontsize="medium")
+    panel.grid(alpha=0.3)

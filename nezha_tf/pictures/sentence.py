@@ -1,0 +1,99 @@
+"""A sentence or a pair as the model reads it, for an objective."""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.data.objective_mixture import ObjectiveMixture
+from nezha_tf.errors import UserError
+from nezha_tf.modeling import attention_mask
+
+# More could not be told apart in a picture.
+MOST_PIECES = 64
+
+
+class Sentence(NamedTuple):
+    """One example without padding.
+
+    Attributes:
+      pieces: T strings.
+      input_ids: int32 [T].
+      segment_ids: int32 [T], those of the objective in pretraining.
+    """
+
+    pieces: list
+    input_ids: np.ndarray
+    segment_ids: np.ndarray
+
+    def inputs(self):
+        """Returns the inputs of an encoder, [1, T] each, with the objective's mask."""
+        input_ids, segment_ids = self.input_ids[None], self.segment_ids[None]
+        input_mask = np.ones_like(input_ids)
+        return {
+            "input_ids": tf.constant(input_ids),
+            "input_mask": tf.constant(input_mask),
+            "segment_ids": tf.constant(segment_ids),
+            "attention_mask": attention_mask.by_segments(input_mask, segment_ids),
+        }
+
+    def visible(self):
+        """Returns bool [T, T]: whether the piece of the row sees that of the column."""
+        return self.inputs()["attention_mask"].numpy()[0, 0]
+
+
+def lay_out(tokenizer, objective, text, text_pair=""):
+    """Returns the `Sentence` that pretraining makes of a text or a pair for an objective.
+
+    Args:
+      tokenizer: `FullTokenizer`.
+      objective: a key of `SEGMENT_IDS`.
+      text: the sentence; for `seq2seq` cut in half where there is no pair.
+      text_pair: what follows it, or "".
+
+    Raises:
+      UserError: no piece is left of a text, or there are too many.
+    """
+    texts = [text, text_pair] if text_pair else [text]
+    vocabulary = tokenizer.vocabulary
+    parts = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(part)) for part in texts]
+    for flag, part in zip(("text", "text_pair"), parts, strict=False):
+        if not part:
+            raise UserError(f"--{flag} holds no piece of text; give it a sentence")
+    ids = [vocabulary.cls_id]
+    for part in parts:
+        ids += [*part, vocabulary.sep_id]
+    if len(ids) > MOST_PIECES:
+        raise UserError(
+            f"the text has {len(ids)} pieces with {len(parts) + 1} special ones; a picture has "
+            f"room for {MOST_PIECES}: give it a shorter one"
+        )
+    # Room for the [SEP] that parts a text into source and target.
+    whole = np.array([[*ids, vocabulary.pad_id]], np.int32)
+    is_second = np.arange(whole.shape[1]) > len(parts[0]) + 1
+    none = tf.zeros((1, 1), tf.int32)
+    batch = {
+        "input_ids": tf.constant(whole),
+        "input_mask": tf.constant([[1] * len(ids) + [0]]),
+        "segment_ids": tf.constant(is_second[None].astype(np.int32)),
+        "next_sentence_labels": none,
+        "masked_lm_positions": none,
+        "masked_lm_ids": none,
+        "masked_lm_weights": tf.zeros((1, 1)),
+    }
+    cast = ObjectiveMixture({objective: 1.0})(batch, tf.constant([0], tf.int64), 0)
+    length = int(tf.reduce_sum(cast["input_mask"]))
+    input_ids, segment_ids = (
+        cast[name][0, :length].numpy() for name in ("input_ids", "segment_ids")
+    )
+    return Sentence(vocabulary.pieces_of(input_ids.tolist()), input_ids, segment_ids)
+
+
+def check_segments(config, objective):
+    """Raises a `UserError` where a model has no row for the segment ids of an objective."""
+    if max(SEGMENT_IDS[objective]) >= config.type_vocab_size:
+        raise UserError(
+            f"--objective={objective} has segments {SEGMENT_IDS[objective]}, and the model "
+            f"{config.type_vocab_size} (type_vocab_size); bidirectional is what it was trained for"
+        )
