@@ -1,0 +1,137 @@
+"""One shard: its TFRecord file, and the record of it beside the file.
+
+A file appears whole or not at all. Its record is written before the file takes its name: a file
+under its own name always has its record, and a record without a file counts for nothing, so that
+whatever moment a run is killed at, what it left is either finished or made again.
+"""
+
+import collections
+import contextlib
+import json
+import os
+from typing import NamedTuple
+
+import google_crc32c
+
+from nezha_tf import files, storage
+from nezha_tf.data.framing import frame
+from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.lines import sentences_of
+
+FORMAT = "nezha_tf pretraining shard 1"
+FRAMES_AT_ONCE = 256
+
+
+class ShardJob(NamedTuple):
+    """What a worker gets to do.
+
+    Attributes:
+      path: TFRecord file to write.
+      documents: list of (number in the corpus, text as bytes).
+      repetitions: how often each document is gone through.
+    """
+
+    path: str
+    documents: list
+    repetitions: int
+
+
+def shard_names(output_file, count):
+    """Returns the files of a set: `train.tfrecord`, or `train-00000-of-00032.tfrecord` and on."""
+    if count == 1:
+        return [output_file]
+    stem, extension = os.path.splitext(output_file)
+    return [f"{stem}-{index:05d}-of-{count:05d}{extension}" for index in range(count)]
+
+
+def record_name(path):
+    """Returns the name of the record beside a shard."""
+    return path + ".json"
+
+
+def make_shard(settings, maker, job, identity):
+    """Makes one shard; the same documents give the same bytes in whatever process.
+
+    Args:
+      settings: the `Settings`.
+      maker: a `ShardMaker` of them.
+      job: the `ShardJob`.
+      identity: dict that tells what else determines the bytes, see `identity_of`.
+
+    Returns:
+      Dict, the record: `documents`, `records`, `bytes` and `crc32c` of the file, `statistics`,
+      `anomalies` and `identity`.
+
+    Raises:
+      UserError: the files cannot be written (no room, no permission), or there is no example.
+    """
+    anomalies = collections.Counter()
+    documents = []
+    for number, text in job.documents:
+        sentences = sentences_of(text, settings.on_invalid, anomalies)
+        if sentences:
+            documents.append((number, sentences))
+    try:
+        with files.whole_file(job.path) as temporary:
+            written = _write(maker.make(documents, job.repetitions), temporary)
+            if not written["records"]:
+                raise UserError(
+                    f"{job.path} would hold no example: there is no text in its "
+                    f"{len(job.documents)} documents; take a smaller --num_output_shards"
+                )
+            record = {
+                "format": FORMAT,
+                "first_document": job.documents[0][0],
+                "documents": len(job.documents),
+                **written,
+                "statistics": maker.statistics.to_dict(),
+                "anomalies": {kind: count for kind, count in anomalies.items() if count},
+                "identity": identity,
+            }
+            text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
+            files.write_text(record_name(job.path), text)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            storage.remove(record_name(job.path))
+        raise UserError(f"cannot write {job.path}: {error.strerror}") from error
+    return record
+
+
+def read_record(path):
+    """Returns the record of a shard, or None where there is none that can be read.
+
+    Raises:
+      UserError: the file system fails.
+    """
+    try:
+        with storage.open_binary(record_name(path), "rb") as file:
+            record = json.loads(file.read())
+    except (FileNotFoundError, ValueError):
+        return None
+    except OSError as error:
+        raise UserError(f"cannot read {record_name(path)}: {error.strerror}") from error
+    return record if isinstance(record, dict) and record.get("format") == FORMAT else None
+
+
+def _write(records, path):
+    """Writes records as a TFRecord file; returns their number, the bytes and their CRC-32C."""
+    count = length = crc = 0
+    frames = []
+    with storage.open_binary(path, "wb") as file:
+        for record in records:
+            frames.append(frame(record))
+            count += 1
+            if len(frames) == FRAMES_AT_ONCE:
+                crc, length = _write_frames(file, frames, crc, length)
+                frames.clear()
+        crc, length = _write_frames(file, frames, crc, length)
+        if not storage.is_remote(path):
+            file.flush()
+            os.fsync(file.fileno())  # after a power cut, too, a file under its name is whole
+    return {"records": count, "bytes": length, "crc32c": f"{crc:08x}"}
+
+
+def _write_frames(file, frames, crc, length):
+    data = b"".join(frames)
+    file.write(data)
+    return google_crc32c.extend(crc, data), length + len(data)

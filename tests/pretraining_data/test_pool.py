@@ -1,0 +1,100 @@
+"""Worker processes: answers, mistakes, deaths, and that none is left. Tasks are expressions."""
+
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
+
+
+def pool(count):
+    return WorkerPool(count, pkgutil.resolve_name, "builtins:eval")
+
+
+def alive(process_id):
+    try:
+        with open(f"/proc/{process_id}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_every_task_is_done_once():
+    with pool(2) as workers:
+        tasks = [f"({n}, __import__('os').getpid())" for n in range(20)]
+        found = dict(workers.run(tasks))
+        assert [found[task][0] for task in tasks] == list(range(20))
+        assert {worker for _, worker in found.values()} <= set(workers.process_ids)
+        # Larger than a pipe holds, both ways.
+        assert [len(result) for _, result in workers.run([repr("x" * 10**6)] * 3)] == [10**6] * 3
+        assert "tensorflow" not in next(workers.run(["list(__import__('sys').modules)"]))[1]
+        left = workers.process_ids
+    assert not any(map(alive, left))
+
+
+def test_a_mistake_and_a_defect_are_told_apart():
+    mistake = "(_ for _ in ()).throw(__import__('nezha_tf.errors').errors.UserError('no room'))"
+    with pool(1) as workers, pytest.raises(UserError, match=r"^no room$"):
+        list(workers.run(["1", mistake]))
+    with pool(1) as workers, pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        list(workers.run(["1 / 0"]))
+    # A worker that cannot begin says so though its first task is not read.
+    with WorkerPool(1, pkgutil.resolve_name, "builtins:none") as workers:
+        with pytest.raises(RuntimeError, match="no attribute 'none'"):
+            list(workers.run(["1" * 10**6]))
+
+
+def test_a_worker_that_is_killed_is_noticed():
+    done = []
+    with pool(2) as workers, pytest.raises(WorkerDied) as raised:
+        for task, _ in workers.run(
+            ["1", "2", "__import__('os').kill(__import__('os').getpid(), 9)"]
+        ):
+            done.append(task)
+    assert raised.value.exit_code == -9 and "kill" in raised.value.task
+    assert set(done) <= {"1", "2"} and not any(map(alive, workers.process_ids))
+
+
+def test_workers_leave_signals_to_the_one_who_started_them_and_end_with_it():
+    program = (
+        "import pkgutil, sys\n"
+        "from nezha_tf.pretraining_data.pool import WorkerPool\n"
+        "if __name__ == '__main__':\n"
+        "    with WorkerPool(2, pkgutil.resolve_name, 'builtins:eval') as workers:\n"
+        "        list(workers.run(['1', '2']))\n"
+        "        print(*workers.process_ids, flush=True)\n"
+        "        list(workers.run(['__import__(\"time\").sleep(99)'] * 2))\n"
+    )
+    for ending in (signal.SIGINT, signal.SIGKILL):
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        workers = list(map(int, process.stdout.readline().split()))
+        assert len(workers) == 2 and all(map(alive, workers))
+        if ending == signal.SIGINT:
+            for worker in workers:
+                os.kill(worker, signal.SIGTERM)
+            os.killpg(process.pid, ending)
+        else:
+            process.kill()
+        _, stderr = process.communicate()
+        # One traceback, of the process that was interrupted; workers say nothing.
+        assert stderr.count("Traceback") == (ending == signal.SIGINT), stderr
+        wait_until(lambda: not any(map(alive, workers)))  # noqa: B023

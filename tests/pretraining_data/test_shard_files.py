@@ -1,0 +1,132 @@
+"""One shard: its file as tensorflow reads it, its record, and what is left when it fails."""
+
+import collections
+import json
+import os
+import resource
+import types
+
+import google_crc32c
+import pytest
+import tensorflow as tf
+
+from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.lines import LONGEST_LINE, sentences_of
+from nezha_tf.pretraining_data.settings import Settings
+from nezha_tf.pretraining_data.shard_files import (
+    ShardJob,
+    make_shard,
+    read_record,
+    record_name,
+    shard_names,
+)
+
+
+class Echo:
+    """Makes a record of each sentence, as often as is asked for."""
+
+    statistics = types.SimpleNamespace(to_dict=lambda: {"instances": 3})
+
+    def make(self, documents, repetitions):
+        for number, sentences in documents:
+            for sentence in sentences * repetitions:
+                yield f"{number} {sentence}".encode()
+
+
+def make(path, *texts, repetitions=1, **settings):
+    documents = [(7 + place, text) for place, text in enumerate(texts)]
+    job = ShardJob(str(path), documents, repetitions)
+    return make_shard(Settings(vocab_file="", **settings), Echo(), job, {"random_seed": 1})
+
+
+def records_of(path):
+    return [record.numpy().decode() for record in tf.data.TFRecordDataset(str(path))]
+
+
+def test_tensorflow_reads_the_file_and_the_record_says_what_is_in_it(tmp_path):
+    path = tmp_path / "a" / "train.tfrecord"
+    long = "长" * 3000
+    record = make(path, "一。\n二。".encode(), f"{long}\r\n".encode(), repetitions=300)
+    assert records_of(path) == ["7 一。", "7 二。"] * 300 + [f"8 {long}"] * 300
+    data = path.read_bytes()
+    assert record == {
+        "format": "nezha_tf pretraining shard 1",
+        "first_document": 7,
+        "documents": 2,
+        "records": 900,
+        "bytes": len(data),
+        "crc32c": f"{google_crc32c.value(data):08x}",
+        "statistics": {"instances": 3},
+        "anomalies": {},
+        "identity": {"random_seed": 1},
+    }
+    assert (
+        read_record(str(path))
+        == record
+        == json.loads((tmp_path / "a/train.tfrecord.json").read_text())
+    )
+    assert len(os.listdir(tmp_path / "a")) == 2
+    (tmp_path / "a/train.tfrecord.json").write_text('{"format":')
+    assert read_record(str(path)) is None
+
+
+def test_remote_files_are_written_alike(tmp_path):
+    make(tmp_path / "a.tfrecord", "一。".encode())
+    make(f"file://{tmp_path}/b.tfrecord", "一。".encode())
+    assert (tmp_path / "a.tfrecord").read_bytes() == (tmp_path / "b.tfrecord").read_bytes()
+    assert read_record(f"file://{tmp_path}/b.tfrecord") == read_record(f"{tmp_path}/a.tfrecord")
+
+
+def test_nothing_is_left_of_a_shard_that_fails(tmp_path):
+    with pytest.raises(UserError, match=r"train\.tfrecord would hold no example"):
+        make(tmp_path / "train.tfrecord", b"\xff", on_invalid="skip")
+    text = b"\n".join([b"a" * 900] * 9000)
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for limit in (1_000_000, 100):  # the second leaves no room for the record of a small shard
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
+        try:
+            with pytest.raises(UserError, match=r"cannot write .*train\.tfrecord: File too large"):
+                make(tmp_path / "train.tfrecord", text if limit > 100 else b"a")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write"):
+        make(tmp_path / "file" / "train.tfrecord", b"a")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_under_its_name_always_has_its_record(tmp_path, monkeypatch):
+    path = str(tmp_path / "train.tfrecord")
+    replace, order = os.replace, []
+
+    def noting(source, target):
+        assert target == record_name(path) or os.path.exists(record_name(path))
+        order.append(target)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", noting)
+    make(path, b"a")
+    assert order == [record_name(path), path]
+
+
+def test_names():
+    assert shard_names("a/train.tfrecord", 1) == ["a/train.tfrecord"]
+    assert shard_names("a/train.tfrecord", 12)[11] == "a/train-00011-of-00012.tfrecord"
+    assert record_name("a/train.tfrecord") == "a/train.tfrecord.json"
+
+
+def test_odd_lines_are_counted():
+    bad = "好".encode("gb18030")
+    lines = "\ufeff一".encode(), "坏".encode() + b"\xff" + bad, b"\t \r", "二\r".encode()
+    text = b"\n".join(lines)
+    for how, kept in (("skip", []), ("replace", ["坏\ufffd\ufffd\ufffd"])):
+        counts = collections.Counter()
+        assert sentences_of(text, how, counts) == ["\ufeff一", *kept, "二"]
+        assert +counts == {"invalid_lines": 1}
+    with pytest.raises(UnicodeDecodeError):
+        sentences_of(text, "error", counts)
+    counts = collections.Counter()
+    line = "长" * (2 * LONGEST_LINE + 1)
+    assert list(map(len, sentences_of(line.encode(), "error", counts))) == [LONGEST_LINE] * 2 + [1]
+    assert sentences_of(bad, "skip", counts) == []
+    assert +counts == {"long_lines": 1, "invalid_lines": 1, "empty_documents": 1}
