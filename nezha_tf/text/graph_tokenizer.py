@@ -51,16 +51,21 @@ class GraphTokenizer(tf.Module):
         Returns:
           String tensor of the same shape.
         """
+        text = self._fold(text)
+        has_long_run = tf.strings.regex_full_match(text, f"(?s){_LONG_RUN}.*")
+        return tf.cond(
+            tf.reduce_any(has_long_run), lambda: _without_overlong_tokens(text), lambda: text
+        )
+
+    def _fold(self, text):
+        """Cleans and folds text: as many characters as its characters give one by one."""
         text = tf.strings.regex_replace(text, _SPACE, " ")
         text = tf.strings.regex_replace(text, _DROPPED, "")
         if self.do_lower_case:
             text = tf.strings.lower(text, encoding="utf-8")
             text = tf_text.normalize_utf8(text, "NFD")
             text = tf.strings.regex_replace(text, r"\p{Mn}", "")
-        has_long_run = tf.strings.regex_full_match(text, f"(?s){_LONG_RUN}.*")
-        return tf.cond(
-            tf.reduce_any(has_long_run), lambda: _without_overlong_tokens(text), lambda: text
-        )
+        return text
 
     def tokenize(self, text):
         """Args:
@@ -70,6 +75,43 @@ class GraphTokenizer(tf.Module):
           int32 RaggedTensor [batch_size, (pieces)].
         """
         return self._tokenizer.tokenize(self.normalize(text))
+
+    def tokenize_with_offsets(self, text):
+        """Tokenizes, and tells what each piece stands for, as `FullTokenizer` does.
+
+        Args:
+          text: string tensor [batch_size], valid UTF-8.
+
+        Returns:
+          (ids, starts, ends), int32 RaggedTensors [batch_size, (pieces)]: a piece covers the
+          characters (code points) [start, end) of its raw text.
+        """
+        normal = self.normalize(text)
+        ids, starts, ends = self._tokenizer.tokenize_with_offsets(normal)
+        source = self._sources(text)
+        # Where each character of the normalised texts begins, in the bytes of all behind each
+        # other: `starts` and `ends` are in the bytes of their own.
+        _, begins = tf.strings.unicode_decode_with_offsets(normal, "UTF-8")
+        base = tf.cumsum(tf.cast(tf.strings.length(normal), tf.int64), exclusive=True)
+        begins = (begins + base[:, None]).values
+        row_base = tf.gather(base, ids.value_rowids())
+        first = tf.searchsorted(begins, starts.values + row_base)
+        last = tf.searchsorted(begins, ends.values + row_base) - 1
+        starts, ends = tf.gather(source, first), tf.gather(source, last) + 1
+        return ids, ids.with_values(starts), ids.with_values(ends)
+
+    def _sources(self, text):
+        """Returns which character of its text each character of the normalised texts is of.
+
+        Returns:
+          int32 [characters of all normalised texts].
+        """
+        codes = tf.strings.unicode_decode(text, "UTF-8")
+        distinct, which = tf.unique(codes.values)
+        folded = self._fold(tf.strings.unicode_encode(distinct[:, None], "UTF-8"))
+        widths = tf.gather(tf.strings.length(folded, unit="UTF8_CHAR"), which)
+        places = tf.ragged.range(tf.cast(codes.row_lengths(), tf.int32)).values
+        return tf.repeat(places, widths)
 
     def ids_of(self, texts):
         """Yields the ids of each of a list of texts, int32 [n]; many are tokenized at a time."""
@@ -88,11 +130,12 @@ def _distinct(vocabulary):
 
 
 def _without_overlong_tokens(text):
-    """Puts a character that no vocabulary has in the place of each overlong token.
+    """Puts one that no vocabulary has in the place of each character of an overlong token.
 
     tensorflow-text bounds a token's bytes, the originals its characters.
     """
     parts = tf_text.regex_split(text, _SEPARATOR, keep_delim_regex_pattern=_SEPARATOR)
     overlong = tf.strings.length(parts.values, unit="UTF8_CHAR") > MAX_CHARS_PER_TOKEN
-    parts = parts.with_values(tf.where(overlong, _UNMATCHED, parts.values))
+    unmatched = tf.strings.regex_replace(parts.values, "(?s).", _UNMATCHED)
+    parts = parts.with_values(tf.where(overlong, unmatched, parts.values))
     return tf.strings.reduce_join(parts, axis=-1)

@@ -116,20 +116,15 @@ def _split_word(word, offsets, do_lower_case):
 
 
 def _fold_with_offsets(word, offsets):
+    """Folds a word; returns it, and for each of its characters the raw text's index."""
     folded = characters.fold(word)
-    if len(folded) == len(word):
+    if word.isascii():
         return folded, offsets
-    by_char = [characters.fold(char) for char in word]
-    if "".join(by_char) == folded:
-        spread = [
-            offset
-            for offset, chars in zip(offsets, by_char, strict=True)
-            for _ in range(len(chars))
-        ]
-        return folded, spread
-    # The marks of a word were reordered: what came from where is lost, the word's end is not.
-    last = len(offsets) - 1
-    return folded, [offsets[min(index, last)] for index in range(len(folded))]
+    # Folding a character by itself gives as many characters as within the word; they may be
+    # others (a final sigma), or stand in another order (marks).
+    widths = (len(characters.fold(char)) for char in word)
+    spread = [o for o, width in zip(offsets, widths, strict=True) for _ in range(width)]
+    return folded, spread
 
 
 def longest_match(token, vocabulary):

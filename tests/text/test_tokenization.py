@@ -61,6 +61,21 @@ def test_graph_equals_python_on_odd_strings(vocabulary, do_lower_case):
         assert ids == vocabulary.ids_of(python.tokenize(text)), repr(text)
 
 
+@pytest.mark.parametrize("do_lower_case", (True, False))
+def test_offsets_in_the_graph_equal_python(vocabulary, do_lower_case):
+    python = FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case)
+    graph = GraphTokenizer(vocabulary, do_lower_case)
+    # A final sigma, capitals and syllables that grow, marks that vanish or change places.
+    more = ["ΟΔΥΣΣΕΥΣ ΑΣ, Σ", "İstanbul ǅ ŉ", "한\u0301\u0301글 e\u0301\u302e\u0323x", "ẞ\u0345ᾳ"]
+    strings = [*odd_strings(), *more]
+    found = [values.to_list() for values in graph.tokenize_with_offsets(tf.constant(strings))]
+    for text, *row in zip(strings, *found, strict=True):
+        pieces = python.tokenize_with_offsets(text)
+        ids = vocabulary.ids_of(piece.text for piece in pieces)
+        expected = [ids, [p.start for p in pieces], [p.end for p in pieces]]
+        assert row == expected, repr(text)
+
+
 def test_a_piece_that_is_there_twice_has_its_last_id_in_both(vocabulary):
     doubled = Vocabulary([*vocabulary.pieces, "的", "##ing"])
     text = "我的training的"
@@ -91,6 +106,18 @@ def test_offsets_point_at_the_raw_text(vocabulary):
     pieces = [p for p in tokenizer.tokenize_with_offsets(text) if start <= p.start < start + 4]
     assert "".join(p.text.removeprefix("##") for p in pieces) == "cafe"
     assert "".join(text[p.start : p.end] for p in pieces) == "CAFÉ"
+
+
+def test_offsets_of_a_character_that_folding_widens_beside_one_that_it_drops():
+    # A syllable of three letters, and two accents: five characters become three.
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"ᄒᆫx", "##ᅡ", "##ᆫ"])
+    pieces = FullTokenizer(vocabulary=vocabulary).tokenize_with_offsets("x 한\u0301\u0301")
+    assert [(p.text, p.start, p.end) for p in pieces] == [
+        ("x", 0, 1),
+        ("ᄒ", 2, 3),
+        ("##ᅡ", 2, 3),
+        ("##ᆫ", 2, 3),
+    ]
 
 
 def test_offsets_of_any_text_rise_and_stay_inside(vocabulary):
