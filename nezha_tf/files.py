@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 
 from nezha_tf import storage
 from nezha_tf.errors import UserError, require_flag
@@ -59,6 +60,25 @@ def whole_file(path):
 def temporary_name(path, process_id):
     """Returns the name that a file has while the process writes it."""
     return f"{path}.{process_id}.tmp"
+
+
+@contextlib.contextmanager
+def whole_folder(path):
+    """Yields a temporary folder that takes the name `path` when the block ends well.
+
+    Raises:
+      UserError: `path` is there already.
+    """
+    path = os.path.abspath(path)
+    if os.path.lexists(path):
+        raise UserError(f"{path} is there already; name a new folder, or remove it")
+    temporary = f"{path}.{os.getpid()}.tmp"
+    os.makedirs(temporary)
+    try:
+        yield temporary
+        os.rename(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_text(path, text):

@@ -1,0 +1,1 @@
+"""SavedModels that take raw text: the model with its tokenizer inside."""

@@ -1,0 +1,98 @@
+"""Classification and regression from raw text."""
+
+import functools
+
+import tensorflow as tf
+
+from nezha_tf.export.saved_model import Serving, as_graphs
+from nezha_tf.export.text_reader import (
+    INPUT_MEANINGS,
+    MODEL_INPUTS,
+    TextReader,
+    cut,
+    ids_specs,
+    text_spec,
+)
+from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
+
+MEANINGS = {
+    **INPUT_MEANINGS,
+    "label": "the likeliest label",
+    "probability": "its probability",
+    "probabilities": "of each label, in the order of `assets/labels.txt`",
+    "labels_on": f"whether each label's probability is at least {THRESHOLD}",
+    "value": "the number",
+    "labels": "the labels, in the order of `probabilities`",
+}
+
+
+class ClassificationServing(Serving):
+    """Labels and probabilities of texts, or of pairs of texts; or a number for each."""
+
+    meanings = MEANINGS
+
+    def __init__(self, folder):
+        """Args:
+        folder: `ModelFolder` of a classification.
+        """
+        model, task = folder.make_model(), folder.task
+        super().__init__(model)
+        self._reader = TextReader(folder.tokenizer)
+        self._model = functools.partial(model, training=False)
+        self._kind = task["label_type"]
+        self._labels = list(task.get("labels") or ())
+        self._predictions = LABEL_TYPES[self._kind].objective().predictions
+        self._is_pair = task["is_pair"]
+        self._room = task["max_seq_length"] - (3 if self._is_pair else 2)
+
+    @property
+    def about(self):
+        what = "pairs of texts" if self._is_pair else "texts"
+        length = self._room + (3 if self._is_pair else 2)
+        longer = f"Longer ones are cut to {length} pieces, `[CLS]` and `[SEP]` among them."
+        if self._kind == "regression":
+            return f"A number for {what}. {longer}"
+        labels = ", ".join(self._labels[:20]) + (", ..." if len(self._labels) > 20 else "")
+        return f"Classification of {what}: {labels}. {longer}"
+
+    @property
+    def example(self):
+        if self._is_pair:
+            return 'text=tf.constant(["今天很冷。"]), text_pair=tf.constant(["今天不热。"])'
+        return 'text=tf.constant(["今天很冷。"])'
+
+    def assets(self):
+        labels = {"labels.txt": "".join(f"{label}\n" for label in self._labels)}
+        return {**self._reader.asset(), **(labels if self._labels else {})}
+
+    def signatures(self):
+        def of_texts(text, text_pair=None):
+            sides = [None if side is None else self._reader.ids(side) for side in (text, text_pair)]
+            return self._outputs(self._reader.packed(*cut(*sides, self._room)))
+
+        def from_ids(input_ids, input_mask, segment_ids):
+            inputs = (input_ids, input_mask, segment_ids)
+            return self._outputs(dict(zip(MODEL_INPUTS, inputs, strict=True)))
+
+        names = ("text", "text_pair") if self._is_pair else ("text",)
+        functions = {
+            "serving_default": (of_texts, [text_spec(name) for name in names]),
+            "from_ids": (from_ids, ids_specs()),
+        }
+        if self._labels:
+            functions["labels"] = (lambda: {"labels": tf.constant(self._labels)}, [])
+        return as_graphs(functions)
+
+    def _outputs(self, inputs):
+        """Returns the outputs for a model's inputs."""
+        found = self._predictions(self._model(inputs))
+        if self._kind == "regression":
+            return {"value": found["value"]}
+        probabilities = found["probabilities"]
+        if self._kind == "multi":
+            return {"labels_on": probabilities >= THRESHOLD, "probabilities": probabilities}
+        return {
+            "label": tf.gather(self._labels, tf.argmax(probabilities, axis=-1)),
+            "probability": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
+        }
