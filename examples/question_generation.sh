@@ -22,9 +22,9 @@ for part in train dev; do
     --output_file=$out/$part.jsonl
 done
 
-python run_pretraining.py --flagfile=configs/unilm_small.flags
-python run_pretraining.py --flagfile=configs/unilm_small.flags --objectives=bidirectional \
-  --output_dir=$small/bidirectional
+python run_pretraining.py --flagfile=configs/unilm_small.flags --vocab_file=$vocab
+python run_pretraining.py --flagfile=configs/unilm_small.flags --vocab_file=$vocab \
+  --objectives=bidirectional --output_dir=$small/bidirectional
 
 for start in nothing bidirectional mixture; do
   options=(--output_dir=$out/$start)

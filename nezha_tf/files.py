@@ -1,6 +1,7 @@
 """Files: names and globs in, whole files out."""
 
 import contextlib
+import json
 import os
 import shutil
 
@@ -37,6 +38,26 @@ def _expand(patterns, flag, may_be_empty):
         if not may_be_empty and not storage.size(path):
             raise UserError(f"--{flag}: {path} is empty")
     return sorted(files)
+
+
+def read_object(path):
+    """Returns the object that a file of JSON holds, a dict, or None where there is no such file.
+
+    Raises:
+      UserError: a file that cannot be read or holds something else.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON: {error}; it is damaged") from error
+    if not isinstance(found, dict):
+        raise UserError(f"{path} is not a JSON object; it is damaged")
+    return found
 
 
 @contextlib.contextmanager

@@ -2,10 +2,9 @@
 
 import functools
 import glob
-import json
 import os
 
-from nezha_tf import task_file
+from nezha_tf import published, task_file
 from nezha_tf.checkpoints import hugging_face, loading
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.config import NezhaConfig
@@ -21,10 +20,7 @@ from nezha_tf.modeling.finetuning import (
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.training.checkpoint import RunCheckpoints, load_weights
-from nezha_tf.training.output_folder import CONFIG_FILE, VOCAB_FILE
-
-HUGGING_FACE_CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer_config.json"
-NO_TASK = {"task": None}
+from nezha_tf.training.output_folder import CONFIG_FILE, VOCAB_FILE, best_run_folder
 
 
 def load(folder):
@@ -44,11 +40,12 @@ def load(folder):
 
 
 def open_folder(path, do_lower_case=None):
-    """Opens a folder; the weights are not read yet.
+    """Opens a folder; the weights are not loaded yet.
 
     Args:
-      path: the --output_dir of a run, or a folder of a published model: `bert_config.json` (or
-        Hugging Face's `config.json`), weights and `vocab.txt`.
+      path: the --output_dir of a run; that of several runs, for the best of them; or a folder of
+        a published model: `bert_config.json` (or Hugging Face's `config.json`), weights and
+        `vocab.txt`.
       do_lower_case: in place of what the folder says.
 
     Returns:
@@ -61,6 +58,8 @@ def open_folder(path, do_lower_case=None):
     if not os.path.isdir(path):
         what = "a file; give the folder that it is in" if os.path.exists(path) else "not there"
         raise UserError(f"no model in {path}: it is {what}")
+    if not RunCheckpoints(path, {}).steps():
+        path = best_run_folder(path) or path
     return ModelFolder(path, do_lower_case)
 
 
@@ -70,8 +69,8 @@ class ModelFolder:
     Attributes:
       path: the folder.
       config: `NezhaConfig`.
-      task: dict, what `task.json` says (see `task_file.SETTINGS`); {"task": None} where the
-        folder has none.
+      task: dict, what `task.json` says (see `task_file.SETTINGS`); where the folder has none,
+        what `published.settings_of` finds: {"task": None} for a model without a task's head.
       do_lower_case: whether texts are lower-cased: by `task.json`, or else Hugging Face's
         `tokenizer_config.json`, or else true.
       checkpoint: what `checkpoints.load` takes. Of a run the best one where an evaluation chose
@@ -83,10 +82,13 @@ class ModelFolder:
         self.path = path
         self.checkpoint = _checkpoint_in(path)
         self.config = NezhaConfig.from_json_file(_config_file_in(path, self.checkpoint))
-        self.task = task_file.read(path) or NO_TASK
+        self.task = task_file.read(path)
         self.do_lower_case = do_lower_case
+        if self.task is None:
+            self.task = published.settings_of(path, self.config, self.checkpoint)
         if do_lower_case is None:
-            self.do_lower_case = self.task.get("do_lower_case", _published_case(path))
+            found = self.task.get("do_lower_case")
+            self.do_lower_case = published.do_lower_case(path) if found is None else found
 
     @property
     def vocab_file(self):
@@ -176,7 +178,7 @@ def _checkpoint_in(folder):
 
 def _config_file_in(folder, checkpoint):
     """Returns the path of the configuration, of the checkpoint's layout where there are two."""
-    names = [CONFIG_FILE, HUGGING_FACE_CONFIG_FILE]
+    names = [CONFIG_FILE, published.CONFIG_FILE]
     if hugging_face.find_weights(checkpoint):
         names.reverse()
     paths = [os.path.join(folder, name) for name in names]
@@ -184,26 +186,3 @@ def _config_file_in(folder, checkpoint):
         if os.path.exists(path):
             return path
     raise UserError(f"no {' or '.join(sorted(names))} in {folder}; copy the model's there")
-
-
-def _published_case(folder):
-    """Returns what Hugging Face's tokenizer_config.json says of lower-casing, or True."""
-    value = _json_object(os.path.join(folder, TOKENIZER_FILE)).get("do_lower_case", True)
-    if not isinstance(value, bool):
-        path = os.path.join(folder, TOKENIZER_FILE)
-        raise UserError(f"{path}: do_lower_case must be true or false, not {value!r}")
-    return value
-
-
-def _json_object(path):
-    """Returns the object that a file of JSON holds, or {} where there is no such file."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"cannot read {path}: {error}") from error
-    if not isinstance(found, dict):
-        raise UserError(f"{path} is not a JSON object")
-    return found

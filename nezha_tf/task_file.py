@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nezha_tf.config import TARGET_PREDICTIONS
 from nezha_tf.data.entity_tags import SCHEMES
 from nezha_tf.errors import UserError
-from nezha_tf.files import write_text
+from nezha_tf.files import read_object, write_text
 from nezha_tf.generation.options import METHODS
 
 FILE_NAME = "task.json"
@@ -92,16 +92,9 @@ def read(folder):
       UserError: it cannot be read, lacks a setting, or has one that cannot be.
     """
     path = os.path.join(folder, FILE_NAME)
-    try:
-        with open(path, encoding="utf-8") as file:
-            values = json.load(file)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON: {error}; it is damaged") from error
-    _check(path, values)
+    values = read_object(path)
+    if values is not None:
+        check(path, values)
     return values
 
 
@@ -113,13 +106,12 @@ def write(folder, settings):
       settings: dict of "task", the keys of `COMMON` and those of the task in `SETTINGS`.
     """
     path = os.path.join(folder, FILE_NAME)
-    _check(path, settings)
+    check(path, settings)
     write_text(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 
-def _check(path, values):
-    if not isinstance(values, dict):
-        raise UserError(f"{path} is not a JSON object; it is damaged")
+def check(path, values):
+    """Raises a `UserError` where a dict is not what a `task.json` holds; the path names it."""
     task = values.get("task")
     if not isinstance(task, str) or task not in SETTINGS:
         raise UserError(f"{path}: task must be one of {', '.join(SETTINGS)}, not {task!r}")

@@ -104,6 +104,7 @@ def test_the_mixture_goes_on_from_a_checkpoint_of_two_segments(folder):
     """UniLM from BERT's or NEZHA's weights: the table is extended, and each objective trained."""
     first = run_pretraining(folder, "--num_train_steps=2", "--output_dir=first")
     assert first.returncode == 0, first.stderr
+    assert "The vocabulary is not here" in (folder / "first" / "README.md").read_text()
     (folder / "config.json").write_text(json.dumps({**CONFIG, "type_vocab_size": 6}))
     objectives = ("bidirectional", "seq2seq", "left_to_right", "right_to_left")
     changes = (f"--objectives={','.join(objectives)}", "--init_checkpoint=first/model.ckpt-2")

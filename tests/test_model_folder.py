@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from conftest import GOLDEN
 from helpers import golden_batch
+from safetensors.numpy import load_file, save_file
 
 import nezha_tf
 from nezha_tf import NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
@@ -15,7 +16,13 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import open_folder
+from nezha_tf.modeling.finetuning import (
+    NezhaForQuestionAnswering,
+    NezhaForSequenceClassification,
+    NezhaForTokenClassification,
+)
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
+from nezha_tf.training import model_card
 
 SETTINGS = {
     "task": "pretraining",
@@ -74,6 +81,79 @@ def test_a_folder_of_hugging_face_is_one_too(tmp_path, kind):
         }
         outputs = model(inputs)
         np.testing.assert_allclose(outputs["pooled_output"], figures["pooled_output"], atol=1e-5)
+
+
+CLASSES = {"architectures": ["BertForSequenceClassification"]}
+TAGS = {"architectures": ["BertForTokenClassification"]}
+NAMED = {"id2label": {"1": "B-甲", "0": "O", "2": "I-甲"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "num_labels", "kind", "settings"),
+    (
+        (
+            CLASSES | NAMED,
+            3,
+            NezhaForSequenceClassification,
+            {"label_type": "single", "labels": ["O", "B-甲", "I-甲"], "do_lower_case": False},
+        ),
+        (
+            {"problem_type": "multi_label_classification"},
+            2,
+            NezhaForSequenceClassification,
+            {"label_type": "multi", "labels": ["LABEL_0", "LABEL_1"], "is_pair": False},
+        ),
+        (CLASSES, 1, NezhaForSequenceClassification, {"label_type": "regression", "labels": []}),
+        (
+            TAGS | NAMED,
+            3,
+            NezhaForTokenClassification,
+            {"task": "tagging", "labels": ["O", "B-甲", "I-甲"], "crf": False, "scheme": "BIO"},
+        ),
+        ({}, None, NezhaForQuestionAnswering, {"task": "reading_comprehension"}),
+        ({"architectures": ["BertForMultipleChoice"]}, 1, NezhaForPreTraining, {"task": None}),
+    ),
+)
+def test_a_fine_tuned_model_of_hugging_face_is_of_its_task(
+    tmp_path, changes, num_labels, kind, settings
+):
+    """Its logits are the head's matrix times what transformers' encoder gives."""
+    source = GOLDEN / "hugging_face_bert"
+    config = json.loads((source / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    name, size = ("qa_outputs", 2) if num_labels is None else ("classifier", num_labels)
+    draw = np.random.default_rng(3)
+    weight = draw.normal(size=(size, config["hidden_size"])).astype(np.float32)
+    bias = draw.normal(size=size).astype(np.float32)
+    tensors = load_file(source / "model.safetensors")
+    tensors |= {f"{name}.weight": weight, f"{name}.bias": bias}
+    save_file(tensors, tmp_path / "model.safetensors")
+
+    opened = open_folder(tmp_path)
+    assert {name: opened.task[name] for name in settings} == settings
+    model = opened.make_model()
+    assert type(model) is kind and not opened.do_lower_case
+    if settings.get("task", "") is None:
+        return
+    with np.load(source / "forward.npz") as file:
+        figures = dict(file)
+    inputs = {
+        "input_ids": figures["in.input_ids"],
+        "input_mask": figures["in.attention_mask"],
+        "segment_ids": figures["in.token_type_ids"],
+    }
+    outputs = model(inputs)
+    if num_labels is None:
+        outputs["logits"] = np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
+    read = "pooled_output" if kind is NezhaForSequenceClassification else "sequence_output"
+    np.testing.assert_allclose(outputs["logits"], figures[read] @ weight.T + bias, atol=1e-4)
+
+    for names in ({"0": "O"}, {"0": "a", "1": "a", "2": "b"}, {"0": 1, "1": 2, "2": 3}, [1, 2, 3]):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **changes, "id2label": names}))
+        if settings.get("labels"):
+            with pytest.raises(UserError, match=r"config\.json: (id2label|labels) must"):
+                open_folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -163,3 +243,32 @@ def test_a_damaged_task_file_is_one_line(published, text, message):
         open_folder(published)
     assert message in str(error.value) and str(path) in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_card_takes_the_place_of_a_card_alone(tmp_path):
+    """What the user wrote stays."""
+    for name, text in (("run", "new"), ("card", "old"), ("empty", None), ("own", None)):
+        (tmp_path / name).mkdir()
+        if text:
+            card = f"{model_card.MARK}\n# {text}\n"
+            (tmp_path / name / "README.md").write_text(card)
+    (tmp_path / "own" / "README.md").write_bytes(b"# Mine \xff\n")
+    for name in ("card", "empty"):
+        path = tmp_path / name / "README.md"
+        assert str(path) in model_card.copy(tmp_path / "run", tmp_path / name)
+        assert path.read_text() == f"{model_card.MARK}\n# new\n"
+    assert "stays as it is" in model_card.copy(tmp_path / "run", tmp_path / "own")
+    assert (tmp_path / "own" / "README.md").read_bytes() == b"# Mine \xff\n"
+    assert "no model card in" in model_card.copy(tmp_path / "own", tmp_path / "empty")
+
+
+def test_large_inputs_of_a_card_are_one_row(tmp_path, monkeypatch):
+    for number in range(3):
+        (tmp_path / f"{number}.tfrecord").write_bytes(b"0123456789")
+    flags = {"input_file": f"{tmp_path}/*.tfrecord", "eval_file": f"{tmp_path}/2.tfrecord"}
+    monkeypatch.setattr(model_card, "MOST_HASHED", 20)
+    small, large = model_card.input_files(flags)
+    # sha256sum
+    digest = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"
+    assert small == ("eval_file", str(tmp_path / "2.tfrecord"), 10, digest)
+    assert large == ("input_file", f"{tmp_path}/*.tfrecord (3 files)", 30, "")

@@ -3,7 +3,6 @@
 import re
 from typing import NamedTuple
 
-from nezha_tf.data.corpus import read_lines
 from nezha_tf.errors import UserError
 
 OUTSIDE = "O"
@@ -95,16 +94,15 @@ class TagSet:
         return cls([OUTSIDE, *tags])
 
     @classmethod
-    def from_file(cls, path):
-        """Reads a tag a line.
+    def checked(cls, tags, path):
+        """Returns the set of the tags of a file, which the path names in an error.
 
         Raises:
-          UserError: no such file, a line that is no tag, or tags that are missing or there twice.
+          UserError: what is no tag, or tags that are missing or there twice.
         """
-        tags = [line.strip() for line in read_lines(path)]
-        for number, tag in enumerate(tags, start=1):
+        for tag in tags:
             if not TAG.fullmatch(tag):
-                raise UserError(f"{path}, line {number}: {tag!r} is no tag")
+                raise UserError(f"{path}: {tag!r} is no tag")
         found = cls(tags)
         whole = cls.of_labels(found.labels, found.scheme).tags
         if sorted(tags) != sorted(whole):
@@ -116,10 +114,6 @@ class TagSet:
 
     def __len__(self):
         return len(self.tags)
-
-    def __str__(self):
-        """The text of a file: a tag a line."""
-        return "".join(f"{tag}\n" for tag in self.tags)
 
     def ids_of(self, entities, length):
         """Returns the ids of a sequence's tags; arguments as for `tags_of`."""

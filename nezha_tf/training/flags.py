@@ -19,6 +19,13 @@ def define(is_sweep=False):
     _record()
 
 
+def flag_text(value):
+    """Returns a flag's value as it is written in a flag file."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
 def _place():
     flags.DEFINE_enum("distribution_strategy", "default", DISTRIBUTION, "Where it is run.")
     flags.DEFINE_integer("num_gpus", None, "GPUs of this machine; all, if not given.", 0)

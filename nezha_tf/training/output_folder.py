@@ -7,6 +7,8 @@ from nezha_tf import files, task_file
 from nezha_tf.errors import UserError
 
 CONFIG_FILE, VOCAB_FILE = "bert_config.json", "vocab.txt"
+# In the folder of several runs: what they came to, and which was the best.
+SWEEP_FILE = "sweep.json"
 
 
 def write_settings(folder, task):
@@ -17,11 +19,32 @@ def write_settings(folder, task):
       task: a `training.task.Task`.
 
     Raises:
-      UserError: the folder has another vocabulary.
+      UserError: the folder is of another task, or has another vocabulary.
     """
+    settings = settings_of(task)
+    read_settings(folder, settings["task"])
     _copy_vocabulary(task.flags["vocab_file"], folder)
     task.config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    task_file.write(folder, settings_of(task))
+    task_file.write(folder, settings)
+
+
+def read_settings(folder, name):
+    """Returns what the `task.json` of a task's folder says, or {} where there is none.
+
+    Args:
+      folder: of the run.
+      name: of the task.
+
+    Raises:
+      UserError: as for `task_file.read`, or it is of another task.
+    """
+    found = task_file.read(folder) or {}
+    if found and found["task"] != name:
+        raise UserError(
+            f"{folder} is the folder of a run of another task ({found['task']}, not {name}); "
+            "pass another --output_dir"
+        )
+    return found
 
 
 def has_settings(folder):
@@ -38,6 +61,27 @@ def settings_of(task):
         "uses_averages": flags["ema_decay"] > 0,
     }
     return {"task": own["task"], **common, **own}
+
+
+def run_folder(folder, learning_rate, seed):
+    """Returns the folder of one of the runs in a folder of several."""
+    return os.path.join(folder, f"lr_{learning_rate}", f"seed_{seed}")
+
+
+def best_run_folder(folder):
+    """Returns the folder of the best of several runs, or None where the folder is not of such.
+
+    Raises:
+      UserError: a damaged file that tells of the runs.
+    """
+    path = os.path.join(folder, SWEEP_FILE)
+    found = files.read_object(path)
+    if found is None:
+        return None
+    try:
+        return run_folder(folder, found["best"]["learning_rate"], found["best"]["seed"])
+    except (LookupError, TypeError) as error:
+        raise UserError(f"{path} does not say which run is the best; it is damaged") from error
 
 
 def _copy_vocabulary(source, folder):

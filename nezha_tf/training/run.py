@@ -12,7 +12,7 @@ import tensorflow as tf
 from nezha_tf import console, files
 from nezha_tf.checkpoints import loading
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.training import output_folder, recipe, strategy
+from nezha_tf.training import model_card, output_folder, recipe, strategy
 from nezha_tf.training.checkpoint import (
     RunCheckpoints,
     load_weights,
@@ -21,6 +21,7 @@ from nezha_tf.training.checkpoint import (
 )
 from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.feed import Feed
+from nezha_tf.training.flags import flag_text
 from nezha_tf.training.flops import training_flops
 from nezha_tf.training.loop import Loop
 from nezha_tf.training.monitor import Monitor
@@ -126,8 +127,7 @@ class Run:
         rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
         self._say(console.table(f"results in {self._folder}", rows))
         if flags["do_train"] and self._is_chief:
-            for line in self._task.conclude(self._description(), found):
-                self._say(line)
+            self._say(model_card.write(self._task, self._description(), found))
         if flags["plot"] and self._is_chief:
             from nezha_tf.training.plot import plot_curves
 
@@ -348,13 +348,6 @@ def _loaded(checkpoint, report):
     if report.extended:
         line += f"; {report.extended}"
     return line
-
-
-def flag_text(value):
-    """Returns a flag's value as it is written in a flag file."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def _device():

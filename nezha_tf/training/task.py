@@ -40,6 +40,8 @@ class Task(abc.ABC):
       fresh_names: prefixes of the names of weights that keep their random start where
         --init_checkpoint lacks them.
       notes: lines on the data, for whoever starts the run.
+      example_counts: dict of part ("train", "eval", "predict") to the number of inputs in it,
+        where it is known.
     """
 
     best_metric = LOWEST_LOSS
@@ -56,6 +58,7 @@ class Task(abc.ABC):
         """
         self.flags = flags
         self.notes = []
+        self.example_counts = {}
         self.config = NezhaConfig.from_json_file(flags["bert_config_file"])
 
     @abc.abstractmethod
@@ -84,15 +87,6 @@ class Task(abc.ABC):
     def make_training_objective(self):
         """Returns `make_objective` as the flags have it, or a wrapping of it."""
         return self.make_objective(self.flags["label_smoothing"])
-
-    def conclude(self, description, results):
-        """Leaves what files the task wants at the end of a run that trains; returns lines on them.
-
-        Args:
-          description: a line on the model.
-          results: dict of name to number, as of `Run.run`.
-        """
-        return []
 
     def check_segments(self, what):
         """Raises a `UserError` where the model lacks the segments that name UniLM's objectives.

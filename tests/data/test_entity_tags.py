@@ -40,22 +40,19 @@ def test_reading_tags_as_seqeval_and_conlleval(scheme, theirs):
     assert faulty > 500
 
 
-def test_the_tags_of_a_file(tmp_path):
-    path = tmp_path / "labels.txt"
+def test_the_tags_of_a_file():
     for scheme in ("BIO", "BIOES"):
         tag_set = TagSet.of_labels({"PER", "LOC"}, scheme)
-        path.write_text(str(tag_set))
-        again = TagSet.from_file(str(path))
+        again = TagSet.checked(tag_set.tags, "task.json")
         assert again.tags == tag_set.tags and again.scheme == scheme
         assert again.labels == {"PER", "LOC"} and len(again) == (5 if scheme == "BIO" else 9)
         entities = [(1, 3, "PER"), (3, 4, "LOC")]
         assert again.entities_of(again.ids_of(entities, 6)) == entities
-    for text, message in (
-        ("O\nB-LOC\n", "I-LOC must be there once"),
-        ("O\nB-LOC\nI-LOC\nI-LOC\n", "I-LOC must be there once"),
-        ("O\n\n", "line 2: '' is no tag"),
-        ("O\nLOC\n", "line 2: 'LOC' is no tag"),
+    for tags, message in (
+        (["O", "B-LOC"], "I-LOC must be there once"),
+        (["O", "B-LOC", "I-LOC", "I-LOC"], "I-LOC must be there once"),
+        (["O", ""], "'' is no tag"),
+        (["O", "LOC"], "'LOC' is no tag"),
     ):
-        path.write_text(text)
-        with pytest.raises(UserError, match=message):
-            TagSet.from_file(str(path))
+        with pytest.raises(UserError, match=f"task.json: {message}"):
+            TagSet.checked(tags, "task.json")

@@ -50,7 +50,7 @@ def draw(folder, matrix, labels):
     style = {"family": families, "parse_math": False} if families else {"parse_math": False}
     panel.set_xticks(range(len(names)), names, rotation=45, ha="right", **style)
     panel.set_yticks(range(len(names)), names, **style)
-    numbered = "" if families else ", numbered as in labels.txt"
+    numbered = "" if families else ", numbered as in task.json"
     panel.set_xlabel(f"predicted class{numbered}")
     panel.set_ylabel(f"right class{numbered}")
     if len(labels) <= _MOST_WRITTEN:

@@ -1,11 +1,8 @@
 """Which classes there are: listed, found in the training data, or as an earlier run had them."""
 
-import os
-
-from nezha_tf import files
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, Number
-from nezha_tf.tasks.finetuning.task import LABELS_FILE
+from nezha_tf.tasks.finetuning.labels import labels_of_run
 
 
 def label_type_of(flags, data_set, training_part):
@@ -14,8 +11,8 @@ def label_type_of(flags, data_set, training_part):
     Args:
       flags: dict of `label_type`, `labels`, `label_separator` and `output_dir`.
       data_set: `DataSet`.
-      training_part: `Part` of the training data, or None where the run does not train. Where it
-        does, the labels are written into its folder; else they are read from there.
+      training_part: `Part` of the training data, or None where the run does not train: then the
+        labels are those that its folder tells of.
 
     Raises:
       UserError: no labels, or others than the folder's.
@@ -27,8 +24,7 @@ def label_type_of(flags, data_set, training_part):
     wanted = list(flags["labels"]) or list(data_set.labels)
     if not wanted and training_part:
         wanted = _found(training_part, kind, separator)
-    path = os.path.join(flags["output_dir"] or "", LABELS_FILE)
-    stored = _read(path)
+    path, stored = labels_of_run(flags["output_dir"], "classification")
     if stored and wanted and stored != wanted:
         raise UserError(
             f"the classes are {_told(wanted)}, but those of the run in {path} {_told(stored)}; "
@@ -38,8 +34,6 @@ def label_type_of(flags, data_set, training_part):
     if not labels:
         raise UserError(f"cannot tell the classes: there is no {path}; train first, or --labels")
     _check(labels, flags)
-    if training_part:
-        files.write_text(path, "".join(f"{label}\n" for label in labels))
     return kind(labels, separator)
 
 
@@ -57,16 +51,6 @@ def _found(part, kind, separator):
         return sorted(found)
 
 
-def _read(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read().splitlines()
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot read {path}: {error}") from error
-
-
 def _check(labels, flags):
     least = 2 if flags["label_type"] == "single" else 1
     if len(set(labels)) < max(least, len(labels)):
@@ -76,7 +60,8 @@ def _check(labels, flags):
     for label in labels:
         if label != " ".join(label.split()):
             raise UserError(
-                f"label {label!r} holds odd white space; {LABELS_FILE} has a class a line"
+                f"label {label!r} holds odd white space; tables of the results part their columns "
+                "by it"
             )
 
 

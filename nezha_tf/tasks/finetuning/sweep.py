@@ -4,7 +4,6 @@ import gc
 import json
 import math
 import os
-import shutil
 from typing import NamedTuple
 
 import keras
@@ -12,9 +11,8 @@ import numpy as np
 
 from nezha_tf import console, files
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.tasks.finetuning import model_card
+from nezha_tf.training import model_card, output_folder, strategy
 from nezha_tf.training import run as training_run
-from nezha_tf.training import strategy
 
 # In the folder of each run: its flags and results, written when it has ended.
 RESULTS_FILE = "run_results.json"
@@ -55,6 +53,7 @@ def run(flags, make_task):
         raise UserError("several learning rates or seeds are compared by evaluation: --do_eval")
     place = training_run.prepare(base)
     sweep = Sweep(base, place, make_task(base))
+    sweep.begin()
     seeds = [(flags["seed"] + number) % 2**32 for number in range(flags["num_seeds"])]
     settings = [(rate, seed) for rate in rates for seed in seeds]
     sweep.conclude([sweep.outcome(*setting, settings) for setting in settings])
@@ -96,9 +95,14 @@ class Sweep:
         self._is_chief = strategy.is_chief(place)
         self._before = {}  # the last run, by its rate
 
+    def begin(self):
+        """Writes what the model of every run is, for programs that are given the whole folder."""
+        if self._is_chief:
+            output_folder.write_settings(self._flags["output_dir"], self._task)
+
     def outcome(self, rate, seed, settings):
         """Returns the `Outcome` of one of the settings; makes the run where it is not there."""
-        folder = os.path.join(self._flags["output_dir"], f"lr_{rate}", f"seed_{seed}")
+        folder = output_folder.run_folder(self._flags["output_dir"], rate, seed)
         flags = {**self._flags, "learning_rate": rate, "seed": seed, "output_dir": folder}
         number = f"run {settings.index((rate, seed)) + 1} of {len(settings)}: {folder}"
         results = _results_there(folder, flags)
@@ -117,11 +121,10 @@ class Sweep:
         if self._is_chief:
             text = table(outcomes, best, metric, flags["output_dir"])
             files.write_text(self._path("sweep.txt"), text + "\n")
-            _write_json(self._path("sweep.json"), summary(outcomes, best, metric))
+            _write_json(self._path(output_folder.SWEEP_FILE), summary(outcomes, best, metric))
             self._say(text)
             if flags["do_train"]:
-                card = os.path.join(best.folder, model_card.FILE_NAME)
-                shutil.copyfile(card, self._path(model_card.FILE_NAME))
+                self._say(model_card.copy(best.folder, flags["output_dir"]))
         if flags["do_predict"]:
             self._predict(best)
 

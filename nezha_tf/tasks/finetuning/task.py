@@ -3,21 +3,15 @@
 import abc
 import copy
 import os
-import shutil
 
-from nezha_tf import files
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.errors import require_flag
 from nezha_tf.generation.generator import check_vocabulary
 from nezha_tf.objectives.r_drop import RDrop
-from nezha_tf.tasks.finetuning import model_card
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.training.task import BestMetric, Task
-
-# Of the classes or tags in their order, where a task has such; in the folder of its run.
-LABELS_FILE = "labels.txt"
 
 
 class FineTuning(Task):
@@ -48,6 +42,9 @@ class FineTuning(Task):
         self.best_metric = BestMetric(name, not name.endswith(("loss", "error")))
         parts = [part for part in ("train", "eval", "predict") if flags[f"do_{part}"]]
         self.examples = {part: self.read(part) for part in parts}
+        self.example_counts = {
+            part: len(found.arrays["input_ids"]) for part, found in self.examples.items()
+        }
         self.lengths = (flags["max_seq_length"], 0)
         if flags["do_train"]:
             self.train_reader = self._reader("train")
@@ -102,20 +99,10 @@ class FineTuning(Task):
         batch_size, jit_compile = flags["predict_batch_size"], flags["jit_compile"]
         return self.write_predictions(predict(model, objective, reader, batch_size, jit_compile))
 
-    def conclude(self, description, results):
-        """Writes the model card."""
-        path = self.path(model_card.FILE_NAME)
-        files.write_text(path, model_card.text_of(self, description, results))
-        return [f"model card in {path}"]
-
     def with_flags(self, flags):
         """Returns this task, its data read already, for a run with other flags."""
         other = copy.copy(self)
         other.flags = flags
-        labels, copied = self.path(LABELS_FILE), other.path(LABELS_FILE)
-        if os.path.exists(labels) and not os.path.exists(copied):
-            os.makedirs(flags["output_dir"], exist_ok=True)
-            shutil.copyfile(labels, copied)
         return other
 
     def path(self, name):

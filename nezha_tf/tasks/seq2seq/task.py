@@ -122,6 +122,7 @@ class Seq2Seq(Task):
         names = files.expand(require_flag(self.flags[flag], flag), flag)
         rows = [row for name in names for row in read_rows(name, ("src", "tgt"), optional)]
         pairs = self._packing.pack(rows)
+        self.example_counts[flag.removesuffix("_file")] = len(rows)
         self.notes.append(f"{', '.join(names)}: {len(rows):,} pairs{pairs.truncation()}")
         return rows, pairs
 

@@ -9,7 +9,8 @@ from nezha_tf.data.entity_tags import TagSet
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.modeling.finetuning import NezhaForChainTagging, NezhaForTokenClassification
 from nezha_tf.objectives.tagging import ChainTagging, Tagging
-from nezha_tf.tasks.finetuning.task import LABELS_FILE, FineTuning
+from nezha_tf.tasks.finetuning.labels import labels_of_run
+from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.tagging import metrics
 from nezha_tf.tasks.tagging.examples import SPECIAL_PIECES, WindowedSentences
 from nezha_tf.tasks.tagging.writing import table_rows, write_predictions
@@ -35,10 +36,9 @@ class NamedEntities(FineTuning):
         if part == "train":
             found = self._read_files(part, is_labelled, None)
             self._tag_set = self._tags_of_training(found)
-            files.write_text(self.path(LABELS_FILE), str(self._tag_set))
         else:
             if self._tag_set is None:
-                self._tag_set = TagSet.from_file(self.path(LABELS_FILE))
+                self._tag_set = self._tags_of_folder()
             found = self._read_files(part, is_labelled, self._tag_set.labels)
         sentences = [sentence for file in found for sentence in file.sentences]
         length = self.flags["max_seq_length"]
@@ -95,6 +95,12 @@ class NamedEntities(FineTuning):
         flag = f"{part}_file"
         names = files.expand(require_flag(self.flags[flag], flag), flag)
         return [read_entity_file(name, is_labelled, labels, self._bad_rows) for name in names]
+
+    def _tags_of_folder(self):
+        path, tags = labels_of_run(self.flags["output_dir"], "tagging")
+        if not tags:
+            raise UserError(f"cannot tell the tags: there is no {path}; train first")
+        return TagSet.checked(tags, path)
 
     def _tags_of_training(self, found):
         entities = (e for file in found for s in file.sentences for e in s.entities)

@@ -12,6 +12,7 @@ from helpers import assert_is_a_model
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.tasks.classification.task import Classification
+from nezha_tf.training import output_folder
 from nezha_tf.training.run import run as start
 
 CHARACTERS = "甲乙丙丁戊己"
@@ -109,7 +110,6 @@ def test_pairs_are_learnt_from_the_command(data, tmp_path):
     )
     assert result.returncode == 0 and result.stderr == "", result.stderr
     folder = tmp_path / "run"
-    assert (folder / "labels.txt").read_text(encoding="utf-8") == "无\n有\n"
     assert "train.csv: 320 pairs" in result.stdout and "2 classes: 无, 有" in result.stdout
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["accuracy"] > 0.95 and results["f1/有"] > 0.9
@@ -145,7 +145,10 @@ def test_several_classes_are_learnt_and_predicted_later(flags, data, tmp_path, c
     folder = tmp_path / "run"
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["micro_f1"] > 0.9 and results["exact_match"] > 0.8
-    assert (folder / "labels.txt").read_text() == "a\nb\n"
+    assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]
+    # A folder of before there was a task.json.
+    (folder / "task.json").unlink()
+    (folder / "labels.txt").write_text("a\nb\n")
     # Without the training data, of texts of which one has no label.
     rows = lines_of(data / "multi_dev.jsonl")
     del rows[3]["label"]
@@ -164,6 +167,7 @@ def test_several_classes_are_learnt_and_predicted_later(flags, data, tmp_path, c
     [line] = [line for line in output.splitlines() if "predict exact_match" in line]
     assert float(line.split()[-1]) == pytest.approx(np.mean(right), abs=1e-3)
     assert "label" not in found[3] and np.mean(right) > 0.8
+    assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]  # again
 
 
 def test_numbers_are_learnt(flags, tmp_path):
@@ -249,10 +253,15 @@ def test_classes_are_listed_found_or_those_of_the_folder(flags, tmp_path):
 
     def classes(**more):
         flags_ = flags(**changes, **more)
-        return Classification(flags_).make_model("float32").num_labels, flags_["best_metric"]
+        task = Classification(flags_)
+        output_folder.write_settings(flags_["output_dir"], task)  # as a run does
+        return task.make_model("float32").num_labels, flags_["best_metric"]
+
+    def written(folder):
+        return json.loads((tmp_path / folder / "task.json").read_text())["labels"]
 
     assert classes(do_train=True) == (3, "accuracy")
-    assert (tmp_path / "new" / "labels.txt").read_text() == "-1\n9\n10\n"
+    assert written("new") == ["-1", "9", "10"]
     assert classes(do_eval=True, best_metric="loss") == (3, "loss")
     with pytest.raises(
         UserError, match=r"the classes are 9, 10, -1, but those of the run in .*new"
@@ -260,4 +269,4 @@ def test_classes_are_listed_found_or_those_of_the_folder(flags, tmp_path):
         classes(do_train=True, labels=["9", "10", "-1"])
     changes["output_dir"] = str(tmp_path / "listed")
     assert classes(do_train=True, labels=["9", "10", "-1", "4"]) == (4, "accuracy")
-    assert (tmp_path / "listed" / "labels.txt").read_text() == "9\n10\n-1\n4\n"
+    assert written("listed") == ["9", "10", "-1", "4"]

@@ -15,8 +15,11 @@ from toy_task import ToyTask
 import nezha_tf
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
-from nezha_tf.tasks.finetuning import model_card, sweep
+from nezha_tf.model_folder import open_folder
+from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
+from nezha_tf.tasks.finetuning import sweep
 from nezha_tf.tasks.finetuning.sweep import Outcome
+from nezha_tf.training import model_card, output_folder
 from nezha_tf.training import run as training_run
 from nezha_tf.training.moving_average import SUFFIX
 from nezha_tf.training.summaries import read_metrics
@@ -96,8 +99,9 @@ def test_a_sweep_reads_once_and_names_the_best(swept):
     assert load(out / "predictions.json") == pytest.approx(
         np.array(load(best / "predictions.json")), abs=1e-6
     )
-    card = (out / "model_card.md").read_text(encoding="utf-8")
-    assert card == (best / "model_card.md").read_text(encoding="utf-8") and str(best) in card
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert card == (best / "README.md").read_text(encoding="utf-8") and str(best) in card
+    assert open_folder(out).path == str(best)
 
 
 def test_runs_that_have_ended_are_not_made_again(swept, capsys):
@@ -179,7 +183,7 @@ def test_a_second_seed_on_replicas_is_a_run_as_any_other(data, defaults, tmp_pat
 
 
 def test_a_model_card_says_what_is_in_the_folder(alone, data):
-    card = (alone / "model_card.md").read_text(encoding="utf-8")
+    card = (alone / "README.md").read_text(encoding="utf-8")
     results = load(alone / "eval_results.json")
     checkpoint = alone / f"model.ckpt-{results['global_step']}"
     assert f"`{checkpoint}`, the best by accuracy" in card and "random weights" in card
@@ -194,14 +198,33 @@ def test_a_model_card_says_what_is_in_the_folder(alone, data):
     for name, value in results.items():
         assert f"| eval {name} | {value:.6g} |" in card
 
-    command = card.split("## Use")[1].split("```")[1].replace("\\\n", " ")
+    _, lines, _, command, _ = card.split("## Use")[1].split("```")
+    names = {}
+    exec(lines.removeprefix("python"), names)
+    assert type(names["model"]) is NezhaForSequenceClassification
+    assert names["tokenizer"].tokenize(chr(0x4E00)) == [chr(0x4E00)]
+    command = command.replace("\\\n", " ")
     program, *arguments = command.replace("FILE", str(data / "predict.txt")).split()[1:]
     assert program == "toy_finetuning.py"
     old = load(alone / "predictions.json")
     (alone / "predictions.json").unlink()
     sweep.run(flags_of(PROGRAM, *arguments), ToyTask)
     np.testing.assert_allclose(load(alone / "predictions.json"), old, atol=1e-5)
-    assert (alone / "model_card.md").read_text(encoding="utf-8") == card
+    assert (alone / "README.md").read_text(encoding="utf-8") == card
+
+
+def test_a_folder_of_another_task_or_vocabulary_is_refused(data, defaults, tmp_path):
+    flags = flags_in(data, defaults, tmp_path, do_eval=False, do_predict=False)
+    task = ToyTask(flags)
+    for _ in range(2):
+        output_folder.write_settings(tmp_path, task)
+    (tmp_path / "vocab.txt").write_text("other")
+    with pytest.raises(UserError, match=r"another vocabulary than that of the run in .*vocab\.txt"):
+        output_folder.write_settings(tmp_path, task)
+    settings = load(tmp_path / "task.json") | {"task": "pretraining", "objectives": "a"}
+    (tmp_path / "task.json").write_text(json.dumps(settings))
+    with pytest.raises(UserError, match=r"another task \(pretraining, not classification\)"):
+        output_folder.write_settings(tmp_path, task)
 
 
 def test_mistakes_in_the_rates():

@@ -139,6 +139,9 @@ def test_copying_is_learnt_from_masked_targets(data, tmp_path):
         assert first["score"] >= second["score"] and first["text"] != second["text"]
     settings = {"task": "seq2seq", "max_seq_length": 11, "num_return_sequences": 2}
     vocab_file = data / "vocab.txt"
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "the best by exact_match" in card and "| train | 1,200 |" in card
+    assert "--do_predict" in card.split("## Use")[1]
     assert_is_a_model(folder, NezhaForMaskedLM, best["global_step"], vocab_file, **settings)
 
 

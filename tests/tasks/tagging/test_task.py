@@ -90,7 +90,7 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
     assert [row[0] for row in rows] == ["label", "LOC", "PER", "all"]
     assert float(rows[-1][3]) == pytest.approx(results["f1"], abs=1e-4)
     assert int(rows[-1][4]) == int(rows[1][4]) + int(rows[2][4]) == count
-    tags = (folder / "labels.txt").read_text().split()
+    tags = json.loads((folder / "task.json").read_text())["labels"]
     kind = NezhaForChainTagging if "--crf" in changes else NezhaForTokenClassification
     settings = {"task": "tagging", "labels": tags, "window_stride": 15}
     assert_is_a_model(folder, kind, results["global_step"], data / "vocab.txt", **settings)
@@ -138,7 +138,7 @@ def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
         ({"train_file": str(tmp_path / "none.txt")}, "none.txt holds no entity"),
         ({"window_stride": 31}, "--window_stride=31 leaves gaps between windows of 30 pieces"),
         ({"crf": True, "label_smoothing": 0.1}, "leave it out with --crf"),
-        ({"do_train": False, "do_predict": True}, "labels.txt"),
+        ({"do_train": False, "do_predict": True}, "there is no"),
     ):
         with pytest.raises(UserError) as error:
             NamedEntities({**flags, **changes})

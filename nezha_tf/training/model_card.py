@@ -1,4 +1,4 @@
-"""The model card of a fine-tuned model: what it is, what it was made of, and what it is worth."""
+"""The model card of a run: what its model is, what it was made of, and what it is worth."""
 
 import datetime
 import glob
@@ -12,41 +12,83 @@ from os.path import isfile
 
 from absl import flags as absl_flags
 
+from nezha_tf import files
 from nezha_tf.training.checkpoint import RunCheckpoints
-from nezha_tf.training.run import flag_text
+from nezha_tf.training.flags import flag_text
+from nezha_tf.training.moving_average import MovingAverage
+from nezha_tf.training.output_folder import VOCAB_FILE
 
-FILE_NAME = "model_card.md"
+FILE_NAME = "README.md"
+# The first line, by which a card is told from a file of the user's own.
+MARK = "<!-- Written by nezha_tf at the end of a run, and anew at the end of the next. -->"
 PACKAGES = ("nezha_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
 # Flags that name what goes in; a folder stands for the files in it.
 INPUT_FLAGS = ("_file", "data_dir")
+# Files of a flag that have more bytes together are told of in one line, without a checksum.
+MOST_HASHED = 2**30
+
+
+def write(task, description, results):
+    """Writes the card into the folder of a run; returns a line on it.
+
+    Args:
+      task, description, results: as for `text_of`.
+    """
+    return _place(task.flags["output_dir"], text_of(task, description, results))
+
+
+def copy(folder, target):
+    """Copies the card of a run into another folder, where the run left one; returns a line."""
+    path = os.path.join(folder, FILE_NAME)
+    if not _is_card(path):
+        return f"no model card in {folder}"
+    with open(path, encoding="utf-8") as file:
+        return _place(target, file.read())
+
+
+def _place(folder, text):
+    path = os.path.join(folder, FILE_NAME)
+    if os.path.exists(path) and not _is_card(path):
+        return f"no model card: {path} is not of a run, and stays as it is"
+    files.write_text(path, text)
+    return f"model card in {path}"
+
+
+def _is_card(path):
+    try:
+        with open(path, "rb") as file:
+            return file.readline().strip() == MARK.encode()
+    except OSError:
+        return False
 
 
 def text_of(task, description, results):
     """Returns the card of a run.
 
     Args:
-      task: a `FineTuning`.
+      task: a `training.task.Task`.
       description: a line on the model.
       results: dict of "train NAME", "eval NAME" and "predict NAME" to number.
     """
     flags = task.flags
     given = changed_flags(flags)
+    counts = [(part, f"{count:,}") for part, count in task.example_counts.items()]
     sections = (
         ("Results", _table(("metric", "value"), _rounded(results))),
         ("Data", "\n".join(f"- {note}" for note in task.notes)),
-        ("", _table(("part", "inputs"), _inputs(task))),
+        ("", _table(("part", "inputs"), counts)),
         ("", _table(("flag", "file", "bytes", "SHA-256"), input_files(flags))),
         ("Flags that are not the defaults", _block("\n".join(given))),
         ("Configuration", _block(json.dumps(task.config.to_dict(), indent=2, sort_keys=True))),
         ("Versions", _table(("", "version"), versions())),
-        ("Use", _block(_command(flags))),
+        ("Use", _use(flags)),
     )
-    parts = [f"# {os.path.basename(os.path.normpath(flags['output_dir']))}", _origin(task)]
+    parts = [f"# {os.path.basename(os.path.abspath(flags['output_dir']))}", _origin(task)]
     parts[1:1] = [f"{description[0].upper()}{description[1:]}."]
     for title, text in sections:
         parts += [f"## {title}"] if title else []
         parts += [text] if text else []
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([f"{MARK}\n{parts[0]}", *parts[1:]]) + "\n"
 
 
 def changed_flags(flags):
@@ -63,14 +105,22 @@ def changed_flags(flags):
 
 
 def input_files(flags):
-    """Returns (flag, path, bytes, SHA-256) of each local file that a flag names, sorted."""
+    """Returns (flag, path, bytes, SHA-256) of each local file that a flag names, sorted.
+
+    Where they are too large to be read once more, a flag's files are one row.
+    """
     rows = []
     for flag in sorted(name for name in flags if name.endswith(INPUT_FLAGS) and flags[name]):
         value = flag_text(flags[flag])
         if os.path.isdir(value):
             value = os.path.join(glob.escape(value), "*")
         paths = {path for pattern in value.split(",") for path in glob.glob(pattern.strip())}
-        rows += [(flag, path, *_size_and_hash(path)) for path in sorted(paths) if isfile(path)]
+        paths = sorted(filter(isfile, paths))
+        total = sum(map(os.path.getsize, paths))
+        if total > MOST_HASHED:
+            rows.append((flag, f"{flag_text(flags[flag])} ({len(paths):,} files)", total, ""))
+        else:
+            rows += [(flag, path, os.path.getsize(path), _hash_of(path)) for path in paths]
     return rows
 
 
@@ -91,20 +141,36 @@ def _origin(task):
     start = flags["init_checkpoint"]
     start = f"the checkpoint `{start}`" if start else "random weights"
     checkpoints = RunCheckpoints(flags["output_dir"], {}, best_metric=task.best_metric)
-    best, steps = checkpoints.best(), checkpoints.steps()
-    lines = [f"Fine-tuned by `{_program()}` from {start}; this card was written on {day}."]
-    if best and best["global_step"] in steps:
-        step, why = best["global_step"], f", the best by {task.best_metric.name}"
-    else:
-        step, why = steps[-1], ", the last"
-    lines.append(f"The model is `{checkpoints.path(step)}`{why}.")
+    step = checkpoints.chosen()
+    is_best = step == (checkpoints.best() or {}).get("global_step")
+    why = f"the best by {task.best_metric.name}" if is_best else "the last"
+    lines = [
+        f"Trained by `{_program()}` from {start}; this card was written on {day}.",
+        f"The model is `{checkpoints.path(step)}`, {why}.",
+    ]
     if flags["ema_decay"]:
-        lines.append("It is used with the averages of its weights (`--ema_decay`).")
+        (name,) = MovingAverage.names(["NAME"])
+        lines.append(
+            "It is used with the averages of its weights (`--ema_decay`), which are stored as "
+            f"`{name}`."
+        )
     return "\n".join(lines)
 
 
-def _inputs(task):
-    return [(part, f"{len(found.arrays['input_ids']):,}") for part, found in task.examples.items()]
+def _use(flags):
+    """Returns how the model is opened in Python, and the command that predicts with it."""
+    folder = flags["output_dir"]
+    lines = f'import nezha_tf\n\ntokenizer, model = nezha_tf.load("{folder}")'
+    parts = [f"```python\n{lines}\n```"]
+    if not os.path.exists(os.path.join(folder, VOCAB_FILE)):
+        parts.insert(
+            0,
+            f"The vocabulary is not here: copy the `{VOCAB_FILE}` that the examples were made "
+            "with into this folder (`--vocab_file` does so).",
+        )
+    if "do_predict" in flags:
+        parts.append(_block(_command(flags)))
+    return "\n\n".join(parts)
 
 
 def _command(flags):
@@ -126,9 +192,9 @@ def _rounded(results):
     return [(name, f"{value:.6g}") for name, value in shown.items()]
 
 
-def _size_and_hash(path):
+def _hash_of(path):
     with open(path, "rb") as file:
-        return os.path.getsize(path), hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _table(head, rows):
