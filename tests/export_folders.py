@@ -36,6 +36,12 @@ def model_of(settings, config):
     if task == "classification":
         num_outputs = max(1, len(settings["labels"]))
         return finetuning.NezhaForSequenceClassification(config, num_outputs)
+    if task == "tagging":
+        chain = finetuning.NezhaForChainTagging
+        kind = chain if settings["crf"] else finetuning.NezhaForTokenClassification
+        return kind(config, len(settings["labels"]))
+    if task == "reading_comprehension":
+        return finetuning.NezhaForQuestionAnswering(config)
     return pretraining.NezhaForPreTraining(config)
 
 
@@ -47,6 +53,9 @@ def write_folder(folder, settings, vocabulary=VOCABULARY):
     (folder / "bert_config.json").write_text(json.dumps({**CONFIG, "vocab_size": size}))
     keras.utils.set_random_seed(7)
     model = model_of(settings, NezhaConfig.from_json_file(folder / "bert_config.json"))
+    for variable in model.weights:
+        if not variable.numpy().any():  # as transitions and biases begin
+            variable.assign(keras.random.normal(variable.shape, stddev=0.5))
     checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt-1"))
     task_file.write(str(folder), {**COMMON, **settings})
 

@@ -10,6 +10,7 @@ from nezha_tf.export.saved_model import write
 # What serves a folder's task: module and class, imported when it is wanted.
 OF_TASK = {
     "classification": ("classification", "ClassificationServing"),
+    "tagging": ("tagging", "TaggingServing"),
 }
 
 

@@ -1,5 +1,7 @@
 """From raw strings to what a model reads, inside a graph."""
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
@@ -26,6 +28,21 @@ def ids_specs():
     return [tf.TensorSpec([None, None], tf.int32, name=name) for name in MODEL_INPUTS]
 
 
+class Pieces(NamedTuple):
+    """Tokenized texts of P pieces each.
+
+    Attributes:
+      characters: the texts' code points, string RaggedTensor [B, (characters)].
+      ids: int32 RaggedTensor [B, (P)].
+      starts, ends: of the same form: a piece covers the characters [start, end) of its text.
+    """
+
+    characters: tf.RaggedTensor
+    ids: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+
+
 class TextReader(tf.Module):
     """Tokenizes and packs texts as the Python path does: [CLS] a [SEP], or [CLS] a [SEP] b [SEP].
 
@@ -49,6 +66,12 @@ class TextReader(tf.Module):
     def ids(self, text):
         """Returns the ids of texts, string [B], as int32 RaggedTensor [B, (pieces)]."""
         return self.graph_tokenizer.tokenize(valid(text))
+
+    def pieces(self, text):
+        """Returns the `Pieces` of texts, string [B]."""
+        text = valid(text)
+        found = self.graph_tokenizer.tokenize_with_offsets(text)
+        return Pieces(tf.strings.unicode_split(text, "UTF-8"), *found)
 
     def packed(self, first, second=None):
         """Returns what a model reads of pieces that fit in.
@@ -83,6 +106,22 @@ class TextReader(tf.Module):
 def valid(text):
     """Returns texts, string [B], as UTF-8: U+FFFD stands for what is none."""
     return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+
+
+def text_of(characters, rows, starts, ends):
+    """Returns parts of texts.
+
+    Args:
+      characters: as of `Pieces`.
+      rows: int [n], the text that each part is of.
+      starts, ends: int [n], its characters [start, end).
+
+    Returns:
+      string [n].
+    """
+    base = tf.gather(characters.row_starts(), rows)
+    places = tf.ragged.range(base + tf.cast(starts, tf.int64), base + tf.cast(ends, tf.int64))
+    return tf.strings.reduce_join(tf.gather(characters.values, places), axis=-1)
 
 
 def heads(ragged, lengths):

@@ -1,0 +1,216 @@
+"""Named entities from raw text, with the characters that they stand on."""
+
+import functools
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from nezha_tf.data.entity_tags import OUTSIDE, TagSet
+from nezha_tf.export.saved_model import Serving, as_graphs
+from nezha_tf.export.text_reader import (
+    INPUT_MEANINGS,
+    MODEL_INPUTS,
+    TextReader,
+    ids_specs,
+    text_of,
+    text_spec,
+)
+from nezha_tf.export.windows import in_chunks, windows_on
+from nezha_tf.objectives.tagging import ChainTagging, Tagging
+from nezha_tf.tasks.tagging.examples import SPECIAL_PIECES
+
+MEANINGS = {
+    **INPUT_MEANINGS,
+    "num_entities": "how many entities each text has; what is behind them is empty, and -1",
+    "label": "of each entity",
+    "start": "its first character (code point, from 0)",
+    "end": "the first character behind it",
+    "entity": "its characters",
+    "probability": "the least one among its pieces' tags; of ids: that of each piece's tag",
+    "tag": "of each piece; empty for `[CLS]`, `[SEP]` and what is behind them",
+}
+OUTPUTS = {"tag_ids": tf.int32, "probabilities": tf.float32}
+
+
+class Units(NamedTuple):
+    """The units (`tasks.tagging.alignment.Unit`) of all texts, U of them, behind each other.
+
+    Attributes:
+      rows: int64 [U], the text that each is of.
+      places: int64 [U], its first piece in that text.
+      starts, ends: int32 [U], its characters.
+    """
+
+    rows: tf.Tensor
+    places: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+
+
+class TaggingServing(Serving):
+    """The entities of texts."""
+
+    meanings = MEANINGS
+    example = 'text=tf.constant(["李白在长安。"])'
+
+    def __init__(self, folder):
+        """Args:
+        folder: `ModelFolder` of a tagging task.
+        """
+        model, task = folder.make_model(), folder.task
+        super().__init__(model)
+        self._reader = TextReader(folder.tokenizer)
+        self._model = functools.partial(model, training=False)
+        self._objective = ChainTagging() if task["crf"] else Tagging()
+        self._tag_set = TagSet(task["labels"])
+        self._size = task["max_seq_length"] - SPECIAL_PIECES
+        self._stride = task["window_stride"]
+
+    @property
+    def about(self):
+        return (
+            f"Finds entities in texts: {', '.join(sorted(self._tag_set.labels))}. Texts of more "
+            f"than {self._size} pieces are read in windows that overlap."
+        )
+
+    def assets(self):
+        return {**self._reader.asset(), "tags.txt": str(self._tag_set)}
+
+    def signatures(self):
+        def of_texts(text):
+            pieces = self._reader.pieces(text)
+            units, is_unit = units_of(pieces)
+            tag_ids, probabilities = self._of_units(pieces, units, is_unit)
+            return self._entities(pieces, units, tag_ids, probabilities)
+
+        def from_ids(input_ids, input_mask, segment_ids):
+            inputs = (input_ids, input_mask, segment_ids)
+            special = (self._reader.vocabulary.cls_id, self._reader.vocabulary.sep_id)
+            is_text = (input_mask > 0) & (input_ids != special[0]) & (input_ids != special[1])
+            batch = dict(zip(MODEL_INPUTS, inputs, strict=True))
+            found = self._predict({**batch, "label_mask": tf.cast(is_text, tf.int32)})
+            tags = tf.gather(self._tag_set.tags, found["tag_ids"])
+            return {
+                "tag": tf.where(is_text, tags, ""),
+                "probability": tf.where(is_text, found["probabilities"], 0.0),
+            }
+
+        return as_graphs(
+            {
+                "serving_default": (of_texts, [text_spec("text")]),
+                "from_ids": (from_ids, ids_specs()),
+            }
+        )
+
+    def _predict(self, inputs):
+        return self._objective.predictions(self._model(inputs))
+
+    def _of_units(self, pieces, units, is_unit):
+        """Returns (tags' ids [U], their probabilities [U]), each of the window that shows most."""
+        num_pieces = pieces.ids.row_lengths()
+        windows = windows_on(num_pieces, self._size, self._stride, is_last_full=True)
+        inputs = self._reader.packed(windows.show(pieces.ids))
+        shown = windows.show(pieces.ids.with_values(tf.cast(is_unit, tf.int32)))
+        shape = tf.shape(inputs["input_ids"]) - [0, 1]  # [CLS] stands before them.
+        inputs["label_mask"] = tf.pad(shown.to_tensor(shape=shape), [[0, 0], [1, 0]])
+        found = in_chunks(self._predict, inputs, OUTPUTS)
+        window = self._best_windows(windows, units)
+        where = tf.stack([window, units.places - tf.gather(windows.starts, window) + 1], axis=1)
+        return tuple(tf.gather_nd(found[name], where) for name in OUTPUTS)
+
+    def _best_windows(self, windows, units):
+        """Returns which window shows most around each unit's piece, int64 [U].
+
+        As `alignment.best_windows`. All windows of a text are as long, so it is one of the two
+        whose middles are next to the piece.
+        """
+        first = tf.gather(windows.firsts, units.rows)
+        last = first + tf.gather(windows.counts, units.rows) - 1
+        number = (2 * units.places - (self._size - 1)) // (2 * self._stride)
+        lower = tf.clip_by_value(first + number, first, last)
+        upper = tf.minimum(lower + 1, last)
+
+        def context(window):
+            left = units.places - tf.gather(windows.starts, window)
+            return tf.minimum(left, tf.gather(windows.lengths, window) - 1 - left)
+
+        return tf.where(context(upper) > context(lower), upper, lower)
+
+    def _entities(self, pieces, units, tag_ids, probabilities):
+        """Returns the outputs: the well-formed entities, as `TagSet.entities_of` has them."""
+        prefixes = tf.gather([tag[0] for tag in self._tag_set.tags], tag_ids)
+        labels = tf.gather([tag[2:] for tag in self._tag_set.tags], tag_ids)
+        begins, ends = _edges(prefixes, labels, units.rows)
+        first, last = tf.where(begins)[:, 0], tf.where(ends)[:, 0]
+        inside = prefixes != OUTSIDE
+        number = tf.boolean_mask(tf.cumsum(tf.cast(begins, tf.int32)) - 1, inside)
+        least = tf.math.unsorted_segment_min(
+            tf.boolean_mask(probabilities, inside), number, tf.size(first)
+        )
+        is_right = self._is_well_formed(
+            tf.gather(prefixes, first), tf.gather(prefixes, last), first == last
+        )
+        first, last, least = (tf.boolean_mask(v, is_right) for v in (first, last, least))
+        rows, starts, ends = (
+            tf.gather(v, at)
+            for v, at in ((units.rows, first), (units.starts, first), (units.ends, last))
+        )
+        found = {
+            "label": (tf.gather(labels, first), ""),
+            "start": (starts, -1),
+            "end": (ends, -1),
+            "entity": (text_of(pieces.characters, rows, starts, ends), ""),
+            "probability": (least, 0.0),
+        }
+        count = pieces.ids.nrows()
+        splits = tf.RaggedTensor.from_value_rowids(rows, rows, count)
+        outputs = {
+            name: splits.with_values(values).to_tensor(empty)
+            for name, (values, empty) in found.items()
+        }
+        return {**outputs, "num_entities": tf.cast(splits.row_lengths(), tf.int32)}
+
+    def _is_well_formed(self, first, last, is_single):
+        """Whether entities begin and end as the scheme asks, given the prefixes there."""
+        if self._tag_set.scheme == "BIO":
+            return first == "B"
+        return tf.where(is_single, first == "S", (first == "B") & (last == "E"))
+
+
+def units_of(pieces):
+    """Returns the `Units` of `Pieces`, and whether each piece is a unit's first: bool [all]."""
+    starts, ends = pieces.starts.values, pieces.ends.values
+    places = tf.ragged.range(pieces.ids.row_lengths()).values
+    before = tf.concat([ends[:1], ends[:-1]], axis=0)
+    is_unit = (places == 0) | (starts >= before)
+    first = tf.where(is_unit)[:, 0]
+    behind = tf.concat([first[1:], [tf.size(ends, tf.int64)]], axis=0)[: tf.size(first)]
+    units = Units(
+        tf.gather(pieces.ids.value_rowids(), first),
+        tf.gather(places, first),
+        tf.gather(starts, first),
+        tf.gather(ends, behind - 1),
+    )
+    return units, is_unit
+
+
+def _edges(prefixes, labels, rows):
+    """Returns (whether an entity begins at each unit, whether one ends there), bool [U] each.
+
+    As `entity_tags.entities_of`, rows being the texts that the units are of.
+    """
+    is_new = rows[1:] != rows[:-1]
+    goes_on = (
+        ~is_new
+        & (prefixes[:-1] != OUTSIDE)
+        & (prefixes[1:] != "B")
+        & (prefixes[1:] != "S")
+        & (prefixes[:-1] != "E")
+        & (prefixes[:-1] != "S")
+        & (prefixes[1:] != OUTSIDE)
+        & (labels[1:] == labels[:-1])
+    )
+    inside, edge = prefixes != OUTSIDE, tf.fill([tf.minimum(tf.size(rows), 1)], False)
+    begins = inside & ~tf.concat([edge, goes_on], axis=0)
+    ends = inside & ~tf.concat([goes_on, edge], axis=0)
+    return begins, ends
