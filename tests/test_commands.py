@@ -167,6 +167,11 @@ def test_mistakes_in_pretraining(folder):
         (["--bert_config_file=none.json"], ["none.json", "No such file"]),
         (["--bert_config_file=odd.json"], ["odd.json", "hidden_size 17 is not a multiple"]),
         (["--bert_config_file=small.json"], ["train.tfrecord, record 1", "outside 0..299"]),
+        (
+            ["--bert_config_file=small.json", f"--vocab_file={RESOURCES / 'vocab.txt'}"],
+            ["the vocabulary has 9103 pieces and the model 300 rows"],
+        ),
+        (["--vocab_file=none.txt"], ["cannot read vocabulary none.txt"]),
         (["--max_seq_length=64"], ["32 values, not 64; is --max_seq_length=32 meant?"]),
         (["--max_predictions_per_seq=9"], ["is --max_predictions_per_seq=5 meant?"]),
         (
