@@ -2,10 +2,12 @@
 
 import dataclasses
 import difflib
+import errno
 import json
+import os
 
 from nezha_tf.errors import UserError
-from nezha_tf.files import write_text
+from nezha_tf.files import read_object, write_text
 
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 POSITION_ENCODINGS = ("functional_relative", "learned_relative", "absolute")
@@ -20,6 +22,7 @@ SEGMENT_IDS = {
 UNILM_SEGMENTS = 6
 # What the models and activations of a config.json of Hugging Face are here.
 _HUGGING_FACE_POSITIONS = {"nezha": "functional_relative", "bert": "absolute"}
+# Of two names for one, the first is written.
 _HUGGING_FACE_ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
@@ -29,7 +32,6 @@ _HUGGING_FACE_ACTIVATIONS = {
 }
 # What there may differ, and is the same in every model here.
 _HUGGING_FACE_FIXED = {
-    "layer_norm_eps": 1e-12,
     "position_embedding_type": "absolute",
     "tie_word_embeddings": True,
     "is_decoder": False,
@@ -60,6 +62,8 @@ class NezhaConfig:
       position_encoding: "functional_relative" (NEZHA), "learned_relative" (Shaw et al. 2018)
         or "absolute" (BERT).
       max_relative_position: distances beyond it are clipped to it (64 in NEZHA's source).
+      layer_norm_eps: added to the variance in each LayerNorm (1e-12 in the TF1 originals, which
+        have no such key; 1e-5 in UniLM's).
 
     Raises:
       UserError: a value that no model can have; the message names the key.
@@ -78,6 +82,7 @@ class NezhaConfig:
     initializer_range: float = 0.02
     position_encoding: str = "functional_relative"
     max_relative_position: int = 64
+    layer_norm_eps: float = 1e-12
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -141,15 +146,7 @@ class NezhaConfig:
         Raises:
           UserError: a file that is missing, is not a JSON object or fails `from_dict`.
         """
-        try:
-            with open(path, encoding="utf-8") as file:
-                values = json.load(file)
-        except OSError as error:
-            raise UserError(f"cannot read config {path}: {error.strerror}") from error
-        except ValueError as error:
-            raise UserError(f"config {path} is not JSON: {error}") from error
-        if not isinstance(values, dict):
-            raise UserError(f"config {path} is not a JSON object")
+        values = read_values(path)
         try:
             return cls.from_dict(values)
         except UserError as error:
@@ -161,9 +158,42 @@ class NezhaConfig:
         values["use_relative_position"] = self.position_encoding != "absolute"
         return values
 
+    def to_hugging_face(self):
+        """Returns the keys of a `config.json` of Hugging Face's Nezha or BERT.
+
+        Raises:
+          UserError: the model has no counterpart there.
+        """
+        values = dataclasses.asdict(self)
+        encoding = values.pop("position_encoding")
+        model_types = {ours: theirs for theirs, ours in _HUGGING_FACE_POSITIONS.items()}
+        if encoding not in model_types:
+            raise UserError(
+                f"position_encoding {encoding!r} has no counterpart in Hugging Face's models"
+            )
+        if encoding == "absolute":
+            del values["max_relative_position"]
+        for theirs, ours in _HUGGING_FACE_ACTIVATIONS.items():
+            if ours == self.hidden_act:
+                values["hidden_act"] = theirs
+                break
+        return {"model_type": model_types[encoding], **values}
+
     def to_json_file(self, path):
         """Writes a `bert_config.json`; the file appears whole or not at all."""
         write_text(path, json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n")
+
+
+def read_values(path):
+    """Returns the keys and values of a file of JSON, as they are.
+
+    Raises:
+      UserError: it is missing or not a JSON object.
+    """
+    values = read_object(path)
+    if values is None:
+        raise UserError(f"cannot read config {path}: {os.strerror(errno.ENOENT)}")
+    return values
 
 
 def _from_hugging_face(values):
@@ -195,5 +225,5 @@ def _check_value(field, value):
         raise UserError(f"{field.name} must be a number, not {value!r}")
     elif field.name.endswith("_prob") and not 0 <= value < 1:
         raise UserError(f"{field.name} must be in [0, 1), not {value!r}")
-    elif field.name == "initializer_range" and value <= 0:
-        raise UserError(f"initializer_range must be above 0, not {value!r}")
+    elif field.name in ("initializer_range", "layer_norm_eps") and value <= 0:
+        raise UserError(f"{field.name} must be above 0, not {value!r}")

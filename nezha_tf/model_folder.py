@@ -58,9 +58,13 @@ def open_folder(path, do_lower_case=None):
     if not os.path.isdir(path):
         what = "a file; give the folder that it is in" if os.path.exists(path) else "not there"
         raise UserError(f"no model in {path}: it is {what}")
-    if not RunCheckpoints(path, {}).steps():
-        path = best_run_folder(path) or path
-    return ModelFolder(path, do_lower_case)
+    return ModelFolder(folder_of_model(path), do_lower_case)
+
+
+def folder_of_model(path):
+    """Returns the folder itself, or where it is one of several runs, that of the best of them."""
+    is_run = RunCheckpoints(path, {}).steps()
+    return path if is_run else best_run_folder(path) or path
 
 
 class ModelFolder:
@@ -80,8 +84,8 @@ class ModelFolder:
     def __init__(self, path, do_lower_case=None):
         """Arguments and errors as for `open_folder`."""
         self.path = path
-        self.checkpoint = _checkpoint_in(path)
-        self.config = NezhaConfig.from_json_file(_config_file_in(path, self.checkpoint))
+        self.checkpoint = checkpoint_in(path)
+        self.config = NezhaConfig.from_json_file(config_file_in(path, self.checkpoint))
         self.task = task_file.read(path)
         self.do_lower_case = do_lower_case
         if self.task is None:
@@ -155,7 +159,7 @@ class ModelFolder:
         return NezhaEncoder(self.config)
 
 
-def _checkpoint_in(folder):
+def checkpoint_in(folder):
     """Returns what `checkpoints.load` takes, of all that may hold weights."""
     checkpoints = RunCheckpoints(folder, {}, best_metric=None)
     step = checkpoints.chosen()
@@ -176,7 +180,7 @@ def _checkpoint_in(folder):
     return found[0].removesuffix(".index")
 
 
-def _config_file_in(folder, checkpoint):
+def config_file_in(folder, checkpoint):
     """Returns the path of the configuration, of the checkpoint's layout where there are two."""
     names = [CONFIG_FILE, published.CONFIG_FILE]
     if hugging_face.find_weights(checkpoint):

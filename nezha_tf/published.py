@@ -24,14 +24,17 @@ ANSWERING = {
 }
 
 
-def do_lower_case(folder):
-    """Returns what Hugging Face's `tokenizer_config.json` says of lower-casing, or True.
+def do_lower_case(folder, default=True):
+    """Returns what Hugging Face's `tokenizer_config.json` says of lower-casing, or the default.
 
     Raises:
       UserError: a damaged file.
     """
     path = os.path.join(folder, TOKENIZER_FILE)
-    value = (read_object(path) or {}).get("do_lower_case", True)
+    values = read_object(path) or {}
+    if "do_lower_case" not in values:
+        return default
+    value = values["do_lower_case"]
     if not isinstance(value, bool):
         raise UserError(f"{path}: do_lower_case must be true or false, not {value!r}")
     return value

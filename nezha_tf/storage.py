@@ -16,7 +16,7 @@ REMOTE_BUFFER_BYTES = 1 << 20
 
 def is_remote(path):
     """Whether a path names a scheme."""
-    return "://" in path
+    return "://" in os.fspath(path)
 
 
 def open_binary(path, mode):

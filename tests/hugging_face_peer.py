@@ -9,6 +9,7 @@ import pathlib
 
 import numpy as np
 
+GOLDEN = pathlib.Path(__file__).parent / "golden"
 SIZES = {
     "vocab_size": 30,
     "hidden_size": 16,
@@ -75,8 +76,40 @@ def random_inputs(seed):
     }
 
 
+def spelt(tf1_name, old):
+    """Returns the name of a weight in transformers' models, by the parts of TF1's name."""
+    irregular = {
+        "cls/predictions/output_bias": "cls.predictions.bias",
+        "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
+        "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
+    }
+    if tf1_name in irregular:
+        return irregular[tf1_name]
+    last = {"kernel": "weight", "gamma": "gamma" if old else "weight"}
+    last["beta"] = "beta" if old else "bias"
+    words = tf1_name.replace("layer_", "layer/").split("/")
+    words[-1] = last.get(words[-1], words[-1])
+    words += ["weight"] * words[-1].endswith("_embeddings")
+    return ".".join(words)
+
+
+def weights_of(name, old=False, prefix="bert."):
+    """Returns the weights of a golden model under the names and in the layout of transformers."""
+    import tensorflow as tf
+
+    reader = tf.train.load_checkpoint(str(GOLDEN / name / "model.ckpt"))
+    weights = {}
+    for variable in reader.get_variable_to_shape_map():
+        if variable == "global_step" or variable.endswith(("_m", "_v")):
+            continue
+        value = reader.get_tensor(variable)
+        value = np.ascontiguousarray(value.T) if variable.endswith("/kernel") else value
+        weights[spelt(variable, old).replace("bert.", prefix)] = value
+    return weights
+
+
 if __name__ == "__main__":
     for kind in KINDS:
-        folder = pathlib.Path(__file__).parent / "golden" / f"hugging_face_{kind}"
+        folder = GOLDEN / f"hugging_face_{kind}"
         write_peer(kind, folder, seed=0)
         (folder / "generation_config.json").unlink(missing_ok=True)

@@ -72,7 +72,7 @@ def test_files_of_hugging_face():
     "values, message",
     (
         ({"model_type": "roberta"}, "model_type 'roberta' is not one of nezha, bert"),
-        ({"layer_norm_eps": 1e-5}, "layer_norm_eps other than 1e-12 is not supported"),
+        ({"layer_norm_eps": 0}, "layer_norm_eps must be above 0"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type other than"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings other than true"),
         ({"hidden_act": "silu"}, "hidden_act must be one of"),

@@ -86,6 +86,10 @@ class HuggingFaceReader:
             value = value.astype(np.float32)
         return value.T if name.endswith("/kernel") else value
 
+    def tensors(self):
+        """Returns {Hugging Face's name: NumPy array} of what is in the files, but for buffers."""
+        return {theirs: file.tensor(theirs) for file, theirs in self._places.values()}
+
     def _drop_tied_table(self):
         """Passes over an output table that is the word table."""
         if _WORD_TABLE in self._places and _OUTPUT_TABLE in self._places:
@@ -193,6 +197,27 @@ def _unpickled(path):
 
 def _missing(library, path, error):
     return UserError(
-        f"{path} is read with {library} ({error}): pip install -e '.[interop]' in the clone, or "
+        f"{path} needs {library} ({error}): pip install -e '.[interop]' in the clone, or "
         f"pip install {library}"
     )
+
+
+def write_safetensors(path, tensors):
+    """Writes named tensors as transformers does.
+
+    Args:
+      path: of the file.
+      tensors: dict of name to contiguous NumPy array.
+
+    Raises:
+      UserError: it cannot be written, or the library is not there.
+    """
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import save_file
+    except ImportError as error:
+        raise _missing("safetensors", path, error) from error
+    try:
+        save_file(tensors, path, metadata={"format": "pt"})
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"cannot write {path}: {first_line(error)}") from error

@@ -1,51 +1,105 @@
-"""THE table of checkpoint names: what a variable is called in each layout.
+"""THE table of checkpoint names: what a variable is called in each layout, read in any direction.
 
-Ours is the path of a Keras variable below its model. `{i}` stands for the number of a layer.
+Ours is the path of a Keras variable below its model. `{i}` stands for the number of a layer. A row
+that ends in a separator is of a layer with several variables; the other rows are of one.
 """
 
-# (ours, TF1)
+import re
+
+# (ours, TF1, Hugging Face without the name of the model before it); None where there is none.
 _ROWS = (
-    ("embeddings/word_embeddings", "bert/embeddings/word_embeddings"),
-    ("embeddings/token_type_embeddings", "bert/embeddings/token_type_embeddings"),
-    ("embeddings/position_embeddings", "bert/embeddings/position_embeddings"),
-    ("embeddings/LayerNorm/", "bert/embeddings/LayerNorm/"),
+    (
+        "embeddings/word_embeddings",
+        "bert/embeddings/word_embeddings",
+        "embeddings.word_embeddings.weight",
+    ),
+    (
+        "embeddings/token_type_embeddings",
+        "bert/embeddings/token_type_embeddings",
+        "embeddings.token_type_embeddings.weight",
+    ),
+    (
+        "embeddings/position_embeddings",
+        "bert/embeddings/position_embeddings",
+        "embeddings.position_embeddings.weight",
+    ),
+    ("embeddings/LayerNorm/", "bert/embeddings/LayerNorm/", "embeddings.LayerNorm."),
     # Not in the originals, whose relative positions are untrained.
-    ("relative_position/keys", "bert/encoder/relative_position/keys"),
-    ("relative_position/values", "bert/encoder/relative_position/values"),
-    ("layer_{i}/attention/query/", "bert/encoder/layer_{i}/attention/self/query/"),
-    ("layer_{i}/attention/key/", "bert/encoder/layer_{i}/attention/self/key/"),
-    ("layer_{i}/attention/value/", "bert/encoder/layer_{i}/attention/self/value/"),
-    ("layer_{i}/attention/output/", "bert/encoder/layer_{i}/attention/output/dense/"),
-    ("layer_{i}/attention/LayerNorm/", "bert/encoder/layer_{i}/attention/output/LayerNorm/"),
-    ("layer_{i}/intermediate/", "bert/encoder/layer_{i}/intermediate/dense/"),
-    ("layer_{i}/output/", "bert/encoder/layer_{i}/output/dense/"),
-    ("layer_{i}/LayerNorm/", "bert/encoder/layer_{i}/output/LayerNorm/"),
-    ("pooler/", "bert/pooler/dense/"),
-    ("masked_lm/transform/", "cls/predictions/transform/dense/"),
-    ("masked_lm/LayerNorm/", "cls/predictions/transform/LayerNorm/"),
-    ("masked_lm/output_bias", "cls/predictions/output_bias"),
-    ("next_sentence/output_weights", "cls/seq_relationship/output_weights"),
-    ("next_sentence/output_bias", "cls/seq_relationship/output_bias"),
-    ("classifier/output_weights", "output_weights"),
-    ("classifier/output_bias", "output_bias"),
-    ("span/output_weights", "cls/squad/output_weights"),
-    ("span/output_bias", "cls/squad/output_bias"),
-    ("crf/start_transitions", "crf/start_transitions"),
-    ("crf/transitions", "crf/transitions"),
-    ("crf/end_transitions", "crf/end_transitions"),
-)
-# Hugging Face spells TF1's names in PyTorch's way (`tf1_name_of`), but for these.
-_HUGGING_FACE_HEADS = {
-    "cls.predictions.bias": "cls/predictions/output_bias",
+    ("relative_position/keys", "bert/encoder/relative_position/keys", None),
+    ("relative_position/values", "bert/encoder/relative_position/values", None),
+    (
+        "layer_{i}/attention/query/",
+        "bert/encoder/layer_{i}/attention/self/query/",
+        "encoder.layer.{i}.attention.self.query.",
+    ),
+    (
+        "layer_{i}/attention/key/",
+        "bert/encoder/layer_{i}/attention/self/key/",
+        "encoder.layer.{i}.attention.self.key.",
+    ),
+    (
+        "layer_{i}/attention/value/",
+        "bert/encoder/layer_{i}/attention/self/value/",
+        "encoder.layer.{i}.attention.self.value.",
+    ),
+    (
+        "layer_{i}/attention/output/",
+        "bert/encoder/layer_{i}/attention/output/dense/",
+        "encoder.layer.{i}.attention.output.dense.",
+    ),
+    (
+        "layer_{i}/attention/LayerNorm/",
+        "bert/encoder/layer_{i}/attention/output/LayerNorm/",
+        "encoder.layer.{i}.attention.output.LayerNorm.",
+    ),
+    (
+        "layer_{i}/intermediate/",
+        "bert/encoder/layer_{i}/intermediate/dense/",
+        "encoder.layer.{i}.intermediate.dense.",
+    ),
+    (
+        "layer_{i}/output/",
+        "bert/encoder/layer_{i}/output/dense/",
+        "encoder.layer.{i}.output.dense.",
+    ),
+    (
+        "layer_{i}/LayerNorm/",
+        "bert/encoder/layer_{i}/output/LayerNorm/",
+        "encoder.layer.{i}.output.LayerNorm.",
+    ),
+    ("pooler/", "bert/pooler/dense/", "pooler.dense."),
+    (
+        "masked_lm/transform/",
+        "cls/predictions/transform/dense/",
+        "cls.predictions.transform.dense.",
+    ),
+    (
+        "masked_lm/LayerNorm/",
+        "cls/predictions/transform/LayerNorm/",
+        "cls.predictions.transform.LayerNorm.",
+    ),
+    ("masked_lm/output_bias", "cls/predictions/output_bias", "cls.predictions.bias"),
     # The same tensor, where a file holds it under this name alone.
-    "cls.predictions.decoder.bias": "cls/predictions/output_bias",
-    "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",
-    "cls.seq_relationship.bias": "cls/seq_relationship/output_bias",
-    "classifier.weight": "output_weights",
-    "classifier.bias": "output_bias",
-    "qa_outputs.weight": "cls/squad/output_weights",
-    "qa_outputs.bias": "cls/squad/output_bias",
-}
+    (None, "cls/predictions/output_bias", "cls.predictions.decoder.bias"),
+    # The word table, or a model that is none of ours.
+    (None, "cls/predictions/decoder/kernel", "cls.predictions.decoder.weight"),
+    (
+        "next_sentence/output_weights",
+        "cls/seq_relationship/output_weights",
+        "cls.seq_relationship.weight",
+    ),
+    ("next_sentence/output_bias", "cls/seq_relationship/output_bias", "cls.seq_relationship.bias"),
+    ("classifier/output_weights", "output_weights", "classifier.weight"),
+    ("classifier/output_bias", "output_bias", "classifier.bias"),
+    ("span/output_weights", "cls/squad/output_weights", "qa_outputs.weight"),
+    ("span/output_bias", "cls/squad/output_bias", "qa_outputs.bias"),
+    ("crf/start_transitions", "crf/start_transitions", None),
+    ("crf/transitions", "crf/transitions", None),
+    ("crf/end_transitions", "crf/end_transitions", None),
+)
+# The variables of a layer, from Hugging Face's name to TF1's. Of two for one, the last is written.
+_DENSE_PARTS = {"weight": "kernel", "bias": "bias"}
+_NORM_PARTS = {"gamma": "gamma", "beta": "beta", "weight": "gamma", "bias": "beta"}
 
 
 def tf1_name(path):
@@ -62,8 +116,8 @@ def tf1_name(path):
     for start in range(1, len(parts)):
         number = parts[start].removeprefix("layer_") if parts[start].startswith("layer_") else ""
         below_model = "/".join(["layer_{i}" if number else parts[start], *parts[start + 1 :]])
-        for ours, theirs in _ROWS:
-            if ours == below_model or (ours.endswith("/") and below_model.startswith(ours)):
+        for ours, theirs, _ in _ROWS:
+            if ours and _covers(ours, below_model):
                 return (theirs + below_model[len(ours) :]).replace("{i}", number)
     raise KeyError(f"no checkpoint name for the variable {path}")
 
@@ -86,15 +140,44 @@ def tf1_name_of(name):
       The TF1 name, or the name as it is where it is of no part that the originals have.
     """
     below_model = name.removeprefix("bert.").removeprefix("nezha.")
-    if below_model in _HUGGING_FACE_HEADS:
-        return _HUGGING_FACE_HEADS[below_model]
-    path, _, part = below_model.rpartition(".")
-    root = path.partition(".")[0]
-    if root not in ("embeddings", "encoder", "pooler", "cls"):
-        return name
-    path = ("" if root == "cls" else "bert/") + path.replace(".", "/").replace("layer/", "layer_")
-    if path.endswith("_embeddings") and part == "weight":
-        return path
-    is_norm = path.endswith("LayerNorm")
-    parts = {"weight": "gamma", "bias": "beta"} if is_norm else {"weight": "kernel"}
-    return f"{path}/{parts.get(part, part)}"
+    below_model, number = _without_number(below_model, r"(?<=^encoder\.layer\.)\d+")
+    for _, theirs, row in _ROWS:
+        if row and _covers(row, below_model):
+            part = below_model[len(row) :]
+            parts = _parts_of(row)
+            if not part or part in parts:
+                return (theirs + parts.get(part, "")).replace("{i}", number)
+    return name
+
+
+def hugging_face_name(name):
+    """Returns the name of a weight in Hugging Face's BERT and Nezha, or None where it has none.
+
+    Args:
+      name: TF1's; where it ends in `/kernel`, PyTorch's matrix is its transpose.
+
+    Returns:
+      The name without `bert.` or `nezha.`, which a model with heads has before its encoder's.
+    """
+    pattern, number = _without_number(name, r"(?<=/layer_)\d+")
+    for _, row, theirs in _ROWS:
+        if theirs and _covers(row, pattern):
+            part = pattern[len(row) :]
+            parts = {ours: name for name, ours in _parts_of(theirs).items()}
+            if not part or part in parts:
+                return (theirs + parts.get(part, "")).replace("{i}", number)
+    return None
+
+
+def _covers(row, name):
+    return name == row or (row.endswith(("/", ".")) and name.startswith(row))
+
+
+def _parts_of(row):
+    return _NORM_PARTS if row.endswith("LayerNorm.") else _DENSE_PARTS
+
+
+def _without_number(name, pattern):
+    """Returns (name with `{i}` for the number of its layer, the number or "")."""
+    number = re.search(pattern, name)
+    return (name, "") if number is None else (re.sub(pattern, "{i}", name), number[0])

@@ -9,6 +9,8 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, first_line
 
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
+# What TF1 keeps beside weights and their slots: of training, and of Adam.
+STATE = ("global_step", "beta1_power", "beta2_power")
 # The row of BERT's table that each of UniLM's begins as (load_model of UniLM v1).
 UNILM_ROWS = (0, 1, 0, 0, 0, 1)
 
@@ -134,26 +136,33 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
         if name in missing:
             continue
         if name in rows:
-            values[name] = _read_tensor(reader, prefix, name)[list(rows[name])]
+            values[name] = read_tensor(reader, prefix, name)[list(rows[name])]
         elif tuple(shapes[name]) != tuple(variables[name].shape):
             raise UserError(
                 f"checkpoint {prefix}: {name} has shape {shapes[name]}, and the model's is "
                 f"{variables[name].shape.as_list()}; pass the config that belongs to it"
             )
         else:
-            values[name] = _read_tensor(reader, prefix, name)
+            values[name] = read_tensor(reader, prefix, name)
     for name, value in values.items():
         variables[name].assign(tf.cast(value, variables[name].dtype))
     return missing
 
 
 def _unused(names, variables):
-    """Returns the weights that no variable took: neither state of a run nor of an optimizer."""
-    is_weight = {
-        name: name.rpartition("/")[0] not in names and not name.startswith("nezha_tf/")
-        for name in names - set(variables) - {"global_step"}
-    }
-    return sorted(name for name, counts in is_weight.items() if counts)
+    """Returns the weights that no variable took."""
+    return sorted(name for name in names - set(variables) if is_weight(name, names))
+
+
+def is_weight(name, names):
+    """Whether a variable is a weight: no state of a run, and no optimizer's or average of one.
+
+    Args:
+      name: of the variable.
+      names: of all variables of its checkpoint; slots and averages stand below their weight's.
+    """
+    is_state = name in STATE or name.startswith("nezha_tf/")
+    return not is_state and name.rpartition("/")[0] not in names
 
 
 def global_step_of(reader):
@@ -162,7 +171,8 @@ def global_step_of(reader):
     return int(reader.get_tensor("global_step")) if has_step else 0
 
 
-def _read_tensor(reader, prefix, name):
+def read_tensor(reader, prefix, name):
+    """Returns a tensor of an open checkpoint; `UnreadableCheckpoint` where it is damaged."""
     try:
         return reader.get_tensor(name)
     except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:

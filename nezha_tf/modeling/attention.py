@@ -32,7 +32,7 @@ class SelfAttention(keras.layers.Layer):
         self.probs_dropout = Dropout(config.attention_probs_dropout_prob, dtype=policy)
         self.projection = layers.dense(hidden, config, dtype=policy, name="output")
         self.output_dropout = Dropout(config.hidden_dropout_prob, dtype=policy)
-        self.layer_norm = layers.layer_norm(policy)
+        self.layer_norm = layers.layer_norm(config, dtype=policy)
 
     def build(self, input_shape=None):
         shape = (None, None, self.config.hidden_size)

@@ -14,7 +14,7 @@ class Embeddings(keras.layers.Layer):
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.layer_norm = layers.layer_norm(self.dtype_policy)
+        self.layer_norm = layers.layer_norm(config, dtype=self.dtype_policy)
         self.dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy)
 
     def build(self, input_shape=None):

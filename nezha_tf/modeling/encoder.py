@@ -28,7 +28,7 @@ class TransformerLayer(keras.layers.Layer):
         )
         self.projection = layers.dense(config.hidden_size, config, dtype=policy, name="output")
         self.dropout = Dropout(config.hidden_dropout_prob, dtype=policy)
-        self.layer_norm = layers.layer_norm(policy)
+        self.layer_norm = layers.layer_norm(config, dtype=policy)
 
     def build(self, input_shape=None):
         hidden = (None, None, self.config.hidden_size)

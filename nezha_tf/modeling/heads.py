@@ -19,7 +19,7 @@ class MaskedLanguageModelHead(keras.layers.Layer):
             name="transform",
             activation=layers.activation(config.hidden_act),
         )
-        self.layer_norm = layers.layer_norm(self.dtype_policy)
+        self.layer_norm = layers.layer_norm(config, dtype=self.dtype_policy)
 
     def build(self, input_shape=None):
         hidden = (None, None, self.config.hidden_size)

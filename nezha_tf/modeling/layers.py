@@ -5,8 +5,6 @@ import functools
 import keras
 from keras import ops
 
-LAYER_NORM_EPSILON = 1e-12
-
 
 def activation(name):
     """Returns the function of a `hidden_act`: "gelu" is the tanh form, as in the originals."""
@@ -31,8 +29,8 @@ def dense(units, config, *, dtype, name, activation=None):
     )
 
 
-def layer_norm(dtype):
+def layer_norm(config, *, dtype):
     """Returns a LayerNorm over the last axis; Keras takes its statistics in float32."""
     return keras.layers.LayerNormalization(
-        epsilon=LAYER_NORM_EPSILON, dtype=dtype, name="LayerNorm"
+        epsilon=config.layer_norm_eps, dtype=dtype, name="LayerNorm"
     )

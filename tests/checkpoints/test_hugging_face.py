@@ -14,7 +14,7 @@ import tensorflow as tf
 from commands import CONFIG, run_pretraining
 from conftest import GOLDEN
 from helpers import GOLDEN_MODELS, load_golden_model
-from hugging_face_peer import KINDS, write_peer
+from hugging_face_peer import KINDS, spelt, weights_of, write_peer
 from safetensors.numpy import save_file
 
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
@@ -112,36 +112,6 @@ def test_heads_of_fine_tuned_models(torch, tmp_path, kind):
         found = model(inputs)
         for output in outputs:
             np.testing.assert_allclose(found[output], expected[output], atol=1e-5)
-
-
-def spelt(tf1_name, old):
-    """Returns the name of a weight in transformers' models, by the parts of TF1's name."""
-    irregular = {
-        "cls/predictions/output_bias": "cls.predictions.bias",
-        "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
-        "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
-    }
-    if tf1_name in irregular:
-        return irregular[tf1_name]
-    last = {"kernel": "weight", "gamma": "gamma" if old else "weight"}
-    last["beta"] = "beta" if old else "bias"
-    words = tf1_name.replace("layer_", "layer/").split("/")
-    words[-1] = last.get(words[-1], words[-1])
-    words += ["weight"] * words[-1].endswith("_embeddings")
-    return ".".join(words)
-
-
-def weights_of(name, old=False, prefix="bert."):
-    """Returns the weights of a golden model under the names and in the layout of transformers."""
-    reader = tf.train.load_checkpoint(str(GOLDEN / name / "model.ckpt"))
-    weights = {}
-    for variable in reader.get_variable_to_shape_map():
-        if variable == "global_step" or variable.endswith(("_m", "_v")):
-            continue
-        value = reader.get_tensor(variable)
-        value = np.ascontiguousarray(value.T) if variable.endswith("/kernel") else value
-        weights[spelt(variable, old).replace("bert.", prefix)] = value
-    return weights
 
 
 @functools.cache
@@ -290,7 +260,7 @@ def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
     for library, name in (("torch", "a.bin"), ("safetensors", "a.safetensors")):
         (tmp_path / name).write_bytes(b"x")
         monkeypatch.setitem(sys.modules, library, None)
-        assert_refused(tmp_path / name, rf"is read with {library} .*\[interop\]")
+        assert_refused(tmp_path / name, rf"needs {library} .*\[interop\]")
 
 
 class Intruder:

@@ -1,0 +1,101 @@
+"""Small models with random weights, and checkpoints of them as a run leaves them."""
+
+import json
+
+import numpy as np
+import tensorflow as tf
+from conftest import GOLDEN
+
+from nezha_tf import NezhaConfig
+from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints.kinds import KINDS
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.text.vocabulary import SPECIAL_PIECES
+
+FLAGS = {
+    "from": None,
+    "to": None,
+    "format": "nezha_tf",
+    "config_file": None,
+    "vocab_file": None,
+    "do_lower_case": None,
+    "allow_missing": [],
+    "drop": [],
+    "type_vocab_size": None,
+    "averages": False,
+    "dtype": "float32",
+}
+TASK = {
+    "do_lower_case": False,
+    "max_seq_length": 16,
+    "uses_averages": False,
+    "labels": ["差", "中", "好"],
+}
+CLASSIFICATION = {**TASK, "task": "classification", "label_type": "multi", "is_pair": False}
+TAGGING = {**TASK, "task": "tagging", "scheme": "BIO", "crf": False, "window_stride": 8}
+
+
+def config_of(rng, **changes):
+    """Returns the configuration of a small model, drawn but for the changes."""
+    heads = int(rng.integers(1, 4))
+    values = {
+        "vocab_size": int(rng.integers(20, 40)),
+        "hidden_size": heads * 2 * int(rng.integers(1, 4)),
+        "num_hidden_layers": int(rng.integers(1, 3)),
+        "num_attention_heads": heads,
+        "intermediate_size": int(rng.integers(3, 20)),
+        "max_position_embeddings": int(rng.integers(8, 40)),
+        "type_vocab_size": 2,
+        "hidden_act": str(rng.choice(["gelu", "relu"])),
+        "position_encoding": str(rng.choice(["functional_relative", "absolute"])),
+    }
+    return NezhaConfig.from_dict({**values, **changes})
+
+
+def weights_like(rng, kind, config, num_labels=3):
+    """Returns {TF1 name: float32 array} of a model, drawn."""
+    names = tf1_names(KINDS[kind].model(config, num_labels))
+    return {
+        name: rng.normal(size=variable.shape, scale=0.3).astype("float32")
+        for name, variable in names.items()
+    }
+
+
+def write_model(folder, config, weights, task=None, name="model.ckpt-7"):
+    """Writes a folder as a run leaves it, with slots, averages of other values and state."""
+    state = {"global_step": np.int64(7), "nezha_tf/random_state_0": np.arange(2)}
+    for weight, value in weights.items():
+        slots = ("lamb_m", "lamb_v", "ExponentialMovingAverage")
+        state |= {f"{weight}/{slot}": value + 1 for slot in slots}
+    folder.mkdir(parents=True, exist_ok=True)
+    tf1.write_tensors(folder / name, {**weights, **state})
+    config.to_json_file(folder / "bert_config.json")
+    write_vocabulary(folder / "vocab.txt", config.vocab_size)
+    if task:
+        (folder / "task.json").write_text(json.dumps(task))
+
+
+def write_vocabulary(path, pieces):
+    names = [*SPECIAL_PIECES, *(f"w{index}" for index in range(pieces))][:pieces]
+    path.write_text("".join(f"{name}\n" for name in names))
+
+
+def weights_in(prefix):
+    """Returns {name: array} of a TF1 checkpoint, read by tensorflow alone."""
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def weights_of_originals(name):
+    """Returns the weights of a golden checkpoint, without Adam's and LAMB's slots and the step."""
+    found = weights_in(GOLDEN / name / "model.ckpt")
+    endings = ("_m", "_v")
+    return {n: v for n, v in found.items() if n != "global_step" and not n.endswith(endings)}
+
+
+def assert_equal(found, expected):
+    """Asserts that two dicts of arrays are the same bit by bit, names and types among them."""
+    assert sorted(found) == sorted(expected)
+    for name, value in expected.items():
+        assert found[name].dtype == value.dtype, name
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
