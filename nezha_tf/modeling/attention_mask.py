@@ -71,8 +71,9 @@ def from_ranks(ranks, input_mask):
     """
     is_token = ops.cast(input_mask, "bool")
     query_ranks = ops.where(is_token, ranks, ops.shape(input_mask)[1] + 1)
-    visible = ranks[:, None, None, :] <= query_ranks[:, None, :, None]
-    return ops.logical_and(visible, is_token[:, None, None, :])
+    # Not by indexing with None: TFLite has no such slice of a length that is free.
+    visible = ops.expand_dims(ranks, (1, 2)) <= ops.expand_dims(query_ranks, (1, 3))
+    return ops.logical_and(visible, ops.expand_dims(is_token, (1, 2)))
 
 
 def _seq2seq_ranks(input_mask, segment_ids):
