@@ -22,7 +22,7 @@ CONFIG = {
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "intermediate_size": 32,
-    "type_vocab_size": 2,
+    "type_vocab_size": 6,
     "use_relative_position": True,
     # So that what is put out depends on what is read.
     "initializer_range": 0.5,
@@ -42,6 +42,12 @@ def model_of(settings, config):
         return kind(config, len(settings["labels"]))
     if task == "reading_comprehension":
         return finetuning.NezhaForQuestionAnswering(config)
+    if task == "seq2seq":
+        model = pretraining.NezhaForMaskedLM(config)
+        # Of pieces drawn by chance few targets would end, and none have an unknown word.
+        likely = FullTokenizer(VOCABULARY).vocabulary.ids_of(["[UNK]", "[SEP]"])
+        model.masked_lm.output_bias.assign(np.bincount(likely, [4.0, 6.0], config.vocab_size))
+        return model
     return pretraining.NezhaForPreTraining(config)
 
 

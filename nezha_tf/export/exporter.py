@@ -11,6 +11,7 @@ from nezha_tf.export.saved_model import write
 OF_TASK = {
     "classification": ("classification", "ClassificationServing"),
     "tagging": ("tagging", "TaggingServing"),
+    "seq2seq": ("seq2seq", "Seq2SeqServing"),
 }
 
 

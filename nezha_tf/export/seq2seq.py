@@ -1,0 +1,113 @@
+"""Targets for raw sources: the tokenizer, the search and the way back to text in one graph."""
+
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf.export.saved_model import Serving, as_graphs
+from nezha_tf.export.text_reader import INPUT_MEANINGS, TextReader, ids_specs, text_spec
+from nezha_tf.generation.form import Form
+from nezha_tf.generation.generator import Generator, check_room
+from nezha_tf.tasks.seq2seq.packing import Side
+from nezha_tf.tasks.seq2seq.writing import options_of
+from nezha_tf.text.graph_detokenizer import GraphDetokenizer
+
+# The seed of those who give none.
+SEED = 0
+MEANINGS = {
+    **INPUT_MEANINGS,
+    "seed": "of the drawing, one for each source; the same source and seed give the same texts",
+    "texts": "what is written, best first; empty where there are fewer",
+    "scores": "log-probability over length penalty; minus infinity where there are fewer",
+    "log_probs": "natural logarithm of the probability",
+    "ids": "pieces that are written, the final [SEP] among them, zeros behind",
+    "lengths": "how many they are",
+}
+
+
+class Seq2SeqServing(Serving):
+    """Texts that a model writes for texts, best first, with their scores."""
+
+    meanings = MEANINGS
+    example = 'text=tf.constant(["今天很冷。"])'
+
+    def __init__(self, folder):
+        """Args:
+          folder: `ModelFolder` of a sequence-to-sequence task.
+
+        Raises:
+          UserError: the model lacks segments, or places for source and target.
+        """
+        model, task, tokenizer = folder.make_model(), folder.task, folder.tokenizer
+        super().__init__(model)
+        source_length, target_length = task["max_source_length"], task["max_target_length"]
+        check_room(model.config, np.array([source_length]), target_length)
+        self._side = Side("source", 2, source_length, task["truncate_source"])
+        self._options = options_of(task, tokenizer)
+        form = Form(target_prediction=task["target_prediction"])
+        self._generator = Generator(model, tokenizer.vocabulary, form, self._options)
+        self._reader = TextReader(tokenizer)
+        self._detokenizer = GraphDetokenizer(tokenizer.vocabulary)
+        self._is_drawn = self._options.method == "sample"
+
+    @property
+    def about(self):
+        end = "front" if self._side.truncate == "head" else "end"
+        paragraphs = [
+            f"Writes texts of at most {self._options.max_length} pieces, by {self._options.method}"
+            f" search. Sources are cut at their {end} to {self._side.max_length} pieces, `[CLS]`"
+            " and `[SEP]` among them.",
+            "Where the programs look a word up in its source, the graph does not: an unknown piece"
+            " is left out, words stay in lower case if the model has them so, and spaces beside"
+            " punctuation follow the rules of English.",
+        ]
+        if self._is_drawn:
+            paragraphs.append(
+                f"`serving_default` draws with the seed {SEED}, so it gives a source the same texts"
+                " each time; pass others to `with_seed`."
+            )
+        return "\n\n".join(paragraphs)
+
+    def assets(self):
+        return self._reader.asset()
+
+    def signatures(self):
+        seed = [tf.TensorSpec([None], tf.int32, name="seed")]
+        ids = ids_specs()[:2]
+
+        def of_texts(text, seed=None):
+            inputs = self._reader.packed(self._cut(self._reader.ids(text)))
+            return self._texts(self._search(inputs["input_ids"], inputs["input_mask"], seed))
+
+        def from_ids(input_ids, input_mask, seed=None):
+            return self._search(input_ids, input_mask, seed)._asdict()
+
+        functions = {"serving_default": (of_texts, [text_spec("text")])}
+        if self._is_drawn:
+            functions["with_seed"] = (of_texts, [text_spec("text"), *seed])
+        functions["from_ids"] = (from_ids, ids + (seed if self._is_drawn else []))
+        return as_graphs(functions)
+
+    def _cut(self, ids):
+        """Returns ids, RaggedTensor [B, (n)], without the pieces that there is no room for."""
+        room = self._side.max_length - self._side.special_pieces
+        return ids[:, :room] if self._side.truncate == "tail" else ids[:, -room:]
+
+    def _search(self, input_ids, input_mask, seeds):
+        """Returns the `Generated` of sources, padded on the right."""
+        if seeds is None:
+            seeds = tf.fill(tf.shape(input_ids)[:1], SEED)
+        return self._generator.search(
+            *(_padded_left(array, input_mask) for array in (input_ids, input_mask)), seeds
+        )
+
+    def _texts(self, found):
+        shape = tf.shape(found.lengths)
+        texts = self._detokenizer.detokenize(tf.reshape(found.ids, (-1, found.ids.shape[-1])))
+        texts = tf.ensure_shape(tf.reshape(texts, shape), found.lengths.shape)
+        return {"texts": texts, "scores": found.scores, "log_probs": found.log_probs}
+
+
+def _padded_left(values, input_mask):
+    """Moves values [B, S] that are padded on the right to the right, as a search wants them."""
+    lengths = tf.reduce_sum(input_mask, axis=1)
+    return tf.reverse(tf.reverse_sequence(values, lengths, seq_axis=1), [1])

@@ -1,0 +1,146 @@
+"""Exports that write texts, in a process without our code, against the Python path."""
+
+import numpy as np
+import pytest
+from export_folders import (
+    INVALID,
+    LONG_TEXT,
+    NUM_TEXTS,
+    ODD_TEXTS,
+    ask,
+    make_export,
+    real_texts,
+    run_readme,
+)
+
+from nezha_tf.data.rows import Row
+from nezha_tf.generation.form import Form
+from nezha_tf.model_folder import open_folder
+from nezha_tf.tasks.seq2seq import writing
+from nezha_tf.tasks.seq2seq.packing import Packing
+from nezha_tf.text.detokenization import detokenize
+
+COMMON = {
+    "task": "seq2seq",
+    "max_seq_length": 32,
+    "max_source_length": 24,
+    "max_target_length": 8,
+    "min_target_length": 2,
+    "temperature": 1.0,
+    "top_k": 0,
+    "top_p": 1.0,
+    "beam_size": 4,
+    "exempt_words": ["的"],
+    "banned_words": ["了"],
+}
+KINDS = {
+    "beam": {
+        "target_prediction": "masked",
+        "truncate_source": "tail",
+        "decoding": "beam",
+        "num_return_sequences": 3,
+        "length_penalty": 0.7,
+        "no_repeat_ngram_size": 2,
+    },
+    "sample": {
+        "target_prediction": "shift",
+        "truncate_source": "head",
+        "decoding": "sample",
+        "num_return_sequences": 2,
+        "length_penalty": 0.0,
+        "no_repeat_ngram_size": 0,
+        "top_k": 50,
+    },
+}
+TEXTS = [*real_texts()[: NUM_TEXTS // 2], *filter(str.strip, ODD_TEXTS), LONG_TEXT]
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    root = tmp_path_factory.mktemp("seq2seq")
+    return {name: make_export(root / name, {**COMMON, **kind}) for name, kind in KINDS.items()}
+
+
+def from_python(folder, texts, seed):
+    """What run_seq2seq.py would write: a list of `Hypothesis` for each text."""
+    folder = open_folder(folder)
+    task, tokenizer = folder.task, folder.tokenizer
+    packing = Packing(
+        tokenizer, task["max_source_length"], task["max_target_length"], task["truncate_source"]
+    )
+    rows = [Row({"src": text}, "", number) for number, text in enumerate(texts)]
+    writer = writing.TargetWriter(
+        folder.make_model(),
+        tokenizer,
+        Form(target_prediction=task["target_prediction"]),
+        writing.options_of(task, tokenizer),
+        len(texts),
+        seed,
+        False,
+    )
+    return writer(rows, packing.pack(rows))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_texts_and_scores_equal_the_python_path(exports, name, monkeypatch):
+    """But for what the Python path takes from the source."""
+    monkeypatch.setattr(writing, "detokenize", lambda pieces, *_: detokenize(pieces))
+    python = from_python(exports[name].with_name(name), TEXTS, seed=5)
+    if name == "sample":
+        found = ask(exports[name], "with_seed", text=TEXTS, seed=5 + np.arange(len(TEXTS)))
+    else:
+        found = ask(exports[name], text=TEXTS)
+    assert found["texts"].tolist() == [[h.text for h in row] for row in python]
+    for key, values in (("scores", "score"), ("log_probs", "log_prob")):
+        expected = [[getattr(hypothesis, values) for hypothesis in row] for row in python]
+        np.testing.assert_allclose(found[key], expected, rtol=1e-5, atol=1e-5)
+    lengths = {len(text) for text in found["texts"].ravel()}
+    assert len(set(found["texts"].ravel())) > 20 and len(lengths) > 3
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_row_does_not_depend_on_its_batch(exports, name):
+    texts = [TEXTS[0], INVALID, "", LONG_TEXT, TEXTS[1]]
+    together = ask(exports[name], text=texts)
+    for row, text in enumerate(texts):
+        alone = ask(exports[name], text=[text])
+        assert alone["texts"][0].tolist() == together["texts"][row].tolist()
+        np.testing.assert_allclose(alone["scores"][0], together["scores"][row], rtol=1e-5)
+    assert all(len(values) == 0 for values in ask(exports[name], text=[]).values())
+    # What is no UTF-8 is left out.
+    readable = ask(exports[name], text=[INVALID.decode("utf-8", "ignore")])
+    assert readable["texts"][0].tolist() == together["texts"][1].tolist()
+
+
+def test_seeds(exports):
+    ask_for = {"text": [TEXTS[0]] * 4, "seed": [0, 1, 0, 2]}
+    rows = ask(exports["sample"], "with_seed", **ask_for)["texts"].tolist()
+    assert rows[0] == rows[2] == ask(exports["sample"], text=TEXTS[:1])["texts"][0].tolist()
+    assert len({tuple(row) for row in rows}) == 3
+
+
+def test_ids_that_are_padded_anyhow(exports):
+    """Longer padding than there need be, and the pieces are those of the texts."""
+    folder = open_folder(exports["beam"].with_name("beam"))
+    tokenizer, texts = folder.tokenizer, TEXTS[:4]
+    rows = [["[CLS]", *tokenizer.tokenize(text)[:22], "[SEP]"] for text in texts]
+    ids = np.zeros((len(rows), 30), int)
+    for row, pieces in enumerate(rows):
+        ids[row, : len(pieces)] = tokenizer.convert_tokens_to_ids(pieces)
+    mask = np.arange(30) < np.array([[len(pieces)] for pieces in rows])
+    found = ask(exports["beam"], "from_ids", input_ids=ids, input_mask=mask.astype(int))
+    by_text = ask(exports["beam"], text=texts)
+    np.testing.assert_allclose(found["scores"], by_text["scores"], rtol=1e-5)
+    for pieces, lengths, written in zip(
+        found["ids"], found["lengths"], by_text["texts"], strict=True
+    ):
+        for row, length, text in zip(pieces, lengths, written, strict=True):
+            assert not row[length:].any()
+            assert detokenize(tokenizer.convert_ids_to_tokens(row[:length])) == text
+
+
+def test_the_folder_explains_itself(exports):
+    outputs = run_readme(exports["beam"])
+    assert outputs["texts"].shape == (1, 3) and (np.diff(outputs["scores"]) <= 0).all()
+    text = (exports["sample"] / "README.md").read_text(encoding="utf-8")
+    assert "an unknown piece is left out" in text and "`with_seed`" in text
