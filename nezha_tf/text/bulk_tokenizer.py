@@ -1,0 +1,172 @@
+"""WordPiece of many lines at a time, with the place of each piece, on arrays.
+
+Most of Chinese text is characters that are a token each, whatever stands beside them: their ids
+come from a table by code point. What is left (Latin words, numbers, other scripts) goes through
+`FullTokenizer`, once for each distinct run.
+"""
+
+import collections
+import itertools
+import unicodedata
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.text import characters
+from nezha_tf.text.vocabulary import UNK
+
+# What the table says of a code point that is no token by itself.
+_UNSEEN, _SPACE, _ORDINARY, _ODD = -1, -2, -3, -4
+_LONGEST_CACHED, _MOST_CACHED = 40, 2**17  # bound the memory it takes
+
+
+class LinePieces(NamedTuple):
+    """The pieces of lines, one after another.
+
+    Attributes:
+      ids: int32 [N].
+      places: int64 [N], the first character of each piece, in the lines with an end of one
+        character each.
+      begins_token: bool [N], whether a piece is the first of its token.
+      line_ends: int64 [L], how many pieces there are up to the end of each line.
+    """
+
+    ids: np.ndarray
+    places: np.ndarray
+    begins_token: np.ndarray
+    line_ends: np.ndarray
+
+
+class BulkTokenizer:
+    """Gives the ids and offsets of `FullTokenizer`, some twenty times as fast.
+
+    Attributes:
+      unknown_characters: `collections.Counter` of the characters for which the vocabulary has no
+        piece, over all lines so far. A token that is [UNK] for another reason adds none.
+    """
+
+    def __init__(self, tokenizer):
+        """Args:
+        tokenizer: a `FullTokenizer`.
+        """
+        self._tokenizer = tokenizer
+        self._unknown_id = tokenizer.vocabulary.ids_of([UNK])[0]
+        self._table = np.full(0x110000, _UNSEEN, np.int32)
+        self._runs = {}
+        self.unknown_characters = collections.Counter()
+
+    def tokenize(self, lines):
+        """Returns the `LinePieces` of a list of str."""
+        text = "\n".join([*lines, ""])
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        kinds = self._kinds(codes)
+        line_starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
+        self._join_odd_lines(kinds, line_starts)
+        # The pieces that begin at each character, or at the first character of its run.
+        counts = (kinds >= 0).astype(np.int64)
+        starts, runs = self._runs_of(text, kinds)
+        counts[starts] = [len(run.ids) for run in runs]
+        ends = np.cumsum(counts)
+        ids = np.empty(ends[-1] if len(ends) else 0, np.int32)
+        places, begins_token = np.empty(len(ids), np.int64), np.ones(len(ids), bool)
+        alone = np.flatnonzero(kinds >= 0)
+        ids[ends[alone] - 1], places[ends[alone] - 1] = kinds[alone], alone
+        self._count_unknown(codes[alone], kinds[alone])
+        if runs:
+            sizes = counts[starts]
+            shifts = np.repeat(ends[starts] - np.cumsum(sizes), sizes)
+            where = shifts + np.arange(len(shifts))
+            ids[where] = [index for run in runs for index in run.ids]
+            begins_token[where] = [begins for run in runs for begins in run.begins_token]
+            places[where] = [place for run in runs for place in run.places]
+            places[where] += np.repeat(starts, sizes)
+        return LinePieces(ids, places, begins_token, ends[line_starts[1:] - 1])
+
+    def _kinds(self, codes):
+        """Returns for each character its id, or what it is that has none; int32."""
+        kinds = self._table[codes]
+        unseen = np.unique(codes[kinds == _UNSEEN])
+        if len(unseen):
+            for code in unseen.tolist():
+                self._table[code] = self._kind_of(chr(code))
+            kinds = self._table[codes]
+        return kinds
+
+    def _kind_of(self, char):
+        kind = characters.kind_of(char)
+        if kind == characters.SPACE:
+            return _SPACE
+        folds = self._tokenizer.do_lower_case and kind != characters.DROPPED
+        folded = characters.fold(char) if folds else char
+        # What folding makes of the others does not depend on what stands beside them. A capital
+        # sigma is lower-cased by its place in the word, and marks are put in order.
+        if folds and (len(folded) != 1 or char == "Σ" or unicodedata.combining(char)):
+            return _ODD
+        if kind == characters.ALONE or (kind == characters.PUNCTUATION and folded == char):
+            pieces = self._tokenizer.tokenize(char)
+            if len(pieces) == 1:
+                return self._tokenizer.convert_tokens_to_ids(pieces)[0]
+        return _ORDINARY
+
+    def _join_odd_lines(self, kinds, line_starts):
+        """Makes one run of each line that has an odd character in it."""
+        odd = np.flatnonzero(kinds == _ODD)
+        for line in np.unique(np.searchsorted(line_starts, odd, side="right") - 1):
+            kinds[line_starts[line] : line_starts[line + 1] - 1] = _ORDINARY
+
+    def _runs_of(self, text, kinds):
+        """Returns the places of the runs of ordinary characters, int64, and a `_Run` for each."""
+        inside = np.zeros(len(kinds) + 2, bool)
+        inside[1:-1] = kinds == _ORDINARY
+        starts, ends = np.flatnonzero(inside[1:] != inside[:-1]).reshape(-1, 2).T
+        runs = []
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            string = text[start:end]
+            run = self._runs.get(string)
+            if run is None:
+                run = self._run_of(string)
+                if len(string) <= _LONGEST_CACHED and len(self._runs) < _MOST_CACHED:
+                    self._runs[string] = run
+            if run.unknown:
+                self.unknown_characters.update(run.unknown)
+            runs.append(run)
+        return starts, runs
+
+    def _run_of(self, string):
+        pieces = self._tokenizer.tokenize_with_offsets(string)
+        vocabulary = self._tokenizer.vocabulary
+        tokens = [-1, *(piece.token for piece in pieces)]
+        unknown = [
+            char
+            for piece in pieces
+            if piece.text == UNK
+            for char in string[piece.start : piece.end]
+            if self._is_unknown(char)
+        ]
+        return _Run(
+            ids=vocabulary.ids_of([piece.text for piece in pieces]),
+            places=[piece.start for piece in pieces],
+            begins_token=[a != b for a, b in itertools.pairwise(tokens)],
+            unknown=unknown,
+        )
+
+    def _is_unknown(self, char):
+        if characters.kind_of(char) in (characters.DROPPED, characters.SPACE):
+            return False
+        vocabulary = self._tokenizer.vocabulary
+        folded = characters.fold(char) if self._tokenizer.do_lower_case else char
+        return any(c not in vocabulary and f"##{c}" not in vocabulary for c in folded)
+
+    def _count_unknown(self, codes, ids):
+        found, counts = np.unique(codes[ids == self._unknown_id], return_counts=True)
+        for code, count in zip(found.tolist(), counts.tolist(), strict=True):
+            self.unknown_characters[chr(code)] += count
+
+
+class _Run(NamedTuple):
+    """What becomes of a run of characters: lists of one length, and its unknown characters."""
+
+    ids: list
+    places: list
+    begins_token: list
+    unknown: list
