@@ -5,25 +5,25 @@ The writer encodes by it, the reader parses by it, and a TF1 reader takes what i
 
 from typing import NamedTuple
 
-import tensorflow as tf
+import numpy as np
 
 
 class Feature(NamedTuple):
     """One fixed-length feature: its name, dtype, and length (a number, or the name of one)."""
 
     name: str
-    dtype: tf.DType
+    dtype: type
     length: int | str
 
 
 FEATURES = (
-    Feature("input_ids", tf.int64, "max_seq_length"),
-    Feature("input_mask", tf.int64, "max_seq_length"),
-    Feature("segment_ids", tf.int64, "max_seq_length"),
-    Feature("masked_lm_positions", tf.int64, "max_predictions_per_seq"),
-    Feature("masked_lm_ids", tf.int64, "max_predictions_per_seq"),
-    Feature("masked_lm_weights", tf.float32, "max_predictions_per_seq"),
-    Feature("next_sentence_labels", tf.int64, 1),
+    Feature("input_ids", np.int64, "max_seq_length"),
+    Feature("input_mask", np.int64, "max_seq_length"),
+    Feature("segment_ids", np.int64, "max_seq_length"),
+    Feature("masked_lm_positions", np.int64, "max_predictions_per_seq"),
+    Feature("masked_lm_ids", np.int64, "max_predictions_per_seq"),
+    Feature("masked_lm_weights", np.float32, "max_predictions_per_seq"),
+    Feature("next_sentence_labels", np.int64, 1),
 )
 
 
@@ -57,7 +57,9 @@ class Limits(NamedTuple):
 
 def parsing_spec(lengths):
     """Returns what `tf.io.parse_example` wants to know of the features."""
-    return {f.name: tf.io.FixedLenFeature([lengths.of(f)], f.dtype) for f in FEATURES}
+    import tensorflow as tf
+
+    return {f.name: tf.io.FixedLenFeature([lengths.of(f)], tf.as_dtype(f.dtype)) for f in FEATURES}
 
 
 def encode(values):
@@ -69,10 +71,12 @@ def encode(values):
     Returns:
       The bytes of a `tf.train.Example`; the same values give the same bytes.
     """
+    import tensorflow as tf
+
     example = tf.train.Example()
     for feature in FEATURES:
         value = example.features.feature[feature.name]
-        numbers = value.float_list if feature.dtype == tf.float32 else value.int64_list
+        numbers = value.float_list if feature.dtype is np.float32 else value.int64_list
         numbers.value.extend(values[feature.name])
     return example.SerializeToString(deterministic=True)
 
@@ -85,6 +89,8 @@ def fault_of(serialized, lengths, limits):
       lengths: the `Lengths` that it must have.
       limits: the `Limits` of the model that it is meant for.
     """
+    import tensorflow as tf
+
     try:
         found = tf.train.Example.FromString(serialized).features.feature
     except Exception:  # protobuf's DecodeError, whose place differs between its versions
@@ -93,7 +99,7 @@ def fault_of(serialized, lengths, limits):
         if feature.name not in found:
             return f"it lacks the feature {feature.name}"
         value = found[feature.name]
-        is_float = feature.dtype == tf.float32
+        is_float = feature.dtype is np.float32
         numbers = (value.float_list if is_float else value.int64_list).value
         if len(numbers) != lengths.of(feature):
             fault = f"{feature.name} has {len(numbers)} values, not {lengths.of(feature)}"

@@ -1,0 +1,182 @@
+"""Which pieces of many sequences are predicted, and what stands in their place, on arrays."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.data.masking_policies import MASKED_SHARE, RANDOM_SHARE, budgets
+from nezha_tf.pretraining_data import draws
+
+
+class Masked(NamedTuple):
+    """Masked sequences.
+
+    Attributes:
+      ids: int32 [B, T], with replacements.
+      positions: int32 [B, P], the predicted places in rising order, then zeros.
+      labels: int32 [B, P], the pieces that stood there, then zeros.
+      weights: float32 [B, P], 1 for a prediction.
+    """
+
+    ids: np.ndarray
+    positions: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+
+
+class ArrayMasking:
+    """Applies a `MaskingPolicy` to rows.
+
+    Units are shuffled by sorting random keys; then one step takes the next anchor of every row
+    that has budget left. A run that would overrun the budget, or touch what is chosen, is passed
+    over, as in the original. What is drawn for a row depends on its key alone.
+    """
+
+    def __init__(self, vocabulary, policy, max_seq_length, masked_lm_prob, max_predictions_per_seq):
+        """Args:
+        vocabulary: a `Vocabulary`.
+        policy: a `MaskingPolicy`.
+        max_seq_length: length T of a row.
+        masked_lm_prob: share of a sequence, special pieces counted, that is predicted.
+        max_predictions_per_seq: most predictions P of a row.
+        """
+        self._mask_id = vocabulary.mask_id
+        self._vocab_size = len(vocabulary)
+        self._policy = policy
+        self._run_ends = policy.run_ends
+        self._length = max_seq_length
+        self._predictions = max_predictions_per_seq
+        self._budgets = budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq)
+
+    def __call__(self, rows, keys):
+        """Masks rows.
+
+        Args:
+          rows: the `Rows`.
+          keys: uint64 [B], random.
+
+        Returns:
+          A `Masked`.
+        """
+        units = _Units.of(rows, self._policy.of_words)
+        order, sizes = self._anchors(units, keys)
+        anchor_of = choose(units, order, sizes, self._budgets[rows.lengths])
+        # For each piece the anchor that chose its unit, or -1.
+        anchors = np.take_along_axis(anchor_of, units.of_place, axis=1)
+        anchors[~rows.is_text] = -1
+        row, place = np.nonzero(anchors >= 0)
+        drawn_at = place
+        if self._policy.draws_once:
+            drawn_at = units.starts[row, anchors[row, place]]
+        ids = rows.ids.copy()
+        labels = ids[row, place]
+        ids[row, place] = self._replacements(labels, keys[row], place, drawn_at)
+        return self._with_slots(ids, labels, row, place)
+
+    def _anchors(self, units, keys):
+        """Returns the units of each row in random order, and the runs that they would take."""
+        keys = keys[:, None]
+        shuffle = draws.bits(keys, units.starts)
+        shuffle[units.numbers >= units.counts[:, None]] = np.iinfo(np.uint64).max
+        order = np.argsort(shuffle, axis=1, kind="stable")
+        if not len(self._run_ends):
+            return order, np.ones_like(order)
+        drawn = draws.uniform(keys, units.starts + self._length)
+        sizes = 1 + np.searchsorted(self._run_ends, drawn, side="right")
+        return order, np.minimum(sizes, units.left)  # a run ends with its segment
+
+    def _replacements(self, pieces, keys, places, drawn_at):
+        """Returns what stands in the place of pieces: [MASK], a random piece or the same."""
+        share = draws.uniform(keys, drawn_at + 2 * self._length)
+        random_bits = draws.bits(keys, places + 3 * self._length) >> np.uint64(32)
+        random_ids = (random_bits * np.uint64(self._vocab_size)) >> np.uint64(32)
+        found = np.where(share < MASKED_SHARE + RANDOM_SHARE, random_ids.astype(np.int32), pieces)
+        return np.where(share < MASKED_SHARE, self._mask_id, found)
+
+    def _with_slots(self, ids, labels, row, place):
+        shape = len(ids), self._predictions
+        counts = np.bincount(row, minlength=len(ids))
+        slot = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        positions, labels_of = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        weights = np.zeros(shape, np.float32)
+        positions[row, slot] = place
+        labels_of[row, slot] = labels
+        weights[row, slot] = 1.0
+        return Masked(ids, positions, labels_of, weights)
+
+
+def choose(units, order, sizes, budget):
+    """Chooses runs of units, anchor by anchor.
+
+    Args:
+      units: the `_Units`.
+      order: int64 [B, U], the anchors of each row in the order of their turns.
+      sizes: int64 [B, U], how many units the run of each anchor has.
+      budget: int [B], most pieces of a row.
+
+    Returns:
+      int64 [B, U], the anchor whose run a unit is chosen with, or -1.
+    """
+    anchor_of = np.full(order.shape, -1)
+    chosen = np.zeros(len(order), np.int64)
+    longest = int(sizes.max(initial=1))
+    row = np.flatnonzero(units.counts > 0)
+    for turn in range(order.shape[1]):
+        anchor = order[row, turn]
+        size = sizes[row, anchor]
+        pieces = units.ends[row, anchor + size - 1] - units.starts[row, anchor]
+        fits = chosen[row] + pieces <= budget[row]
+        for step in range(longest):
+            inside = step < size
+            fits[inside] &= anchor_of[row[inside], anchor[inside] + step] < 0
+        taken, first = row[fits], anchor[fits]
+        chosen[taken] += pieces[fits]
+        for step in range(longest):
+            inside = step < size[fits]
+            anchor_of[taken[inside], first[inside] + step] = first[inside]
+        row = row[(chosen[row] < budget[row]) & (turn + 1 < units.counts[row])]
+        if not len(row):
+            break
+    return anchor_of
+
+
+class _Units(NamedTuple):
+    """The units of rows, U at most in one.
+
+    Attributes:
+      counts: int64 [B].
+      numbers: int64 [1, U].
+      starts, ends: int64 [B, U], the places of a unit's first piece and behind its last.
+      left: int64 [B, U], how many units there are from this one to the end of its segment.
+      of_place: int64 [B, T], the number of the unit that a place of the text belongs to.
+    """
+
+    counts: np.ndarray
+    numbers: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    left: np.ndarray
+    of_place: np.ndarray
+
+    @classmethod
+    def of(cls, rows, of_words):
+        begins = rows.word_starts & rows.is_text if of_words else rows.is_text
+        counts = begins.sum(axis=1)
+        # A unit ends where the next begins or the text does, and [SEP] is behind every text.
+        borders = np.flatnonzero(begins | ~rows.is_text)
+        is_unit = begins.reshape(-1)[borders]
+        length = begins.shape[1]
+        starts, ends = borders[is_unit] % length, borders[1:][is_unit[:-1]] % length
+        row = np.repeat(np.arange(len(counts)), counts)
+        number = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        # The units of a segment are beside each other: its last ends at a special piece.
+        special = np.flatnonzero(~is_unit)
+        behind = special[np.searchsorted(special, np.flatnonzero(is_unit))]
+        shape = len(counts), max(1, int(counts.max(initial=0)))
+        arrays = []
+        for values in (starts, ends, behind - np.flatnonzero(is_unit)):
+            array = np.zeros(shape, np.int64)
+            array[row, number] = values
+            arrays.append(array)
+        of_place = np.maximum(np.cumsum(begins, axis=1) - 1, 0)
+        return cls(counts, np.arange(shape[1])[None], *arrays, of_place)

@@ -1,0 +1,107 @@
+"""Examples to records, many at a time: the bytes of `schema.encode` without a loop over values."""
+
+import numpy as np
+
+# Tags of protobuf, field number << 3 | 2 (a length and so many bytes follow). A tf.train.Example
+# holds Features (1), a map whose entries (1) are key (1) and value (2); a Feature is a float_list
+# (2) or an int64_list (3), and these hold their packed values (1).
+_FIRST, _SECOND, _THIRD = b"\x0a", b"\x12", b"\x1a"
+
+
+def encode_block(features, values):
+    """Encodes examples as `tf.train.Example`s, with the features in the order of their names.
+
+    A record is laid out as a row of bytes in which each number has room for the longest of its
+    kind; then the bytes that are none are left out of all rows at once.
+
+    Args:
+      features: the `schema.Feature`s.
+      values: dict of their names to arrays [B, length]: integers from 0 to 2**31 - 1 where the
+        dtype is int64, or floats.
+
+    Returns:
+      List of B bytes.
+    """
+    columns = _Columns(len(values[features[0].name]))
+    for feature in sorted(features, key=lambda feature: feature.name):
+        of_list = _Columns(columns.rows)
+        if feature.dtype is np.float32:
+            of_list.add_floats(values[feature.name])
+        else:
+            of_list.add_varints(values[feature.name])
+        of_list.wrap(_FIRST)
+        of_list.wrap(_SECOND if feature.dtype is np.float32 else _THIRD)
+        of_list.wrap(_SECOND)
+        name = feature.name.encode()
+        of_list.add_before(_FIRST + bytes([len(name)]) + name)
+        of_list.wrap(_FIRST)
+        columns.add(of_list)
+    columns.wrap(_FIRST)
+    return columns.records()
+
+
+class _Columns:
+    """Rows of bytes, some of which are none; built from the inside to the outside."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self._bytes = []  # uint8 [rows, width] each
+        self._kept = []  # bool [rows, width] each
+        self._sizes = np.zeros(rows, np.int64)
+
+    def add(self, columns):
+        """Appends other columns."""
+        self._bytes += columns._bytes
+        self._kept += columns._kept
+        self._sizes += columns._sizes
+
+    def add_floats(self, values):
+        """Appends numbers as four bytes each, the lowest first."""
+        array = np.ascontiguousarray(values, "<f4").view(np.uint8)
+        self._bytes.append(array)
+        self._kept.append(np.ones(array.shape, bool))
+        self._sizes += array.shape[1]
+
+    def add_varints(self, values):
+        """Appends numbers of seven bits a byte, the lowest first; the top bit says: more."""
+        array, kept = _varints(values)
+        self._bytes.append(array)
+        self._kept.append(kept)
+        self._sizes += np.count_nonzero(kept, axis=1)
+
+    def add_before(self, constant):
+        """Puts the same bytes before every row."""
+        array = np.broadcast_to(np.frombuffer(constant, np.uint8), (self.rows, len(constant)))
+        self._bytes.insert(0, array)
+        self._kept.insert(0, np.ones(array.shape, bool))
+        self._sizes += len(constant)
+
+    def wrap(self, tag):
+        """Puts a tag and the length of the row before every row."""
+        array, kept = _varints(self._sizes[:, None])
+        self._bytes.insert(0, array)
+        self._kept.insert(0, kept)
+        self._sizes += np.count_nonzero(kept, axis=1)
+        self.add_before(tag)
+
+    def records(self):
+        """Returns the rows as a list of bytes."""
+        flat = np.concatenate(self._bytes, axis=1)[np.concatenate(self._kept, axis=1)].tobytes()
+        ends = np.cumsum(self._sizes).tolist()
+        return [flat[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _varints(values):
+    """Returns (bytes uint8, whether a byte is there bool), [rows, columns * most bytes]."""
+    values = np.asarray(values).astype(np.uint32)
+    most = max(1, -(-int(values.max(initial=0)).bit_length() // 7))
+    if most == 1:
+        return values.astype(np.uint8), np.ones(values.shape, bool)
+    array = np.empty((*values.shape, most), np.uint8)
+    kept = np.empty(array.shape, bool)
+    for place in range(most):
+        kept[..., place] = values > 0 if place else True
+        array[..., place] = values & 0x7F
+        values = values >> 7
+        array[..., place] |= (values > 0).astype(np.uint8) << 7
+    return array.reshape(len(values), -1), kept.reshape(len(values), -1)

@@ -1,0 +1,149 @@
+"""Which sentences go into an example: as ranges of a shard's pieces.
+
+An instance is (ranges, label): ranges of pieces (start, end), each of which is followed by [SEP]
+in the example, and the label of `next_sentence_labels`. Every draw comes from a generator in the
+caller's hands; `pack_next_sentence` makes them in the order of the original, so that from the
+original's generator come the original's instances.
+"""
+
+import bisect
+
+PAIRS = ("nsp", "sop", "none")
+
+
+class PairPacker:
+    """Pairs of segments A and B of each document, of T - 3 pieces at most.
+
+    Sentences are gathered until they reach a target length and split between A and B at a random
+    sentence, as `create_instances_from_document` of google-research/bert's
+    create_pretraining_data.py does it. Then with `nsp` B is random sentences of another document
+    of the shard in one pair of two (label 1), and A's neighbours are packed again; with `sop`
+    (ALBERT, arXiv 1909.11942 §3.1) A and B change places in one pair of two (label 1). So with
+    `nsp` a shard of one document gives random segments of that document, as the original's
+    corpus of one does, and other documents are the likelier strangers the larger the shard is.
+
+    A single sentence is no pair: with `nsp` B is random then, as in the original; with `sop` the
+    sentence is parted at a random word, and one that is a single word gives no instance.
+    """
+
+    def __init__(self, pieces, pair, max_seq_length, short_seq_prob, random_next_prob):
+        """Args:
+        pieces: the `ShardPieces`.
+        pair: "nsp" or "sop".
+        max_seq_length: length T of an example.
+        short_seq_prob: how often a pass over a document aims at a random shorter length.
+        random_next_prob: share of label 1, where there is a choice.
+        """
+        self._pieces = pieces
+        self._of_chunk = {"nsp": self._next_sentence, "sop": self._sentence_order}[pair]
+        self._max_pieces = max_seq_length - 3  # [CLS], [SEP], [SEP]
+        self._short_seq_prob = short_seq_prob
+        self._random_next_prob = random_next_prob
+
+    def pack(self, index, rng):
+        """Yields the instances of a document.
+
+        Args:
+          index: its place in `pieces.documents`.
+          rng: a `random.Random`.
+        """
+        bounds = self._pieces.bounds
+        _, first, last = self._pieces.documents[index]
+        target = self._max_pieces
+        if rng.random() < self._short_seq_prob:
+            target = rng.randint(2, self._max_pieces)
+        while first < last:
+            # The fewest sentences that reach the target, or all that are left.
+            end = bisect.bisect_left(bounds, bounds[first] + target, first + 1, last)
+            split = first + (rng.randint(1, end - first - 1) if end - first >= 2 else 1)
+            first, segments, label = self._of_chunk(index, first, split, end, target, rng)
+            if segments:
+                yield truncated(*segments, self._max_pieces, rng), label
+
+    def _next_sentence(self, index, first, split, end, target, rng):
+        """Returns where to go on, (A, B) and the label, for sentences `first` to `end`."""
+        bounds = self._pieces.bounds
+        a = bounds[first], bounds[split]
+        # The draw is made only where there is a choice, as in the original.
+        if end - first == 1 or rng.random() < self._random_next_prob:
+            return split, (a, self._random_segment(index, target - (a[1] - a[0]), rng)), 1
+        return end, (a, (bounds[split], bounds[end])), 0
+
+    def _sentence_order(self, index, first, split, end, target, rng):
+        bounds = self._pieces.bounds
+        place = bounds[split]
+        if end - first == 1:
+            inner = self._pieces.word_starts[bounds[first] + 1 : bounds[end]].nonzero()[0]
+            if not len(inner):
+                return end, None, 0
+            place = bounds[first] + 1 + int(inner[rng.randint(0, len(inner) - 1)])
+        segments = (bounds[first], place), (place, bounds[end])
+        if rng.random() < self._random_next_prob:
+            return end, segments[::-1], 1
+        return end, segments, 0
+
+    def _random_segment(self, index, wanted, rng):
+        """Returns sentences of a random other document, of `wanted` pieces if it has them.
+
+        Ten tries are made at another document, as in the original.
+        """
+        documents, bounds = self._pieces.documents, self._pieces.bounds
+        for _ in range(10):
+            other = rng.randint(0, len(documents) - 1)
+            if other != index:
+                break
+        _, first, last = documents[other]
+        first += rng.randint(0, last - first - 1)
+        end = bisect.bisect_left(bounds, bounds[first] + wanted, first + 1, last)
+        return bounds[first], bounds[end]
+
+
+def truncated(first, second, max_length, rng):
+    """Shortens the longer of two ranges, at a random end each time, to `max_length` together.
+
+    Returns:
+      (first, second); at equal length the second gives way, as in the original.
+    """
+    a_start, a_end = first
+    b_start, b_end = second
+    while (a_end - a_start) + (b_end - b_start) > max_length:
+        from_front = rng.random() < 0.5
+        if a_end - a_start > b_end - b_start:
+            a_start, a_end = (a_start + 1, a_end) if from_front else (a_start, a_end - 1)
+        else:
+            b_start, b_end = (b_start + 1, b_end) if from_front else (b_start, b_end - 1)
+    return (a_start, a_end), (b_start, b_end)
+
+
+def pack_full_sentences(pieces, max_seq_length, order):
+    """Yields instances of full sentences that may cross documents (label 0).
+
+    RoBERTa's FULL-SENTENCES (arXiv 1907.11692 §4.2): as many sentences as there is room for,
+    with a [SEP] between documents; no shorter ones are mixed in. A sentence longer than an
+    example is cut, and goes on in the next.
+
+    Args:
+      pieces: the `ShardPieces`.
+      max_seq_length: length T of an example.
+      order: the places of documents in `pieces.documents`, in the order to pack them in.
+    """
+    bounds = pieces.bounds
+    ranges, used = [], 1  # [CLS]
+    for index in order:
+        _, first, last = pieces.documents[index]
+        place = bounds[first]
+        while place < bounds[last]:
+            room = max_seq_length - used - 1
+            first = bisect.bisect_right(bounds, place + room, first, last + 1) - 1
+            end = bounds[first]
+            if end <= place and not ranges:
+                end = place + room
+            if end > place:
+                ranges.append((place, end))
+                used += end - place + 1
+                place = end
+            if place < bounds[last]:  # the next sentence has no room
+                yield tuple(ranges), 0
+                ranges, used = [], 1
+    if ranges:
+        yield tuple(ranges), 0

@@ -1,0 +1,145 @@
+"""The documents of a shard as flat arrays of pieces, with the starts of sentences and words."""
+
+import collections
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.errors import require_flag
+from nezha_tf.text.bulk_tokenizer import BulkTokenizer
+from nezha_tf.text.tokenization import FullTokenizer
+from nezha_tf.text.user_dictionary import Entities, read_user_dictionary
+from nezha_tf.text.word_segmentation import make_segmenter
+
+# Documents are tokenized together up to so many characters, which take some 20 MB.
+CHARACTERS_AT_ONCE = 1 << 18
+
+
+class ShardPieces(NamedTuple):
+    """Pieces of documents, one after another.
+
+    Attributes:
+      ids: int32 [N].
+      word_starts: bool [N], whether a piece begins a unit of masking.
+      bounds: list of S + 1 ints; sentence s is the pieces from bounds[s] to bounds[s + 1], and
+        is never empty.
+      documents: list of (number in the corpus, first sentence, sentence after the last).
+      characters: how many characters there are in the text.
+      unknown_characters: `collections.Counter` of those that the vocabulary lacks.
+    """
+
+    ids: np.ndarray
+    word_starts: np.ndarray
+    bounds: list
+    documents: list
+    characters: int
+    unknown_characters: collections.Counter
+
+
+class PieceReader:
+    """Cuts sentences into pieces and words, each sentence once.
+
+    A word is what the segmenter cuts out of the raw text. A token that WordPiece split (an ASCII
+    word or number, say) belongs whole to the word of its first character: no unit of masking
+    parts the pieces of one token. For a policy of entities each entry of the user's dictionary
+    that stands in the text is one word, whatever the segmenter made of it.
+    """
+
+    def __init__(self, settings, vocabulary):
+        """Args:
+          settings: the `Settings`.
+          vocabulary: the `Vocabulary` of their `vocab_file`.
+
+        Raises:
+          UserError: a user dictionary that is missing or bad, or a segmenter not installed.
+        """
+        policy = POLICIES[settings.masking]
+        tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=settings.do_lower_case)
+        self._tokenizer = BulkTokenizer(tokenizer)
+        self._cut = self._entities = None
+        if policy.of_entities:
+            require_flag(settings.user_dict, "user_dict")
+        words = read_user_dictionary(settings.user_dict) if settings.user_dict else ()
+        if policy.of_words:
+            self._cut = make_segmenter(settings.segmenter, words)
+        if policy.of_entities:
+            self._entities = Entities(words)
+
+    def read(self, documents):
+        """Returns the `ShardPieces` of documents.
+
+        Args:
+          documents: list of (number, list of sentences); sentences and documents without a
+            piece are left out.
+        """
+        ids, word_starts, bounds, kept = [], [], [np.zeros(1, np.int64)], []
+        self._tokenizer.unknown_characters.clear()
+        pieces = sentences = characters = 0
+        for part in _parts(documents):
+            lines = [line for _, lines in part for line in lines]
+            found = self._tokenizer.tokenize(lines)
+            ids.append(found.ids)
+            word_starts.append(self._word_starts(lines, found))
+            # A sentence without a piece ends where the one before it does.
+            ends = np.unique(found.line_ends[found.line_ends > 0])
+            bounds.append(ends + pieces)
+            characters += sum(map(len, lines))
+            last_lines = np.cumsum([len(lines) for _, lines in part])
+            last_pieces = np.concatenate([[0], found.line_ends])[last_lines]
+            last_sentences = np.searchsorted(ends, last_pieces, side="right") + sentences
+            for (number, _), end in zip(part, last_sentences.tolist(), strict=True):
+                if end > sentences:
+                    kept.append((number, sentences, end))
+                    sentences = end
+            pieces += len(found.ids)
+        return ShardPieces(
+            ids=np.concatenate([np.empty(0, np.int32), *ids]),
+            word_starts=np.concatenate([np.empty(0, bool), *word_starts]),
+            bounds=np.concatenate(bounds).tolist(),
+            documents=kept,
+            characters=characters,
+            unknown_characters=collections.Counter(self._tokenizer.unknown_characters),
+        )
+
+    def _word_starts(self, lines, found):
+        """Returns which of the `LinePieces` of lines begin a unit, bool [N]."""
+        if self._cut is None:
+            return np.ones(len(found.ids), bool)
+        lengths = []
+        for line in lines:
+            lengths.extend(map(len, self._cut(line)))
+            lengths.append(1)  # the line's end
+        ends = np.cumsum(lengths)
+        begins = np.zeros(ends[-1] + 1 if len(ends) else 1, np.int64)
+        begins[ends] = 1
+        if self._entities:
+            self._join_entities(lines, begins)
+        word_of_place = np.cumsum(begins)
+        firsts = np.flatnonzero(found.begins_token)
+        words = word_of_place[found.places[firsts]]
+        starts = np.zeros(len(found.ids), bool)
+        starts[firsts] = np.diff(words, prepend=-1) != 0
+        return starts
+
+    def _join_entities(self, lines, begins):
+        """Makes one word of each entity; `begins` tells where words begin."""
+        offset = 0
+        for line in lines:
+            for start, end in self._entities.find(line):
+                begins[offset + start : offset + end] = 0
+                begins[offset + start] = begins[offset + end] = 1
+            offset += len(line) + 1
+
+
+def _parts(documents):
+    """Yields lists of documents of about `CHARACTERS_AT_ONCE` together."""
+    part, size = [], 0
+    for number, lines in documents:
+        part.append((number, lines))
+        size += sum(map(len, lines))
+        if size >= CHARACTERS_AT_ONCE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
