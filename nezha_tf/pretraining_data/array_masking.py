@@ -58,8 +58,8 @@ class ArrayMasking:
         Returns:
           A `Masked`.
         """
-        units = _Units.of(rows, self._policy.of_words)
-        order, sizes = self._anchors(units, keys)
+        units = Units.of(rows, self._policy.of_words)
+        order, sizes = self.anchors(units, keys)
         anchor_of = choose(units, order, sizes, self._budgets[rows.lengths])
         # For each piece the anchor that chose its unit, or -1.
         anchors = np.take_along_axis(anchor_of, units.of_place, axis=1)
@@ -73,8 +73,17 @@ class ArrayMasking:
         ids[row, place] = self._replacements(labels, keys[row], place, drawn_at)
         return self._with_slots(ids, labels, row, place)
 
-    def _anchors(self, units, keys):
-        """Returns the units of each row in random order, and the runs that they would take."""
+    def anchors(self, units, keys):
+        """Draws what each unit would do as an anchor.
+
+        Args:
+          units: the `Units`.
+          keys: uint64 [B].
+
+        Returns:
+          (the units of each row in random order, those that are none behind them, int64 [B, U];
+          how many units each takes, itself counted, int64 [B, U]).
+        """
         keys = keys[:, None]
         shuffle = draws.bits(keys, units.starts)
         shuffle[units.numbers >= units.counts[:, None]] = np.iinfo(np.uint64).max
@@ -109,7 +118,7 @@ def choose(units, order, sizes, budget):
     """Chooses runs of units, anchor by anchor.
 
     Args:
-      units: the `_Units`.
+      units: the `Units`.
       order: int64 [B, U], the anchors of each row in the order of their turns.
       sizes: int64 [B, U], how many units the run of each anchor has.
       budget: int [B], most pieces of a row.
@@ -140,8 +149,8 @@ def choose(units, order, sizes, budget):
     return anchor_of
 
 
-class _Units(NamedTuple):
-    """The units of rows, U at most in one.
+class Units(NamedTuple):
+    """The units of rows, U at most in one; what is behind a row's last unit means nothing.
 
     Attributes:
       counts: int64 [B].

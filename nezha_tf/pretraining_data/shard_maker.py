@@ -1,0 +1,154 @@
+"""The documents of a shard to its records."""
+
+import array
+
+import numpy as np
+
+from nezha_tf.data import schema
+from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.pretraining_data import draws
+from nezha_tf.pretraining_data.array_masking import ArrayMasking
+from nezha_tf.pretraining_data.encoding import encode_block
+from nezha_tf.pretraining_data.layout import Layout
+from nezha_tf.pretraining_data.packing import PairPacker, pack_full_sentences
+from nezha_tf.pretraining_data.pieces import PieceReader
+from nezha_tf.pretraining_data.statistics import Statistics
+from nezha_tf.text.vocabulary import Vocabulary
+
+# Examples that are laid out, masked and encoded together; at length 128 they take some 30 MB.
+ROWS_AT_ONCE = 1024
+
+
+class ShardMaker:
+    """Makes the records of one shard after the other.
+
+    Sentences are cut into pieces and words once. What is drawn for a document comes from the
+    seed, its number and the repetition; what is drawn for the shard (the order of the records,
+    and with `pair="none"` that of the documents), from the seed and the number of its first
+    document. So the same documents give the same bytes in whatever process.
+
+    Attributes:
+      statistics: the `Statistics` of the shard that was made last; whole when its iterator ends.
+    """
+
+    def __init__(self, settings):
+        """Args:
+          settings: the `Settings`.
+
+        Raises:
+          UserError: a bad vocabulary or user dictionary, or a segmenter that is not installed.
+        """
+        self._settings = settings
+        self._vocabulary = Vocabulary.from_file(settings.vocab_file)
+        self._reader = PieceReader(settings, self._vocabulary)
+        self._of_pairs = settings.pair != "none"
+        self._layout = Layout(self._vocabulary, settings.max_seq_length, self._of_pairs)
+        self._masking = ArrayMasking(
+            self._vocabulary,
+            POLICIES[settings.masking],
+            settings.max_seq_length,
+            settings.masked_lm_prob,
+            settings.max_predictions_per_seq,
+        )
+        self.statistics = Statistics()
+
+    def make(self, documents, repetitions):
+        """Yields the records of a shard, serialized `tf.train.Example`s in random order.
+
+        Args:
+          documents: list of (number in the corpus, list of sentences).
+          repetitions: how often each document is gone through.
+        """
+        self.statistics = Statistics()
+        pieces = self._reader.read(documents)
+        special = 3 if self._of_pairs else 2
+        self.statistics.count_text(pieces, self._settings.max_seq_length - special)
+        if not pieces.documents:
+            return
+        instances = _Instances()
+        rng = self._generator("shard", documents[0][0])
+        pack = self._pack_pairs if self._of_pairs else self._pack_full_sentences
+        pack(pieces, repetitions, instances, rng)
+        instances.close()
+        key = np.uint64(rng.getrandbits(64))
+        shuffle = draws.bits(key, np.arange(len(instances.labels)))
+        order = np.argsort(shuffle, kind="stable")
+        for first in range(0, len(order), ROWS_AT_ONCE):
+            yield from self._records(pieces, instances, order[first : first + ROWS_AT_ONCE])
+
+    def _generator(self, *names):
+        return draws.generator(self._settings.random_seed, *names)
+
+    def _pack_pairs(self, pieces, repetitions, instances, rng):
+        settings = self._settings
+        packer = PairPacker(
+            pieces,
+            settings.pair,
+            settings.max_seq_length,
+            settings.short_seq_prob,
+            settings.random_next_prob,
+        )
+        for repetition in range(repetitions):
+            for index, (number, _, _) in enumerate(pieces.documents):
+                rng = self._generator(number, repetition)
+                for ranges, label in packer.pack(index, rng):
+                    instances.add(ranges, label, rng.getrandbits(64))
+
+    def _pack_full_sentences(self, pieces, repetitions, instances, rng):
+        for _ in range(repetitions):
+            order = list(range(len(pieces.documents)))
+            rng.shuffle(order)
+            length = self._settings.max_seq_length
+            for ranges, label in pack_full_sentences(pieces, length, order):
+                instances.add(ranges, label, rng.getrandbits(64))
+
+    def _records(self, pieces, instances, chosen):
+        """Returns the records of the chosen instances."""
+        starts, ends, counts = instances.ranges(chosen)
+        labels = instances.labels[chosen]
+        rows = self._layout.rows(pieces, starts, ends, counts)
+        masked = self._masking(rows, instances.keys[chosen])
+        self.statistics.count_examples(rows, labels, masked, self._vocabulary.mask_id)
+        return encode_block(
+            schema.FEATURES,
+            {
+                "input_ids": masked.ids,
+                "input_mask": np.arange(rows.ids.shape[1]) < rows.lengths[:, None],
+                "segment_ids": rows.segment_ids,
+                "masked_lm_positions": masked.positions,
+                "masked_lm_ids": masked.labels,
+                "masked_lm_weights": masked.weights,
+                "next_sentence_labels": labels[:, None],
+            },
+        )
+
+
+class _Instances:
+    """The instances of a shard before they are laid out, in flat arrays: some 60 bytes each."""
+
+    def __init__(self):
+        self._starts, self._ends = array.array("q"), array.array("q")
+        self._counts, self.labels = array.array("q"), array.array("q")
+        self.keys = array.array("Q")
+
+    def add(self, ranges, label, key):
+        for start, end in ranges:
+            self._starts.append(start)
+            self._ends.append(end)
+        self._counts.append(len(ranges))
+        self.labels.append(label)
+        self.keys.append(key)
+
+    def close(self):
+        """Makes NumPy's arrays of what was added."""
+        self._starts, self._ends = np.array(self._starts), np.array(self._ends)
+        self._counts, self.labels = np.array(self._counts), np.array(self.labels)
+        self.keys = np.array(self.keys)
+        self._firsts = np.cumsum(self._counts) - self._counts
+
+    def ranges(self, chosen):
+        """Returns (starts, ends, counts) of the ranges of the chosen instances."""
+        counts = self._counts[chosen]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        where = within + np.repeat(self._firsts[chosen], counts)
+        return self._starts[where], self._ends[where], counts

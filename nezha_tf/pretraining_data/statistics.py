@@ -1,0 +1,134 @@
+"""What a shard holds, as counts that can be added up over shards."""
+
+import collections
+import dataclasses
+
+MOST_FREQUENT_SHOWN = 10
+
+
+@dataclasses.dataclass
+class Statistics:
+    """Counts over the text of a shard, and over the examples made of it.
+
+    Attributes:
+      documents, sentences: those that have a piece.
+      characters: of the text, white space counted.
+      text_pieces: pieces of the text, gone through once.
+      unknown_characters: `collections.Counter` of characters for which the vocabulary has no
+        piece.
+      long_sentences: sentences with more pieces than an example has room for.
+      instances: examples.
+      label_1: examples of label 1: B is random ("nsp"), or A and B have changed places ("sop").
+      pieces: of the examples, [CLS] and [SEP] not counted.
+      length: of the examples, special pieces counted and padding not.
+      capacity: the same with padding.
+      masked, replaced, kept: predicted pieces in whose place there is [MASK], another piece, or
+        the piece itself.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    characters: int = 0
+    text_pieces: int = 0
+    unknown_characters: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    long_sentences: int = 0
+    instances: int = 0
+    label_1: int = 0
+    pieces: int = 0
+    length: int = 0
+    capacity: int = 0
+    masked: int = 0
+    replaced: int = 0
+    kept: int = 0
+
+    def count_text(self, pieces, room):
+        """Counts the text of a shard.
+
+        Args:
+          pieces: its `ShardPieces`.
+          room: how many pieces an example has room for.
+        """
+        self.documents += len(pieces.documents)
+        self.sentences += len(pieces.bounds) - 1
+        self.characters += pieces.characters
+        self.text_pieces += len(pieces.ids)
+        self.unknown_characters.update(pieces.unknown_characters)
+        lengths = zip(pieces.bounds, pieces.bounds[1:], strict=False)
+        self.long_sentences += sum(end - start > room for start, end in lengths)
+
+    def count_examples(self, rows, labels, masked, mask_id):
+        """Counts examples.
+
+        Args:
+          rows: the `Rows` before masking.
+          labels: int [B], `next_sentence_labels`.
+          masked: the `Masked`.
+          mask_id: id of [MASK].
+        """
+        is_predicted = masked.weights > 0
+        pieces, places = masked.labels[is_predicted], masked.positions[is_predicted]
+        found = masked.ids[is_predicted.nonzero()[0], places]
+        is_masked, is_kept = found == mask_id, found == pieces
+        self.instances += len(rows.ids)
+        self.label_1 += int(labels.sum())
+        self.pieces += int(rows.is_text.sum())
+        self.length += int(rows.lengths.sum())
+        self.capacity += rows.ids.size
+        self.masked += int(is_masked.sum())
+        self.kept += int((is_kept & ~is_masked).sum())
+        self.replaced += int((~is_masked & ~is_kept).sum())
+
+    def add(self, other):
+        """Adds the counts of another one."""
+        for field in dataclasses.fields(self):
+            mine, others = getattr(self, field.name), getattr(other, field.name)
+            setattr(self, field.name, mine + others)
+
+    def to_dict(self):
+        """Returns the counts as plain data, with the most frequent characters first."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {**values, "unknown_characters": dict(self._unknown())}
+
+    @classmethod
+    def from_dict(cls, values):
+        """Returns the statistics of which `to_dict` gave these values."""
+        unknown = collections.Counter(values["unknown_characters"])
+        return cls(**{**values, "unknown_characters": unknown})
+
+    def rows(self, pair="nsp"):
+        """Returns (name, value) rows for a table.
+
+        Args:
+          pair: "nsp", "sop" or "none", which tells what label 1 means.
+        """
+        label_1 = {"nsp": "random next sentence", "sop": "segments in changed order"}.get(pair)
+        instances, pieces, capacity = self.instances or 1, self.pieces or 1, self.capacity or 1
+        rows = [
+            ("documents", f"{self.documents:,}"),
+            ("sentences", f"{self.sentences:,}"),
+            ("instances", f"{self.instances:,}"),
+            (label_1, f"{self.label_1 / instances:.1%}"),
+            ("masked characters", f"{self.masked / pieces:.2%}"),
+            ("randomly replaced characters", f"{self.replaced / pieces:.2%}"),
+            ("predicted but kept characters", f"{self.kept / pieces:.2%}"),
+            ("mean length", f"{self.length / instances:.1f}"),
+            ("padding", f"{1 - self.length / capacity:.1%}"),
+            ("sentences longer than an example", f"{self.long_sentences:,}"),
+            ("characters outside the vocabulary", self._unknown_text()),
+        ]
+        return [row for row in rows if row[0]]
+
+    def _unknown(self):
+        """Returns (character, count), the frequent first; equal ones in a fixed order."""
+        return sorted(self.unknown_characters.items(), key=lambda item: (-item[1], item[0]))
+
+    def _unknown_text(self):
+        total = self.unknown_characters.total()
+        text = f"{total:,} ({total / (self.characters or 1):.2%})"
+        shown = [_shown(char) for char, _ in self._unknown()[:MOST_FREQUENT_SHOWN]]
+        return f"{text}: {' '.join(shown)}" if shown else text
+
+
+def _shown(char):
+    """Returns a character as it can be printed: in an odd one's place its code point."""
+    return char if char.isprintable() else f"U+{ord(char):04X}"

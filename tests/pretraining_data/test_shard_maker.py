@@ -1,0 +1,160 @@
+"""Records of a shard: whole, reproducible, and as the statistics say."""
+
+import collections
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import RESOURCES
+
+from nezha_tf import Vocabulary
+from nezha_tf.data import schema
+from nezha_tf.data.corpus import read_documents
+from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.pretraining_data.settings import Settings
+from nezha_tf.pretraining_data.shard_maker import ShardMaker
+from nezha_tf.pretraining_data.statistics import Statistics
+
+LENGTHS = schema.Lengths(48, 7)
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return list(enumerate(read_documents(str(RESOURCES / "sample_corpus.txt"))))
+
+
+@pytest.fixture(scope="module")
+def dictionary(tmp_path_factory):
+    path = tmp_path_factory.mktemp("words") / "words.txt"
+    path.write_text("数据中心\n", encoding="utf-8")
+    return str(path)
+
+
+def settings(**changes):
+    values = {"vocab_file": str(RESOURCES / "vocab.txt"), "segmenter": "rjieba", **changes}
+    return Settings(max_seq_length=48, max_predictions_per_seq=7, **values)
+
+
+def parse(records):
+    return {
+        name: values.numpy()
+        for name, values in tf.io.parse_example(records, schema.parsing_spec(LENGTHS)).items()
+    }
+
+
+@pytest.mark.parametrize("pair", ["nsp", "sop", "none"])
+@pytest.mark.parametrize("masking", POLICIES)
+def test_records_are_those_of_the_schema(documents, dictionary, pair, masking):
+    maker = ShardMaker(settings(pair=pair, masking=masking, user_dict=dictionary))
+    records = list(maker.make(documents[:20], 2))
+    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
+    limits = schema.Limits(len(vocabulary), 1 if pair == "none" else 2)
+    assert {schema.fault_of(record, LENGTHS, limits) for record in records} == {None}
+    batch = parse(records)
+    ids, length = batch["input_ids"].copy(), batch["input_mask"].sum(axis=1)
+    places = np.arange(48)
+    assert (batch["input_mask"] == (places < length[:, None])).all()
+    row, slot = batch["masked_lm_weights"].nonzero()
+    ids[row, batch["masked_lm_positions"][row, slot]] = batch["masked_lm_ids"][row, slot]
+    assert (ids[:, 0] == vocabulary.cls_id).all()
+    assert (ids[np.arange(len(ids)), length - 1] == vocabulary.sep_id).all()
+    assert not (ids * (places >= length[:, None])).any()
+    separators = (ids == vocabulary.sep_id).sum(axis=1)
+    if pair == "none":
+        assert separators.min() == 1 and separators.max() > 1
+        assert not batch["next_sentence_labels"].any()
+    else:
+        assert (separators == 2).all()
+        before = np.cumsum(ids == vocabulary.sep_id, axis=1) - (ids == vocabulary.sep_id)
+        assert (batch["segment_ids"] == (before == 1) * batch["input_mask"]).all()
+        assert 0.3 < batch["next_sentence_labels"].mean() < 0.8
+    budget = np.clip(np.rint(length * 0.15), 1, 7)
+    used = batch["masked_lm_weights"].sum(axis=1)
+    assert (used <= budget).all() and used.mean() > 0.7 * budget.mean()
+
+
+@pytest.mark.parametrize("pair", ["nsp", "none"])
+def test_the_same_documents_give_the_same_bytes(documents, pair):
+    first, second = documents[:15], documents[15:40]
+    maker = ShardMaker(settings(pair=pair))
+    expected = list(maker.make(first, 2))
+    statistics = maker.statistics.to_dict()
+    other = ShardMaker(settings(pair=pair))
+    list(other.make(second, 1))  # what went before does not matter
+    assert list(other.make(first, 2)) == expected
+    assert other.statistics.to_dict() == statistics
+    assert list(ShardMaker(settings(pair=pair, random_seed=1)).make(first, 2)) != expected
+    again = [(number + 1, lines) for number, lines in first]
+    assert list(maker.make(again, 2)) != expected
+
+
+def test_repetitions_differ_and_what_is_first_stays(documents):
+    """A document's instances come of its number and the repetition."""
+    maker = ShardMaker(settings())
+    once, twice = (list(maker.make(documents[:10], count)) for count in (1, 2))
+    assert len(set(twice)) == len(twice)
+    assert set(once) < set(twice)
+
+
+def test_records_are_shuffled(documents):
+    maker = ShardMaker(settings(pair="nsp", masking="token"))
+    batch = parse(list(maker.make(documents, 1)))
+    pieces = maker._reader.read(documents)
+    place_of = collections.defaultdict(list)
+    for place, (a, b) in enumerate(zip(pieces.ids, pieces.ids[1:], strict=False)):
+        place_of[int(a), int(b)].append(place)
+    places = [place_of.get((int(row[1]), int(row[2])), [0, 0]) for row in batch["input_ids"]]
+    alone = np.array([found[0] for found in places if len(found) == 1])
+    assert len(alone) > 50 and abs(np.corrcoef(alone, np.arange(len(alone)))[0, 1]) < 0.3
+
+
+def test_statistics_are_those_of_the_records(documents):
+    maker = ShardMaker(settings())
+    total = Statistics()
+    batches = []
+    for shard in (documents[:30], documents[30:]):
+        batches.append(parse(list(maker.make(shard, 2))))
+        copy = Statistics.from_dict(maker.statistics.to_dict())
+        assert copy == maker.statistics
+        total.add(copy)
+    batch = {name: np.concatenate([part[name] for part in batches]) for name in batches[0]}
+    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
+    length = batch["input_mask"].sum()
+    row, slot = batch["masked_lm_weights"].nonzero()
+    found = batch["input_ids"][row, batch["masked_lm_positions"][row, slot]]
+    labels, mask = batch["masked_lm_ids"][row, slot], vocabulary.mask_id
+    assert total.documents == len(documents)
+    assert total.sentences == sum(len(lines) for _, lines in documents)
+    assert total.characters == sum(len(line) for _, lines in documents for line in lines)
+    assert total.instances == len(batch["input_ids"])
+    assert total.label_1 == batch["next_sentence_labels"].sum()
+    assert total.length == length and total.capacity == batch["input_ids"].size
+    assert total.pieces == length - 3 * total.instances
+    assert total.masked == (found == mask).sum()
+    assert total.kept == (found == labels).sum()
+    assert total.masked + total.kept + total.replaced == len(found)
+    rows = dict(total.rows())
+    assert rows["masked characters"] == f"{total.masked / total.pieces:.2%}"
+    assert "segments in changed order" in dict(total.rows("sop"))
+    assert len(total.rows("none")) == len(rows) - 1
+
+
+def test_a_shard_without_text_gives_nothing():
+    maker = ShardMaker(settings(pair="none"))
+    assert list(maker.make([(0, ["\u200b"])], 3)) == []
+    assert list(maker.make([], 3)) == []
+    assert len(maker.statistics.rows()) > 5
+
+
+def test_tensorflow_is_not_loaded(documents, tmp_path):
+    """A worker is small and starts at once."""
+    program = (
+        "import sys; from nezha_tf.pretraining_data.shard_maker import ShardMaker; "
+        "from nezha_tf.pretraining_data.settings import Settings; "
+        "m = ShardMaker(Settings(vocab_file=sys.argv[1], segmenter='rjieba')); "
+        "assert len(list(m.make([(0, ['我们今天去北京。', '天气很好！'])], 3))) > 2; "
+        "assert not {'tensorflow', 'jieba', 'torch'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program, RESOURCES / "vocab.txt"], check=True)
