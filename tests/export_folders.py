@@ -12,7 +12,7 @@ import numpy as np
 from conftest import REPOSITORY, RESOURCES, SHARED
 
 from nezha_tf import FullTokenizer, NezhaConfig, checkpoints, task_file
-from nezha_tf.export.exporter import export
+from nezha_tf.export.exporter import export_folder
 from nezha_tf.modeling import finetuning, pretraining
 
 VOCABULARY = RESOURCES / "vocab.txt"
@@ -134,9 +134,9 @@ def _answered(*question):
     return {name: np.array(values) for name, values in answered.items()}
 
 
-def make_export(folder, settings, vocabulary=VOCABULARY, **flags):
+def make_export(folder, settings, task=None, vocabulary=VOCABULARY):
     """Writes a folder and its export beside it; returns the export's path."""
     write_folder(folder, settings, vocabulary)
     output_dir = folder.with_name(f"{folder.name}_export")
-    export({"model_folder": str(folder), "output_dir": str(output_dir), **flags})
+    export_folder(str(folder), str(output_dir), task)
     return output_dir

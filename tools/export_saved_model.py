@@ -19,6 +19,12 @@ flags.DEFINE_string(
     "and vocab.txt.",
 )
 flags.DEFINE_string("output_dir", None, "A folder that is not there yet.")
+flags.DEFINE_enum(
+    "task",
+    None,
+    ["features", "fill_mask"],
+    "Vectors of texts, or candidates for [MASK]; what the model was trained for, if none.",
+)
 
 
 def main():

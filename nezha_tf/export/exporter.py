@@ -11,8 +11,16 @@ from nezha_tf.export.saved_model import write
 OF_TASK = {
     "classification": ("classification", "ClassificationServing"),
     "tagging": ("tagging", "TaggingServing"),
+    "reading_comprehension": ("reading_comprehension", "ReadingComprehensionServing"),
     "seq2seq": ("seq2seq", "Seq2SeqServing"),
 }
+# What any model serves, or any with the head of masked LM.
+OF_ANY = {
+    "features": ("features", "FeaturesServing"),
+    "fill_mask": ("fill_mask", "FillMaskServing"),
+}
+# Where the folder does not say how long texts may be.
+MAX_SEQ_LENGTH = 512
 
 
 def export(flags):
@@ -28,18 +36,44 @@ def export(flags):
       UserError: a mistake in the flags or in the folder.
     """
     path, output_dir = (require_flag(flags[name], name) for name in ("model_folder", "output_dir"))
-    if os.path.exists(output_dir):
-        raise UserError(f"--output_dir={output_dir} is there already; name a new folder")
+    return export_folder(path, output_dir, flags["task"])
+
+
+def export_folder(path, output_dir, task=None):
+    """Writes the SavedModel of a model folder.
+
+    Args:
+      path: of the folder.
+      output_dir: a folder that is not there yet.
+      task: a key of `OF_ANY`; None: what the model was trained for, or filling blanks.
+
+    Returns:
+      What to print.
+
+    Raises:
+      UserError: bad folders, or a model that does not do this.
+    """
+    check_output_dir(output_dir)
     folder = model_folder.open_folder(path)
-    task = folder.task["task"]
-    if task not in OF_TASK:
-        raise UserError(f"--model_folder={path} is no run of one of {', '.join(OF_TASK)}")
-    return write_task(folder, task, output_dir)
-
-
-def write_task(folder, task, output_dir):
-    """Writes the SavedModel of an opened folder for a task; returns what to print."""
-    module, name = OF_TASK[task]
-    serving = getattr(importlib.import_module(f"nezha_tf.export.{module}"), name)(folder)
+    if task is None:
+        task = folder.task["task"]
+        task = task if task in OF_TASK else "fill_mask"
+    module, name = {**OF_TASK, **OF_ANY}[task]
+    options = {"max_seq_length": _length_of(folder)} if task in OF_ANY else {}
+    serving = getattr(importlib.import_module(f"nezha_tf.export.{module}"), name)(folder, **options)
     write(serving, output_dir)
     return f"{task} in {output_dir}; how to use it: {os.path.join(output_dir, 'README.md')}"
+
+
+def check_output_dir(path):
+    """Raises a `UserError` where the folder to write is there already."""
+    if os.path.lexists(path):
+        raise UserError(f"{path} is there already; name a new folder for the SavedModel")
+
+
+def _length_of(folder):
+    """Returns the most pieces that a text may have, special ones counted."""
+    length = folder.task.get("max_seq_length") or MAX_SEQ_LENGTH
+    if folder.config.position_encoding == "absolute":
+        length = min(length, folder.config.max_position_embeddings)
+    return length

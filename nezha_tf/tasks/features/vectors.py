@@ -54,17 +54,26 @@ def make_step(model, layers, pooling):
             return outputs["pooled_output"]
         states = [outputs["embedding_output"], *outputs["encoder_outputs"]]
         vectors = tf.concat([states[layer] for layer in layers], axis=-1)
-        if pooling is None:
-            return vectors
-        if pooling == "cls":
-            return vectors[:, 0]
-        is_text = batch["is_text"][:, :, None] > 0
-        if pooling == "max":
-            return tf.reduce_max(tf.where(is_text, vectors, vectors.dtype.min), axis=1)
-        weights = tf.cast(is_text, vectors.dtype)
-        return tf.reduce_sum(vectors * weights, axis=1) / tf.reduce_sum(weights, axis=1)
+        return vectors if pooling is None else pooled(vectors, batch["is_text"], pooling)
 
     return step
+
+
+def pooled(vectors, is_text, pooling):
+    """Returns the vectors of texts, [B, D], of those of their pieces.
+
+    Args:
+      vectors: [B, T, D].
+      is_text: int [B, T], 1 for pieces that are neither [CLS] nor [SEP] nor padding.
+      pooling: "mean", "cls" or "max".
+    """
+    if pooling == "cls":
+        return vectors[:, 0]
+    is_text = is_text[:, :, None] > 0
+    if pooling == "max":
+        return tf.reduce_max(tf.where(is_text, vectors, vectors.dtype.min), axis=1)
+    weights = tf.cast(is_text, vectors.dtype)
+    return tf.reduce_sum(vectors * weights, axis=1) / tf.reduce_sum(weights, axis=1)
 
 
 def row_counts(texts, level):

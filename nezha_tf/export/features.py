@@ -1,0 +1,117 @@
+"""Vectors of raw texts and of their pieces, for any model."""
+
+import functools
+
+import tensorflow as tf
+
+from nezha_tf.checkpoints import loading
+from nezha_tf.export.saved_model import Serving, as_graphs
+from nezha_tf.export.text_reader import (
+    INPUT_MEANINGS,
+    MODEL_INPUTS,
+    TextReader,
+    ids_specs,
+    text_spec,
+)
+from nezha_tf.modeling.encoder import NezhaEncoder
+from nezha_tf.tasks.features.vectors import pooled
+from nezha_tf.training.checkpoint import load_weights
+
+MEANINGS = {
+    **INPUT_MEANINGS,
+    "mean": "of each text the mean of its pieces' vectors, `[CLS]` and `[SEP]` left out; 0 of none",
+    "max": "the largest entries of the same; 0 of none",
+    "cls": "the vector of `[CLS]`",
+    "pooler": "what the pooler makes of it",
+    "piece": "the pieces, `[CLS]` and `[SEP]` among them; empty behind",
+    "num_pieces": "how many they are",
+    "start": "the first character (code point, from 0) of each piece, -1 of those two and behind",
+    "end": "the first character behind it",
+    "vectors": "the last layer's vector of each piece, 0 behind",
+}
+SPECIAL_PIECES = 2  # [CLS] and [SEP]
+POOLER = "bert/pooler/"
+
+
+class FeaturesServing(Serving):
+    """The last layer's vectors of texts and of pieces."""
+
+    meanings = MEANINGS
+    example = 'text=tf.constant(["今天很冷。"])'
+
+    def __init__(self, folder, max_seq_length):
+        """Args:
+        folder: `ModelFolder` of any model.
+        max_seq_length: most pieces of a text, [CLS] and [SEP] counted.
+        """
+        model = NezhaEncoder(folder.config, max_seq_length)
+        uses_averages = folder.task.get("uses_averages", False)
+        load_weights(model, folder.checkpoint, uses_averages, (POOLER,))
+        super().__init__(model)
+        _, reader = loading.open_checkpoint(folder.checkpoint)
+        names = reader.get_variable_to_shape_map()
+        self._has_pooler = any(name.startswith(POOLER) for name in names)
+        self._reader = TextReader(folder.tokenizer)
+        self._model = functools.partial(model, training=False)
+        self._room = max_seq_length - SPECIAL_PIECES
+
+    @property
+    def about(self):
+        return (
+            "Vectors of texts, and with the signature `pieces` those of their pieces. Longer texts "
+            f"are cut to {self._room + SPECIAL_PIECES} pieces, `[CLS]` and `[SEP]` among them."
+        )
+
+    def assets(self):
+        return self._reader.asset()
+
+    def signatures(self):
+        def of_texts(text):
+            return self._of_texts(self._reader.packed(self._reader.ids(text)[:, : self._room]))
+
+        def of_pieces(text):
+            pieces = self._reader.pieces(text)
+            inputs = self._reader.packed(pieces.ids[:, : self._room])
+            is_piece = inputs["input_mask"] > 0
+            names = tf.gather(self._reader.vocabulary.pieces, inputs["input_ids"])
+            vectors = self._model(inputs)["sequence_output"]
+            return {
+                "piece": tf.where(is_piece, names, ""),
+                "num_pieces": tf.reduce_sum(inputs["input_mask"], axis=1),
+                "start": self._places(pieces.starts, is_piece),
+                "end": self._places(pieces.ends, is_piece),
+                "vectors": tf.where(is_piece[..., None], vectors, 0.0),
+            }
+
+        def from_ids(input_ids, input_mask, segment_ids):
+            inputs = (input_ids, input_mask, segment_ids)
+            return self._of_texts(dict(zip(MODEL_INPUTS, inputs, strict=True)))
+
+        return as_graphs(
+            {
+                "serving_default": (of_texts, [text_spec("text")]),
+                "pieces": (of_pieces, [text_spec("text")]),
+                "from_ids": (from_ids, ids_specs()),
+            }
+        )
+
+    def _of_texts(self, inputs):
+        """Returns the vectors of texts, dict of pooling to [B, hidden_size]."""
+        ids, vocabulary = inputs["input_ids"], self._reader.vocabulary
+        is_special = (ids == vocabulary.cls_id) | (ids == vocabulary.sep_id)
+        is_text = tf.where(is_special, 0, inputs["input_mask"])
+        outputs = self._model(inputs)
+        vectors = outputs["sequence_output"]
+        has_text = tf.reduce_any(is_text > 0, axis=1)[:, None]
+        found = {
+            "mean": tf.where(has_text, pooled(vectors, is_text, "mean"), 0.0),
+            "max": tf.where(has_text, pooled(vectors, is_text, "max"), 0.0),
+            "cls": pooled(vectors, is_text, "cls"),
+        }
+        return {**found, "pooler": outputs["pooled_output"]} if self._has_pooler else found
+
+    def _places(self, values, is_piece):
+        """Returns starts or ends, RaggedTensor [B, (n)], at the pieces' places: [B, T]."""
+        shape = tf.shape(is_piece) - [0, 1]  # [CLS] stands before them.
+        kept = values[:, : self._room].to_tensor(-1, shape=shape)
+        return tf.pad(kept, [[0, 0], [1, 0]], constant_values=-1)

@@ -1,0 +1,297 @@
+"""Answers to questions from raw passages, with the characters that they stand on."""
+
+import functools
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from nezha_tf.export.saved_model import Serving, as_graphs
+from nezha_tf.export.text_reader import (
+    INPUT_MEANINGS,
+    MODEL_INPUTS,
+    TextReader,
+    ids_specs,
+    text_of,
+    text_spec,
+)
+from nezha_tf.export.windows import in_chunks, windows_on
+from nezha_tf.tasks.reading_comprehension.windows import SPECIAL_PIECES
+
+MEANINGS = {
+    **INPUT_MEANINGS,
+    "question": "the questions",
+    "passage": "the text that each is to be answered from",
+    "answer": "the likeliest answer, characters of the passage; empty where there is none",
+    "start": "its first character (code point, from 0); -1 where there is none",
+    "end": "the first character behind it; -1 where there is none",
+    "score": "the sum of the logits of its start and end",
+    "probability": "its share among the best answers of different texts",
+    "null_score_diff": "score of no answer less that of the best one",
+    "start_logits": "of each piece as an answer's first",
+    "end_logits": "of each piece as an answer's last",
+}
+LOGITS = {"start_logits": tf.float32, "end_logits": tf.float32}
+# The score of what cannot be.
+IMPOSSIBLE = tf.float64.min
+
+
+class Best(NamedTuple):
+    """The best span of a passage: float64 scores, and its pieces `first` to `last` or -1, -1."""
+
+    score: tf.Tensor
+    probability: tf.Tensor
+    null_score_diff: tf.Tensor
+    first: tf.Tensor
+    last: tf.Tensor
+
+
+class Spans(NamedTuple):
+    """What the search reads of all pieces of all passages behind each other, N of them.
+
+    Attributes:
+      starts: float64 [N], the logit of each piece as a start.
+      ends: float64 [M], the logits of all windows' pieces as ends.
+      place: int64 [N], which of them is the piece's.
+      left: int64 [N], the pieces from it to the end of its window.
+    """
+
+    starts: tf.Tensor
+    ends: tf.Tensor
+    place: tf.Tensor
+    left: tf.Tensor
+
+
+class ReadingComprehensionServing(Serving):
+    """The answers to questions."""
+
+    meanings = MEANINGS
+    example = 'question=tf.constant(["谁去了长安？"]), passage=tf.constant(["李白去了长安。"])'
+
+    def __init__(self, folder):
+        """Args:
+        folder: `ModelFolder` of reading comprehension.
+        """
+        model, task = folder.make_model(), folder.task
+        super().__init__(model)
+        self._reader = TextReader(folder.tokenizer)
+        self._model = functools.partial(model, training=False)
+        self._length = task["max_seq_length"]
+        self._max_query_length = task["max_query_length"]
+        self._stride = task["doc_stride"]
+        self._n_best_size = task["n_best_size"]
+        self._max_answer_length = task["max_answer_length"]
+        has_impossible = task["version_2_with_negative"]
+        self._threshold = task["null_score_diff_threshold"] if has_impossible else None
+
+    @property
+    def about(self):
+        return (
+            "Answers questions with the characters of a passage. Questions are cut to "
+            f"{self._max_query_length} pieces; passages that do not fit beside them into "
+            f"{self._length} are read in windows that overlap."
+        )
+
+    def assets(self):
+        return self._reader.asset()
+
+    def signatures(self):
+        def of_texts(question, passage):
+            query = self._reader.ids(question)[:, : self._max_query_length]
+            pieces = with_marks(self._reader.pieces(passage))
+            return self._answers(pieces, *self._read(query, pieces))
+
+        def from_ids(input_ids, input_mask, segment_ids):
+            inputs = (input_ids, input_mask, segment_ids)
+            return self._logits(dict(zip(MODEL_INPUTS, inputs, strict=True)))
+
+        specs = [text_spec("question"), text_spec("passage")]
+        return as_graphs(
+            {"serving_default": (of_texts, specs), "from_ids": (from_ids, ids_specs())}
+        )
+
+    def _logits(self, inputs):
+        outputs = self._model(inputs)
+        return {name: outputs[name] for name in LOGITS}
+
+    def _read(self, query, pieces):
+        """Returns the `Spans`, and the score of no answer, float64 [B].
+
+        Args:
+          query: int32 RaggedTensor [B, (n)], the questions' pieces.
+          pieces: `Pieces` of the passages.
+        """
+        room = self._length - SPECIAL_PIECES - query.row_lengths()
+        windows = windows_on(pieces.ids.row_lengths(), room, self._stride, is_last_full=False)
+        query = tf.gather(query, windows.rows)
+        inputs = self._reader.packed(query, windows.show(pieces.ids))
+        logits = in_chunks(self._logits, inputs, LOGITS)
+        starts, ends = (tf.cast(logits[name], tf.float64) for name in LOGITS)
+        null = tf.math.segment_min(starts[:, 0] + ends[:, 0], windows.rows)
+
+        piece = tf.ragged.range(pieces.ids.row_lengths())
+        window = _best_windows(windows, piece, room, self._stride)
+        within = piece.values - tf.gather(windows.starts, window)
+        offset = tf.gather(query.row_lengths(), window) + 2
+        place = window * tf.shape(starts, tf.int64)[1] + offset + within
+        starts, ends = (_candidates(tf.reshape(logits, [-1])) for logits in (starts, ends))
+        left = tf.gather(windows.lengths, window) - within
+        return Spans(tf.gather(starts, place), ends, place, left), null
+
+    def _answers(self, pieces, spans, null):
+        """Returns the outputs."""
+        splits = pieces.ids.row_splits
+
+        def search(row):
+            part = slice(splits[row], splits[row + 1])
+            starts, place, left = spans.starts[part], spans.place[part], spans.left[part]
+            length = tf.range(tf.minimum(self._max_answer_length, tf.size(starts)), dtype=tf.int64)
+            is_inside = length < left[:, None]
+            ends = tf.gather(spans.ends, tf.where(is_inside, place[:, None] + length, 0))
+            scores = tf.where(is_inside, starts[:, None] + ends, IMPOSSIBLE)
+            return self._best(pieces, row, scores, null[row])
+
+        rows = tf.range(pieces.ids.nrows())
+        kinds = Best(*[tf.TensorSpec([], tf.float64)] * 3, *[tf.TensorSpec([], tf.int64)] * 2)
+        found = tf.map_fn(search, rows, fn_output_signature=kinds)
+        is_answer = found.first >= 0
+        behind = [tf.size(pieces.starts.values)]  # which is read where there is no answer
+        starts, ends = (tf.concat([v.values, [-1]], axis=0) for v in (pieces.starts, pieces.ends))
+        base = splits[:-1]
+        start = tf.gather(starts, tf.where(is_answer, base + found.first, behind))
+        end = tf.gather(ends, tf.where(is_answer, base + found.last, behind))
+        outputs = {
+            "answer": text_of(pieces.characters, rows, start, end),
+            "start": start,
+            "end": end,
+            "score": tf.cast(found.score, tf.float32),
+            "probability": tf.cast(found.probability, tf.float32),
+        }
+        if self._threshold is not None:
+            outputs["null_score_diff"] = tf.cast(found.null_score_diff, tf.float32)
+        return outputs
+
+    def _best(self, pieces, row, scores, null):
+        """Returns the `Best` of a passage, as `answers.AnswerSearch` finds it.
+
+        Args:
+          pieces: `Pieces` of all passages.
+          row: which of them.
+          scores: float64 [P, L], of the span of pieces p to p + n.
+          null: float64, of no answer.
+        """
+        spans, values = self._distinct(pieces, row, scores)
+        # Of a passage without pieces there is no span.
+        best = tf.concat([values, [IMPOSSIBLE]], axis=0)[0]
+        is_answer = tf.size(values) > 0
+        null_score_diff, kept, otherwise = null - best, values, tf.zeros_like(best)
+        if self._threshold is not None:
+            is_answer &= null_score_diff <= self._threshold
+            # No answer is the last of equal ones, and is kept whatever its rank.
+            rank = tf.reduce_sum(tf.cast(values >= null, tf.int32))
+            others = tf.where(rank < self._n_best_size, max(1, self._n_best_size - 1), rank)
+            kept, otherwise = tf.concat([values[:others], [null]], axis=0), null
+        score = tf.where(is_answer, best, otherwise)
+        probability = tf.math.divide_no_nan(
+            tf.cast(tf.size(kept) > 0, tf.float64), tf.reduce_sum(tf.exp(kept - score))
+        )
+        first = tf.concat([spans, [[-1, -1]]], axis=0)[0]
+        first, last = tf.unstack(tf.where(is_answer, first, -1))
+        return Best(score, probability, null_score_diff, first, last)
+
+    def _distinct(self, pieces, row, scores):
+        """Returns the best spans of different texts, best first, as many as --n_best_size.
+
+        Arguments as for `_best`.
+
+        Returns:
+          (first and last piece, int64 [n, 2]; scores, float64 [n]).
+        """
+        width = tf.shape(scores, tf.int64)[1]
+        flat = tf.reshape(scores, [-1])
+        base = tf.gather(pieces.ids.row_splits, row)
+
+        def look(count, _, *__):
+            top = tf.math.top_k(flat, tf.minimum(count, tf.size(flat)))
+            is_span = top.values > IMPOSSIBLE
+            values, place = (tf.boolean_mask(v, is_span) for v in top)
+            place = tf.cast(place, tf.int64)
+            first = place // tf.maximum(width, 1)
+            last = first + place % tf.maximum(width, 1)
+            texts = text_of(
+                pieces.characters,
+                tf.fill(tf.shape(first), row),
+                tf.gather(pieces.starts.values, base + first),
+                tf.gather(pieces.ends.values, base + last),
+            )
+            distinct, which = tf.unique(texts)
+            chosen = tf.math.unsorted_segment_min(
+                tf.range(tf.size(which)), which, tf.size(distinct)
+            )[: self._n_best_size]
+            # Where texts are repeated, more spans are needed for as many texts.
+            is_done = (tf.size(distinct) >= self._n_best_size) | (tf.size(place) < count)
+            spans = tf.stack([tf.gather(first, chosen), tf.gather(last, chosen)], axis=1)
+            return count * 4, is_done, spans, tf.gather(values, chosen)
+
+        spans, values = tf.zeros([0, 2], tf.int64), tf.zeros([0], tf.float64)
+        state = (self._n_best_size, False, spans, values)
+        shapes = [tf.TensorShape(shape) for shape in ([], [], [None, 2], [None])]
+        *_, spans, values = tf.while_loop(
+            lambda _, is_done, *__: ~is_done, look, state, shape_invariants=tuple(shapes)
+        )
+        return spans, values
+
+
+def with_marks(pieces):
+    """Returns `Pieces` of which each takes in the marks behind it, as `passages.make_passage`."""
+    characters, ends = pieces.characters, pieces.ends
+    other = tf.where(~tf.strings.regex_full_match(characters.values, r"\p{Mn}"))[:, 0]
+    other = tf.concat([other, [tf.size(characters.values, tf.int64)]], axis=0)
+    rows = ends.value_rowids()
+    base = tf.gather(characters.row_starts(), rows)
+    end = tf.cast(ends.values, tf.int64)
+    past = tf.gather(other, tf.searchsorted(other, base + end)) - base
+    # Not into the next piece, or beyond the text.
+    following = tf.concat([pieces.starts.values[1:], [0]], axis=0)
+    is_last = tf.concat([rows[1:] != rows[:-1], [True]], axis=0)[: tf.size(rows)]
+    length = tf.gather(characters.row_lengths(), rows)
+    bound = tf.where(is_last, length, tf.cast(following[: tf.size(rows)], tf.int64))
+    end = tf.maximum(end, tf.minimum(past, bound))
+    return pieces._replace(ends=ends.with_values(tf.cast(end, tf.int32)))
+
+
+def _best_windows(windows, piece, room, stride):
+    """Returns the window in which each piece has most context, int64 [N].
+
+    As `windows.best_windows` of `tasks.reading_comprehension`. Of the windows that are full it is
+    one of the two whose middles are next to the piece; the last one may be shorter.
+
+    Args:
+      windows: `Windows`.
+      piece: int64 RaggedTensor [B, (P)], the pieces' places.
+      room: int64 [B], pieces of a full window.
+      stride: from one start to the next.
+    """
+    rows, piece = piece.value_rowids(), piece.values
+    first = tf.gather(windows.firsts, rows)
+    last = first + tf.gather(windows.counts, rows) - 1
+    number = (2 * piece - (tf.gather(room, rows) - 1)) // (2 * stride)
+    lower = tf.clip_by_value(first + number, first, last)
+    best, most = lower, _context(windows, piece, lower)
+    for window in (tf.minimum(lower + 1, last), last):
+        context = _context(windows, piece, window)
+        best, most = tf.where(context > most, window, best), tf.maximum(context, most)
+    return best
+
+
+def _context(windows, piece, window):
+    """Returns a piece's smaller distance to a window's ends and a hundredth of its length."""
+    left = piece - tf.gather(windows.starts, window)
+    length = tf.gather(windows.lengths, window)
+    right = length - 1 - left
+    context = tf.cast(tf.minimum(left, right), tf.float64) + 0.01 * tf.cast(length, tf.float64)
+    return tf.where((left >= 0) & (right >= 0), context, IMPOSSIBLE)
+
+
+def _candidates(logits):
+    """Returns logits of which none is no number, as `answers.span_logits` has them."""
+    return tf.where(tf.math.is_nan(logits), tf.constant(-1e9, logits.dtype), logits)

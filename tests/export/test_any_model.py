@@ -1,0 +1,154 @@
+"""Exports of features and of filling blanks, without our code, against the Python path."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real_texts, write_folder
+
+from nezha_tf.checkpoints.tf1 import write_tensors
+from nezha_tf.data.rows import Row
+from nezha_tf.errors import UserError
+from nezha_tf.export.exporter import export_folder
+from nezha_tf.model_folder import open_folder
+from nezha_tf.tasks.features.texts import pack
+from nezha_tf.tasks.features.vectors import make_step
+from nezha_tf.tasks.language_model.fill import BlankFiller
+
+LENGTH = 40
+SETTINGS = {"task": "pretraining", "max_seq_length": LENGTH, "objectives": "bidirectional"}
+TEXTS = [*real_texts(), *ODD_TEXTS, LONG_TEXT]
+# No, one and several blanks; side by side, at the ends, alone; written otherwise.
+BLANKS = [
+    "",
+    "[MASK]",
+    "[MASK][MASK]a[MASK]",
+    "今天[MASK]气",
+    "[MASK]好 [mask] [ MASK]",
+    "CAFÉ[MASK]e\u0301",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("any") / "model"
+    make_export(path, SETTINGS, "features")
+    export_folder(str(path), str(path.with_name("fill")))
+    return path
+
+
+@pytest.fixture(scope="module")
+def opened(folder):
+    return open_folder(folder)
+
+
+def ask_features(folder, texts, signature="serving_default"):
+    return ask(folder.with_name("model_export"), signature, text=texts)
+
+
+def test_vectors_equal_the_python_path(folder, opened):
+    found = ask_features(folder, TEXTS)
+    of_pieces = ask_features(folder, TEXTS, "pieces")
+    tokenizer, encoder = opened.tokenizer, opened.make_model().encoder
+    steps = {n: make_step(encoder, [1], n) for n in ("mean", "max", "cls", "pooler", None)}
+    for row, text in enumerate(TEXTS):
+        if not tokenizer.tokenize(text):
+            assert not found["mean"][row].any() and not found["max"][row].any()
+            assert of_pieces["num_pieces"][row] == 2
+            continue
+        packed = pack([Row({"text": text}, 1, "")], tokenizer, LENGTH)
+        arrays = {**packed.arrays, "input_mask": [np.ones_like(packed.ids[0])]}
+        # All to one length, so that the steps are traced once.
+        missing = LENGTH - len(packed.ids[0])
+        arrays = {name: tf.constant(np.pad(v[0], (0, missing))[None]) for name, v in arrays.items()}
+        for name, step in steps.items():
+            vectors = step(arrays)[0].numpy()
+            if name:
+                np.testing.assert_allclose(found[name][row], vectors, atol=1e-5)
+        count = of_pieces["num_pieces"][row]
+        np.testing.assert_allclose(of_pieces["vectors"][row][:count], vectors[:count], atol=1e-5)
+        names = tokenizer.vocabulary.pieces_of(packed.ids[0])
+        assert of_pieces["piece"][row].tolist()[:count] == names
+        spans = np.stack([of_pieces["start"][row], of_pieces["end"][row]], axis=1)
+        assert spans[1 : count - 1].tolist() == packed.spans[0].tolist()
+        assert (np.delete(spans, range(1, count - 1), axis=0) == -1).all()
+        assert not of_pieces["vectors"][row][count:].any()
+
+
+def test_features_one_by_one_no_text_no_utf_8_and_from_ids(folder, opened):
+    together = ask_features(folder, TEXTS)
+    for row in range(len(TEXTS) - 7, len(TEXTS)):
+        for name, values in ask_features(folder, TEXTS[row : row + 1]).items():
+            np.testing.assert_allclose(values[0], together[name][row], atol=1e-5)
+    assert ask_features(folder, [])["mean"].shape[0] == 0
+    assert ask_features(folder, [], "pieces")["vectors"].shape[0] == 0
+    first, second = ask_features(folder, [INVALID, INVALID.decode("utf-8", "ignore")])["mean"]
+    np.testing.assert_allclose(first, second, atol=1e-6)
+    packed = pack([Row({"text": TEXTS[0]}, 1, "")], opened.tokenizer, LENGTH)
+    ids = {n: packed.arrays[n] for n in ("input_ids", "segment_ids")}
+    ids["input_mask"] = [np.ones_like(packed.ids[0])]
+    by_ids = ask(folder.with_name("model_export"), "from_ids", **ids)
+    for name, values in by_ids.items():
+        np.testing.assert_allclose(values[0], together[name][0], atol=1e-5)
+
+
+def with_blanks():
+    """Returns texts with blanks that are not cut."""
+    return BLANKS + [f"{text[:6]}[MASK]{text[6:14]}[MASK]{text[14:20]}" for text in TEXTS]
+
+
+def test_candidates_equal_the_python_path(folder, opened):
+    filler = BlankFiller(opened.make_model(), opened.tokenizer, 10)
+    texts = with_blanks()
+    found = ask(folder.with_name("fill"), text=texts)
+    for row, text in enumerate(texts):
+        expected = filler(text) if "[MASK]" in text else []
+        count = found["num_masks"][row]
+        assert count == len(expected)
+        assert found["candidates"][row][:count].tolist() == [
+            [piece for piece, _ in candidates] for candidates in expected
+        ]
+        for place, candidates in enumerate(expected):
+            probabilities = [probability for _, probability in candidates]
+            np.testing.assert_allclose(found["probabilities"][row][place], probabilities, atol=1e-5)
+        assert set(found["candidates"][row][count:].ravel()) <= {""}
+        assert not found["probabilities"][row][count:].any()
+
+
+def test_blanks_one_by_one_none_at_all_and_behind_the_cut(folder):
+    fill, texts = folder.with_name("fill"), with_blanks()
+    together = ask(fill, text=texts)
+    for row in (1, 2, 3, len(texts) - 1):
+        alone = ask(fill, text=texts[row : row + 1])
+        count = together["num_masks"][row]
+        assert (alone["candidates"][0] == together["candidates"][row][:count]).all()
+        np.testing.assert_allclose(
+            alone["probabilities"][0], together["probabilities"][row][:count], atol=1e-5
+        )
+    assert ask(fill, text=[])["num_masks"].tolist() == []
+    none = ask(fill, text=["", INVALID, LONG_TEXT])
+    assert none["num_masks"].tolist() == [0, 0, 0]
+    cut = "中" * (LENGTH - 4)
+    found = ask(fill, text=[f"{cut}[MASK]中[MASK]", f"{LONG_TEXT}[MASK]"])
+    assert found["num_masks"].tolist() == [1, 0]
+    batch = {"input_ids": [[2, 4, 3]], "input_mask": [[1, 1, 1]], "segment_ids": [[0, 0, 0]]}
+    assert set(ask(fill, "from_ids", **batch)) == set(found)
+
+
+def test_what_a_model_lacks(folder, opened, tmp_path):
+    """A classifier fills no blanks; where there is no pooler, nothing is given out for it."""
+    labels = {"label_type": "single", "labels": ["a", "b"], "is_pair": False}
+    write_folder(tmp_path / "other", {"task": "classification", "max_seq_length": 9, **labels})
+    with pytest.raises(UserError, match="has no head of masked LM"):
+        export_folder(str(tmp_path / "other"), str(tmp_path / "export"), "fill_mask")
+    assert not (tmp_path / "export").exists()
+    reader = tf.train.load_checkpoint(str(folder / "model.ckpt-1"))
+    names = [n for n in reader.get_variable_to_shape_map() if not n.startswith("bert/pooler/")]
+    (tmp_path / "published").mkdir()
+    for name in ("bert_config.json", "vocab.txt"):
+        (tmp_path / "published" / name).write_bytes((folder / name).read_bytes())
+    write_tensors(tmp_path / "published" / "model.ckpt", {n: reader.get_tensor(n) for n in names})
+    export_folder(str(tmp_path / "published"), str(tmp_path / "export"), "features")
+    found, whole = ask(tmp_path / "export", text=["今天"]), ask_features(folder, ["今天"])
+    assert set(whole) - set(found) == {"pooler"}
+    for name, values in found.items():
+        np.testing.assert_allclose(values, whole[name], atol=1e-6)
