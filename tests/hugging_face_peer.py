@@ -4,8 +4,11 @@
 installed.
 """
 
+import json
 import os
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 
@@ -108,7 +111,16 @@ def weights_of(name, old=False, prefix="bert."):
     return weights
 
 
-if __name__ == "__main__":
+def write_peer_anew(kind, folder, *arguments, **options):
+    """As `write_peer`, in a process of its own: tensorflow and PyTorch's compiler are no pair."""
+    request = json.dumps([kind, str(folder), *arguments])
+    subprocess.run([sys.executable, __file__, request, json.dumps(options)], check=True)
+
+
+if __name__ == "__main__" and len(sys.argv) > 1:
+    kind, folder, *arguments = json.loads(sys.argv[1])
+    write_peer(kind, pathlib.Path(folder), *arguments, **json.loads(sys.argv[2]))
+elif __name__ == "__main__":
     for kind in KINDS:
         folder = GOLDEN / f"hugging_face_{kind}"
         write_peer(kind, folder, seed=0)

@@ -182,7 +182,9 @@ def _unpickled(path):
             warnings.simplefilter("ignore")
             found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # Of whatever kind: the bytes are anybody's.
-        wanted = re.search(r"unsupported (?:global|operand)\W+([\w.]+)", str(error), re.IGNORECASE)
+        wanted = re.search(
+            r"unsupported (?:global|operand)\W+(?:global )?([\w.]+)", str(error), re.IGNORECASE
+        )
         detail = f" ({wanted[0]})" if wanted else ""
         raise UnreadableCheckpoint(
             f"checkpoint {path} is damaged, or a pickle of more than weights{detail}, which is "

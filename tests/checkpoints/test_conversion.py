@@ -9,8 +9,10 @@ from checkpoint_models import (
     CLASSIFICATION,
     FLAGS,
     TAGGING,
+    UNILM,
     assert_equal,
     config_of,
+    unilm_weights,
     weights_in,
     weights_like,
     weights_of_originals,
@@ -153,57 +155,6 @@ def test_labels_and_case_are_told_in_the_way_of_hugging_face(tmp_path):
         with pytest.raises(UserError, match=r"has 3 rows, and task\.json names 2 labels"):
             convert(run, tmp_path / "none", "hugging_face")
         assert not (tmp_path / "none").exists()
-
-
-def unilm_weights(rng, config, old):
-    """Weights under the names of unilm1-base-cased.bin: those of its modeling.py."""
-    hidden, inner = config["hidden_size"], config["intermediate_size"]
-    weight, bias = ("gamma", "beta") if old else ("weight", "bias")
-    shapes = {
-        "bert.embeddings.word_embeddings.weight": (config["vocab_size"], hidden),
-        "bert.embeddings.position_embeddings.weight": (config["max_position_embeddings"], hidden),
-        "bert.embeddings.token_type_embeddings.weight": (6, hidden),
-        "bert.pooler.dense.weight": (hidden, hidden),
-        "bert.pooler.dense.bias": (hidden,),
-        "cls.predictions.bias": (config["vocab_size"],),
-        "cls.predictions.transform.dense.weight": (hidden, hidden),
-        "cls.predictions.transform.dense.bias": (hidden,),
-        "cls.seq_relationship.weight": (2, hidden),
-        "cls.seq_relationship.bias": (2,),
-    }
-    norms = ["bert.embeddings.LayerNorm", "cls.predictions.transform.LayerNorm"]
-    for index in range(config["num_hidden_layers"]):
-        layer = f"bert.encoder.layer.{index}"
-        for name, out, width in (
-            ("attention.self.query", hidden, hidden),
-            ("attention.self.key", hidden, hidden),
-            ("attention.self.value", hidden, hidden),
-            ("attention.output.dense", hidden, hidden),
-            ("intermediate.dense", inner, hidden),
-            ("output.dense", hidden, inner),
-        ):
-            shapes[f"{layer}.{name}.weight"] = (out, width)
-            shapes[f"{layer}.{name}.bias"] = (out,)
-        norms += [f"{layer}.attention.output.LayerNorm", f"{layer}.output.LayerNorm"]
-    for norm in norms:
-        shapes |= {f"{norm}.{weight}": (hidden,), f"{norm}.{bias}": (hidden,)}
-    weights = {
-        name: rng.normal(size=shape, scale=0.2).astype("float32") for name, shape in shapes.items()
-    }
-    table = weights["bert.embeddings.word_embeddings.weight"]
-    return {**weights, "cls.predictions.decoder.weight": table.copy()}
-
-
-UNILM = {  # as bert-base-cased's bert_config.json, but for the sizes
-    "vocab_size": 30,
-    "hidden_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 12,
-    "max_position_embeddings": 24,
-    "type_vocab_size": 6,
-    "hidden_act": "gelu",
-}
 
 
 @pytest.mark.parametrize("old", [False, True])
