@@ -1,10 +1,8 @@
 """What every entry point shares: flags, one-line errors and a quiet start."""
 
-import contextlib
 import errno
 import os
 import sys
-import tempfile
 
 # Before tensorflow is imported anywhere: its start-up messages are no news to a user.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -14,6 +12,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags, logging
 
+from nezha_tf import console
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 
@@ -37,7 +36,7 @@ def _guarded(main, argv):
     if len(argv) > 1:
         _fail(f"{argv[1]!r} is no flag; flags are written --name=value")
     try:
-        with _stderr_held_back():
+        with console.stderr_held_back():
             import tensorflow as tf
         tf.get_logger().setLevel("ERROR")
         main()
@@ -53,27 +52,6 @@ def _guarded(main, argv):
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-
-
-@contextlib.contextmanager
-def _stderr_held_back():
-    """Keeps what native code writes to stderr off the screen, unless the block fails.
-
-    tensorflow reports its CPU features before its own log level takes hold.
-    """
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as kept:
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            kept.seek(0)
-            os.write(stderr, kept.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
 
 
 def _parse_flags(argv):

@@ -1,6 +1,9 @@
-"""What a person sees while waiting and at the end: progress bars and tables."""
+"""What a person sees while waiting and at the end: progress bars, tables, and no noise."""
 
+import contextlib
+import os
 import sys
+import tempfile
 import unicodedata
 
 
@@ -34,3 +37,25 @@ def table(title, rows):
 def _columns(text):
     """Returns the columns of a terminal that a text takes: two for a Chinese character."""
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+@contextlib.contextmanager
+def stderr_held_back():
+    """Keeps what native code writes to stderr off the screen, unless the block fails.
+
+    tensorflow reports its CPU features before its own log level takes hold, and its converters
+    whatever the level.
+    """
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(stderr, kept.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)

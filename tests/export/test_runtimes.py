@@ -1,0 +1,109 @@
+"""TFLite and ONNX from an export, run by their own interpreters."""
+
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from commands import assert_one_line, run
+from export_folders import make_export
+
+from nezha_tf.errors import UserError
+from nezha_tf.export.runtimes import convert_export
+
+SETTINGS = {
+    "task": "classification",
+    "max_seq_length": 24,
+    "label_type": "single",
+    "labels": ["差评", "好评", "中评"],
+    "is_pair": False,
+}
+# Largest differences in probability.
+TOLERANCES = {"float32": 1e-5, "float16": 2e-3, "dynamic_range": 3e-2}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    return make_export(tmp_path_factory.mktemp("runtimes") / "model", SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def model(exported):
+    return tf.saved_model.load(str(exported))
+
+
+def flags(saved_model, output_file, variant="float32"):
+    paths = {"saved_model": str(saved_model), "output_file": str(output_file)}
+    return {**paths, "variant": variant}
+
+
+def assert_same(run, model, tolerance):
+    """On batches of several shapes, padded too, whose labels are not all the same."""
+    rng, labels = np.random.default_rng(1), set()
+    for shape in ((1, 2), (6, 24), (3, 9)):
+        lengths = rng.integers(2, shape[1] + 1, (shape[0], 1))
+        mask = (np.arange(shape[1]) < lengths).astype("int32")
+        ids = rng.integers(5, 9000, shape).astype("int32") * mask
+        inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(ids)}
+        found = run(inputs)
+        tensors = {name: tf.constant(values) for name, values in inputs.items()}
+        expected = model.signatures["from_ids"](**tensors)
+        np.testing.assert_allclose(
+            found["probabilities"], expected["probabilities"], atol=tolerance
+        )
+        labels |= set(np.argmax(found["probabilities"], axis=-1))
+    assert len(labels) > 1
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+def test_tflite_in_three_sizes(exported, model, tmp_path):
+    sizes = []
+    for variant, tolerance in TOLERANCES.items():
+        path = tmp_path / f"{variant}.tflite"
+        assert "probabilities" in convert_export(flags(exported, path, variant))
+        runner = tf.lite.Interpreter(str(path)).get_signature_runner("from_ids")
+        assert_same(lambda inputs, runner=runner: runner(**inputs), model, tolerance)
+        sizes.append(path.stat().st_size)
+    assert sizes[1] < 0.6 * sizes[0] and sizes[2] < 0.6 * sizes[1]
+
+
+def test_onnx(exported, model, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    convert_export(flags(exported, tmp_path / "model.onnx"))
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    assert all(spec.shape == ["batch", "pieces"] for spec in session.get_inputs())
+    names = [output.name for output in session.get_outputs()]
+    assert_same(
+        lambda inputs: dict(zip(names, session.run(None, inputs), strict=True)), model, 1e-5
+    )
+
+
+def test_mistakes_are_one_line(exported, tmp_path, monkeypatch):
+    for saved_model, name, variant, message in (
+        (exported, "model.pb", "float32", r"must end in \.tflite or \.onnx"),
+        (exported, "model.onnx", "float16", "--variant=float16 is of TFLite"),
+        (tmp_path, "model.tflite", "float32", "is no export: .*does not exist"),
+    ):
+        with pytest.raises(UserError, match=message):
+            convert_export(flags(saved_model, tmp_path / name, variant))
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    with pytest.raises(UserError, match=r"pip install -e '\.\[onnx\]'"):
+        convert_export(flags(exported, tmp_path / "model.onnx"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_runtime_lacks_is_one_line(tmp_path):
+    """Whatever its converter prints."""
+    module = tf.Module()
+    module.function = tf.function(
+        lambda input_ids: {"texts": tf.strings.as_string(input_ids)},
+        [tf.TensorSpec([None, None], tf.int32, name="input_ids")],
+    )
+    signatures = {"from_ids": module.function.get_concrete_function()}
+    tf.saved_model.save(module, str(tmp_path / "export"), signatures)
+    arguments = ("--saved_model=export", "--output_file=model.tflite")
+    result = run("tools/convert_export.py", *arguments, folder=tmp_path)
+    assert_one_line(result, "cannot be brought to TFLite: it lacks the operations AsString")
+    assert result.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
