@@ -1,5 +1,7 @@
 """How much each piece of a sentence attends to each, by layer and head."""
 
+import math
+
 from keras import ops
 
 from nezha_tf.errors import UserError
@@ -9,7 +11,7 @@ from nezha_tf.pictures.sentence import check_segments, lay_out
 
 
 def draw(encoder, tokenizer, text, text_pair="", layers=(), heads=(), objective="bidirectional"):
-    """Draws a row of panels for each layer, one for each head.
+    """Draws a row of panels for each layer, one for each head; of one layer or head a square.
 
     Args:
       encoder: `NezhaEncoder`.
@@ -31,13 +33,16 @@ def draw(encoder, tokenizer, text, text_pair="", layers=(), heads=(), objective=
     heads = chosen(heads, config.num_attention_heads, "heads")
     check_segments(config, objective)
     sentence = lay_out(tokenizer, objective, text, text_pair)
-    grid = Grid(len(layers), len(heads), len(sentence.pieces), has_colorbar=True)
+    grid = Grid(*_shape(len(layers), len(heads)), len(sentence.pieces), has_colorbar=True)
     probs = encoder.attention_probabilities(sentence.inputs())
     labels, style, said = fonts.labels(sentence.pieces)
     # By the root of the share: most of them are small.
     norm = PowerNorm(0.5, vmin=0, vmax=1)
     places = [(layer, head) for layer in layers for head in heads]
-    for panel, (layer, head) in zip(grid.panels, places, strict=True):
+    for panel in grid.panels[len(places) :]:
+        panel.remove()
+    panels = grid.panels[: len(places)]
+    for panel, (layer, head) in zip(panels, places, strict=True):
         image = panel.pcolormesh(
             ops.convert_to_numpy(probs[layer][0, head]), cmap="Blues", norm=norm
         )
@@ -45,9 +50,17 @@ def draw(encoder, tokenizer, text, text_pair="", layers=(), heads=(), objective=
         grid.title(panel, f"layer {layer}, head {head}")
     grid.figure.supylabel("piece that attends")
     grid.figure.supxlabel("piece that is attended to")
-    shares = grid.figure.colorbar(image, ax=grid.panels, aspect=40, ticks=[0, 0.05, 0.2, 0.5, 1])
+    shares = grid.figure.colorbar(image, ax=panels, aspect=40, ticks=[0, 0.05, 0.2, 0.5, 1])
     shares.ax.set_yticklabels(["0 %", "5 %", "20 %", "50 %", "100 %"])
     return grid.figure, said
+
+
+def _shape(layers, heads):
+    """Returns (rows, columns) of the panels."""
+    if min(layers, heads) > 1:
+        return layers, heads
+    columns = math.ceil(math.sqrt(layers * heads))
+    return math.ceil(layers * heads / columns), columns
 
 
 def chosen(numbers, count, name):

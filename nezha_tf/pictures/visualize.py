@@ -2,6 +2,7 @@
 
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.files import whole_file
+from nezha_tf.model_folder import open_folder
 from nezha_tf.pictures import (
     PICTURES,
     attention_maps,
@@ -43,7 +44,9 @@ def save(figure, path):
 def _relative_positions(flags):
     if not flags["model_folder"]:
         return relative_positions.draw(relative_positions.functional_tables()), ""
-    return relative_positions.draw(relative_positions.tables_of(_encoder(_open(flags)))), ""
+    return relative_positions.draw(
+        relative_positions.tables_of(encoder_of(_open(flags).make_model()))
+    ), ""
 
 
 def _attention_masks(flags):
@@ -62,7 +65,7 @@ def _attention(flags):
     text = require_flag(flags["text"], "text")
     folder = _open(flags)
     return attention_maps.draw(
-        _encoder(folder),
+        encoder_of(folder.make_model()),
         folder.tokenizer,
         text,
         flags["text_pair"],
@@ -81,12 +84,10 @@ def objective_of(folder):
 
 
 def _open(flags):
-    from nezha_tf.model_folder import open_folder
-
     path = require_flag(flags["model_folder"], "model_folder")
     return open_folder(path, do_lower_case=flags["do_lower_case"])
 
 
-def _encoder(folder):
-    model = folder.make_model()
+def encoder_of(model):
+    """Returns the `NezhaEncoder` of any model, or itself."""
     return getattr(model, "encoder", model)

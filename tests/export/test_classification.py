@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from commands import assert_one_line, run
+from demo_folders import assert_says_alike
 from export_folders import (
     INVALID,
     LONG_TEXT,
@@ -135,3 +136,9 @@ def test_mistakes_are_one_line(exports, tmp_path):
     mistake("no model in nowhere", model="nowhere")
     (tmp_path / "model" / "task.json").write_text(json.dumps({**settings, "labels": ["a"]}))
     mistake("output_weights has shape [3, 16], and the model's is [1, 16]")
+
+
+@pytest.mark.parametrize("name", ("pair", "number"))
+def test_the_demo_says_what_it_says_of_the_folder(exports, name):
+    texts = ("他在北京。", "她在上海。")
+    assert_says_alike(exports[name], *texts[: 1 + KINDS[name]["is_pair"]])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from demo_folders import assert_says_alike
 from export_folders import (
     INVALID,
     LONG_TEXT,
@@ -144,3 +145,7 @@ def test_the_folder_explains_itself(exports):
     assert outputs["texts"].shape == (1, 3) and (np.diff(outputs["scores"]) <= 0).all()
     text = (exports["sample"] / "README.md").read_text(encoding="utf-8")
     assert "an unknown piece is left out" in text and "`with_seed`" in text
+
+
+def test_the_demo_says_what_it_says_of_the_folder(exports):
+    assert_says_alike(exports["beam"], "李小明在北京。")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from demo_folders import assert_says_alike
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real_texts
 
 from nezha_tf.data.array_reader import ArrayReader
@@ -94,3 +95,7 @@ def test_ids_give_the_tag_of_each_piece(exports):
     by_text = entities_in(ask(exports["single"], text=[text]), 0)
     assert [(e.label, e.start, e.end) for e in entities] == [e[:3] for e in by_text]
     assert found["tag"][0][0] == found["tag"][0][-1] == "" and found["probability"][0][1] > 0
+
+
+def test_the_demo_says_what_it_says_of_the_folder(exports):
+    assert_says_alike(exports["single"], "李小明在北京，" * 8)

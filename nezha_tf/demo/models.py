@@ -1,0 +1,45 @@
+"""The models of a page: folders and exports, by what they can do."""
+
+import os
+
+from nezha_tf.errors import UserError
+from nezha_tf.model_folder import open_folder
+
+EXPORT_FILE = "saved_model.pb"
+
+
+def open_models(paths):
+    """Opens models, each for all that it can do.
+
+    Args:
+      paths: model folders, or exports (`tools/export_saved_model.py`).
+
+    Returns:
+      dict of ability to dict of the model's name to its object (see `predictors`).
+
+    Raises:
+      UserError: a folder that is none of a model, or of one that can do nothing here.
+    """
+    models = {}
+    for name, path in zip(_names(paths), paths, strict=True):
+        for ability, predictor in _open(path).items():
+            models.setdefault(ability, {})[name] = predictor
+    return models
+
+
+def _open(path):
+    if os.path.exists(os.path.join(path, EXPORT_FILE)):
+        from nezha_tf.demo.exports import predictors_of_export
+
+        return predictors_of_export(path)
+    from nezha_tf.demo.predictors import predictors_of
+
+    return predictors_of(open_folder(path))
+
+
+def _names(paths):
+    """Returns the last part of each path, or the paths where that is not enough."""
+    if len(set(map(os.path.abspath, paths))) < len(paths):
+        raise UserError("--model_folder names a folder twice")
+    names = [os.path.basename(os.path.abspath(path)) for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)
