@@ -83,9 +83,8 @@ def write_folder(folder, name):
     return str(path)
 
 
-def assert_says_alike(export, *texts):
+def assert_says_alike(folder, export, *texts):
     """Asserts that the page's object of an export says what that of its folder says."""
-    folder = export.with_name(export.name.removesuffix("_export"))
     [(ability, exported)] = open_models([str(export)]).items()
     found = exported[export.name](*texts)
     expected = open_models([str(folder)])[ability][folder.name](*texts)

@@ -9,6 +9,7 @@ from nezha_tf.data.entity_tags import TagSet
 from nezha_tf.data.rows import Row
 from nezha_tf.data.squad import Question
 from nezha_tf.errors import UserError
+from nezha_tf.export.fill_mask import TOP_K
 from nezha_tf.generation.form import Form
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.tagging import ChainTagging, Tagging
@@ -22,9 +23,6 @@ from nezha_tf.tasks.reading_comprehension.windows import Windowing
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of
 from nezha_tf.tasks.tagging.examples import WindowedSentences
-
-# Candidates that are shown of a blank.
-TOP_K = 8
 
 
 class Classes(NamedTuple):

@@ -56,9 +56,10 @@ def require_gradio():
 
 def check_address(host, port):
     """Raises a `UserError` where an address cannot be listened on."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if ":" in host:
+        raise UserError(f"--host={host}: the page is served over IPv4 alone; as in 127.0.0.1")
     try:
-        socket.create_server((host, port), family=family).close()
+        socket.create_server((host, port)).close()
     except OSError as error:
         raise UserError(
             f"cannot listen on --host={host} --port={port}: {error.strerror}"

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from demo_folders import assert_says_alike
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real_texts, write_folder
 
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.data.rows import Row
+from nezha_tf.demo.models import open_models
 from nezha_tf.errors import UserError
 from nezha_tf.export.exporter import export_folder
 from nezha_tf.model_folder import open_folder
@@ -152,3 +154,9 @@ def test_what_a_model_lacks(folder, opened, tmp_path):
     assert set(whole) - set(found) == {"pooler"}
     for name, values in found.items():
         np.testing.assert_allclose(values, whole[name], atol=1e-6)
+
+
+def test_the_demo_says_what_it_says_of_the_folder(folder):
+    assert_says_alike(folder, folder.with_name("fill"), "今天[MASK]气[MASK]")
+    with pytest.raises(UserError, match="the page has no use for"):
+        open_models([str(folder.with_name("model_export"))])

@@ -141,4 +141,6 @@ def test_mistakes_are_one_line(exports, tmp_path):
 @pytest.mark.parametrize("name", ("pair", "number"))
 def test_the_demo_says_what_it_says_of_the_folder(exports, name):
     texts = ("他在北京。", "她在上海。")
-    assert_says_alike(exports[name], *texts[: 1 + KINDS[name]["is_pair"]])
+    assert_says_alike(
+        exports[name].with_name(name), exports[name], *texts[: 1 + KINDS[name]["is_pair"]]
+    )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import SHARED
+from demo_folders import assert_says_alike
 from export_folders import INVALID, LONG_TEXT, NUM_TEXTS, ODD_TEXTS, ask, make_export, real_texts
 
 from nezha_tf.data.array_reader import ArrayReader
@@ -124,3 +125,8 @@ def test_ids_give_the_logits(exports):
         "start_logits": (1, 5),
         "end_logits": (1, 5),
     }
+
+
+def test_the_demo_says_what_it_says_of_the_folder(exports):
+    folder, export = exports["negative"].with_name("negative"), exports["negative"]
+    assert_says_alike(folder, export, "谁在北京？", "他在北京，她在上海。" * 6)

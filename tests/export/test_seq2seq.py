@@ -148,4 +148,4 @@ def test_the_folder_explains_itself(exports):
 
 
 def test_the_demo_says_what_it_says_of_the_folder(exports):
-    assert_says_alike(exports["beam"], "李小明在北京。")
+    assert_says_alike(exports["beam"].with_name("beam"), exports["beam"], "李小明在北京。")

@@ -98,4 +98,6 @@ def test_ids_give_the_tag_of_each_piece(exports):
 
 
 def test_the_demo_says_what_it_says_of_the_folder(exports):
-    assert_says_alike(exports["single"], "李小明在北京，" * 8)
+    assert_says_alike(
+        exports["single"].with_name("single"), exports["single"], "李小明在北京，" * 8
+    )
