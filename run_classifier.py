@@ -30,10 +30,11 @@ flags.adopt_module_key_flags(training_flags)
 
 
 def main():
+    from nezha_tf.export.exporter import run_and_export
     from nezha_tf.tasks.classification.task import Classification
     from nezha_tf.tasks.finetuning import sweep
 
-    sweep.run(cli.flag_values(), Classification)
+    run_and_export(sweep.run, cli.flag_values(), Classification)
 
 
 if __name__ == "__main__":

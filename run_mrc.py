@@ -51,10 +51,11 @@ FLAGS.set_default("max_seq_length", 512)
 
 
 def main():
+    from nezha_tf.export.exporter import run_and_export
     from nezha_tf.tasks.finetuning import sweep
     from nezha_tf.tasks.reading_comprehension.task import ReadingComprehension
 
-    sweep.run(cli.flag_values(), ReadingComprehension)
+    run_and_export(sweep.run, cli.flag_values(), ReadingComprehension)
 
 
 if __name__ == "__main__":

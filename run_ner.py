@@ -56,10 +56,11 @@ for module in (finetuning_flags, training_flags):
 
 
 def main():
+    from nezha_tf.export.exporter import run_and_export
     from nezha_tf.tasks.finetuning import sweep
     from nezha_tf.tasks.tagging.task import NamedEntities
 
-    sweep.run(cli.flag_values(), NamedEntities)
+    run_and_export(sweep.run, cli.flag_values(), NamedEntities)
 
 
 if __name__ == "__main__":

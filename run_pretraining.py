@@ -40,10 +40,11 @@ flags.adopt_module_key_flags(training_flags)
 
 
 def main():
+    from nezha_tf.export.exporter import run_and_export
     from nezha_tf.training.pretraining import Pretraining
     from nezha_tf.training.run import run
 
-    run(cli.flag_values(), Pretraining)
+    run_and_export(run, cli.flag_values(), Pretraining)
 
 
 if __name__ == "__main__":

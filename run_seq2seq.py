@@ -85,10 +85,11 @@ for name, value in (
 
 
 def main():
+    from nezha_tf.export.exporter import run_and_export
     from nezha_tf.tasks.seq2seq.task import Seq2Seq
     from nezha_tf.training.run import run
 
-    run(cli.flag_values(), Seq2Seq)
+    run_and_export(run, cli.flag_values(), Seq2Seq)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 from nezha_tf import model_folder
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.export.saved_model import write
+from nezha_tf.training.output_folder import VOCAB_FILE
 
 # What serves a folder's task: module and class, imported when it is wanted.
 OF_TASK = {
@@ -37,6 +38,32 @@ def export(flags):
     """
     path, output_dir = (require_flag(flags[name], name) for name in ("model_folder", "output_dir"))
     return export_folder(path, output_dir, flags["task"])
+
+
+def run_and_export(run, flags, make_task):
+    """Runs a program, and with --do_export writes the SavedModel of what it has left.
+
+    Args:
+      run: `training.run.run` or `tasks.finetuning.sweep.run`.
+      flags: the program's; with --do_export and none of its other modes it is not run.
+      make_task: as for `run`.
+
+    Raises:
+      UserError: as for `run` and `export_folder`; what can be seen before the run is told then.
+    """
+    folder = flags["output_dir"]
+    if not flags["do_export"] or not folder:
+        run(flags, make_task)
+        return
+    export_dir = flags["export_dir"] or os.path.join(folder, "export")
+    check_output_dir(export_dir)
+    if not flags["vocab_file"] and not os.path.exists(os.path.join(folder, VOCAB_FILE)):
+        raise UserError("--do_export puts the vocabulary into the SavedModel; pass --vocab_file")
+    is_chief = True
+    if any(flags.get(mode) for mode in ("do_train", "do_eval", "do_predict")):
+        is_chief = run({**flags, "do_export": False, "export_dir": None}, make_task)
+    if is_chief:
+        print(export_folder(folder, export_dir), flush=True)
 
 
 def export_folder(path, output_dir, task=None):

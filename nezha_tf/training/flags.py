@@ -17,6 +17,7 @@ def define(is_sweep=False):
     _recipe()
     _numbers()
     _record()
+    _export()
 
 
 def flag_text(value):
@@ -130,3 +131,10 @@ def _record():
         "peak_tflops", None, "What a device can do at this precision, for the utilisation.", 0
     )
     flags.DEFINE_bool("plot", False, "Draw curves.png at the end; needs the extra [plot].")
+
+
+def _export():
+    flags.DEFINE_bool(
+        "do_export", False, "Write a SavedModel that takes raw text, with the best checkpoint."
+    )
+    flags.DEFINE_string("export_dir", None, "Its folder; export in --output_dir, if not given.")

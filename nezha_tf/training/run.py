@@ -38,11 +38,16 @@ def run(flags, make_task):
         where the task predicts.
       make_task: callable of the flags that returns a `Task`.
 
+    Returns:
+      Whether this process is the one that writes.
+
     Raises:
       UserError: bad flags, files or data.
       Terminated: SIGTERM came.
     """
-    run_in(prepare(flags), flags, make_task)
+    place = prepare(flags)
+    run_in(place, flags, make_task)
+    return strategy.is_chief(place)
 
 
 def prepare(flags):
@@ -327,7 +332,7 @@ class Run:
 
 
 def _check(flags):
-    modes = [name for name in ("do_train", "do_eval", "do_predict") if name in flags]
+    modes = [n for n in ("do_train", "do_eval", "do_predict", "do_export") if n in flags]
     if not any(flags[name] for name in modes):
         raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")
     for name in ("bert_config_file", "output_dir"):

@@ -1,5 +1,7 @@
 """Exports of features and of filling blanks, without our code, against the Python path."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -74,6 +76,18 @@ def test_vectors_equal_the_python_path(folder, opened):
         assert spans[1 : count - 1].tolist() == packed.spans[0].tolist()
         assert (np.delete(spans, range(1, count - 1), axis=0) == -1).all()
         assert not of_pieces["vectors"][row][count:].any()
+
+
+@pytest.mark.parametrize("do_lower_case", (True, False))
+def test_pieces_of_the_golden_strings_are_the_originals(shared_golden, tmp_path, do_lower_case):
+    cases = json.loads((shared_golden / "tokenization.json").read_text(encoding="utf-8"))
+    cases = [case for case in cases if case["do_lower_case"] == do_lower_case]
+    settings = {**SETTINGS, "max_seq_length": 512, "do_lower_case": do_lower_case}
+    export = make_export(tmp_path / "model", settings, "features", shared_golden / "vocab.txt")
+    found = ask(export, "pieces", text=[case["text"] for case in cases])
+    assert len(cases) == 70
+    for case, pieces, count in zip(cases, found["piece"], found["num_pieces"], strict=True):
+        assert pieces[1 : count - 1].tolist() == case["tokens"]
 
 
 def test_features_one_by_one_no_text_no_utf_8_and_from_ids(folder, opened):

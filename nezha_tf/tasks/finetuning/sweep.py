@@ -40,6 +40,9 @@ def run(flags, make_task):
         `num_seeds`.
       make_task: callable of the flags that returns a `FineTuning`.
 
+    Returns:
+      Whether this process is the one that writes.
+
     Raises:
       UserError: bad flags, files or data, or a run that failed; those before it stay.
       Terminated: SIGTERM came.
@@ -47,8 +50,7 @@ def run(flags, make_task):
     rates = learning_rates(flags["learning_rate"])
     base = {**flags, "learning_rate": rates[0], "num_seeds": 1}
     if len(rates) == flags["num_seeds"] == 1:
-        training_run.run(base, make_task)
-        return
+        return training_run.run(base, make_task)
     if not flags["do_eval"]:
         raise UserError("several learning rates or seeds are compared by evaluation: --do_eval")
     place = training_run.prepare(base)
@@ -57,6 +59,7 @@ def run(flags, make_task):
     seeds = [(flags["seed"] + number) % 2**32 for number in range(flags["num_seeds"])]
     settings = [(rate, seed) for rate in rates for seed in seeds]
     sweep.conclude([sweep.outcome(*setting, settings) for setting in settings])
+    return strategy.is_chief(place)
 
 
 def learning_rates(texts):
