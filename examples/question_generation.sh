@@ -15,8 +15,8 @@ vocab=$out/vocab.txt
 
 [ -e $vocab ] || python tools/build_vocab.py --input_file="$corpus" --output_file=$vocab \
   --vocab_size=8000
-[ -e $small/train.tfrecord ] || python tools/create_pretraining_data.py \
-  --flagfile=configs/unilm_small_data.flags --input_file="$corpus" --vocab_file=$vocab
+python tools/create_pretraining_data.py --flagfile=configs/unilm_small_data.flags \
+  --input_file="$corpus" --vocab_file=$vocab
 for part in train dev; do
   python tools/make_question_generation_data.py --input_file="$questions/$part.json" \
     --output_file=$out/$part.jsonl

@@ -16,8 +16,8 @@ vocab=$out/vocab.txt
 
 [ -e $vocab ] || python tools/build_vocab.py --input_file="$corpus" --output_file=$vocab \
   --vocab_size=8000
-[ -e $out/train.tfrecord ] || python tools/create_pretraining_data.py \
-  --flagfile=configs/small_data.flags --input_file="$corpus" --vocab_file=$vocab \
+python tools/create_pretraining_data.py --flagfile=configs/small_data.flags \
+  --input_file="$corpus" --vocab_file=$vocab \
   --output_file=$out/train.tfrecord --eval_output_file=$out/eval.tfrecord
 
 files() { echo --train_file="$data/$1/train.$2" --eval_file="$data/$1/dev.$2"; }

@@ -16,15 +16,20 @@ from nezha_tf import console
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 
-def run(main):
+def run(main, with_tensorflow=True):
     """Parses the flags, runs `main()` and leaves with its status.
 
     A `UserError`, a full disk or an unknown flag is one line on stderr and status 1; a run that
     SIGTERM ended is status 75, an interrupt 130. Anything else is a defect and keeps its
     traceback.
+
+    Args:
+      main: function without arguments.
+      with_tensorflow: whether tensorflow is imported first, and quietly; programs that handle
+        text alone do without its three seconds and 800 MB.
     """
     logging.set_verbosity(logging.WARNING)
-    app.run(lambda argv: _guarded(main, argv), flags_parser=_parse_flags)
+    app.run(lambda argv: _guarded(main, argv, with_tensorflow), flags_parser=_parse_flags)
 
 
 def flag_values():
@@ -32,13 +37,14 @@ def flag_values():
     return {flag.name: flag.value for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0])}
 
 
-def _guarded(main, argv):
+def _guarded(main, argv, with_tensorflow):
     if len(argv) > 1:
         _fail(f"{argv[1]!r} is no flag; flags are written --name=value")
     try:
-        with console.stderr_held_back():
-            import tensorflow as tf
-        tf.get_logger().setLevel("ERROR")
+        if with_tensorflow:
+            with console.stderr_held_back():
+                import tensorflow as tf
+            tf.get_logger().setLevel("ERROR")
         main()
     except UserError as error:
         _fail(str(error))

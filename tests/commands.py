@@ -53,7 +53,7 @@ QUICK_CONFIG = {
 FORK_SERVER = """
 import importlib, json, os, pkgutil, runpy, sys
 import nezha_tf.cli, keras, tensorflow, tensorflow_text
-for package in ("data", "generation", "training", "tasks.finetuning", "tasks.seq2seq"):
+for package in "data generation pretraining_data training tasks.finetuning tasks.seq2seq".split():
     folder = importlib.import_module("nezha_tf." + package)
     for module in pkgutil.iter_modules(folder.__path__, folder.__name__ + "."):
         importlib.import_module(module.name)

@@ -140,7 +140,7 @@ def test_mistakes_in_making_data(folder):
     (folder / "vocab.txt").write_text(vocabulary.replace("[MASK]\n", ""), encoding="utf-8")
     mistakes = (
         (["--input_file=none.txt"], ["--input_file", "no file matches 'none.txt'"]),
-        (["--input_file=empty.txt"], ["empty.txt is empty"]),
+        (["--input_file=empty.txt"], ["empty.txt: no text"]),
         (["--input_file=blank.txt"], ["blank.txt", "no text"]),
         (["--input_file=nowhere/*.txt"], ["no file matches 'nowhere/*.txt'"]),
         (["--input_file=gbk.txt"], ["gbk.txt, line 10: not UTF-8"]),
@@ -205,7 +205,7 @@ def test_vocabulary_command(folder):
     )
     assert result.returncode == 0 and result.stderr == "", result.stderr
     assert "Chinese characters covered" in result.stdout
-    created = create_data(folder, "--vocab_file=vocab.txt")
+    created = create_data(folder, "--vocab_file=vocab.txt", "--output_file=new.tfrecord")
     assert created.returncode == 0, created.stderr
     small = run(
         "tools/build_vocab.py",
@@ -223,11 +223,11 @@ def test_outputs_that_would_overwrite_each_other(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for changes in (
         ["--output_file=new", "--eval_output_file=new"],
-        ["--output_file=new, new"],
         ["--input_file=corpus.txt", "--output_file=./corpus.txt"],
     ):
         assert_one_line(create_data(folder, *changes), "is named twice or is an input")
-    assert_one_line(create_data(folder, "--output_file=,"), "--output_file is needed")
+    assert_one_line(create_data(folder, "--output_file=new,new"), "--num_output_shards")
+    assert_one_line(create_data(folder), "train.tfrecord is there and has no record")
     # The second set cannot be written, so the first one is not either.
     result = create_data(folder, "--eval_output_file=corpus.txt/eval.tfrecord")
     assert_one_line(result, "corpus.txt")

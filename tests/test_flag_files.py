@@ -1,5 +1,6 @@
 """The flag files of configs/: their program takes them, and what they name fits together."""
 
+import fnmatch
 import math
 
 import pytest
@@ -7,6 +8,7 @@ from commands import flags_of
 from conftest import REPOSITORY
 
 from nezha_tf import NezhaConfig
+from nezha_tf.pretraining_data.shard_files import shard_names
 from nezha_tf.training import recipe
 
 FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags"))
@@ -67,8 +69,10 @@ def test_files_of_the_repository_are_there(name, values):
 @pytest.mark.parametrize("name", files_of("tools/create_pretraining_data.py"))
 def test_the_run_reads_what_its_data_flags_make(name, values):
     made, run = values(name), values(name.replace("_data", ""))
-    assert run["input_file"] == made["output_file"]
-    assert run["eval_file"] == made["eval_output_file"]
+    for read, written in (("input_file", "output_file"), ("eval_file", "eval_output_file")):
+        for count in (1, 4) if "*" in run[read] else (1,):
+            for path in shard_names(made[written], count):
+                assert fnmatch.fnmatch(path, run[read]), path
     for flag in ("max_seq_length", "max_predictions_per_seq"):
         assert run[flag] == made[flag], flag
 

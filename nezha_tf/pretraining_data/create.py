@@ -1,0 +1,231 @@
+"""A corpus to TFRecords: what `tools/create_pretraining_data.py` does."""
+
+import contextlib
+import functools
+import os
+import signal
+import threading
+import time
+from typing import NamedTuple
+
+from nezha_tf import files, storage
+from nezha_tf.errors import Terminated, UserError, require_flag
+from nezha_tf.pretraining_data import leftovers, report
+from nezha_tf.pretraining_data.assignment import HELD_OUT, TRAINING, default_shards, shards_of
+from nezha_tf.pretraining_data.corpus import measure
+from nezha_tf.pretraining_data.identity import finished_shards, identity_of
+from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
+from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
+from nezha_tf.pretraining_data.settings import Settings
+from nezha_tf.pretraining_data.shard_files import ShardJob, make_shard, shard_names
+from nezha_tf.text.vocabulary import Vocabulary
+
+
+class OutputSet(NamedTuple):
+    """One set of files.
+
+    Attributes:
+      name: `TRAINING` or `HELD_OUT`.
+      output_file: the name that the files are called by.
+      documents: the `Documents` that go into it.
+      repetitions: how often each of them is gone through.
+      paths: its files, a shard each.
+      finished: dict of file to record of those that are there; grows as shards are made.
+    """
+
+    name: str
+    output_file: str
+    documents: tuple
+    repetitions: int
+    paths: list
+    finished: dict
+
+
+def create_pretraining_data(
+    *,
+    input_file,
+    output_file,
+    vocab_file,
+    eval_output_file="",
+    eval_share=0.05,
+    num_output_shards=0,
+    num_workers=0,
+    **others,
+):
+    """Writes the examples of a corpus; the same arguments give the same bytes.
+
+    The corpus is gone through twice. The first time its documents and their bytes are counted;
+    the second time they are handed to the workers, shard after shard, in the corpus's order.
+    A shard is a run of consecutive documents: of n shards the document that begins after b of
+    the set's B bytes goes to shard floor(b n / B). Nothing about it, nor any random draw,
+    depends on the number of workers. Random second segments come from documents of the same
+    shard, of which a shard of the default size has hundreds; where a corpus is sorted by
+    subject they are nearer to the first segment than a draw from the whole corpus would be,
+    and the next-sentence label is then harder to tell: shuffle the documents beforehand.
+
+    Shards that are there already, with the same settings, are not made again: after an
+    interruption the same command goes on and ends with the same bytes.
+
+    Args:
+      input_file: names or globs of text files, `.gz` too, separated by commas; a name with a
+        scheme (`gs://`) is opened by `tf.io.gfile`.
+      output_file: TFRecord file to write; of more than one shard they are named
+        `train-00000-of-00032.tfrecord` for `train.tfrecord`. Beside each is a record of it
+        (`.json`), and `manifest.json` is of all.
+      vocab_file: the vocabulary.
+      eval_output_file: where given, whole documents are kept out of `output_file` and their
+        examples go here, in shards of the default size.
+      eval_share: share of the documents kept out, chosen by a hash of the seed and the
+        document's number; at least one on either side.
+      num_output_shards: shards of the training documents; 0 takes the least power of two that
+        leaves at most 4 MiB of text to each.
+      num_workers: processes; 0 takes as many as there are cores. Never more than shards to make.
+      others: the further fields of `Settings`.
+
+    Prints a table of what each set holds, and a line for each kind of anomaly.
+
+    Raises:
+      UserError: bad input, other flags than those of shards that are there, or a worker that
+        was killed; no file is left half-written, and finished shards stay.
+      Terminated: SIGTERM came.
+    """
+    inputs = files.expand(input_file, "input_file", may_be_empty=True)
+    _check_outputs([require_flag(output_file, "output_file"), eval_output_file], inputs)
+    vocab_size = len(Vocabulary.from_file(require_flag(vocab_file, "vocab_file")))
+    share = max(eval_share, 1e-9) if eval_output_file else 0.0
+    seed = others.get("random_seed", Settings.random_seed)
+    with _terminable():
+        started = time.monotonic()
+        refuse_invalid = others.get("on_invalid", Settings.on_invalid) == "error"
+        found = measure(inputs, seed, share, refuse_invalid)
+        settings = Settings(
+            vocab_file=vocab_file,
+            num_output_shards=num_output_shards or default_shards(found.training),
+            eval_share=share,
+            **others,
+        )
+        identity = identity_of(settings, found)
+        sets = _sets(settings, found, identity, output_file, eval_output_file)
+        wanted = {
+            (chosen.name, index)
+            for chosen in sets
+            for index, path in enumerate(chosen.paths)
+            if path not in chosen.finished
+        }
+        workers = min(num_workers or len(os.sched_getaffinity(0)), len(wanted))
+        report.tell_plan(sets, len(wanted), workers)
+        made = 0
+        if wanted:
+            made = _make_shards(sets, settings, identity, inputs, found, wanted, workers)
+        for chosen in sets:
+            # Workers of a run that was killed may have ended after this one began.
+            leftovers.remove(chosen.output_file)
+        seconds = time.monotonic() - started
+        report.tell_end(sets, settings, identity, found, vocab_size, made, seconds)
+
+
+def shard_function(settings, identity):
+    """Returns the function of a `ShardJob` that a worker calls; see `make_shard`."""
+    from nezha_tf.pretraining_data.shard_maker import ShardMaker
+
+    return functools.partial(_make_one, settings, ShardMaker(settings), identity)
+
+
+def _make_one(settings, maker, identity, job):
+    return make_shard(settings, maker, job, identity)
+
+
+def _check_outputs(outputs, inputs):
+    """Raises a `UserError` where an output cannot be one, before anything is read."""
+    seen = {os.path.realpath(path) for path in inputs}
+    for path in filter(None, outputs):
+        if "," in path:
+            raise UserError(f"{path} is more than one name; --num_output_shards makes more files")
+        if storage.isdir(path):
+            raise UserError(f"output {path} is a folder; name a file in it")
+        if os.path.realpath(path) in seen:
+            raise UserError(f"output {path} is named twice or is an input; choose another name")
+        seen.add(os.path.realpath(path))
+        read_manifest(manifest_path(path))
+
+
+def _sets(settings, found, identity, output_file, eval_output_file):
+    if settings.num_output_shards > found.training.count:
+        raise UserError(
+            f"--num_output_shards={settings.num_output_shards} is more than the "
+            f"{found.training.count} documents of the corpus; take fewer"
+        )
+    chosen = [(TRAINING, output_file, found.training, settings.dupe_factor)]
+    if eval_output_file:
+        chosen.append((HELD_OUT, eval_output_file, found.held_out, 1))
+    sets = []
+    for name, path, documents, repetitions in chosen:
+        count = settings.num_output_shards if name == TRAINING else default_shards(documents)
+        names = shard_names(path, count)
+        finished = finished_shards(path, names, identity)
+        leftovers.remove(path)
+        sets.append(OutputSet(name, path, documents, repetitions, names, finished))
+    return sets
+
+
+def _make_shards(sets, settings, identity, inputs, found, wanted, workers):
+    """Makes the shards that are wanted, adds their records to the sets, returns the instances."""
+    by_name = {chosen.name: chosen for chosen in sets}
+    by_path = {path: chosen for chosen in sets for path in chosen.paths}
+    counts = {chosen.name: len(chosen.paths) for chosen in sets}
+    shards = shards_of(inputs, found, settings.random_seed, counts, wanted)
+    jobs = (
+        ShardJob(by_name[name].paths[index], documents, by_name[name].repetitions)
+        for name, index, documents in shards
+    )
+    instances = 0
+    with contextlib.closing(_made(jobs, settings, identity, workers)) as made:
+        with report.progress(sets) as told:
+            for job, record in made:
+                by_path[job.path].finished[job.path] = record
+                instances += record["records"]
+                told(record)
+    return instances
+
+
+def _made(jobs, settings, identity, workers):
+    """Yields (job, record) as shards are made, by as many processes beside this one."""
+    if workers == 1:
+        function = shard_function(settings, identity)
+        for job in jobs:
+            yield job, function(job)
+        return
+    with contextlib.ExitStack() as stack:
+        pool = WorkerPool(workers, shard_function, settings, identity)
+        stack.callback(lambda: leftovers.remove_of(pool.unfinished))
+        stack.enter_context(pool)
+        try:
+            yield from pool.run(jobs)
+        except WorkerDied as death:
+            raise UserError(
+                f"a worker died ({_cause(death.exit_code)}) while it made {death.task.path}; "
+                "what is finished stays: the same command goes on"
+            ) from death
+
+
+def _cause(exit_code):
+    if exit_code == -signal.SIGKILL:
+        return "killed, perhaps for want of memory: a smaller --num_workers takes less"
+    return signal.Signals(-exit_code).name if exit_code < 0 else f"status {exit_code}"
+
+
+@contextlib.contextmanager
+def _terminable():
+    """SIGTERM raises `Terminated` in the block."""
+
+    def terminate(number, frame):
+        raise Terminated("terminated; what is finished stays: the same command goes on")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    old = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)

@@ -1,0 +1,101 @@
+"""What `tools/inspect_tfrecords.py` does: shows examples as text, or checks files."""
+
+import os
+import sys
+
+from nezha_tf import files
+from nezha_tf.data.framing import read_frames, record_of
+from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.example_text import LEGEND, features_of, text_of
+from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
+from nezha_tf.pretraining_data.record_check import check_files, entry_of_file
+from nezha_tf.text.vocabulary import Vocabulary
+
+FAULTS_SHOWN = 20
+
+
+def show(input_file, vocab_file="", first_record=1, num_records=5):
+    """Prints examples with what is predicted in them marked.
+
+    Args:
+      input_file: names or globs of TFRecord files, separated by commas.
+      vocab_file: the vocabulary; where none is given, the one that the manifest names.
+      first_record: number of the first record that is shown, from 1, in each file.
+      num_records: how many are shown, of all files together.
+
+    Raises:
+      UserError: a file or its vocabulary cannot be read, or a record that is to be shown is
+        damaged or none of masked text.
+    """
+    vocabularies, shown = {}, 0
+    for path in files.expand(input_file, "input_file"):
+        vocabulary = _vocabulary(path, vocab_file, vocabularies)
+        for number, frame, fault in read_frames(path):
+            if shown == num_records:
+                return
+            if number < first_record:
+                continue
+            try:
+                if fault:
+                    raise ValueError(fault)
+                text = text_of(features_of(record_of(frame)), vocabulary, sys.stdout.isatty())
+            except ValueError as error:
+                raise UserError(f"{path}, record {number}: {error}") from error
+            except IndexError as error:
+                raise UserError(
+                    f"{path}, record {number}: holds an id beyond the {len(vocabulary)} pieces of "
+                    "the vocabulary; pass the --vocab_file that it was made with"
+                ) from error
+            if not shown:
+                print(LEGEND)
+            print(f"{path}, record {number}: {text}")
+            shown += 1
+    if not shown:
+        raise UserError(f"--first_record={first_record}: no file has so many records")
+
+
+def check(input_file, vocab_file=""):
+    """Checks files byte by byte and prints each fault with file and record.
+
+    Args:
+      input_file: names or globs of TFRecord files, separated by commas.
+      vocab_file: the vocabulary that bounds the ids; where none is given, the manifest does.
+
+    Returns:
+      The number of faults.
+
+    Raises:
+      UserError: a file cannot be read.
+    """
+    paths = files.expand(input_file, "input_file", may_be_empty=True)
+    vocab_size = len(Vocabulary.from_file(vocab_file)) if vocab_file else None
+    checked, missing = check_files(paths, vocab_size)
+    for found in checked.values():
+        for fault in found.faults[:FAULTS_SHOWN]:
+            print(fault)
+        if len(found.faults) > FAULTS_SHOWN:
+            print(f"{len(found.faults) - FAULTS_SHOWN:,} more faults of the same file")
+    for fault in missing:
+        print(fault)
+    faults = sum(len(found.faults) for found in checked.values()) + len(missing)
+    records = sum(found.records for found in checked.values())
+    size = sum(found.bytes for found in checked.values())
+    plain = sum(not read_manifest(manifest_path(path)) for path in paths)
+    print(
+        f"{len(paths):,} files, {records:,} records, {size / 1e6:,.1f} MB: "
+        + (f"{faults:,} faults" if faults else "no fault")
+        + (f"; {plain:,} files have no manifest to be compared with" if plain else "")
+    )
+    return faults
+
+
+def _vocabulary(path, vocab_file, known):
+    """Returns the vocabulary to show a file with; `known` keeps those that were read."""
+    if not vocab_file:
+        _, entry, _ = entry_of_file(path, read_manifest(manifest_path(path)))
+        vocab_file = entry["flags"]["vocab_file"] if entry else ""
+        if not os.path.exists(vocab_file):
+            raise UserError(f"{path}: --vocab_file is needed, the one that it was made with")
+    if vocab_file not in known:
+        known[vocab_file] = Vocabulary.from_file(vocab_file)
+    return known[vocab_file]

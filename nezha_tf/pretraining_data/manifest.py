@@ -1,0 +1,96 @@
+"""`manifest.json`: what the sets of a folder were made of and what they hold."""
+
+import collections
+import dataclasses
+import json
+import os
+
+from nezha_tf import files, storage
+from nezha_tf.errors import UserError
+
+FORMAT = "nezha_tf pretraining data 1"
+NAME = "manifest.json"
+
+
+def manifest_path(output_file):
+    """Returns the manifest that tells of a set."""
+    return os.path.join(os.path.dirname(output_file), NAME)
+
+
+def read_manifest(path):
+    """Returns the sets of a folder by the base name of their output file; {} without a manifest.
+
+    Raises:
+      UserError: it cannot be read, or is none of ours.
+    """
+    try:
+        with storage.open_binary(path, "rb") as file:
+            manifest = json.loads(file.read())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError:
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise UserError(f"{path} is no manifest of pretraining data; remove it")
+    return manifest["data_sets"]
+
+
+def entry_of(settings, identity, vocab_size, inputs, records, statistics):
+    """Returns what a manifest says of one set: a dict of JSON values.
+
+    Args:
+      settings: the `Settings`.
+      identity: dict as of `identity_of`.
+      vocab_size: pieces of the vocabulary.
+      inputs: the files of the corpus, as of `Measure`.
+      records: dict of file to its record, in order.
+      statistics: the sum of the shards' `Statistics`.
+    """
+    shards = [
+        {
+            "file": os.path.basename(path),
+            **{key: record[key] for key in ("documents", "records", "bytes", "crc32c")},
+        }
+        for path, record in records.items()
+    ]
+    totals = {key: sum(shard[key] for shard in shards) for key in ("documents", "records", "bytes")}
+    return {
+        "flags": dataclasses.asdict(settings),
+        "identity": identity,
+        "vocab_size": vocab_size,
+        "inputs": inputs,
+        "totals": totals,
+        "shares": {
+            "masked": statistics.masked / statistics.pieces,
+            "replaced": statistics.replaced / statistics.pieces,
+            "kept": statistics.kept / statistics.pieces,
+        },
+        "statistics": statistics.to_dict(),
+        "anomalies": dict(anomalies_of(records.values())),
+        "shards": shards,
+    }
+
+
+def anomalies_of(records):
+    """Returns the sum of the anomalies of shards, a Counter."""
+    return sum(
+        (collections.Counter(record["anomalies"]) for record in records),
+        start=collections.Counter(),
+    )
+
+
+def write_manifest(output_file, entry):
+    """Writes what a set holds into the manifest of its folder, beside what is said of others.
+
+    Raises:
+      UserError: it cannot be written.
+    """
+    path = manifest_path(output_file)
+    sets = {**read_manifest(path), os.path.basename(output_file): entry}
+    manifest = {"format": FORMAT, "data_sets": sets}
+    try:
+        files.write_text(path, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,194 @@
+"""Whether TFRecord files are whole, fit the schema, and are those that a manifest tells of."""
+
+import os
+from typing import NamedTuple
+
+import google_crc32c
+import numpy as np
+
+from nezha_tf import console, storage
+from nezha_tf.data import schema
+from nezha_tf.data.framing import read_frames, record_of
+from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
+from nezha_tf.pretraining_data.shard_files import read_record, record_name
+
+CHECKED_AT_ONCE = 512
+# Where no vocabulary says how many pieces there are.
+ANY_VOCABULARY = 2**31
+
+
+class Checked(NamedTuple):
+    """What was found of one file.
+
+    Attributes:
+      records: how many undamaged records there are.
+      bytes, crc32c: of the file.
+      faults: list of str, each with file and record.
+    """
+
+    records: int
+    bytes: int
+    crc32c: str
+    faults: list
+
+
+def check_files(paths, vocab_size=None):
+    """Checks every byte of files, and the sets that they belong to.
+
+    A file belongs to the set whose manifest, in the file's folder, names it; a file of a
+    folder with a manifest that does not name it is foreign, and one that is named and is not
+    there is missing.
+
+    Args:
+      paths: TFRecord files.
+      vocab_size: exclusive bound on the ids; None takes what the manifest says.
+
+    Returns:
+      (dict of path to `Checked`, list of faults that are no file's own: missing files).
+
+    Raises:
+      UserError: a file or a manifest cannot be read.
+    """
+    manifests = {path: read_manifest(manifest_path(path)) for path in paths}
+    checked, sets = {}, {}
+    with console.progress(total=sum(map(storage.size, paths)), unit="B", unit_scale=True) as bar:
+        for path in paths:
+            name, entry, shard = entry_of_file(path, manifests[path])
+            flags = entry["flags"] if entry else {}
+            lengths = [flags.get(name, 0) for name in schema.Lengths._fields]
+            size = vocab_size or (entry["vocab_size"] if entry else ANY_VOCABULARY)
+            found = check_file(path, schema.Lengths(*lengths) if flags else None, size, bar.update)
+            if entry:
+                sets[os.path.dirname(path), name] = entry
+                found.faults.extend(_differences(path, found, shard))
+            elif manifests[path]:
+                found.faults.append(f"{path}: foreign: the manifest beside it does not name it")
+            checked[path] = found
+    missing = [
+        f"{path}: is missing, and the manifest names it"
+        for (folder, _), entry in sets.items()
+        for path in (os.path.join(folder, shard["file"]) for shard in entry["shards"])
+        if not storage.exists(path)
+    ]
+    return checked, missing
+
+
+def entry_of_file(path, data_sets):
+    """Returns what a manifest says of a file.
+
+    Args:
+      path: a TFRecord file.
+      data_sets: the sets of its folder, as of `read_manifest`.
+
+    Returns:
+      (name of the set, its entry, the shard's part of the entry), or three times None.
+    """
+    for name, entry in data_sets.items():
+        for shard in entry["shards"]:
+            if shard["file"] == os.path.basename(path):
+                return name, entry, shard
+    return None, None, None
+
+
+def check_file(path, lengths, vocab_size, tell=lambda count: None):
+    """Reads one file through.
+
+    Args:
+      path: a TFRecord file.
+      lengths: the `schema.Lengths` of its examples; None takes those of the first record.
+      vocab_size: exclusive bound on the ids.
+      tell: called with the bytes of each frame that was read.
+
+    Returns:
+      A `Checked`.
+
+    Raises:
+      UserError: it cannot be read.
+    """
+    faults, batch, crc, size, records = [], [], 0, 0, 0
+    limits = schema.Limits(vocab_size, type_vocab_size=2)
+    for number, frame, fault in read_frames(path):
+        crc, size = google_crc32c.extend(crc, frame), size + len(frame)
+        tell(len(frame))
+        if fault:
+            faults.append(f"{path}, record {number}: {fault}")
+            continue
+        records += 1
+        record = record_of(frame)
+        lengths = lengths or _lengths_of(record)
+        batch.append((number, record))
+        if len(batch) == CHECKED_AT_ONCE:
+            faults += _faults_of(path, batch, lengths, limits)
+            batch = []
+    faults += _faults_of(path, batch, lengths, limits)
+    if not records:
+        faults.append(f"{path}: holds no undamaged record")
+    return Checked(records, size, f"{crc:08x}", faults)
+
+
+def _lengths_of(record):
+    """Returns the `Lengths` that a record has, (0, 0) if it is none of ours."""
+    import tensorflow as tf
+
+    try:
+        features = tf.train.Example.FromString(record).features.feature
+    except Exception:  # protobuf's DecodeError, whose place differs between its versions
+        return schema.Lengths(0, 0)
+    names = ("input_ids", "masked_lm_positions")
+    return schema.Lengths(*(len(features[name].int64_list.value) for name in names))
+
+
+def _faults_of(path, batch, lengths, limits):
+    """Returns the faults of (number, record)s: those that the schema refuses come first."""
+    import tensorflow as tf
+
+    if not batch:
+        return []
+    numbers, records = zip(*batch, strict=True)
+    faults = {}
+    try:
+        values = tf.io.parse_example(list(records), schema.parsing_spec(lengths))
+    except tf.errors.InvalidArgumentError:
+        faults = {n: schema.fault_of(record, lengths, limits) for n, record in batch}
+        faults = {number: fault for number, fault in faults.items() if fault}
+        fitting = [(number, record) for number, record in batch if number not in faults]
+        lines = [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
+        return lines + _faults_of(path, fitting, lengths, limits) if faults else lines
+    values = {name: value.numpy() for name, value in values.items()}
+    for row in np.flatnonzero(_is_odd(values, lengths, limits)):
+        fault = schema.fault_of(records[row], lengths, limits)
+        faults[numbers[row]] = fault or "its padding or its predictions make no sense"
+    return [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
+
+
+def _is_odd(values, lengths, limits):
+    """Returns bool [B]: ids out of bounds, or masks and predictions that no example has."""
+    odd = np.zeros(len(values["input_ids"]), bool)
+    for name, value in values.items():
+        if value.dtype == np.int64:
+            odd |= ((value < 0) | (value >= limits.of(name, lengths))).any(axis=1)
+    used = values["input_mask"].sum(axis=1, keepdims=True)
+    is_used = np.arange(lengths.max_seq_length) < used
+    odd |= (values["input_mask"] != is_used).any(axis=1)
+    odd |= ((values["input_ids"] + values["segment_ids"] > 0) & ~is_used).any(axis=1)
+    positions = values["masked_lm_positions"]
+    predictions = values["masked_lm_weights"].sum(axis=1, keepdims=True)
+    is_predicted = np.arange(lengths.max_predictions_per_seq) < predictions
+    odd |= (values["masked_lm_weights"] != is_predicted).any(axis=1)
+    odd |= (is_predicted & ((positions >= used) | (positions < 1))).any(axis=1)
+    rises = (np.diff(positions, axis=1) > 0) | ~is_predicted[:, 1:]
+    return odd | ~rises.all(axis=1)
+
+
+def _differences(path, found, shard):
+    """Yields how a file differs from what the manifest and its record say."""
+    for key, what in (("records", "records"), ("bytes", "bytes")):
+        if getattr(found, key) != shard[key]:
+            yield f"{path}: {getattr(found, key):,} {what}, and the manifest says {shard[key]:,}"
+    if found.crc32c != shard["crc32c"]:
+        yield f"{path}: CRC-32C {found.crc32c}, and the manifest says {shard['crc32c']}"
+    record = read_record(path)
+    if record is None:
+        yield f"{record_name(path)}: is missing or damaged"
+    elif record["crc32c"] != shard["crc32c"]:
+        yield f"{record_name(path)}: is of another file than the manifest tells of"

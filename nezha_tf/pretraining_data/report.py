@@ -1,0 +1,92 @@
+"""What a person sees of the making: the plan, a bar, tables and a line for each anomaly."""
+
+import contextlib
+import time
+
+from nezha_tf import console
+from nezha_tf.pretraining_data.lines import KINDS
+from nezha_tf.pretraining_data.manifest import anomalies_of, entry_of, write_manifest
+from nezha_tf.pretraining_data.statistics import Statistics
+
+
+def tell_plan(sets, wanted, workers):
+    """Prints what is to be done.
+
+    Args:
+      sets: list of `OutputSet`.
+      wanted: how many shards are to be made.
+      workers: how many processes make them.
+    """
+    for chosen in sets:
+        count, length = chosen.documents
+        print(
+            f"{chosen.output_file}: {count:,} documents, {_size(length)} of text, in "
+            f"{_plural(len(chosen.paths), 'shard')} of {_size(length / len(chosen.paths))}"
+            + (f"; {len(chosen.finished)} there already" if chosen.finished else ""),
+            flush=True,
+        )
+    if wanted:
+        print(f"{_plural(wanted, 'shard')} to make, {_plural(workers, 'worker')}", flush=True)
+
+
+@contextlib.contextmanager
+def progress(sets):
+    """Shows a bar of documents with time left and instances a second, on a terminal only.
+
+    Yields:
+      A function that takes the record of each shard when it is made.
+    """
+    finished = sum(r["documents"] for chosen in sets for r in chosen.finished.values())
+    total = sum(chosen.documents.count for chosen in sets) - finished
+    started, instances = time.monotonic(), 0
+    with console.progress(total=total, desc="making", unit="doc") as bar:
+
+        def told(record):
+            nonlocal instances
+            instances += record["records"]
+            rate = instances / (time.monotonic() - started)
+            bar.set_postfix_str(f"{rate:,.0f} instances/s", refresh=False)
+            bar.update(record["documents"])
+
+        yield told
+
+
+def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
+    """Writes the manifests; prints a table for each set and what was odd.
+
+    Args:
+      sets: list of `OutputSet`, all of whose shards are finished.
+      settings: the `Settings`.
+      identity: dict as of `identity_of`.
+      found: the `Measure` of the corpus.
+      vocab_size: pieces of the vocabulary.
+      made: how many instances this run has made.
+      seconds: how long it took.
+    """
+    every_record, empty = [], 0
+    for chosen in sets:
+        records = {path: chosen.finished[path] for path in chosen.paths}
+        every_record += records.values()
+        statistics = Statistics()
+        for record in records.values():
+            statistics.add(Statistics.from_dict(record["statistics"]))
+        entry = entry_of(settings, identity, vocab_size, found.inputs, records, statistics)
+        write_manifest(chosen.output_file, entry)
+        empty += chosen.documents.count - statistics.documents
+        print(console.table(chosen.output_file, statistics.rows(settings.pair)))
+    anomalies = anomalies_of(every_record)
+    told = [(anomalies[kind], text) for kind, text in KINDS.items()]
+    told += [(empty, "documents without text"), (found.blank_files, "files without text")]
+    told += [(found.cut_documents, "documents cut, as they were longer than 4 MiB")]
+    for count, text in told:
+        if count:
+            print(f"{count:,} {text}")
+    print(f"{seconds:.0f} s, {made / max(seconds, 1e-9):,.0f} instances/s")
+
+
+def _size(length):
+    return f"{length / 1e6:.1f} MB" if length >= 1e5 else f"{length / 1e3:.1f} kB"
+
+
+def _plural(count, noun):
+    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -1,0 +1,280 @@
+"""The tool whole: the same bytes whatever happens, odd text, refusals, no half-written file."""
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import pytest
+import tensorflow as tf
+from commands import assert_one_line, ended, start
+from conftest import REPOSITORY, RESOURCES
+
+from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.assignment import TRAINING, shards_of
+from nezha_tf.pretraining_data.corpus import measure
+from nezha_tf.pretraining_data.create import create_pretraining_data
+
+TOOL = "tools/create_pretraining_data.py"
+VOCABULARY = str(RESOURCES / "vocab.txt")
+# `token` needs no segmenter, whose start is most of what a small run takes.
+SETTINGS = {
+    "vocab_file": VOCABULARY,
+    "max_seq_length": 32,
+    "max_predictions_per_seq": 5,
+    "dupe_factor": 2,
+    "masking": "token",
+}
+
+
+def odd_corpus(folder):
+    """The sample with all that should not be in a corpus and is."""
+    sample = (RESOURCES / "sample_corpus.txt").read_bytes()
+    half = sample.index(b"\n\n", len(sample) // 2)
+    (folder / "a.txt").write_bytes(b"\xef\xbb\xbf" + sample[:half].replace(b"\n", b"\r\n"))
+    odd = [
+        "一句。",
+        "\u3000",
+        "🙂🙂",
+        "\x00\x07\u200b",
+        "漢字與繁體。",
+        "长" * 25_000,
+        "e\u0301\t\x1b[0m",
+    ]
+    odd = "\n\n".join(odd).encode() + b"\n\nbad \xff\xfe bytes\n\xe4\xbd\n\nlast"
+    (folder / "b.txt.gz").write_bytes(gzip.compress(sample[half:] + b"\n\n" + odd))
+    (folder / "c.txt").write_bytes(b"\n \r\n\xe3\x80\x80\n")
+    (folder / "d.txt").touch()
+    return f"{folder}/*.txt,{folder}/*.gz"
+
+
+def create(corpus, folder, **changes):
+    arguments = {
+        **SETTINGS,
+        "input_file": corpus,
+        "output_file": f"{folder}/train.tfrecord",
+        "num_workers": 1,
+        **changes,
+    }
+    create_pretraining_data(**arguments)
+
+
+def contents(folder):
+    """Everything in a folder, but for what says where it is."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        found[path.name] = path.read_bytes()
+    return found
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return odd_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
+    changes = {"num_output_shards": 5, "eval_share": 0.2, "on_invalid": "replace"}
+    folders = []
+    for workers in (1, 2, 3):
+        folders.append(tmp_path / str(workers))
+        folder = folders[-1]
+        create(
+            corpus,
+            folder,
+            num_workers=workers,
+            eval_output_file=f"{folder}/eval.tfrecord",
+            **changes,
+        )
+    first, second, third = map(contents, folders)
+    assert first == second == third
+    names = [f"train-{n:05d}-of-00005.tfrecord" for n in range(5)] + ["eval.tfrecord"]
+    assert set(first) == {*names, *(f"{name}.json" for name in names), "manifest.json"}
+
+    sets = json.loads(first["manifest.json"])["data_sets"]
+    counts = [len(list(tf.data.TFRecordDataset(str(folders[0] / name)))) for name in names]
+    entries = sets["train.tfrecord"]["shards"] + sets["eval.tfrecord"]["shards"]
+    assert [entry["records"] for entry in entries] == counts
+    assert [entry["file"] for entry in entries] == names
+    assert sets["train.tfrecord"]["totals"]["records"] == sum(counts[:5])
+    shares = sets["train.tfrecord"]["shares"]
+    # Five of 29 pieces are predicted, beside three special ones.
+    assert shares["masked"] == pytest.approx(0.8 * 5 / 29, abs=0.005)
+    assert shares["replaced"] == pytest.approx(0.1 * 5 / 29, abs=0.005)
+
+    # Each kind of anomaly is one line.
+    output = capsys.readouterr().out
+    for line in (
+        "1 lines of more than 10,000 characters, cut (one sentence a line?)",
+        "2 lines with bytes that are not UTF-8",
+        "1 documents without text",  # the control characters
+        "2 files without text",
+    ):
+        assert output.count(line) == 3, line
+    assert "outside the vocabulary" in output and "🙂" in output
+    # With or without the other set, at other places, the text is the same text.
+    create(corpus, folders[0], eval_output_file=f"{folders[0]}/eval.tfrecord", **changes)
+    assert "6 shards to make" not in capsys.readouterr().out
+
+
+def test_other_flags_are_refused_and_named(corpus, tmp_path):
+    made = {"on_invalid": "skip", "num_output_shards": 2, "eval_share": 0.3}
+    create(corpus, tmp_path, **made)
+    before = contents(tmp_path)
+    (tmp_path / "other.txt").write_text((RESOURCES / "vocab.txt").read_text() + "新\n")
+    shard = r"train-00000-of-00002\.tfrecord was made "
+    for changes, message in (
+        ({"dupe_factor": 3}, "with --dupe_factor=2, not 3"),
+        ({"masking": "ngram"}, "with --masking=token, not ngram"),
+        ({"num_output_shards": 3}, "with --num_output_shards=2, not 3"),
+        ({"vocab_file": str(tmp_path / "other.txt")}, "with another vocabulary"),
+        ({"eval_output_file": f"{tmp_path}/eval.tfrecord"}, "without --eval_output_file"),
+        ({"input_file": str(RESOURCES / "sample_corpus.txt")}, "of another text"),
+    ):
+        with pytest.raises(UserError, match=shard + message):
+            create(**{"corpus": corpus, "folder": tmp_path, **made, **changes})
+    (tmp_path / "other.txt").unlink()
+    assert contents(tmp_path) == before
+    (tmp_path / "train-00001-of-00002.tfrecord.json").unlink()
+    with pytest.raises(UserError, match=r"train-00001-of-00002\.tfrecord is there and has no rec"):
+        create(corpus, tmp_path, **made)
+    with pytest.raises(UserError, match="--num_output_shards=500 is more than the 8"):
+        create(corpus, tmp_path / "new", on_invalid="skip", num_output_shards=500)
+    with pytest.raises(UserError, match=r"b\.txt\.gz, line \d+: not UTF-8"):
+        create(corpus, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+FLAGS = (
+    "--max_seq_length=32",
+    "--max_predictions_per_seq=5",
+    "--dupe_factor=30",
+    "--masking=token",
+    f"--input_file={RESOURCES / 'sample_corpus.txt'}",
+    "--num_output_shards=16",
+    "--num_workers=2",
+    f"--vocab_file={VOCABULARY}",
+)
+
+
+def begin(folder, **options):
+    arguments = (*FLAGS, f"--output_file={folder}/train.tfrecord")
+    return start(TOOL, *arguments, folder=REPOSITORY, start_new_session=True, **options)
+
+
+def wait_for_shards(folder, count, process):
+    """Waits until so many shards are there; the process must not be at its end then."""
+    end = time.monotonic() + 60
+    while len(list(folder.glob("*.tfrecord"))) < count:
+        assert time.monotonic() < end and process.poll() is None, process.communicate()
+        time.sleep(0.002)
+
+
+def children(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        return list(map(int, file.read().split()))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    result = ended(begin(folder))
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    return contents(folder)
+
+
+def test_what_was_killed_at_any_moment_goes_on_to_the_same_bytes(tmp_path, uninterrupted):
+    rng = random.Random(os.urandom(8))
+    shards = list(tmp_path.glob("*.tfrecord"))
+    for count in (1, 4, 9):
+        process = begin(tmp_path)
+        wait_for_shards(tmp_path, count, process)
+        time.sleep(rng.uniform(0, 0.05))
+        process.kill()
+        process.communicate()
+        finished = {path: path.stat().st_ino for path in tmp_path.glob("*.tfrecord")}
+        assert count <= len(finished) < 16
+        assert all(uninterrupted[path.name] == path.read_bytes() for path in finished)
+        assert all(path.stat().st_ino == inode for path, inode in shards)  # not made again
+        shards = list(finished.items())
+    result = ended(begin(tmp_path))
+    assert result.returncode == 0, result.stderr
+    assert f"{len(shards)} there already" in result.stdout
+    assert contents(tmp_path) == uninterrupted
+
+
+def test_a_killed_worker_and_signals_end_a_run_in_one_line(tmp_path, uninterrupted):
+    def kill_a_worker(process):
+        # The first child is multiprocessing's tracker.
+        os.kill(random.choice(children(process)[1:]), signal.SIGKILL)
+
+    for name, end, status, message in (
+        ("killed", kill_a_worker, 1, "a worker died (killed, perhaps for want of memory"),
+        ("interrupt", lambda p: os.killpg(p.pid, signal.SIGINT), 130, "interrupted"),
+        ("terminate", lambda p: os.killpg(p.pid, signal.SIGTERM), 75, "terminated"),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        process = begin(folder)
+        wait_for_shards(folder, 2, process)
+        workers = children(process)
+        end(process)
+        result = ended(process)
+        assert result.returncode == status, result.stderr
+        assert_one_line(result, message)
+        left = contents(folder)
+        assert 2 <= len(left) < 2 * 16 and all(uninterrupted[name] == left[name] for name in left)
+        assert len(workers) == 3 and not any(os.path.exists(f"/proc/{w}/exe") for w in workers[1:])
+
+
+def test_a_full_disk_is_one_line(tmp_path):
+    import resource
+
+    def no_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    result = ended(begin(tmp_path, preexec_fn=no_room))
+    assert result.returncode == 1
+    assert_one_line(result, "cannot write", ".tfrecord: File too large")
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_process_loads_what_it_does_not_need(tmp_path):
+    (tmp_path / "a.txt").write_text("一。\n二。\n\n三。\n四。", encoding="utf-8")
+    arguments = ("--input_file=a.txt", "--output_file=a.tfrecord", f"--vocab_file={VOCABULARY}")
+    for changes in (("--help",), ("--num_output_shards=2", "--num_workers=2")):
+        result = subprocess.run(
+            [sys.executable, "-X", "importtime", REPOSITORY / TOOL, *arguments, *changes],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        lines = result.stderr.splitlines()
+        assert all(line.startswith("import time:") for line in lines), result.stderr
+        modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
+        assert "nezha_tf" in modules and len(lines) > 100
+        assert not modules & {"tensorflow", "keras", "torch", "transformers", "apache_beam"}
+    assert len(list(tmp_path.glob("*.tfrecord"))) == 2
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path):
+    line = "今天天气很好，我们去公园散步。\n".encode()
+    document = line * 20 + b"\n"
+    peaks = []
+    for megabytes in (4, 16):
+        path = str(tmp_path / f"{megabytes}.txt")
+        with open(path, "wb") as file:
+            file.writelines([document] * (megabytes * 2**20 // len(document)))
+        tracemalloc.start()
+        found = measure([path], 0, 0.0, True)
+        count = megabytes // 2
+        wanted = {(TRAINING, index) for index in range(count)}
+        for shard in shards_of([path], found, 0, {TRAINING: count}, wanted):
+            assert sum(len(text) for _, text in shard.documents) < 2.1 * 2**20
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[0] < 16 * 2**20 and peaks[1] < 1.25 * peaks[0]

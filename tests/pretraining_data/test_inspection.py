@@ -1,0 +1,204 @@
+"""Examples as text, and what `--check` finds: each kind of fault, with file and record."""
+
+import json
+import shutil
+
+import pytest
+import records
+import tensorflow as tf
+from commands import assert_one_line, run
+from conftest import RESOURCES
+
+from nezha_tf import Vocabulary
+from nezha_tf.data import schema
+from nezha_tf.data.framing import frame, read_frames, record_of
+from nezha_tf.pretraining_data import record_check
+from nezha_tf.pretraining_data.create import create_pretraining_data
+from nezha_tf.pretraining_data.example_text import features_of, text_of
+from nezha_tf.pretraining_data.inspection import check
+from nezha_tf.pretraining_data.record_check import check_files
+
+SHARDS = [f"train-{n:05d}-of-00003.tfrecord" for n in range(3)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    create_pretraining_data(
+        input_file=str(RESOURCES / "sample_corpus.txt"),
+        output_file=f"{folder}/train.tfrecord",
+        vocab_file=str(RESOURCES / "vocab.txt"),
+        max_seq_length=32,
+        max_predictions_per_seq=5,
+        dupe_factor=1,
+        masking="token",
+        num_output_shards=3,
+        num_workers=1,
+    )
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    shutil.copytree(made, tmp_path / "set")
+    return tmp_path / "set"
+
+
+def faults(folder):
+    checked, missing = check_files([str(path) for path in sorted(folder.glob("*.tfrecord"))])
+    found = [fault for file in checked.values() for fault in file.faults] + missing
+    return [fault.replace(f"{folder}/", "") for fault in found]
+
+
+def test_a_whole_set_has_no_fault(folder, capsys):
+    assert faults(folder) == []
+    assert check(f"{folder}/*.tfrecord") == 0
+    records = sum(len(list(tf.data.TFRecordDataset(str(folder / name)))) for name in SHARDS)
+    assert f"3 files, {records:,} records" in capsys.readouterr().out
+    # The same files elsewhere: nothing but themselves to go by.
+    for path in [*folder.glob("*.json")]:
+        path.unlink()
+    assert faults(folder) == [] and check(f"{folder}/*.tfrecord") == 0
+    assert "3 files have no manifest" in capsys.readouterr().out
+
+
+def frames_of(path):
+    return [frame for _, frame, _ in read_frames(str(path))]
+
+
+def test_a_cut_file_is_found_with_its_record(folder):
+    path = folder / SHARDS[1]
+    frames = frames_of(path)
+    for kept, left in ((7, 150), (7, 5)):
+        path.write_bytes(b"".join(frames[:kept]) + frames[kept][:left])
+        found = faults(folder)
+        assert found[0].startswith(f"{SHARDS[1]}, record {kept + 1}: truncated: only {left}")
+        assert f"{SHARDS[1]}: 7 records, and the manifest says {len(frames)}" in found
+    # Cut between two records, only the manifest tells.
+    path.write_bytes(b"".join(frames[:kept]))
+    assert f"{SHARDS[1]}: 7 records, and the manifest says {len(frames)}" in faults(folder)
+    path.write_bytes(b"")
+    assert f"{SHARDS[1]}: holds no undamaged record" in faults(folder)
+
+
+@pytest.mark.parametrize(
+    "place, message",
+    [(100, "corrupt: its checksum is wrong"), (3, "corrupt or no TFRecord: the checksum of its")],
+    ids=["record", "length"],
+)
+def test_a_flipped_bit_is_found_with_its_record(folder, place, message):
+    path = folder / SHARDS[2]
+    frames = frames_of(path)
+    data = bytearray(b"".join(frames))
+    data[sum(map(len, frames[:4])) + place] ^= 16
+    path.write_bytes(data)
+    found = faults(folder)
+    assert found[0].startswith(f"{SHARDS[2]}, record 5: {message}")
+    assert any(fault.startswith(f"{SHARDS[2]}: CRC-32C") for fault in found)
+    undamaged = len(frames) - 1 if place == 100 else 4
+    assert f"{SHARDS[2]}: {undamaged} records, and the manifest says {len(frames)}" in found
+
+
+def test_what_does_not_belong_to_the_set_is_found(folder):
+    shutil.copy(folder / SHARDS[0], folder / "train-00000-of-00009.tfrecord")
+    shutil.copy(folder / SHARDS[0], folder / SHARDS[1])
+    (folder / SHARDS[2]).unlink()
+    found = faults(folder)
+    of_copy = [fault for fault in found if fault.startswith("train-00000-of-00009")]
+    assert of_copy == [
+        "train-00000-of-00009.tfrecord: foreign: the manifest beside it does not name it"
+    ]
+    assert f"{SHARDS[2]}: is missing, and the manifest names it" in found
+    assert any(fault.startswith(f"{SHARDS[1]}: CRC-32C") for fault in found)
+
+
+def write(folder, changes):
+    """Twelve good records of eight pieces; changes are of some of them, by number."""
+    good = {"input_ids": [5] * 6 + [0] * 2, "input_mask": [1] * 6 + [0] * 2}
+    good["segment_ids"] = [0] * 4 + [1] * 2 + [0] * 2
+    written = [
+        change if isinstance(change, bytes) else records.encode(n, **{**good, **change})
+        for n, change in ((n, changes.get(n, {})) for n in range(1, 13))
+    ]
+    return records.write(folder / "a.tfrecord", written)
+
+
+def test_records_that_fit_no_example_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_check, "CHECKED_AT_ONCE", 4)
+    odd = {
+        2: {"input_ids": [5] * 5 + [20_000] + [0] * 2},
+        3: {"input_mask": [1, 1, 0, 1, 1, 1, 1, 0]},  # a hole
+        4: {"masked_lm_positions": [1, 6]},  # in the padding
+        6: {"masked_lm_positions": [2, 2]},  # twice
+        7: {"masked_lm_weights": [0.5, 0.5]},
+        8: b"text",
+        9: {"input_ids": [5] * 9},
+        11: {"next_sentence_labels": [2]},
+        12: {"input_ids": [5] * 8},  # text after the end
+    }
+    path = write(tmp_path, odd)
+    found = record_check.check_file(path, schema.Lengths(8, 2), 20_000).faults
+    numbers = [int(fault.removeprefix(f"{path}, record ").partition(":")[0]) for fault in found]
+    assert sorted(numbers) == sorted(odd)
+    texts = dict(zip(numbers, found, strict=True))
+    assert "input_ids holds 20000, outside 0..19999" in texts[2]
+    assert "no tf.train.Example" in texts[8] and "9 values, not 8" in texts[9]
+    assert "next_sentence_labels holds 2" in texts[11]
+    assert all("make no sense" in texts[number] for number in (3, 4, 6, 7, 12))
+
+
+def test_frames_are_those_of_tensorflow(tmp_path):
+    expected = [b"", b"a", bytes(range(256)) * 50]
+    path = records.write(tmp_path / "a.tfrecord", expected)
+    found = list(read_frames(path))
+    assert [(n, record_of(read), fault) for n, read, fault in found] == [
+        (n, record, "") for n, record in enumerate(expected, start=1)
+    ]
+    assert b"".join(map(frame, expected)) == (tmp_path / "a.tfrecord").read_bytes()
+
+
+def test_text_shows_what_is_predicted():
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "去", "un", "##known", "hi", "。"]
+    vocabulary = Vocabulary(pieces)
+
+    def ids(text):
+        return vocabulary.ids_of(text.split())
+
+    record = records.encode(
+        0,
+        input_ids=[*ids("[CLS] [MASK] 我 [MASK] [MASK] [SEP] hi hi hi 去 [SEP]"), 0],
+        input_mask=[1] * 11 + [0],
+        segment_ids=[0] * 6 + [1] * 5 + [0],
+        masked_lm_positions=[1, 3, 4, 7, 9, 0],
+        masked_lm_ids=[*ids("我 un ##known hi 。"), 0],
+        masked_lm_weights=[1.0] * 5 + [0.0],
+        next_sentence_labels=[1],
+    )
+    text = text_of(features_of(record), vocabulary, in_colour=False)
+    assert text.splitlines() == [
+        "11 pieces, 5 predicted, next_sentence_labels 1",
+        "  A  [CLS] [我]我[unknown] [SEP]",
+        "  B  hi [hi=] hi[。→去] [SEP]",
+    ]
+    coloured = text_of(features_of(record), vocabulary, in_colour=True)
+    assert "\033[31m[unknown]\033[0m" in coloured and "\033[33m[。→去]\033[0m" in coloured
+
+
+def test_the_tool(folder):
+    def tool(*arguments):
+        return run("tools/inspect_tfrecords.py", *arguments, folder=folder)
+
+    shown = tool("--input_file=train*.tfrecord", "--num_records=2", "--first_record=3")
+    assert shown.returncode == 0 and shown.stderr == "", shown.stderr
+    assert f"{SHARDS[0]}, record 3: " in shown.stdout and "record 4: " in shown.stdout
+    assert shown.stdout.count("  A  [CLS] ") == shown.stdout.count("  B  ") == 2
+    assert "\033" not in shown.stdout
+    assert tool("--input_file=*.tfrecord", "--check").returncode == 0
+    (folder / SHARDS[0]).write_bytes((folder / SHARDS[0]).read_bytes()[:-1])
+    cut = tool("--input_file=*.tfrecord", "--check")
+    assert cut.returncode == 1 and cut.stderr == "" and "truncated" in cut.stdout
+    assert_one_line(tool("--input_file=*.tfrecord", "--first_record=999"), "--first_record=999")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["data_sets"]["train.tfrecord"]["flags"]["vocab_file"] = "gone.txt"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert_one_line(tool("--input_file=*.tfrecord"), "--vocab_file is needed")
