@@ -45,12 +45,15 @@ def convert_checkpoint(flags):
         config = dataclasses.replace(config, type_vocab_size=flags["type_vocab_size"])
     layouts.check_format(flags["format"], after, config, flags["dtype"])
     report = _report(source, weights, flags, segments)
-    with files.whole_folder(target) as folder:
-        written = layouts.write(folder, flags["format"], source, after, config)
-        differences = comparison.compare(source, before, config, written)
-        text = f"{report}\n{differences}\n"
-        files.write_text(os.path.join(folder, "README.md"), _readme(target, text))
-    return text.rstrip("\n")
+    try:
+        with files.whole_folder(target) as folder:
+            written = layouts.write(folder, flags["format"], source, after, config)
+            differences = comparison.compare(source, before, config, written)
+            text = f"{report}\n{differences}"
+            files.write_text(os.path.join(folder, "README.md"), _readme(target, text))
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}") from error
+    return text
 
 
 def _report(source, weights, flags, segments):
@@ -73,4 +76,4 @@ def _report(source, weights, flags, segments):
 
 def _readme(target, text):
     name = os.path.basename(target)
-    return f"# {name}\n\nMade by `tools/convert_checkpoint.py`.\n\n```\n{text}```\n"
+    return f"# {name}\n\nMade by `tools/convert_checkpoint.py`.\n\n```\n{text}\n```\n"
