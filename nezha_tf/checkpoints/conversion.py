@@ -26,6 +26,12 @@ def convert_checkpoint(flags):
     target = os.path.normpath(require_flag(flags["to"], "to"))
     if os.path.lexists(target):
         raise UserError(f"--to={target} is there already; give a new folder")
+    with console.progress(total=3, bar_format="{desc} ({n}/{total}, {elapsed})") as steps:
+        return _convert(flags, target, steps)
+
+
+def _convert(flags, target, steps):
+    steps.set_description("reading")
     source = open_source(
         require_flag(flags["from"], "from"),
         flags["config_file"],
@@ -47,13 +53,20 @@ def convert_checkpoint(flags):
     report = _report(source, weights, flags, segments)
     try:
         with files.whole_folder(target) as folder:
+            _next(steps, "writing")
             written = layouts.write(folder, flags["format"], source, after, config)
-            differences = comparison.compare(source, before, config, written)
-            text = f"{report}\n{differences}"
+            _next(steps, "comparing")
+            text = f"{report}\n{comparison.compare(source, before, config, written)}"
             files.write_text(os.path.join(folder, "README.md"), _readme(target, text))
+            steps.update()
     except OSError as error:
         raise UserError(f"cannot write {target}: {error.strerror}") from error
     return text
+
+
+def _next(steps, name):
+    steps.update()
+    steps.set_description(name)
 
 
 def _report(source, weights, flags, segments):
