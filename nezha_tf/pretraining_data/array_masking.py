@@ -61,13 +61,13 @@ class ArrayMasking:
         units = Units.of(rows, self._policy.of_words)
         order, sizes = self.anchors(units, keys)
         anchor_of = choose(units, order, sizes, self._budgets[rows.lengths])
-        # For each piece the anchor that chose its unit, or -1.
-        anchors = np.take_along_axis(anchor_of, units.of_place, axis=1)
-        anchors[~rows.is_text] = -1
-        row, place = np.nonzero(anchors >= 0)
+        row, unit = np.nonzero(anchor_of >= 0)
+        first, sizes = units.starts[row, unit], (units.ends - units.starts)[row, unit]
+        place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes - first, sizes)
         drawn_at = place
         if self._policy.draws_once:
-            drawn_at = units.starts[row, anchors[row, place]]
+            drawn_at = np.repeat(units.starts[row, anchor_of[row, unit]], sizes)
+        row = np.repeat(row, sizes)
         ids = rows.ids.copy()
         labels = ids[row, place]
         ids[row, place] = self._replacements(labels, keys[row], place, drawn_at)
@@ -87,7 +87,7 @@ class ArrayMasking:
         keys = keys[:, None]
         shuffle = draws.bits(keys, units.starts)
         shuffle[units.numbers >= units.counts[:, None]] = np.iinfo(np.uint64).max
-        order = np.argsort(shuffle, axis=1, kind="stable")
+        order = np.argsort(shuffle, axis=1)
         if not len(self._run_ends):
             return order, np.ones_like(order)
         drawn = draws.uniform(keys, units.starts + self._length)
@@ -157,7 +157,6 @@ class Units(NamedTuple):
       numbers: int64 [1, U].
       starts, ends: int64 [B, U], the places of a unit's first piece and behind its last.
       left: int64 [B, U], how many units there are from this one to the end of its segment.
-      of_place: int64 [B, T], the number of the unit that a place of the text belongs to.
     """
 
     counts: np.ndarray
@@ -165,27 +164,25 @@ class Units(NamedTuple):
     starts: np.ndarray
     ends: np.ndarray
     left: np.ndarray
-    of_place: np.ndarray
 
     @classmethod
     def of(cls, rows, of_words):
+        """Finds the units of `Rows`: words, or pieces."""
         begins = rows.word_starts & rows.is_text if of_words else rows.is_text
-        counts = begins.sum(axis=1)
+        counts = np.count_nonzero(begins, axis=1)
+        shape = len(counts), max(1, int(counts.max(initial=0)))
         # A unit ends where the next begins or the text does, and [SEP] is behind every text.
         borders = np.flatnonzero(begins | ~rows.is_text)
         is_unit = begins.reshape(-1)[borders]
-        length = begins.shape[1]
-        starts, ends = borders[is_unit] % length, borders[1:][is_unit[:-1]] % length
-        row = np.repeat(np.arange(len(counts)), counts)
-        number = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        unit, special = np.flatnonzero(is_unit), np.flatnonzero(~is_unit)
         # The units of a segment are beside each other: its last ends at a special piece.
-        special = np.flatnonzero(~is_unit)
-        behind = special[np.searchsorted(special, np.flatnonzero(is_unit))]
-        shape = len(counts), max(1, int(counts.max(initial=0)))
+        left = special[np.searchsorted(special, unit)] - unit
+        row_start = np.repeat(np.arange(shape[0]) * begins.shape[1], counts)
+        shift = np.repeat(np.arange(shape[0]) * shape[1] - (np.cumsum(counts) - counts), counts)
+        where = np.arange(len(unit)) + shift
         arrays = []
-        for values in (starts, ends, behind - np.flatnonzero(is_unit)):
+        for values in (borders[unit] - row_start, borders[unit + 1] - row_start, left):
             array = np.zeros(shape, np.int64)
-            array[row, number] = values
+            array.reshape(-1)[where] = values
             arrays.append(array)
-        of_place = np.maximum(np.cumsum(begins, axis=1) - 1, 0)
-        return cls(counts, np.arange(shape[1])[None], *arrays, of_place)
+        return cls(counts, np.arange(shape[1])[None], *arrays)

@@ -45,58 +45,61 @@ class _Columns:
 
     def __init__(self, rows):
         self.rows = rows
-        self._bytes = []  # uint8 [rows, width] each
-        self._kept = []  # bool [rows, width] each
+        self._parts = []  # (bytes [rows, width] or [width], which of them are there or True)
         self._sizes = np.zeros(rows, np.int64)
 
     def add(self, columns):
         """Appends other columns."""
-        self._bytes += columns._bytes
-        self._kept += columns._kept
+        self._parts += columns._parts
         self._sizes += columns._sizes
 
     def add_floats(self, values):
         """Appends numbers as four bytes each, the lowest first."""
         array = np.ascontiguousarray(values, "<f4").view(np.uint8)
-        self._bytes.append(array)
-        self._kept.append(np.ones(array.shape, bool))
+        self._parts.append((array, True))
         self._sizes += array.shape[1]
 
     def add_varints(self, values):
         """Appends numbers of seven bits a byte, the lowest first; the top bit says: more."""
         array, kept = _varints(values)
-        self._bytes.append(array)
-        self._kept.append(kept)
-        self._sizes += np.count_nonzero(kept, axis=1)
-
-    def add_before(self, constant):
-        """Puts the same bytes before every row."""
-        array = np.broadcast_to(np.frombuffer(constant, np.uint8), (self.rows, len(constant)))
-        self._bytes.insert(0, array)
-        self._kept.insert(0, np.ones(array.shape, bool))
-        self._sizes += len(constant)
+        self._parts.append((array, kept))
+        self._sizes += array.shape[1] if kept is True else np.count_nonzero(kept, axis=1)
 
     def wrap(self, tag):
         """Puts a tag and the length of the row before every row."""
-        array, kept = _varints(self._sizes[:, None])
-        self._bytes.insert(0, array)
-        self._kept.insert(0, kept)
-        self._sizes += np.count_nonzero(kept, axis=1)
+        lengths = _Columns(self.rows)
+        lengths.add_varints(self._sizes[:, None])
+        self._parts[:0] = lengths._parts
+        self._sizes += lengths._sizes
         self.add_before(tag)
+
+    def add_before(self, constant):
+        """Puts the same bytes before every row."""
+        self._parts.insert(0, (np.frombuffer(constant, np.uint8), True))
+        self._sizes += len(constant)
 
     def records(self):
         """Returns the rows as a list of bytes."""
-        flat = np.concatenate(self._bytes, axis=1)[np.concatenate(self._kept, axis=1)].tobytes()
+        shape = self.rows, sum(array.shape[-1] for array, _ in self._parts)
+        joined, kept, place = np.empty(shape, np.uint8), np.ones(shape, bool), 0
+        for array, is_there in self._parts:
+            end = place + array.shape[-1]
+            joined[:, place:end] = array
+            if is_there is not True:
+                kept[:, place:end] = is_there
+            place = end
+        flat = joined[kept].tobytes()
         ends = np.cumsum(self._sizes).tolist()
         return [flat[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _varints(values):
-    """Returns (bytes uint8, whether a byte is there bool), [rows, columns * most bytes]."""
-    values = np.asarray(values).astype(np.uint32)
+    """Returns (bytes uint8, which of them are there bool or True), [rows, columns * most]."""
+    values = np.asarray(values)
     most = max(1, -(-int(values.max(initial=0)).bit_length() // 7))
     if most == 1:
-        return values.astype(np.uint8), np.ones(values.shape, bool)
+        return values.astype(np.uint8), True
+    values = values.astype(np.uint32)
     array = np.empty((*values.shape, most), np.uint8)
     kept = np.empty(array.shape, bool)
     for place in range(most):

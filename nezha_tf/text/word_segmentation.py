@@ -1,17 +1,11 @@
 """Words of a text: where a segmenter cuts."""
 
 import functools
-import re
 
 from nezha_tf.errors import UserError
+from nezha_tf.text.jieba_words import JiebaWords
 
 SEGMENTERS = ("jieba", "rjieba")
-
-# jieba parts at every character but these, and a run of them takes it quadratic time: its
-# search for names copies the path at each character. So a longer run is cut at this length,
-# and longer text after a character where jieba parts in any case.
-_LONGEST = 1000
-_PART = re.compile(rf"(?s).{{1,{_LONGEST - 1}}}[^\u4E00-\u9FD5a-zA-Z0-9+#&._%\-]|.{{1,{_LONGEST}}}")
 
 
 def make_segmenter(name, words=()):
@@ -41,21 +35,12 @@ def make_segmenter(name, words=()):
 
 
 def _make_jieba(words):
-    module = _jieba()
-    if words:
-        segmenter = module.Tokenizer()  # The module's own is left as it is.
-        for word in words:
-            segmenter.add_word(*word)
-        cut = segmenter.lcut
-    else:
-        cut = module.lcut
-
-    def cut_bounded(text):
-        if len(text) <= _LONGEST:
-            return cut(text)
-        return [word for part in _PART.findall(text) for word in cut(part)]
-
-    return cut_bounded
+    if not words:
+        return JiebaWords(_jieba().dt).cut
+    tokenizer = _jieba().Tokenizer()  # The module's own is left as it is.
+    for word in words:
+        tokenizer.add_word(*word)
+    return JiebaWords(tokenizer).cut
 
 
 @functools.cache

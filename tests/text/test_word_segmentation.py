@@ -32,14 +32,34 @@ def test_a_missing_rjieba_names_the_extra(monkeypatch):
         make_segmenter("rjieba")
 
 
-def test_a_long_line_is_cut_where_jieba_cuts(sentences):
-    line = "".join(sentences)
-    assert len(line) > 5000
-    assert make_segmenter("jieba")(line) == jieba.lcut(line)
+def test_words_of_odd_text_are_those_of_jieba(sentences):
+    """Characters in random order are mostly in no dictionary, and go through jieba's model."""
+    rng = random.Random(2)
+    characters = sorted(set("".join(sentences)) | set("ａ\U0001f600\t\r\n\u3000éÀ龘靐Ω%+&#-._ "))
+    cut = make_segmenter("jieba")
+    texts = ["".join(rng.choices(characters, k=rng.randint(0, 30))) for _ in range(8000)]
+    for text in [*texts, "a\r\nb \r\r\n", "3.14%是1.5.2", "".join(sentences), "中" * 500]:
+        assert cut(text) == jieba.lcut(text)
+
+
+def test_user_words_change_jieba_as_they_change_ours(sentences):
+    theirs = jieba.Tokenizer()
+    words = [
+        UserWord("今天天", 10**6),
+        UserWord("们去", 3),
+        UserWord("数据中心"),
+        UserWord("的", 0),
+    ]
+    for word in words:
+        theirs.add_word(*word)
+    cut = make_segmenter("jieba", words)
+    found = [cut(sentence) for sentence in sentences]
+    assert found == [theirs.lcut(sentence) for sentence in sentences]
+    assert found != [jieba.lcut(sentence) for sentence in sentences]
 
 
 def test_a_long_run_takes_no_quadratic_time():
-    run = "龘龖靐" * 20_000  # In one go jieba copies 4 * 60,000 ** 2 / 2 states: minutes.
+    run = "龘龖靐" * 100_000  # jieba copies 4 * 300,000 ** 2 / 2 states: minutes.
     assert "".join(make_segmenter("jieba")(run)) == run
 
 
