@@ -91,7 +91,8 @@ def real_texts():
         with open(path, encoding="utf-8", newline="") as file:
             texts = [row[0] for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
     else:
-        texts = (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8").split("\n")
+        corpus = (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8")
+        texts = [document.replace("\n", "") for document in corpus.split("\n\n")]
     return list(filter(None, texts))[:NUM_TEXTS]
 
 
