@@ -30,7 +30,7 @@ LABELS = ["差评", "好评", "中评"]
 SETTINGS = {"task": "classification", "max_seq_length": LENGTH, "labels": LABELS}
 KINDS = {
     "single": {"label_type": "single", "is_pair": False},
-    "pair": {"label_type": "multi", "is_pair": True},
+    "pair": {"label_type": "multi", "is_pair": True, "labels": list("甲乙丙丁戊己庚辛")},
     "number": {"label_type": "regression", "is_pair": False, "labels": []},
 }
 TEXTS = [*real_texts(), *ODD_TEXTS, LONG_TEXT]
