@@ -99,11 +99,10 @@ class AnswerSearch:
             count *= 4
 
     def _with_null(self, candidates, null):
-        """Returns the candidates and no answer; as the last one where it is not among the best."""
-        candidates = sorted([*candidates, null], key=lambda c: -c.score)
-        if null in candidates[: self._n_best_size]:
-            return candidates[: self._n_best_size]
-        return [*candidates[: self._n_best_size], null]
+        """Returns the best of candidates and no answer; it and the best text are always there."""
+        ranked = sorted([*candidates, null], key=lambda c: -c.score)
+        kept = ranked[: self._n_best_size]
+        return [*kept, *(c for c in (candidates[0], null) if c not in kept)]
 
 
 def span_logits(example, start_logits, end_logits, max_answer_length):

@@ -118,3 +118,13 @@ def test_logits_that_overflowed_end_nothing():
     start_logits[0][4] = end_logits[1][3] = np.nan
     prediction = AnswerSearch(3, 2, 0.0)(example, start_logits, end_logits)
     assert prediction.best.text and "b" not in [c.text[:1] for c in prediction.candidates[:2]]
+
+
+def test_a_text_below_no_answer_but_within_the_threshold_is_predicted():
+    example, *logits = two_windows()
+    for first_piece in (logits[0][0], logits[0][1]):
+        first_piece[0] = 4.0  # no answer has 4.5 points now, "b" 3
+    prediction = AnswerSearch(1, 2, 2.0)(example, *logits)
+    assert prediction.null_score_diff == 1.5
+    assert prediction.best.text == "b"
+    assert [c.text for c in prediction.candidates] == ["", "b"]
