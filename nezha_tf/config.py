@@ -200,7 +200,7 @@ def _from_hugging_face(values):
     """Returns the keys of a `config.json` of Hugging Face as `from_dict` has them."""
     values = {"type_vocab_size": 2, "hidden_act": "gelu", **values}
     model_type = values.pop("model_type")
-    if model_type not in _HUGGING_FACE_POSITIONS:
+    if model_type not in tuple(_HUGGING_FACE_POSITIONS):
         raise UserError(
             f"model_type {model_type!r} is not one of {', '.join(_HUGGING_FACE_POSITIONS)}"
         )
@@ -209,7 +209,8 @@ def _from_hugging_face(values):
             raise UserError(f"{key} other than {json.dumps(needed)} is not supported")
     values.setdefault("position_encoding", _HUGGING_FACE_POSITIONS[model_type])
     name = values["hidden_act"]
-    values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(name, name)
+    if isinstance(name, str):
+        values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(name, name)
     return values
 
 

@@ -1,8 +1,9 @@
-"""How the tests call the programs: as a user does, in a process of its own."""
+"""How the tests call the programs: as a user does, each in a process."""
 
 import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,41 +49,101 @@ QUICK_CONFIG = {
     "initializer_range": 0.1,
 }
 
-# Runs programs in forks of a process that has imported tensorflow but not used it: that import is
-# most of what a start takes. Gets and returns a line of JSON for each.
+# Starts programs in forks of a process that has imported tensorflow but not used it: that import is
+# most of what a start takes. Gets a line of JSON, what is to be done and with what: "start", which
+# is answered with a process id, or "wait", with an exit status or null.
 FORK_SERVER = """
-import importlib, json, os, pkgutil, runpy, sys
+import gc, importlib, json, os, pkgutil, resource, runpy, sys
 import nezha_tf.cli, keras, tensorflow, tensorflow_text
 for package in "data generation pretraining_data training tasks.finetuning tasks.seq2seq".split():
     folder = importlib.import_module("nezha_tf." + package)
     for module in pkgutil.iter_modules(folder.__path__, folder.__name__ + "."):
         importlib.import_module(module.name)
-for line in sys.stdin:
-    program, arguments, folder, outputs = json.loads(line)
+
+def start(command, folder, outputs, environment, largest_file):
     child = os.fork()
-    if not child:
-        os.chdir(folder)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for stream, path in enumerate(outputs, start=1):
-            os.dup2(os.open(path, os.O_WRONLY), stream)
-        sys.argv[:] = [program, *arguments]
-        sys.path.insert(0, os.path.dirname(program))
-        runpy.run_path(program, run_name="__main__")
-        sys.exit(0)
-    print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])), flush=True)
+    if child:
+        return child
+    os.chdir(folder)
+    os.environ.update(environment)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for stream, path in enumerate(outputs, start=1):
+        os.dup2(os.open(path, os.O_WRONLY), stream)
+    if largest_file is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    sys.argv[:] = command
+    sys.path.insert(0, os.path.dirname(command[0]))
+    try:
+        runpy.run_path(command[0], run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            # Taking all that is imported apart is far more work than most refusals are.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(end.code)
+    sys.exit(0)
+
+def wait(child, until_it_ends):
+    ended, status = os.waitpid(child, 0 if until_it_ends else os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+gc.freeze()  # so that a collection in a fork does not copy all that was imported
+for line in sys.stdin:
+    name, arguments = json.loads(line)
+    print(json.dumps({"start": start, "wait": wait}[name](*arguments)), flush=True)
 """
 
 
 @functools.cache
 def fork_server():
-    """The process that `run` asks; it ends with this one, whose end closes its input."""
+    """The process that forks; it ends with this one, whose end closes its input."""
     return subprocess.Popen(
         [sys.executable, "-c", FORK_SERVER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        # Optimizing its code takes XLA longer than running it does here.
+        env={**os.environ, "XLA_FLAGS": "--xla_backend_optimization_level=0"},
     )
+
+
+def ask_fork_server(name, *arguments):
+    server = fork_server()
+    print(json.dumps((name, arguments)), file=server.stdin, flush=True)
+    return json.loads(server.stdout.readline())
+
+
+class ForkedProgram:
+    """A program in a fork of the server, with what the tests use of a `subprocess.Popen`."""
+
+    def __init__(self, command, folder, environment, largest_file):
+        self.args = command
+        self.returncode = None
+        self._outputs = [tempfile.NamedTemporaryFile("r") for _ in range(2)]
+        outputs = [output.name for output in self._outputs]
+        self.pid = ask_fork_server("start", command, folder, outputs, environment, largest_file)
+
+    def poll(self):
+        return self._status(until_it_ends=False)
+
+    def wait(self):
+        return self._status(until_it_ends=True)
+
+    def communicate(self):
+        self.wait()
+        return [output.read() for output in self._outputs]
+
+    def terminate(self):
+        os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+
+    def _status(self, until_it_ends):
+        if self.returncode is None:
+            self.returncode = ask_fork_server("wait", self.pid, until_it_ends)
+        return self.returncode
 
 
 def flags_of(program, *arguments):
@@ -92,16 +153,18 @@ def flags_of(program, *arguments):
     return json.loads(result.stdout)
 
 
-def start(script, *arguments, folder, environment=None, **options):
-    return subprocess.Popen(
-        [sys.executable, str(REPOSITORY / script), *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, **(environment or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
+def start(script, *arguments, folder, environment=None, largest_file=None):
+    """Starts a program in a fork of a process that has imported tensorflow already.
+
+    Args:
+      script: path within the repository.
+      arguments: of the program.
+      folder: in which it runs.
+      environment: dict of variables that are set for it.
+      largest_file: bytes past which it can write no file, as on a full disk.
+    """
+    command = [str(REPOSITORY / script), *map(str, arguments)]
+    return ForkedProgram(command, str(folder), environment or {}, largest_file)
 
 
 def ended(process):
@@ -110,21 +173,15 @@ def ended(process):
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
+def run(script, *arguments, folder):
+    """Runs a program as `start` does."""
+    return ended(start(script, *arguments, folder=folder))
+
+
 def run_anew(script, *arguments, folder, **options):
     """Runs a program in a process of its own, tensorflow's start and all."""
-    return ended(start(script, *arguments, folder=folder, **options))
-
-
-def run(script, *arguments, folder):
-    """Runs a program in a fork of a process that has imported tensorflow already."""
-    server = fork_server()
-    command = [str(REPOSITORY / script), *map(str, arguments)]
-    with tempfile.NamedTemporaryFile("r") as stdout, tempfile.NamedTemporaryFile("r") as stderr:
-        outputs = (stdout.name, stderr.name)
-        print(json.dumps((command[0], command[1:], str(folder), outputs)), file=server.stdin)
-        server.stdin.flush()
-        status = json.loads(server.stdout.readline())
-        return subprocess.CompletedProcess(command, status, stdout.read(), stderr.read())
+    command = [sys.executable, str(REPOSITORY / script), *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, **options)
 
 
 def assert_each_one_line(script, standard, mistakes, folder):

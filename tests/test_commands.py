@@ -13,10 +13,9 @@ from commands import (
     assert_each_one_line,
     assert_one_line,
     create_data,
-    ended,
     run,
+    run_anew,
     run_pretraining,
-    start_pretraining,
 )
 from conftest import REPOSITORY, RESOURCES
 from helpers import assert_is_a_model
@@ -27,7 +26,8 @@ from nezha_tf import NezhaForPreTraining
 def test_a_run_trains_evaluates_and_goes_on(folder):
     changes = ("--do_eval", "--eval_file=eval.tfrecord", "--save_checkpoints_steps=2", "--plot")
     changes += (f"--vocab_file={RESOURCES / 'vocab.txt'}",)
-    result = ended(start_pretraining(folder, *changes, "--num_train_steps=4"))
+    arguments = (*PRETRAINING, *changes, "--num_train_steps=4")
+    result = run_anew("run_pretraining.py", *arguments, folder=folder)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     out = folder / "run"
     entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]

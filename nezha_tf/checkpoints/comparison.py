@@ -7,7 +7,7 @@ import numpy as np
 
 from nezha_tf import console
 from nezha_tf.checkpoints import loading, tf1, transformers_peer
-from nezha_tf.checkpoints.kinds import POOLER
+from nezha_tf.checkpoints.kinds import KINDS, POOLER
 from nezha_tf.config import read_values
 from nezha_tf.errors import UserError
 from nezha_tf.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
@@ -91,7 +91,7 @@ def _source_side(source, weights, inputs, said):
         values = source.config_values
         if "model_type" not in values:
             values = source.config.to_hugging_face()
-        elif weights.num_labels is not None:
+        elif KINDS[weights.kind].has_labels:
             values = {**values, "num_labels": weights.num_labels}
         dtype = next(iter(weights.values.values())).dtype
         tensors = {

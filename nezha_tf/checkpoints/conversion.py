@@ -26,6 +26,12 @@ def convert_checkpoint(flags):
     target = os.path.normpath(require_flag(flags["to"], "to"))
     if os.path.lexists(target):
         raise UserError(f"--to={target} is there already; give a new folder")
+    with console.progress(total=3, bar_format="{desc} ({n}/{total}, {elapsed})") as steps:
+        return _convert(flags, target, steps)
+
+
+def _convert(flags, target, steps):
+    steps.set_description("reading")
     source = open_source(
         require_flag(flags["from"], "from"),
         flags["config_file"],
@@ -45,12 +51,22 @@ def convert_checkpoint(flags):
         config = dataclasses.replace(config, type_vocab_size=flags["type_vocab_size"])
     layouts.check_format(flags["format"], after, config, flags["dtype"])
     report = _report(source, weights, flags, segments)
-    with files.whole_folder(target) as folder:
-        written = layouts.write(folder, flags["format"], source, after, config)
-        differences = comparison.compare(source, before, config, written)
-        text = f"{report}\n{differences}\n"
-        files.write_text(os.path.join(folder, "README.md"), _readme(target, text))
-    return text.rstrip("\n")
+    try:
+        with files.whole_folder(target) as folder:
+            _next(steps, "writing")
+            written = layouts.write(folder, flags["format"], source, after, config)
+            _next(steps, "comparing")
+            text = f"{report}\n{comparison.compare(source, before, config, written)}"
+            files.write_text(os.path.join(folder, "README.md"), _readme(target, text))
+            steps.update()
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}") from error
+    return text
+
+
+def _next(steps, name):
+    steps.update()
+    steps.set_description(name)
 
 
 def _report(source, weights, flags, segments):
@@ -73,4 +89,4 @@ def _report(source, weights, flags, segments):
 
 def _readme(target, text):
     name = os.path.basename(target)
-    return f"# {name}\n\nMade by `tools/convert_checkpoint.py`.\n\n```\n{text}```\n"
+    return f"# {name}\n\nMade by `tools/convert_checkpoint.py`.\n\n```\n{text}\n```\n"

@@ -5,7 +5,6 @@ import os
 import shutil
 
 import numpy as np
-import tensorflow as tf
 
 from nezha_tf import task_file
 from nezha_tf.checkpoints import hugging_face, tf1
@@ -86,7 +85,7 @@ def write(folder, layout, source, weights, config):
         path = os.path.join(folder, name)
         tf1.write_tensors(path, weights.values)
         if layout == OURS:
-            tf.compat.v1.train.update_checkpoint_state(folder, name, [name])
+            tf1.name_newest(folder, [name])
     if source.vocab_file:
         shutil.copyfile(source.vocab_file, os.path.join(folder, VOCAB_FILE))
     task = _task(source, weights)
@@ -142,7 +141,7 @@ def _labels(source, weights):
     Raises:
       UserError: as many names of labels as the head has rows are not there.
     """
-    if weights.num_labels is None or LABELLED[0] not in weights.values:
+    if LABELLED[0] not in weights.values:
         return {}
     task = source.task or {}
     labels = task.get("labels") or [f"LABEL_{index}" for index in range(weights.num_labels)]

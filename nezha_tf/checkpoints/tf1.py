@@ -1,6 +1,7 @@
 """TF1 Saver checkpoints (V2), read into our models and written from them."""
 
 import os
+import re
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -11,6 +12,7 @@ from nezha_tf.errors import UserError, first_line
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
 # What TF1 keeps beside weights and their slots: of training, and of Adam.
 STATE = ("global_step", "beta1_power", "beta2_power")
+_ENDING = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
 # The row of BERT's table that each of UniLM's begins as (load_model of UniLM v1).
 UNILM_ROWS = (0, 1, 0, 0, 0, 1)
 
@@ -37,7 +39,8 @@ def open_checkpoint(prefix):
     """Opens a checkpoint.
 
     Args:
-      prefix: path without `.index`; with it, or a folder (its newest one), is taken too.
+      prefix: path without ending; that of one of its files, or a folder (its newest one), is
+        taken too.
 
     Returns:
       (prefix, a `tf.train.CheckpointReader`).
@@ -54,7 +57,7 @@ def open_checkpoint(prefix):
                 "Face's (model.safetensors, pytorch_model.bin)"
             )
         prefix = newest
-    prefix = prefix.removesuffix(".index")
+    prefix = _ENDING.sub("", prefix)
     if not tf.io.gfile.exists(f"{prefix}.index"):
         raise UserError(f"no checkpoint at {prefix}: {prefix}.index does not exist")
     try:
@@ -222,3 +225,19 @@ def write_tensors(prefix, tensors):
     finally:
         for path in tf.io.gfile.glob(f"{temporary}*"):
             os.remove(path)
+
+
+def name_newest(folder, names):
+    """Writes the file `checkpoint`, by which TF1's tools find the newest one.
+
+    Args:
+      folder: of the checkpoints.
+      names: of theirs without ending, the newest one last.
+
+    Raises:
+      UserError: it cannot be written.
+    """
+    try:
+        tf.compat.v1.train.update_checkpoint_state(folder, names[-1], names)
+    except tf.errors.OpError as error:
+        raise UserError(f"cannot write in {folder}: {first_line(error)}") from error

@@ -27,14 +27,14 @@ class Weights(NamedTuple):
 
     Attributes:
       kind: a key of `KINDS`.
-      num_labels: L of a head of labels, or None.
+      num_labels: L of a head of labels.
       values: {TF1 name: float32 NumPy array in TF1's layout}.
       missing: names, or prefixes of heads, that were allowed to be missing.
       left_out: (what, names) of variables that are not converted.
     """
 
     kind: str
-    num_labels: int | None
+    num_labels: int
     values: dict[str, np.ndarray]
     missing: list[str]
     left_out: list[tuple[str, list[str]]]
@@ -74,13 +74,15 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     weights = {name for name in shapes if tf1.is_weight(name, shapes)}
     kept = {name for name in weights if not name.startswith(drop)}
     kind = kind_of(kept, source.kind)
-    num_labels = next((shapes[name][0] for name in LABELLED if name in kept), None)
+    num_labels = next((shapes[name][0] for name in LABELLED if name in kept and shapes[name]), 1)
     variables = tf1_names(KINDS[kind].model(source.config, num_labels))
     missing = [name for name in variables if name not in kept]
     missing += _absent_heads(source.kind, kept, drop)
     unexpected = sorted(kept - set(variables))
     _check_names(source, kept, missing, unexpected, allowed)
     found = [name for name in variables if name in kept]
+    if not found:
+        raise UserError(f"nothing is left of checkpoint {source.path}; leave out --drop")
     for name in found:
         _check_shape(source, name, shapes[name], variables[name].shape)
     averaged = _averages(source, shapes, found) if averages else {}
@@ -101,6 +103,11 @@ def _check_names(source, kept, missing, unexpected, allowed):
     )
     if not missing and not unexpected:
         return
+    if not kept or len(unexpected) == len(kept):
+        raise UserError(
+            f"checkpoint {source.path} holds no weights under the names of BERT or NEZHA, but "
+            f"{_listed(sorted(kept)) or 'nothing'}"
+        )
     numbers = [int(found[1]) for found in map(re.compile(r".*/layer_(\d+)/").match, kept) if found]
     layers, expected = max(numbers, default=-1) + 1, source.config.num_hidden_layers
     if layers != expected and any("/layer_" in name for name in missing + unexpected):

@@ -141,36 +141,54 @@ def measure(paths, seed, held_out_share, refuse_invalid):
         these are refused, bytes that are not UTF-8 (with file and line).
     """
     inputs, crc, number, blank_files, cut_documents = [], 0, 0, 0, 0
-    sides = [Documents(), Documents()]  # training, held out
-    lowest = highest = None  # (draw, bytes) of the documents at the ends
-    for path in console.progress(paths, desc="measuring", unit="file"):
+    split = _Split(held_out_share)
+    bar = console.progress(desc="measuring", unit="doc")
+    for path in paths:
         found = Documents()
         for text, was_cut in raw_documents(path):
             if refuse_invalid:
                 _refuse_invalid(text, path)
             crc = google_crc32c.extend(google_crc32c.extend(crc, text), b"\n\n")
+            split.add(draw_of(seed, number) if held_out_share else 1.0, len(text))
             found = found.plus(len(text))
             cut_documents += was_cut
-            draw = (draw_of(seed, number), len(text)) if held_out_share else (1.0, len(text))
-            lowest = min(lowest or draw, draw)
-            highest = max(highest or draw, draw)
-            side = draw[0] < held_out_share
-            sides[side] = sides[side].plus(len(text))
             number += 1
+            bar.update()
         inputs.append({"file": path, "documents": found.count, "bytes": found.bytes})
         blank_files += not found.count
+    bar.close()
     if not number:
         raise UserError(f"{', '.join(paths)}: no text in it; write one sentence a line")
     if held_out_share and number < 2:
         raise UserError("--eval_output_file needs a corpus of at least 2 documents")
-    threshold, (training, held_out) = held_out_share, sides
-    if held_out_share and not held_out.count:
-        threshold = lowest[0] + 2**-53
-        training, held_out = training.minus(lowest[1]), held_out.plus(lowest[1])
-    elif held_out_share and not training.count:
-        threshold = highest[0]
-        training, held_out = training.plus(highest[1]), held_out.minus(highest[1])
-    return Measure(inputs, f"{crc:08x}", training, held_out, threshold, blank_files, cut_documents)
+    return Measure(inputs, f"{crc:08x}", *split.settled(), blank_files, cut_documents)
+
+
+class _Split:
+    """Counts the documents on either side of a share, and moves one where a side has none."""
+
+    def __init__(self, share):
+        self._share = share
+        self._sides = [Documents(), Documents()]  # training, held out
+        self._lowest, self._highest = (2.0, 0), (-1.0, 0)  # (draw, bytes)
+
+    def add(self, draw, length):
+        """Counts a document by its draw; it has so many bytes."""
+        is_held_out = draw < self._share
+        self._sides[is_held_out] = self._sides[is_held_out].plus(length)
+        self._lowest = min(self._lowest, (draw, length))
+        self._highest = max(self._highest, (draw, length))
+
+    def settled(self):
+        """Returns (training, held out, threshold): two `Documents`, and the share made to fit."""
+        training, held_out = self._sides
+        if self._share and not held_out.count:
+            draw, length = self._lowest
+            return training.minus(length), held_out.plus(length), draw + 2**-53
+        if self._share and not training.count:
+            draw, length = self._highest
+            return training.plus(length), held_out.minus(length), draw
+        return training, held_out, self._share
 
 
 def _refuse_invalid(text, path):

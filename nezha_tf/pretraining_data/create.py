@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-from typing import NamedTuple
 
 from nezha_tf import files, storage
 from nezha_tf.errors import Terminated, UserError, require_flag
@@ -15,30 +14,11 @@ from nezha_tf.pretraining_data.assignment import HELD_OUT, TRAINING, default_sha
 from nezha_tf.pretraining_data.corpus import measure
 from nezha_tf.pretraining_data.identity import finished_shards, identity_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
+from nezha_tf.pretraining_data.output_set import OutputSet
 from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
 from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_files import ShardJob, make_shard, shard_names
 from nezha_tf.text.vocabulary import Vocabulary
-
-
-class OutputSet(NamedTuple):
-    """One set of files.
-
-    Attributes:
-      name: `TRAINING` or `HELD_OUT`.
-      output_file: the name that the files are called by.
-      documents: the `Documents` that go into it.
-      repetitions: how often each of them is gone through.
-      paths: its files, a shard each.
-      finished: dict of file to record of those that are there; grows as shards are made.
-    """
-
-    name: str
-    output_file: str
-    documents: tuple
-    repetitions: int
-    paths: list
-    finished: dict
 
 
 def create_pretraining_data(
@@ -90,8 +70,9 @@ def create_pretraining_data(
       Terminated: SIGTERM came.
     """
     inputs = files.expand(input_file, "input_file", may_be_empty=True)
-    _check_outputs([require_flag(output_file, "output_file"), eval_output_file], inputs)
-    vocab_size = len(Vocabulary.from_file(require_flag(vocab_file, "vocab_file")))
+    outputs = [require_flag(output_file, "output_file"), eval_output_file]
+    _check_outputs(outputs, [*inputs, require_flag(vocab_file, "vocab_file")])
+    vocab_size = len(Vocabulary.from_file(vocab_file))
     share = max(eval_share, 1e-9) if eval_output_file else 0.0
     seed = others.get("random_seed", Settings.random_seed)
     with _terminable():
@@ -106,13 +87,8 @@ def create_pretraining_data(
         )
         identity = identity_of(settings, found)
         sets = _sets(settings, found, identity, output_file, eval_output_file)
-        wanted = {
-            (chosen.name, index)
-            for chosen in sets
-            for index, path in enumerate(chosen.paths)
-            if path not in chosen.finished
-        }
-        workers = min(num_workers or len(os.sched_getaffinity(0)), len(wanted))
+        wanted = set().union(*(chosen.wanted() for chosen in sets))
+        workers = min(num_workers or _cores(), len(wanted))
         report.tell_plan(sets, len(wanted), workers)
         made = 0
         if wanted:
@@ -162,9 +138,10 @@ def _sets(settings, found, identity, output_file, eval_output_file):
     for name, path, documents, repetitions in chosen:
         count = settings.num_output_shards if name == TRAINING else default_shards(documents)
         names = shard_names(path, count)
-        finished = finished_shards(path, names, identity)
+        sets.append(OutputSet(name, path, documents, repetitions, names))
+        for shard, record in finished_shards(path, names, identity):
+            sets[-1].add(shard, record)
         leftovers.remove(path)
-        sets.append(OutputSet(name, path, documents, repetitions, names, finished))
     return sets
 
 
@@ -182,7 +159,7 @@ def _make_shards(sets, settings, identity, inputs, found, wanted, workers):
     with contextlib.closing(_made(jobs, settings, identity, workers)) as made:
         with report.progress(sets) as told:
             for job, record in made:
-                by_path[job.path].finished[job.path] = record
+                by_path[job.path].add(job.path, record)
                 instances += record["records"]
                 told(record)
     return instances
@@ -206,6 +183,13 @@ def _made(jobs, settings, identity, workers):
                 f"a worker died ({_cause(death.exit_code)}) while it made {death.task.path}; "
                 "what is finished stays: the same command goes on"
             ) from death
+
+
+def _cores():
+    """Returns the cores that this process may use, where the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
 
 
 def _cause(exit_code):

@@ -45,7 +45,7 @@ def identity_of(settings, measure):
 
 
 def finished_shards(output_file, names, identity):
-    """Returns the records of the shards that need not be made again, by file.
+    """Yields (file, record) of the shards that need not be made again.
 
     A finished shard has a record with this identity beside it and the size that the record
     says; its checksum is not looked at here, but by `tools/inspect_tfrecords.py --check`.
@@ -58,7 +58,6 @@ def finished_shards(output_file, names, identity):
     Raises:
       UserError: a file of the set's name was made otherwise, or has no record.
     """
-    finished = {}
     for path in files_of(output_file):
         record = read_record(path)
         if record is None:
@@ -68,8 +67,7 @@ def finished_shards(output_file, names, identity):
             )
         _refuse_other(path, record["identity"], identity)
         if path in names and storage.size(path) == record["bytes"]:
-            finished[path] = record
-    return finished
+            yield path, record
 
 
 def files_of(output_file):

@@ -1,6 +1,5 @@
 """`manifest.json`: what the sets of a folder were made of and what they hold."""
 
-import collections
 import dataclasses
 import json
 import os
@@ -37,7 +36,7 @@ def read_manifest(path):
     return manifest["data_sets"]
 
 
-def entry_of(settings, identity, vocab_size, inputs, records, statistics):
+def entry_of(settings, identity, vocab_size, inputs, chosen):
     """Returns what a manifest says of one set: a dict of JSON values.
 
     Args:
@@ -45,16 +44,10 @@ def entry_of(settings, identity, vocab_size, inputs, records, statistics):
       identity: dict as of `identity_of`.
       vocab_size: pieces of the vocabulary.
       inputs: the files of the corpus, as of `Measure`.
-      records: dict of file to its record, in order.
-      statistics: the sum of the shards' `Statistics`.
+      chosen: the `OutputSet`, finished.
     """
-    shards = [
-        {
-            "file": os.path.basename(path),
-            **{key: record[key] for key in ("documents", "records", "bytes", "crc32c")},
-        }
-        for path, record in records.items()
-    ]
+    statistics = chosen.statistics
+    shards = [{"file": os.path.basename(path), **chosen.finished[path]} for path in chosen.paths]
     totals = {key: sum(shard[key] for shard in shards) for key in ("documents", "records", "bytes")}
     return {
         "flags": dataclasses.asdict(settings),
@@ -68,17 +61,9 @@ def entry_of(settings, identity, vocab_size, inputs, records, statistics):
             "kept": statistics.kept / statistics.pieces,
         },
         "statistics": statistics.to_dict(),
-        "anomalies": dict(anomalies_of(records.values())),
+        "anomalies": dict(sorted(chosen.anomalies.items())),
         "shards": shards,
     }
-
-
-def anomalies_of(records):
-    """Returns the sum of the anomalies of shards, a Counter."""
-    return sum(
-        (collections.Counter(record["anomalies"]) for record in records),
-        start=collections.Counter(),
-    )
 
 
 def write_manifest(output_file, entry):

@@ -1,12 +1,12 @@
 """What a person sees of the making: the plan, a bar, tables and a line for each anomaly."""
 
+import collections
 import contextlib
 import time
 
 from nezha_tf import console
 from nezha_tf.pretraining_data.lines import KINDS
-from nezha_tf.pretraining_data.manifest import anomalies_of, entry_of, write_manifest
-from nezha_tf.pretraining_data.statistics import Statistics
+from nezha_tf.pretraining_data.manifest import entry_of, write_manifest
 
 
 def tell_plan(sets, wanted, workers):
@@ -63,25 +63,21 @@ def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
       made: how many instances this run has made.
       seconds: how long it took.
     """
-    every_record, empty = [], 0
+    anomalies, empty = collections.Counter(), 0
     for chosen in sets:
-        records = {path: chosen.finished[path] for path in chosen.paths}
-        every_record += records.values()
-        statistics = Statistics()
-        for record in records.values():
-            statistics.add(Statistics.from_dict(record["statistics"]))
-        entry = entry_of(settings, identity, vocab_size, found.inputs, records, statistics)
+        entry = entry_of(settings, identity, vocab_size, found.inputs, chosen)
         write_manifest(chosen.output_file, entry)
-        empty += chosen.documents.count - statistics.documents
-        print(console.table(chosen.output_file, statistics.rows(settings.pair)))
-    anomalies = anomalies_of(every_record)
+        anomalies.update(chosen.anomalies)
+        empty += chosen.documents.count - chosen.statistics.documents
+        print(console.table(chosen.output_file, chosen.statistics.rows(settings.pair)))
     told = [(anomalies[kind], text) for kind, text in KINDS.items()]
     told += [(empty, "documents without text"), (found.blank_files, "files without text")]
     told += [(found.cut_documents, "documents cut, as they were longer than 4 MiB")]
     for count, text in told:
         if count:
             print(f"{count:,} {text}")
-    print(f"{seconds:.0f} s, {made / max(seconds, 1e-9):,.0f} instances/s")
+    rate = f", {made / seconds:,.0f} instances/s" if made else ""
+    print(f"{seconds:.0f} s{rate}")
 
 
 def _size(length):

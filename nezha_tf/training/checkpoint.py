@@ -12,8 +12,6 @@ import math
 import os
 import re
 
-import tensorflow as tf
-
 from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
@@ -226,4 +224,4 @@ class RunCheckpoints:
                         os.remove(self.path(old) + ending)
         # The file by which TF1's tools find the newest checkpoint; we go by the names.
         kept = [os.path.basename(self.path(number)) for number in self.steps()]
-        tf.compat.v1.train.update_checkpoint_state(self.folder, kept[-1], kept)
+        tf1.name_newest(self.folder, kept)

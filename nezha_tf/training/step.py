@@ -108,11 +108,14 @@ class TrainStep:
             optimizer.build(self.variables)
             self._counters = {name: _counter() for name in COUNTERS}
         self._sums_over_replicas = strategy.num_replicas_in_sync > 1
-        self._gradients = tf.function(self._gradients_of, jit_compile=jit_compile)
+        # AutoGraph is for the loops only: converting all that they call takes seconds.
+        self._gradients = tf.function(
+            self._gradients_of, jit_compile=jit_compile, autograph=accumulation_steps > 1
+        )
         self._change = self._clip_and_update
         if jit_compile and not self._sums_over_replicas:
-            self._change = tf.function(self._clip_and_update, jit_compile=True)
-        self._one = tf.function(self._step)
+            self._change = tf.function(self._clip_and_update, jit_compile=True, autograph=False)
+        self._one = tf.function(self._step, autograph=False)
         self._many = tf.function(self._loop)
 
     @property
@@ -197,7 +200,7 @@ class TrainStep:
         if self._accumulation_steps == 1:
             return self._backward(batch, weights)
         parts = {name: self._cut(values) for name, values in batch.items()}
-        backward = tf.function(self._backward)
+        backward = tf.function(self._backward, autograph=False)
         first = {name: part[0] for name, part in parts.items()}
         gradients, ratios = backward(first, weights)
         for index in tf.range(1, self._accumulation_steps):
@@ -296,12 +299,12 @@ def make_eval_step(strategy, model, objective, jit_compile=False):
       jit_compile: whether XLA compiles a replica's part.
     """
 
-    @tf.function(jit_compile=jit_compile)
+    @tf.function(jit_compile=jit_compile, autograph=False)
     def replica_step(batch):
         outputs = model(objective.inputs(batch), training=False)
         return {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(batch):
         ratios = strategy.run(replica_step, args=(batch,))
         return {name: reduced(strategy, ratio) for name, ratio in ratios.items()}

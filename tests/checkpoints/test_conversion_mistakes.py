@@ -149,6 +149,15 @@ def test_damaged_weights(folder):
     assert_refused("checkpoint run/model.ckpt-7 is unreadable", **{"from": "run"})
 
 
+def test_other_weights(folder):
+    config = {"config_file": "run/bert_config.json"}
+    save_file({"a": np.ones(2)}, "a.safetensors")
+    assert_refused("names of BERT or NEZHA, but a", **{"from": "a.safetensors"}, **config)
+    save_file({"classifier.bias": np.ones((), "float32")}, "a.safetensors")
+    assert_refused("a.safetensors has 0 layers", **{"from": "a.safetensors"}, **config)
+    assert_refused("nothing", **{"from": "run"}, drop=["bert/", "cls/"], allow_missing=["bert/"])
+
+
 def test_a_task_without_its_head(folder):
     (folder / "run" / "task.json").write_text(json.dumps(CLASSIFICATION))
     assert_refused("lacks output_weights, output_bias;", **{"from": "run"})

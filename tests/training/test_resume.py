@@ -3,7 +3,7 @@
 import json
 import os
 import random
-import resource
+import shutil
 import signal
 import time
 
@@ -32,10 +32,24 @@ def assert_same(one, other):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(prepared):
-    result = run_pretraining(prepared, *RUN, "--output_dir=uninterrupted")
+def whole_run(prepared):
+    """The folder of a run of 40 steps that nothing interrupted."""
+    result = run_pretraining(prepared, *RUN, "--output_dir=whole", "--keep_checkpoint_max=20")
     assert result.returncode == 0, result.stderr
-    return tensors(prepared / "uninterrupted", 40)
+    return prepared / "whole"
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(whole_run):
+    return tensors(whole_run, 40)
+
+
+@pytest.fixture(scope="module")
+def two_steps(prepared):
+    """The folder of a run of 2 steps."""
+    result = run_pretraining(prepared, "--num_train_steps=2", "--output_dir=two_steps")
+    assert result.returncode == 0, result.stderr
+    return prepared / "two_steps"
 
 
 def wait_for_checkpoint(process, folder, beyond=0):
@@ -81,10 +95,11 @@ def test_sigterm_saves_and_leaves_with_a_status_of_its_own(folder, uninterrupted
     assert_same(tensors(folder / "run", 40), uninterrupted)
 
 
-def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_taken(folder, uninterrupted):
+def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_taken(
+    folder, whole_run, uninterrupted
+):
     out = folder / "run"
-    first = run_pretraining(folder, *RUN, "--keep_checkpoint_max=20")
-    assert first.returncode == 0
+    shutil.copytree(whole_run, out)
     for step in (40, 38):
         data = out / f"model.ckpt-{step}.data-00000-of-00001"
         damaged = bytearray(data.read_bytes())
@@ -101,27 +116,19 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_taken(folder, un
     assert_same(tensors(out, 40), uninterrupted)
 
 
-def test_checkpoints_that_are_all_damaged_start_no_new_run(folder):
-    result = run_pretraining(folder, "--num_train_steps=2")
-    assert result.returncode == 0, result.stderr
+def test_checkpoints_that_are_all_damaged_start_no_new_run(folder, two_steps):
+    shutil.copytree(two_steps, folder / "run")
     (folder / "run" / "model.ckpt-2.data-00000-of-00001").write_bytes(b"")
     result = run_pretraining(folder, "--num_train_steps=4")
     assert_one_line(result, "model.ckpt-2", "move them away")
     assert steps(folder / "run") == [2]
 
 
-def test_a_full_disk_leaves_the_checkpoints_intact(folder):
-    result = run_pretraining(folder, "--num_train_steps=2")
-    assert result.returncode == 0, result.stderr
+def test_a_full_disk_leaves_the_checkpoints_intact(folder, two_steps):
+    shutil.copytree(two_steps, folder / "run")
     before = tensors(folder / "run", 2)
     size = os.path.getsize(folder / "run" / "model.ckpt-2.data-00000-of-00001")
-
-    def allow_small_files_only():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
-
-    result = ended(
-        start_pretraining(folder, "--num_train_steps=4", preexec_fn=allow_small_files_only)
-    )
+    result = ended(start_pretraining(folder, "--num_train_steps=4", largest_file=size // 2))
     assert_one_line(result, "model.ckpt-4", "the checkpoints before it are intact")
     assert steps(folder / "run") == [2]
     assert_same(tensors(folder / "run", 2), before)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import time
@@ -41,11 +42,23 @@ def start_workers(folder, *changes, output_dirs=("run", "run")):
     return processes
 
 
-@pytest.fixture
-def without_dropout(folder):
+@pytest.fixture(scope="module")
+def one_process(tmp_path_factory, prepared):
+    """A folder with the data, a configuration without dropout, and a run of one process."""
+    folder = tmp_path_factory.mktemp("one_process")
+    for name in ("train.tfrecord", "eval.tfrecord"):
+        shutil.copy(prepared / name, folder)
     config = {**CONFIG, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (folder / "config.json").write_text(json.dumps(config))
+    result = run_pretraining(folder, *RUN, *EVALUATION, "--output_dir=alone")
+    assert result.returncode == 0, result.stderr
     return folder
+
+
+@pytest.fixture
+def folder(one_process, tmp_path):
+    """A copy of it for one test."""
+    return shutil.copytree(one_process, tmp_path / "folder")
 
 
 def assert_close(folder, one, other):
@@ -59,10 +72,7 @@ def assert_close(folder, one, other):
         np.testing.assert_allclose(*values, atol=1e-5, rtol=0, err_msg=name)
 
 
-def test_two_workers_reach_the_weights_of_one_process(without_dropout):
-    folder = without_dropout
-    alone = run_pretraining(folder, *RUN, *EVALUATION, "--output_dir=alone")
-    assert alone.returncode == 0, alone.stderr
+def test_two_workers_reach_the_weights_of_one_process(folder):
     chief, other = map(ended, start_workers(folder, *EVALUATION))
     assert chief.returncode == other.returncode == 0, chief.stderr + other.stderr
     assert chief.stderr == other.stderr == other.stdout == ""
@@ -78,8 +88,7 @@ def test_two_workers_reach_the_weights_of_one_process(without_dropout):
     assert len(losses[0]) == 4 and losses[0][::2] == pytest.approx(losses[1][::2], rel=1e-4)
 
 
-def test_sigterm_to_one_worker_stops_all_at_the_same_step(without_dropout):
-    folder = without_dropout
+def test_sigterm_to_one_worker_stops_all_at_the_same_step(folder):
     chief, other = start_workers(folder, "--num_train_steps=100000", "--log_steps=2")
     checkpoints = RunCheckpoints(str(folder / "run"), {})
     while not checkpoints.steps() and chief.poll() is None:
@@ -90,11 +99,8 @@ def test_sigterm_to_one_worker_stops_all_at_the_same_step(without_dropout):
     assert f"stopped by SIGTERM at step {checkpoints.steps()[-1]}" in results[0].stderr
 
 
-def test_workers_that_share_no_folder_are_refused(without_dropout):
-    folder = without_dropout
-    first = run_pretraining(folder, *RUN, "--num_train_steps=5", "--output_dir=one")
-    assert first.returncode == 0, first.stderr
-    processes = start_workers(folder, output_dirs=("one", "two"))
+def test_workers_that_share_no_folder_are_refused(folder):
+    processes = start_workers(folder, output_dirs=("alone", "another"))
     for result in map(ended, processes):
         assert result.returncode == 1
         assert "must be one folder that all of them see" in result.stderr

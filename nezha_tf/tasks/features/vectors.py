@@ -46,7 +46,7 @@ def make_step(model, layers, pooling):
         the mean and "max" the largest entries; "cls" is the vector of [CLS].
     """
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(batch):
         names = ("input_ids", "input_mask", "segment_ids")
         outputs = model({name: batch[name] for name in names}, training=False)

@@ -74,7 +74,7 @@ def make_predict_step(strategy, model, objective, jit_compile, is_labelled):
     [B], which is -1 for examples that are nothing but padding).
     """
 
-    @tf.function(jit_compile=jit_compile)
+    @tf.function(jit_compile=jit_compile, autograph=False)
     def replica_step(batch):
         outputs = model(objective.inputs(batch), training=False)
         found = objective.predictions(outputs)
@@ -84,7 +84,7 @@ def make_predict_step(strategy, model, objective, jit_compile, is_labelled):
             return {}, found
         return {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}, found
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(batch):
         ratios, found = strategy.run(replica_step, args=(batch,))
         if strategy.num_replicas_in_sync > 1:
