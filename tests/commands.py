@@ -178,10 +178,21 @@ def run(script, *arguments, folder):
     return ended(start(script, *arguments, folder=folder))
 
 
+def start_anew(script, *arguments, folder, **options):
+    """Starts a program in a process of its own, tensorflow's start and all."""
+    return subprocess.Popen(
+        [sys.executable, str(REPOSITORY / script), *map(str, arguments)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
 def run_anew(script, *arguments, folder, **options):
-    """Runs a program in a process of its own, tensorflow's start and all."""
-    command = [sys.executable, str(REPOSITORY / script), *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, **options)
+    """Runs a program as `start_anew` does."""
+    return ended(start_anew(script, *arguments, folder=folder, **options))
 
 
 def assert_each_one_line(script, standard, mistakes, folder):

@@ -12,7 +12,7 @@ import tracemalloc
 
 import pytest
 import tensorflow as tf
-from commands import assert_one_line, ended, start
+from commands import assert_one_line, ended, start_anew
 from conftest import REPOSITORY, RESOURCES
 
 from nezha_tf.errors import UserError
@@ -163,7 +163,7 @@ FLAGS = (
 
 def begin(folder, **options):
     arguments = (*FLAGS, f"--output_file={folder}/train.tfrecord")
-    return start(TOOL, *arguments, folder=REPOSITORY, start_new_session=True, **options)
+    return start_anew(TOOL, *arguments, folder=REPOSITORY, start_new_session=True, **options)
 
 
 def wait_for_shards(folder, count, process):
