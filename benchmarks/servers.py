@@ -1,0 +1,171 @@
+"""What serving.py compares, each with all imports inside: one runs in a process.
+
+Each maker takes a `Served`, texts and the size of a batch, and returns a callable that answers all
+texts, in their order, and returns the likeliest label and its probability for each.
+"""
+
+import json
+import os
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from timing import THREADS, import_tensorflow
+
+
+class Served(NamedTuple):
+    """Where a model lies in each of its forms.
+
+    Attributes:
+      model: the folder of a run of classification.
+      made: a folder with `export`, `hugging_face`, `model.onnx` and a `.tflite` for each variant.
+    """
+
+    model: str
+    made: str
+
+    def path(self, name):
+        return os.path.join(self.made, name)
+
+
+def make_export(served, texts, batch_size):
+    """The SavedModel: raw texts in, labels out."""
+    tf = import_tensorflow()
+    import tensorflow_text  # noqa: F401
+
+    model = tf.saved_model.load(served.path("export"))
+    answer = model.signatures["serving_default"]
+
+    def of_batch(batch):
+        found = answer(text=tf.constant(batch))
+        labels = [label.decode() for label in found["label"].numpy()]
+        return zip(labels, found["probability"].numpy().tolist(), strict=True)
+
+    return _in_batches(of_batch, texts, batch_size, keep=model)
+
+
+def make_python(served, texts, batch_size):
+    """`nezha_tf.load`: the tokenizer in Python, and the Keras model in a `tf.function`."""
+    tf = import_tensorflow()
+    import nezha_tf
+
+    ids_of, labels = _packing(served)
+    _, model = nezha_tf.load(served.model)
+    names = ("input_ids", "input_mask", "segment_ids")
+    specs = [tf.TensorSpec([None, None], tf.int32) for _ in names]
+    probabilities = tf.function(
+        lambda *inputs: tf.nn.softmax(model(dict(zip(names, inputs, strict=True)))["logits"]),
+        specs,
+        autograph=False,
+    )
+
+    def of_batch(batch):
+        arrays = _padded([ids_of(text) for text in batch])
+        return _likeliest(probabilities(*map(tf.constant, arrays)).numpy(), labels)
+
+    return _in_batches(of_batch, texts, batch_size)
+
+
+def make_tflite(served, texts, batch_size, variant):
+    """TFLite's interpreter, with the tokenizer in Python."""
+    tf = import_tensorflow()
+
+    ids_of, labels = _packing(served)
+    path = served.path(f"{variant}.tflite")
+    warnings.filterwarnings("ignore", message=".*tf.lite.Interpreter is deprecated")
+    interpreter = tf.lite.Interpreter(path, num_threads=THREADS)
+    answer = interpreter.get_signature_runner("from_ids")
+
+    def of_batch(batch):
+        ids, mask, segments = _padded([ids_of(text) for text in batch])
+        found = answer(input_ids=ids, input_mask=mask, segment_ids=segments)
+        return _likeliest(found["probabilities"], labels)
+
+    return _in_batches(of_batch, texts, batch_size)
+
+
+def make_onnx(served, texts, batch_size):
+    """onnxruntime, with the tokenizer in Python."""
+    import_tensorflow()
+    import onnxruntime
+
+    ids_of, labels = _packing(served)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    session = onnxruntime.InferenceSession(
+        served.path("model.onnx"), options, providers=["CPUExecutionProvider"]
+    )
+
+    def of_batch(batch):
+        names = ("input_ids", "input_mask", "segment_ids")
+        arrays = dict(zip(names, _padded([ids_of(text) for text in batch]), strict=True))
+        return _likeliest(session.run(["probabilities"], arrays)[0], labels)
+
+    return _in_batches(of_batch, texts, batch_size)
+
+
+def make_peer(served, texts, batch_size):
+    """Hugging Face's pipeline on PyTorch, with the same weights."""
+    os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
+    import torch
+    from transformers import BertTokenizerFast, NezhaForSequenceClassification, pipeline
+
+    torch.set_num_threads(THREADS)
+    folder = served.path("hugging_face")
+    answer = pipeline(
+        "text-classification",
+        model=NezhaForSequenceClassification.from_pretrained(folder).eval(),
+        tokenizer=BertTokenizerFast.from_pretrained(folder),
+        truncation=True,
+        max_length=_settings(served)["max_seq_length"],
+    )
+
+    def of_batch(batch):
+        found = answer(batch, batch_size=batch_size)
+        return [(row["label"], row["score"]) for row in found]
+
+    return _in_batches(of_batch, texts, batch_size)
+
+
+def _in_batches(of_batch, texts, batch_size, keep=None):
+    """Returns the callable; a SavedModel is to be kept, as its signatures do not hold it."""
+
+    def step(_=keep):
+        firsts = range(0, len(texts), batch_size)
+        return [pair for first in firsts for pair in of_batch(texts[first : first + batch_size])]
+
+    return step
+
+
+def _settings(served):
+    # Not by nezha_tf, which would bring tensorflow into the peer's process.
+    with open(os.path.join(served.model, "task.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _packing(served):
+    """Returns a function from a text to its ids, and the labels."""
+    from nezha_tf.model_folder import open_folder
+    from nezha_tf.tasks.finetuning.packing import TextPacking
+
+    folder = open_folder(served.model)
+    tokenizer = folder.tokenizer
+    packing = TextPacking(tokenizer.vocabulary, folder.task["max_seq_length"], is_pair=False)
+
+    def ids_of(text):
+        return packing(tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)))[0]
+
+    return ids_of, folder.task["labels"]
+
+
+def _padded(rows):
+    """Returns ids, mask and segments, int32 [B, T], as long as the longest row."""
+    mask = np.arange(max(map(len, rows))) < np.array([[len(row)] for row in rows])
+    ids = np.zeros(mask.shape, "int32")
+    ids[mask] = np.concatenate(rows)
+    return ids, mask.astype("int32"), np.zeros_like(ids)
+
+
+def _likeliest(probabilities, labels):
+    best = probabilities.argmax(axis=-1)
+    return [(labels[i], float(row[i])) for i, row in zip(best, probabilities, strict=True)]
