@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import platform
+import re
 import shutil
 
 from nezha_tf import storage
@@ -79,8 +81,14 @@ def whole_file(path):
 
 
 def temporary_name(path, process_id):
-    """Returns the name that a file has while the process writes it."""
-    return f"{path}.{process_id}.tmp"
+    """Returns the name that a file has while a process of this machine writes it."""
+    return f"{path}.{platform.node()}.{process_id}.tmp"
+
+
+def writer_of(temporary):
+    """Returns the process that a temporary name is of; None where it is none of this machine."""
+    process = re.search(rf"\.{re.escape(platform.node())}\.(\d+)\.tmp$", temporary)
+    return int(process[1]) if process else None
 
 
 @contextlib.contextmanager

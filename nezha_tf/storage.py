@@ -85,6 +85,15 @@ class _RemoteFile(io.RawIOBase):
     def readable(self):
         return self._mode == "rb"
 
+    def seekable(self):
+        return self._mode == "rb"
+
+    def seek(self, offset, whence=os.SEEK_SET):
+        if not self.seekable():
+            return super().seek(offset, whence)
+        _translated(self._file.seek, self.name, offset, whence)
+        return _translated(self._file.tell, self.name)
+
     def writable(self):
         return self._mode == "wb"
 

@@ -17,6 +17,7 @@ except ImportError as error:
 from absl import flags
 
 from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.pretraining_data.beam import RUNNERS
 from nezha_tf.pretraining_data.packing import PAIRS
 from nezha_tf.text.word_segmentation import SEGMENTERS
 
@@ -64,6 +65,8 @@ flags.DEFINE_integer(
     "num_output_shards", 0, "Files; 0: as many as leave 4 MiB of text to each.", lower_bound=0
 )
 flags.DEFINE_integer("num_workers", 0, "Processes; 0: one for each core.", lower_bound=0)
+flags.DEFINE_enum("runner", "", ["", *RUNNERS], "Let a runner of Apache Beam make the shards.")
+flags.DEFINE_string("beam_options", "", "Its options: '--project=... --temp_location=...'.")
 
 
 def main():

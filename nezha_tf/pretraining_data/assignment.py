@@ -37,6 +37,26 @@ def default_shards(documents):
     return shards
 
 
+class Span(NamedTuple):
+    """Where the documents of one shard stand in the corpus: all it takes to read them anywhere.
+
+    Attributes:
+      set_name: `TRAINING` or `HELD_OUT`.
+      index: the shard's number in the set, from 0.
+      file: number of the file in which its first document begins.
+      offset: where in that file, in bytes of what it holds uncompressed.
+      first, last: numbers in the corpus of its first and its last document; of those between
+        them the ones of its set are its own.
+    """
+
+    set_name: str
+    index: int
+    file: int
+    offset: int
+    first: int
+    last: int
+
+
 class Assignment:
     """Parts a set into consecutive documents of about equally many bytes.
 
@@ -79,21 +99,71 @@ def shards_of(paths, measure, seed, shards, wanted):
     Raises:
       UserError: a file cannot be read, or the corpus is another than was measured.
     """
+    begun = {}
+    for name, index, number, _, document in _assigned(paths, measure, seed, shards):
+        if name in begun and begun[name].index != index and begun[name].documents:
+            yield begun.pop(name)
+        if name not in begun or begun[name].index != index:
+            begun[name] = Shard(name, index, [])
+        if (name, index) in wanted:
+            begun[name].documents.append((number, document.text))
+    yield from (shard for shard in begun.values() if shard.documents)
+
+
+def spans_of(paths, measure, seed, shards, wanted):
+    """Goes through a corpus and yields the `Span`s of its shards; else as `shards_of`."""
+    begun = {}
+    for name, index, number, file, document in _assigned(paths, measure, seed, shards):
+        span = begun.get(name)
+        if span and span.index == index:
+            begun[name] = span._replace(last=number)
+            continue
+        if span and (name, span.index) in wanted:
+            yield span
+        begun[name] = Span(name, index, file, document.offset, number, number)
+    yield from (span for span in begun.values() if (span.set_name, span.index) in wanted)
+
+
+def documents_of(span, paths, threshold, seed):
+    """Reads the documents of a shard from where they stand.
+
+    Args:
+      span: its `Span`.
+      paths: the files of the corpus.
+      threshold: as in `Measure`.
+      seed: the random seed.
+
+    Returns:
+      List of (number in the corpus, text as bytes), as in `Shard`.
+
+    Raises:
+      UserError: a file cannot be read, or ends before the last document.
+    """
+    documents, number, start = [], span.first, span.offset
+    for path in paths[span.file :]:
+        for document in raw_documents(path, start):
+            if _set_of(number, threshold, seed) == span.set_name:
+                documents.append((number, document.text))
+            if number == span.last:
+                return documents
+            number += 1
+        start = 0
+    raise UserError(f"{paths[span.file]}: changed while being read; start again")
+
+
+def _assigned(paths, measure, seed, shards):
+    """Yields (set, shard, number in the corpus, number of the file, `RawDocument`) in order."""
     totals = {TRAINING: measure.training, HELD_OUT: measure.held_out}
     assignments = {name: Assignment(totals[name], count) for name, count in shards.items()}
-    begun, number = {}, 0
-    for path in paths:
-        for text, _ in raw_documents(path):
-            is_held_out = measure.threshold and draw_of(seed, number) < measure.threshold
-            name = HELD_OUT if is_held_out else TRAINING
-            index = assignments[name].shard_of(len(text))
-            if name in begun and begun[name].index != index and begun[name].documents:
-                yield begun.pop(name)
-            if name not in begun or begun[name].index != index:
-                begun[name] = Shard(name, index, [])
-            if (name, index) in wanted:
-                begun[name].documents.append((number, text))
+    number = 0
+    for file, path in enumerate(paths):
+        for document in raw_documents(path):
+            name = _set_of(number, measure.threshold, seed)
+            yield name, assignments[name].shard_of(len(document.text)), number, file, document
             number += 1
     if number != measure.training.count + measure.held_out.count:
         raise UserError(f"{', '.join(paths)}: changed while being read; start again")
-    yield from (shard for shard in begun.values() if shard.documents)
+
+
+def _set_of(number, threshold, seed):
+    return HELD_OUT if threshold and draw_of(seed, number) < threshold else TRAINING

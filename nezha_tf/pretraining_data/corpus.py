@@ -20,6 +20,7 @@ _SPACE = (
     rb"|\xe2\x81\x9f|\xe3\x80\x80"
 )
 _BETWEEN_DOCUMENTS = re.compile(rb"\n(?:(?:" + _SPACE + rb")*+\n)++")
+_BLANK_LINES = re.compile(rb"(?:(?:" + _SPACE + rb")*+\n)*+")
 _BLANK = re.compile(rb"(?:\n|" + _SPACE + rb")*+\Z")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -37,6 +38,20 @@ class Documents(NamedTuple):
     def minus(self, length):
         """Returns the difference to a document of so many bytes."""
         return Documents(self.count - 1, self.bytes - length)
+
+
+class RawDocument(NamedTuple):
+    """A document as it stands in a file.
+
+    Attributes:
+      text: bytes.
+      offset: where they begin in what the file holds, uncompressed.
+      was_cut: whether the document was too long and goes on as the next one.
+    """
+
+    text: bytes
+    offset: int
+    was_cut: bool
 
 
 class Measure(NamedTuple):
@@ -60,8 +75,8 @@ class Measure(NamedTuple):
     cut_documents: int
 
 
-def raw_documents(path):
-    """Yields the documents of a text file as (bytes, whether it was cut off there).
+def raw_documents(path, start=0):
+    """Yields the documents of a text file as `RawDocument`s.
 
     A document ends at a line without text, or with the file; a byte order mark at the file's
     start is left out. A document longer than `LONGEST_DOCUMENT` bytes is cut at the last end
@@ -69,39 +84,55 @@ def raw_documents(path):
 
     Args:
       path: a text file, `.gz` too, local or remote.
+      start: the offset of one of its documents, to begin there; compressed text is read up to it.
 
     Raises:
       UserError: the file cannot be read, or its compression is damaged.
     """
     with open_text(path) as file:
-        rest = file.read(BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK)
+        if start:
+            file.seek(start)
+        rest, offset = file.read(BLOCK_BYTES), start
+        if not start and rest.startswith(_BYTE_ORDER_MARK):
+            offset = len(_BYTE_ORDER_MARK)
+            rest = rest[offset:]
         while rest:
             block = file.read(BLOCK_BYTES)
-            start = 0
+            begin = 0
             for border in _BETWEEN_DOCUMENTS.finditer(rest):
-                if border.end() == len(rest) and block:
-                    break  # it may go on in the next block
-                yield from _cut(rest[start : border.start()])
-                start = border.end()
-            rest = rest[start:]
+                yield from _cut(rest[begin : border.start()], offset + begin)
+                begin = border.end()
+            rest, offset = _from_text_on(rest, begin, offset)
             if not block:
-                yield from _cut(rest)
+                yield from _cut(rest, offset)
                 return
-            while len(rest) > LONGEST_DOCUMENT:
+            # The further block shows whether the document ends there by itself.
+            while len(rest) > LONGEST_DOCUMENT + BLOCK_BYTES:
                 end = _end_of_part(rest)
-                yield from _cut(rest[:end], goes_on=True)
-                rest = rest[end:]
+                yield RawDocument(rest[:end], offset, True)
+                rest, offset = _from_text_on(rest, end, offset)
             rest += block
 
 
-def _cut(text, goes_on=False):
+def _from_text_on(rest, begin, offset):
+    """Returns what is left from a place on without blank lines ahead of it, and its offset.
+
+    So a document begins at its text wherever the blocks have parted the blank lines before it,
+    and is cut at the same places.
+    """
+    begin = _BLANK_LINES.match(rest, begin).end()
+    return rest[begin:], offset + begin
+
+
+def _cut(text, offset):
     """Yields a document in parts of bounded length; nothing of one that is blank."""
+    text, offset = _from_text_on(text, 0, offset)
     while len(text) > LONGEST_DOCUMENT:
         end = _end_of_part(text)
-        yield from _cut(text[:end], goes_on=True)
-        text = text[end:]
+        yield RawDocument(text[:end], offset, True)
+        text, offset = _from_text_on(text, end, offset)
     if not _BLANK.match(text):
-        yield text, goes_on
+        yield RawDocument(text, offset, False)
 
 
 def _end_of_part(text):
@@ -145,7 +176,7 @@ def measure(paths, seed, held_out_share, refuse_invalid):
     bar = console.progress(desc="measuring", unit="doc")
     for path in paths:
         found = Documents()
-        for text, was_cut in raw_documents(path):
+        for text, _, was_cut in raw_documents(path):
             if refuse_invalid:
                 _refuse_invalid(text, path)
             crc = google_crc32c.extend(google_crc32c.extend(crc, text), b"\n\n")

@@ -9,8 +9,14 @@ import time
 
 from nezha_tf import files, storage
 from nezha_tf.errors import Terminated, UserError, require_flag
-from nezha_tf.pretraining_data import leftovers, report
-from nezha_tf.pretraining_data.assignment import HELD_OUT, TRAINING, default_shards, shards_of
+from nezha_tf.pretraining_data import beam, leftovers, report
+from nezha_tf.pretraining_data.assignment import (
+    HELD_OUT,
+    TRAINING,
+    default_shards,
+    shards_of,
+    spans_of,
+)
 from nezha_tf.pretraining_data.corpus import measure
 from nezha_tf.pretraining_data.identity import finished_shards, identity_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
@@ -30,6 +36,8 @@ def create_pretraining_data(
     eval_share=0.05,
     num_output_shards=0,
     num_workers=0,
+    runner="",
+    beam_options="",
     **others,
 ):
     """Writes the examples of a corpus; the same arguments give the same bytes.
@@ -60,13 +68,16 @@ def create_pretraining_data(
       num_output_shards: shards of the training documents; 0 takes the least power of two that
         leaves at most 4 MiB of text to each.
       num_workers: processes; 0 takes as many as there are cores. Never more than shards to make.
+      runner: a runner of Apache Beam (`beam.RUNNERS`), where its workers are to make the shards;
+        they need the files under the names that they have here, and this package.
+      beam_options: Beam's own options, as on a command line.
       others: the further fields of `Settings`.
 
     Prints a table of what each set holds, and a line for each kind of anomaly.
 
     Raises:
-      UserError: bad input, other flags than those of shards that are there, or a worker that
-        was killed; no file is left half-written, and finished shards stay.
+      UserError: bad input, other flags than those of shards that are there, a worker that was
+        killed, or a runner that fails; no file is left half-written, and finished shards stay.
       Terminated: SIGTERM came.
     """
     inputs = files.expand(input_file, "input_file", may_be_empty=True)
@@ -75,6 +86,7 @@ def create_pretraining_data(
     vocab_size = len(Vocabulary.from_file(vocab_file))
     share = max(eval_share, 1e-9) if eval_output_file else 0.0
     seed = others.get("random_seed", Settings.random_seed)
+    pipeline = _pipeline(runner, beam_options, num_workers)
     with _terminable():
         started = time.monotonic()
         refuse_invalid = others.get("on_invalid", Settings.on_invalid) == "error"
@@ -89,9 +101,13 @@ def create_pretraining_data(
         sets = _sets(settings, found, identity, output_file, eval_output_file)
         wanted = set().union(*(chosen.wanted() for chosen in sets))
         workers = min(num_workers or _cores(), len(wanted))
-        report.tell_plan(sets, len(wanted), workers)
+        report.tell_plan(sets, len(wanted), workers, runner)
         made = 0
-        if wanted:
+        if wanted and pipeline is not None:
+            spans = spans_of(inputs, found, settings.random_seed, _counts(sets), wanted)
+            work = beam.Work(settings, identity, inputs, found.threshold, beam.outputs_of(sets))
+            made = beam.make_shards(pipeline, runner, work, spans, sets)
+        elif wanted:
             made = _make_shards(sets, settings, identity, inputs, found, wanted, workers)
         for chosen in sets:
             # Workers of a run that was killed may have ended after this one began.
@@ -125,6 +141,18 @@ def _check_outputs(outputs, inputs):
         read_manifest(manifest_path(path))
 
 
+def _pipeline(runner, beam_options, num_workers):
+    """Returns the pipeline that a runner is to run; None without a runner."""
+    if runner and num_workers:
+        raise UserError(
+            f"--num_workers is of the workers on this machine; how many --runner={runner} has is "
+            "said in --beam_options"
+        )
+    if beam_options and not runner:
+        raise UserError("--beam_options needs --runner")
+    return beam.pipeline_of(runner, beam_options) if runner else None
+
+
 def _sets(settings, found, identity, output_file, eval_output_file):
     if settings.num_output_shards > found.training.count:
         raise UserError(
@@ -145,12 +173,15 @@ def _sets(settings, found, identity, output_file, eval_output_file):
     return sets
 
 
+def _counts(sets):
+    return {chosen.name: len(chosen.paths) for chosen in sets}
+
+
 def _make_shards(sets, settings, identity, inputs, found, wanted, workers):
     """Makes the shards that are wanted, adds their records to the sets, returns the instances."""
     by_name = {chosen.name: chosen for chosen in sets}
     by_path = {path: chosen for chosen in sets for path in chosen.paths}
-    counts = {chosen.name: len(chosen.paths) for chosen in sets}
-    shards = shards_of(inputs, found, settings.random_seed, counts, wanted)
+    shards = shards_of(inputs, found, settings.random_seed, _counts(sets), wanted)
     jobs = (
         ShardJob(by_name[name].paths[index], documents, by_name[name].repetitions)
         for name, index, documents in shards

@@ -58,6 +58,7 @@ def finished_shards(output_file, names, identity):
     Raises:
       UserError: a file of the set's name was made otherwise, or has no record.
     """
+    names = set(names)
     for path in files_of(output_file):
         record = read_record(path)
         if record is None:

@@ -3,7 +3,6 @@
 import contextlib
 import glob
 import os
-import re
 
 from nezha_tf import files, storage
 from nezha_tf.pretraining_data.shard_files import record_name
@@ -15,8 +14,8 @@ def remove(output_file):
         return
     stem, extension = map(glob.escape, os.path.splitext(output_file))
     for path in storage.glob(f"{stem}*{extension}*.tmp"):
-        process = re.search(r"\.(\d+)\.tmp$", path)
-        if process and not _is_alive(int(process[1])):
+        process_id = files.writer_of(path)
+        if process_id is not None and not _is_alive(process_id):
             _remove(path)
 
 

@@ -9,13 +9,14 @@ from nezha_tf.pretraining_data.lines import KINDS
 from nezha_tf.pretraining_data.manifest import entry_of, write_manifest
 
 
-def tell_plan(sets, wanted, workers):
+def tell_plan(sets, wanted, workers, runner=""):
     """Prints what is to be done.
 
     Args:
       sets: list of `OutputSet`.
       wanted: how many shards are to be made.
       workers: how many processes make them.
+      runner: the runner of Apache Beam that makes them in their stead, or "".
     """
     for chosen in sets:
         count, length = chosen.documents
@@ -26,7 +27,8 @@ def tell_plan(sets, wanted, workers):
             flush=True,
         )
     if wanted:
-        print(f"{_plural(wanted, 'shard')} to make, {_plural(workers, 'worker')}", flush=True)
+        by = runner or _plural(workers, "worker")
+        print(f"{_plural(wanted, 'shard')} to make, {by}", flush=True)
 
 
 @contextlib.contextmanager

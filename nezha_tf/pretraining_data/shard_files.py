@@ -38,10 +38,13 @@ class ShardJob(NamedTuple):
 
 def shard_names(output_file, count):
     """Returns the files of a set: `train.tfrecord`, or `train-00000-of-00032.tfrecord` and on."""
-    if count == 1:
-        return [output_file]
+    return [shard_name(output_file, index, count) for index in range(count)]
+
+
+def shard_name(output_file, index, count):
+    """Returns the file of one shard of a set."""
     stem, extension = os.path.splitext(output_file)
-    return [f"{stem}-{index:05d}-of-{count:05d}{extension}" for index in range(count)]
+    return output_file if count == 1 else f"{stem}-{index:05d}-of-{count:05d}{extension}"
 
 
 def record_name(path):

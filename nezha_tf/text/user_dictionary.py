@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from nezha_tf import storage
 from nezha_tf.errors import UserError
 
 _ENTRY = re.compile(r"(\S+)(?: +([0-9]{1,9}))?(?: +([A-Za-z]+))?")
@@ -31,7 +32,7 @@ def read_user_dictionary(path):
         not UTF-8 or not of this form.
     """
     try:
-        with open(path, "rb") as file:
+        with storage.open_binary(path, "rb") as file:
             lines = file.read().splitlines()
     except OSError as error:
         raise UserError(f"cannot read --user_dict {path}: {error.strerror}") from error

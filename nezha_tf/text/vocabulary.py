@@ -2,6 +2,7 @@
 
 import functools
 
+from nezha_tf import storage
 from nezha_tf.errors import UserError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
@@ -41,7 +42,7 @@ class Vocabulary:
           UserError: a missing file, text that is not UTF-8 (with its line), missing pieces.
         """
         try:
-            with open(path, "rb") as file:
+            with storage.open_binary(path, "rb") as file:
                 lines = file.read().split(b"\n")
         except OSError as error:
             raise UserError(f"cannot read vocabulary {path}: {error.strerror}") from error

@@ -14,7 +14,9 @@ from nezha_tf.pretraining_data.assignment import (
     TRAINING,
     Assignment,
     default_shards,
+    documents_of,
     shards_of,
+    spans_of,
 )
 from nezha_tf.pretraining_data.corpus import Documents, measure, raw_documents
 
@@ -35,7 +37,7 @@ def test_documents_are_those_of_the_line_by_line_reader(tmp_path, monkeypatch):
         text = "".join(rng.choice(parts) for _ in range(rng.randint(0, 60)))
         path.write_bytes(rng.choice(["", "\ufeff"]).encode() + text.encode())
         monkeypatch.setattr(corpus, "BLOCK_BYTES", rng.randint(4, 40))
-        found = [sentences(text) for text, _ in raw_documents(str(path))]
+        found = [sentences(text) for text, *_ in raw_documents(str(path))]
         assert found == list(read_documents(str(path))), text
 
 
@@ -45,7 +47,7 @@ def test_compressed_and_remote_files_are_read_alike(tmp_path):
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(text))
     # tensorflow takes file:// for a file system like any other.
     for name in (f"{tmp_path}/a.txt", f"{tmp_path}/a.txt.gz", f"file://{tmp_path}/a.txt.gz"):
-        assert [text for text, _ in raw_documents(name)] == [
+        assert [text for text, *_ in raw_documents(name)] == [
             "一。\r\n二。".encode(),
             "三。".encode(),
         ]
@@ -60,10 +62,13 @@ def test_a_document_without_end_is_cut(tmp_path, monkeypatch, line):
     path = tmp_path / "a.txt"
     path.write_text(f"首。\n\n{line * 400}\n\n末。", encoding="utf-8")
     parts = list(raw_documents(str(path)))
-    assert b"".join(text for text, _ in parts[1:-1]) == (line * 400).strip().encode()
-    assert all(1900 <= len(text) <= 2000 and was_cut for text, was_cut in parts[1:-2])
-    assert all(text.decode() for text, _ in parts)  # no character is parted
-    assert [parts[0], parts[-1]] == [("首。".encode(), False), ("末。".encode(), False)]
+    assert b"".join(text for text, *_ in parts[1:-1]) == (line * 400).strip().encode()
+    assert all(1900 <= len(text) <= 2000 and was_cut for text, _, was_cut in parts[1:-2])
+    assert all(text.decode() for text, *_ in parts)  # no character is parted
+    assert [part.text.decode() for part in (parts[0], parts[-1])] == ["首。", "末。"]
+    assert not parts[0].was_cut and not parts[-1].was_cut
+    data = path.read_bytes()
+    assert all(data[offset : offset + len(text)] == text for text, offset, _ in parts)
 
 
 def write_corpus(folder, sizes):
@@ -99,6 +104,57 @@ def test_shards_are_consecutive_and_about_equal(tmp_path):
             assert text.decode() == chr(0x4E00 + number) * sizes[number]
     some = list(shards_of(paths, found, 7, {TRAINING: 8}, {(TRAINING, 2), (TRAINING, 7)}))
     assert some == [shards[2], shards[7]]
+
+
+def test_the_documents_of_a_shard_are_read_again_from_where_they_stand(tmp_path, monkeypatch):
+    """On random texts in odd files, some of which are cut, in blocks of other sizes."""
+    rng = random.Random(3)
+    parts = [
+        "好",
+        "人。",
+        "a" * 9,
+        "\n",
+        "\n\n",
+        "\n\n",
+        "\r\n\r\n",
+        " ",
+        "\n\u3000\n",
+        "\ufeff",
+        "",
+    ]
+    for trial in range(150):
+        paths = []
+        for place in range(3):
+            text = "".join(rng.choice(parts) for _ in range(rng.randint(0, 80))).encode()
+            text = rng.choice(["", "\ufeff", "\n"]).encode() + text
+            path = tmp_path / f"{trial}_{place}.{rng.choice(['txt', 'txt.gz'])}"
+            path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+            # tensorflow takes file:// for a file system like any other.
+            paths.append("file://" * (not trial % 30) + str(path))
+        monkeypatch.setattr(corpus, "LONGEST_DOCUMENT", rng.randint(20, 60))
+        monkeypatch.setattr(corpus, "BLOCK_BYTES", rng.randint(20, 40))
+        try:
+            found = measure(paths, trial, rng.choice([0, 0.3]), True)
+        except UserError:  # no text, or too little of it
+            continue
+        sets = {TRAINING: found.training.count, HELD_OUT: found.held_out.count}
+        counts = {name: rng.randint(1, min(count, 6)) for name, count in sets.items() if count}
+        wanted = {(name, index) for name in counts for index in range(counts[name])}
+        arguments = (paths, found, trial, counts, wanted)
+        expected = {shard[:2]: shard.documents for shard in shards_of(*arguments)}
+        spans = list(spans_of(*arguments))
+        assert {span[:2] for span in spans} == set(expected) == wanted
+        assert len(spans) == len(wanted)
+        some = set(rng.sample(sorted(wanted), 1))
+        assert list(spans_of(*arguments[:-1], some)) == [s for s in spans if s[:2] in some]
+        monkeypatch.setattr(corpus, "BLOCK_BYTES", rng.randint(20, 40))
+        for span in spans:
+            again = documents_of(span, paths, found.threshold, trial)
+            assert [(n, sentences(text)) for n, text in again] == [
+                (n, sentences(text)) for n, text in expected[span[:2]]
+            ]
+    with pytest.raises(UserError, match="changed while being read"):
+        documents_of(span._replace(last=1000), paths, found.threshold, trial)
 
 
 def test_no_shard_is_without_a_document():

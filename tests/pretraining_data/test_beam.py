@@ -1,0 +1,116 @@
+"""Shards made on Apache Beam are those that the tool makes itself; mistakes are one line."""
+
+import gzip
+import importlib.util
+import sys
+
+import pytest
+from conftest import RESOURCES
+
+from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data import beam
+from nezha_tf.pretraining_data.create import create_pretraining_data
+
+needs_beam = pytest.mark.skipif(
+    importlib.util.find_spec("apache_beam") is None,
+    reason="apache_beam is not installed: pip install -e '.[beam]'",
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """The sample in two files, one compressed; shards begin within them and go over their ends."""
+    folder = tmp_path_factory.mktemp("corpus")
+    sample = (RESOURCES / "sample_corpus.txt").read_bytes()
+    third = sample.index(b"\n\n", len(sample) // 3)
+    (folder / "a.txt").write_bytes(b"\xef\xbb\xbf" + sample[:third] + b"\n\xff\n")
+    (folder / "b.txt.gz").write_bytes(gzip.compress(sample[third:]))
+    return f"{folder}/*"
+
+
+def create(corpus, folder, **changes):
+    arguments = {
+        "input_file": corpus,
+        "output_file": f"{folder}/train.tfrecord",
+        "eval_output_file": f"{folder}/eval.tfrecord",
+        "eval_share": 0.2,
+        "vocab_file": str(RESOURCES / "vocab.txt"),
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "dupe_factor": 2,
+        "masking": "token",  # needs no segmenter
+        "on_invalid": "replace",
+        "num_output_shards": 5,
+        **changes,
+    }
+    create_pretraining_data(**arguments)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@needs_beam
+def test_the_same_bytes_as_of_the_tool_itself(corpus, tmp_path, capsys):
+    local, on_beam = tmp_path / "local", tmp_path / "beam"
+    create(corpus, local, num_workers=1)
+    create(corpus, on_beam, runner="DirectRunner")
+    assert contents(local) == contents(on_beam)
+    assert len(contents(local)) == 2 * 6 + 1
+    capsys.readouterr()
+
+    # What is there is not made again; what is not whole is.
+    kept = (on_beam / "eval.tfrecord").stat().st_mtime_ns
+    (on_beam / "train-00003-of-00005.tfrecord").unlink()
+    with open(on_beam / "train-00001-of-00005.tfrecord", "r+b") as file:
+        file.truncate(100)
+    create(corpus, on_beam, runner="DirectRunner")
+    assert "2 shards to make, DirectRunner" in capsys.readouterr().out
+    assert contents(local) == contents(on_beam)
+    assert (on_beam / "eval.tfrecord").stat().st_mtime_ns == kept
+    with pytest.raises(UserError, match="with --dupe_factor=2, not 3"):
+        create(corpus, on_beam, runner="DirectRunner", dupe_factor=3)
+
+
+@needs_beam
+def test_mistakes_of_workers_and_of_options_are_one_line(corpus, tmp_path):
+    (tmp_path / "train-00002-of-00005.tfrecord.json").mkdir()
+    message = r"cannot read .*train-00002-of-00005\.tfrecord\.json: Is a directory$"
+    with pytest.raises(UserError, match=message):
+        create(corpus, tmp_path, runner="DirectRunner")
+    assert not list(tmp_path.glob("*.tmp"))
+    new = tmp_path / "new"
+    for options, message in (
+        ("--direct_num_workers=x", "argument --direct_num_workers: invalid int value: 'x'"),
+        ("--direct_num_worker=2", "DirectRunner knows no direct_num_worker"),
+        ("--runner=SparkRunner", "the runner is --runner"),
+        ("--name='a", "No closing quotation"),
+    ):
+        with pytest.raises(UserError, match=message) as caught:
+            create(corpus, new, runner="DirectRunner", beam_options=options)
+        assert "\n" not in str(caught.value)
+    assert not new.exists()
+
+
+@needs_beam
+def test_what_workers_write_elsewhere_is_missed_and_their_defects_are_defects(
+    corpus, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(beam, "make_one", lambda work, place: None)
+    with pytest.raises(UserError, match=r"is done and .*train-00000-of-00005\.tfrecord is not th"):
+        create(corpus, tmp_path, runner="DirectRunner")
+    monkeypatch.setattr(beam, "make_one", lambda work, place: 1 // 0)
+    with pytest.raises(Exception, match="by zero") as caught:
+        create(corpus, tmp_path, runner="DirectRunner")
+    assert not isinstance(caught.value, UserError)
+
+
+def test_flags_that_do_not_go_together_are_refused(corpus, tmp_path, monkeypatch):
+    with pytest.raises(UserError, match="--num_workers is of the workers on this machine"):
+        create(corpus, tmp_path, runner="DirectRunner", num_workers=2)
+    with pytest.raises(UserError, match="--beam_options needs --runner"):
+        create(corpus, tmp_path, beam_options="--project=a")
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    with pytest.raises(UserError, match=r"needs Apache Beam .*pip install -e '\.\[beam\]'"):
+        create(corpus, tmp_path, runner="DirectRunner")
+    assert not contents(tmp_path)
