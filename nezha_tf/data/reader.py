@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from nezha_tf import console
 from nezha_tf.data import record_stream, schema
+from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.errors import UserError, first_line
 
@@ -186,13 +187,12 @@ class ExampleReader:
 
     def _check_first(self, path):
         """Raises a `UserError` if a file does not begin with a fitting record."""
-        try:
-            self._refuse_unfit_among(path, tf.data.TFRecordDataset(path).take(1))
-        except tf.errors.DataLossError:
+        _, frame, fault = next(read_frames(path), (0, None, ""))
+        if fault:
             _tell(self._record_files.survey([path]))
-            self._refuse_unfit_among(path, self._records_of(path).take(1))
-        except tf.errors.OpError as error:
-            raise UserError(f"cannot read {path}: {first_line(error)}") from error
+            self._refuse_unfit_among(path, _bytes_of(self._records_of(path).take(1)))
+        else:
+            self._refuse_unfit_among(path, [record_of(frame)] if frame else [])
 
     def _refuse_unfit(self, path):
         """Raises a `UserError` for the first record of a file that does not fit, if any."""
@@ -202,13 +202,13 @@ class ExampleReader:
                 fitting += CHECKED_AT_ONCE
         except tf.errors.InvalidArgumentError:
             failed = records.skip(fitting).take(CHECKED_AT_ONCE)
-            self._refuse_unfit_among(path, failed, fitting)
+            self._refuse_unfit_among(path, _bytes_of(failed), fitting)
 
     def _refuse_unfit_among(self, path, records, first=0):
-        """Does so for some of the records; `first` are before them, without damaged ones."""
+        """Does so for some of the records (bytes); `first` undamaged ones are before them."""
         index = None
         for index, record in enumerate(records, first):
-            fault = schema.fault_of(record.numpy(), self.lengths, self.limits)
+            fault = schema.fault_of(record, self.lengths, self.limits)
             if fault:
                 number = self._record_files.number_of(path, index)
                 raise UserError(f"{path}, record {number}: {fault}")
@@ -224,6 +224,12 @@ def _untuned():
     options = tf.data.Options()
     options.autotune.enabled = False
     return options
+
+
+def _bytes_of(records):
+    """Yields the records of a dataset."""
+    for record in records.with_options(_untuned()):
+        yield record.numpy()
 
 
 def _require_readable(path):

@@ -1,5 +1,6 @@
 """Steps, checkpoints and whole runs."""
 
+import dataclasses
 import json
 import os
 
@@ -10,7 +11,7 @@ import tensorflow as tf
 from conftest import GOLDEN, REPOSITORY
 from helpers import golden_batch, load_golden_model, total_loss
 
-from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining, checkpoints
+from nezha_tf import AdamWeightDecay, Lamb, NezhaConfig, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.objectives.losses import Ratio, cross_entropies, hits, weighted
@@ -63,8 +64,6 @@ def test_names_do_not_depend_on_what_a_model_is_built_in():
 
 
 def test_a_checkpoint_of_another_shape_names_variable_and_shapes():
-    import dataclasses
-
     config = dataclasses.replace(load_golden_model("nezha_tiny").config, vocab_size=212)
     model = NezhaForPreTraining(config)
     before = model.get_weights()
@@ -101,9 +100,11 @@ def batch(golden):
     return golden_batch(golden("nezha_tiny/forward"))
 
 
-def new_run(optimizer_class=Lamb, loss_scale=None, seed=1, precision="float32"):
+def new_run(optimizer_class=Lamb, loss_scale=None, seed=1, precision="float32", layers=1):
     keras.utils.set_random_seed(seed)
-    model = NezhaForPreTraining(load_golden_model("nezha_tiny").config, dtype=precision)
+    config = NezhaConfig.from_json_file(GOLDEN / "nezha_tiny" / "bert_config.json")
+    config = dataclasses.replace(config, num_hidden_layers=layers)
+    model = NezhaForPreTraining(config, dtype=precision)
     optimizer = optimizer_class(1e-2)
     step = TrainStep(
         tf.distribute.get_strategy(),
@@ -135,7 +136,7 @@ def test_a_restored_run_goes_on_exactly(batch, tmp_path, optimizer_class):
 
 
 def test_our_checkpoints_have_the_originals_names(batch, tmp_path):
-    _, step, state = new_run()
+    _, step, state = new_run(layers=2)
     step.on_batch(batch)
     RunCheckpoints(str(tmp_path), state).save(1)
     original = tf.train.load_checkpoint(str(GOLDEN / "nezha_tiny" / "model.ckpt"))
@@ -233,8 +234,6 @@ def test_mixed_precision_learns_the_batch(batch, precision):
 
 
 def test_configs_are_valid():
-    from nezha_tf import NezhaConfig
-
     for path in (REPOSITORY / "configs").glob("*.json"):
         config = NezhaConfig.from_json_file(path)
         assert config == NezhaConfig.from_dict(json.loads(json.dumps(config.to_dict())))

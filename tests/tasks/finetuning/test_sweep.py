@@ -172,6 +172,7 @@ def test_a_second_seed_on_replicas_is_a_run_as_any_other(data, defaults, tmp_pat
     place, found = OtherReplicas(["CPU:0", "CPU:1"]), []
     for name, seeds in (("both", SEEDS), ("last", SEEDS[1:])):
         flags = flags_in(data, defaults, tmp_path / name, num_train_epochs=1.0, learning_rate=1e-2)
+        flags |= {"do_eval": False, "do_predict": False}
         runs = sweep.Sweep(flags, place, ToyTask(flags))
         for seed in seeds:
             runs.outcome(1e-2, seed, [(1e-2, seed)])
