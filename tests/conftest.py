@@ -21,6 +21,8 @@ SHARED = REPOSITORY.parent / "shared"
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 3
 )
+# Half of the first call of a graph, and no matter of ours: the programs that tests start have it.
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.fixture(scope="session")
