@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -23,6 +24,10 @@ tf.config.set_logical_device_configuration(
 )
 # Half of the first call of a graph, and no matter of ours: the programs that tests start have it.
 tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+# Who is started in the background of a shell ignores interrupts, and so would the programs that
+# tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
