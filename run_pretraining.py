@@ -12,11 +12,12 @@ except ImportError as error:
 
 from absl import flags
 
+from nezha_tf.data.masking_policies import POLICIES
 from nezha_tf.training import flags as training_flags
 
 flags.DEFINE_string("bert_config_file", None, "The model's configuration, JSON.")
 flags.DEFINE_string(
-    "vocab_file", None, "The vocabulary of the examples, for --output_dir; nothing else reads it."
+    "vocab_file", None, "The vocabulary of the examples, for --output_dir and --dynamic_masking."
 )
 flags.DEFINE_bool(
     "do_lower_case", True, "Whether their text was lower-cased; said in --output_dir."
@@ -32,6 +33,19 @@ flags.DEFINE_string(
     "bidirectional",
     "What the examples are trained for, with their shares: UniLM's is "
     "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1.",
+)
+flags.DEFINE_enum(
+    "dynamic_masking",
+    "",
+    ["", *POLICIES],
+    "Mask the examples anew whenever they are read; they are made with --masking=none.",
+)
+flags.DEFINE_float(
+    "masked_lm_prob",
+    0.15,
+    "Share of pieces predicted with --dynamic_masking.",
+    lower_bound=0,
+    upper_bound=1,
 )
 flags.DEFINE_bool("do_train", False, "Train.")
 flags.DEFINE_bool("do_eval", False, "Evaluate: after training, and at each checkpoint of it.")

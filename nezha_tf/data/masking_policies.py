@@ -57,6 +57,14 @@ POLICIES = {
     "entity": MaskingPolicy(of_entities=True),
 }
 
+# In place of a policy: words are told, and nothing is masked before the examples are read.
+UNMASKED = "none"
+
+
+def units_policy(masking):
+    """Returns the policy that says what the units of text are; unmasked, they are words."""
+    return POLICIES["whole_word" if masking == UNMASKED else masking]
+
 
 def budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq):
     """Returns how many pieces of a sequence are predicted at most, by its length.

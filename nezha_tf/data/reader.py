@@ -12,6 +12,8 @@ from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256
+# Pieces that are masked together: many small operations take little longer on more examples.
+MASKED_AT_ONCE = 65_536
 # What tensorflow says where reading failed: the op, in a graph and outside, whose name ends so; or
 # the iterator within which a function of the pipeline did.
 FAILED_READ = re.compile(r"(\{\{node |\[Op:)[^}\]]*GetNext|with iterator: Iterator::")
@@ -27,7 +29,7 @@ class ExampleReader:
     they are found: as if they had never been in the files.
     """
 
-    def __init__(self, files, lengths, limits, max_corrupt_records=0, mixture=None):
+    def __init__(self, files, lengths, limits, max_corrupt_records=0, mixture=None, masking=None):
         """Checks the first record of each file.
 
         Args:
@@ -37,6 +39,7 @@ class ExampleReader:
           max_corrupt_records: damaged records to pass over, in all files together; what a cut
             or a damaged length takes from the end of a file counts as one.
           mixture: None, or the `ObjectiveMixture` that the examples are cast for.
+          masking: None, or the `DynamicMasking` of examples that are unmasked in the files.
 
         Raises:
           UserError: a file that does not begin with a fitting record.
@@ -45,6 +48,8 @@ class ExampleReader:
         self.lengths = lengths
         self.limits = limits
         self._mixture = mixture
+        self._masking = masking
+        self._features = schema.UNMASKED_FEATURES if masking else schema.FEATURES
         self._record_files = RecordFiles(self.files, max_corrupt_records)
         for path in self.files:
             self._check_first(path)
@@ -90,7 +95,8 @@ class ExampleReader:
         if by == "element":
             batches = batches.shard(num_shards, shard)
         seed = f"{seed}/{shard}" if by == "file" else f"{seed}"
-        return record_stream.endless(self._cast(batches, seed)).prefetch(tf.data.AUTOTUNE)
+        batches = self._cast(batches, batch_size, seed, drop_remainder=True)
+        return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the files' order; the last may be short.
@@ -102,7 +108,7 @@ class ExampleReader:
         """
         records = record_stream.in_order(self._record_files.stretches(self.files)).enumerate()
         batches = records.batch(batch_size).take(max_batches).skip(skip_batches)
-        return self._cast(batches, "evaluation").prefetch(tf.data.AUTOTUNE)
+        return self._cast(batches, batch_size, "evaluation").prefetch(tf.data.AUTOTUNE)
 
     def guarded(self, make_batches, skip_batches=0):
         """Yields batches, and goes on past damage that may be passed over.
@@ -165,17 +171,31 @@ class ExampleReader:
             )
         return self.files[shard::num_shards]
 
-    def _cast(self, numbered_batches, seed):
-        """Parses batches of (number in the stream, record), and casts them for the mixture."""
+    def _cast(self, batches, batch_size, seed, drop_remainder=False):
+        """Parses batches of (number in the stream, record), masks and casts them.
+
+        Args:
+          batches: of `batch_size`; without `drop_remainder` the last may be short.
+          batch_size: B.
+          seed: string, of what is drawn.
+          drop_remainder: whether all batches are full.
+        """
 
         def cast(numbers, records):
             batch = self._parse(records)
+            if self._masking is not None:
+                batch = self._masking(batch, numbers, seed)
             return batch if self._mixture is None else self._mixture(batch, numbers, seed)
 
-        return numbered_batches.map(cast, num_parallel_calls=tf.data.AUTOTUNE)
+        together = MASKED_AT_ONCE // (self.lengths.max_seq_length * batch_size)
+        if self._masking is None or together < 2:
+            return batches.map(cast, num_parallel_calls=tf.data.AUTOTUNE)
+        batches = batches.rebatch(together * batch_size, drop_remainder)
+        batches = batches.map(cast, num_parallel_calls=tf.data.AUTOTUNE)
+        return batches.rebatch(batch_size, drop_remainder)
 
     def _parse(self, records):
-        batch = tf.io.parse_example(records, schema.parsing_spec(self.lengths))
+        batch = tf.io.parse_example(records, schema.parsing_spec(self.lengths, self._features))
         for name, values in batch.items():
             if values.dtype == tf.int64:
                 # A GPU reads past a table without a word, so the ids are checked here.
@@ -208,7 +228,7 @@ class ExampleReader:
         """Does so for some of the records (bytes); `first` undamaged ones are before them."""
         index = None
         for index, record in enumerate(records, first):
-            fault = schema.fault_of(record, self.lengths, self.limits)
+            fault = schema.fault_of(record, self.lengths, self.limits, self._features)
             if fault:
                 number = self._record_files.number_of(path, index)
                 raise UserError(f"{path}, record {number}: {fault}")

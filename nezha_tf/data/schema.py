@@ -26,6 +26,13 @@ FEATURES = (
     Feature("next_sentence_labels", np.int64, 1),
 )
 
+# What is masked when it is read: the original pieces, and at the first piece of each word how
+# many pieces the word has; elsewhere 0.
+UNMASKED_FEATURES = (
+    *(feature for feature in FEATURES if not feature.name.startswith("masked_lm_")),
+    Feature("word_lengths", np.int64, "max_seq_length"),
+)
+
 
 class Lengths(NamedTuple):
     """The two lengths of a set of examples: T and P."""
@@ -52,21 +59,23 @@ class Limits(NamedTuple):
             "masked_lm_ids": self.vocab_size,
             "segment_ids": self.type_vocab_size,
             "masked_lm_positions": lengths.max_seq_length,
+            "word_lengths": lengths.max_seq_length,
         }.get(name, 2)
 
 
-def parsing_spec(lengths):
+def parsing_spec(lengths, features=FEATURES):
     """Returns what `tf.io.parse_example` wants to know of the features."""
     import tensorflow as tf
 
-    return {f.name: tf.io.FixedLenFeature([lengths.of(f)], tf.as_dtype(f.dtype)) for f in FEATURES}
+    return {f.name: tf.io.FixedLenFeature([lengths.of(f)], tf.as_dtype(f.dtype)) for f in features}
 
 
-def encode(values):
+def encode(values, features=FEATURES):
     """Encodes one example.
 
     Args:
       values: dict of feature name to list of numbers, already padded.
+      features: the `Feature`s that it has.
 
     Returns:
       The bytes of a `tf.train.Example`; the same values give the same bytes.
@@ -74,20 +83,21 @@ def encode(values):
     import tensorflow as tf
 
     example = tf.train.Example()
-    for feature in FEATURES:
+    for feature in features:
         value = example.features.feature[feature.name]
         numbers = value.float_list if feature.dtype is np.float32 else value.int64_list
         numbers.value.extend(values[feature.name])
     return example.SerializeToString(deterministic=True)
 
 
-def fault_of(serialized, lengths, limits):
+def fault_of(serialized, lengths, limits, features=FEATURES):
     """Says what is wrong with one record, or None.
 
     Args:
       serialized: bytes of a record.
       lengths: the `Lengths` that it must have.
       limits: the `Limits` of the model that it is meant for.
+      features: the `Feature`s that it must have.
     """
     import tensorflow as tf
 
@@ -95,9 +105,9 @@ def fault_of(serialized, lengths, limits):
         found = tf.train.Example.FromString(serialized).features.feature
     except Exception:  # protobuf's DecodeError, whose place differs between its versions
         return "it is no tf.train.Example"
-    for feature in FEATURES:
+    for feature in features:
         if feature.name not in found:
-            return f"it lacks the feature {feature.name}"
+            return f"it lacks the feature {feature.name}" + _remedy(feature, found)
         value = found[feature.name]
         is_float = feature.dtype is np.float32
         numbers = (value.float_list if is_float else value.int64_list).value
@@ -110,3 +120,12 @@ def fault_of(serialized, lengths, limits):
             wrong = next(number for number in numbers if not 0 <= number < bound)
             return f"{feature.name} holds {wrong}, outside 0..{bound - 1} of the model"
     return None
+
+
+def _remedy(missing, found):
+    """Returns what to do where a record is unmasked and should not be, or the other way round."""
+    if missing.name.startswith("masked_lm_") and "word_lengths" in found:
+        return "; it was made with --masking=none, so pass --dynamic_masking"
+    if missing.name == "word_lengths" and "masked_lm_ids" in found:
+        return "; it is masked already: leave --dynamic_masking out, or make it with --masking=none"
+    return ""

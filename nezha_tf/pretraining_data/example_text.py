@@ -8,6 +8,7 @@ import numpy as np
 # How a prediction is shown: a run of them in brackets, with what stands in its place if that is
 # not [MASK]; on a terminal in colour too.
 LEGEND = "[字] masked   [字→人] another piece in its place   [字=] predicted, and left as it is"
+WORDS_LEGEND = "字|人 a word ends here"
 MASKED, REPLACED, KEPT = "31", "33", "32"  # red, yellow, green
 _WORD = re.compile(r"[^\W\u2e80-\U0010ffff]")
 
@@ -16,7 +17,7 @@ def features_of(record):
     """Returns the features of a record (bytes) as arrays by name.
 
     Raises:
-      ValueError: it is no tf.train.Example of masked text.
+      ValueError: it is no tf.train.Example of text that is masked or to be masked.
     """
     import tensorflow as tf
 
@@ -27,7 +28,8 @@ def features_of(record):
     found = {}
     for name, feature in features.items():
         found[name] = np.array(feature.float_list.value or feature.int64_list.value)
-    missing = {"input_ids", "input_mask", "segment_ids", "masked_lm_positions"} - set(found)
+    masking = "word_lengths" if "word_lengths" in found else "masked_lm_positions"
+    missing = {"input_ids", "input_mask", "segment_ids", masking} - set(found)
     if missing:
         raise ValueError(f"it lacks the feature {min(missing)}")
     return found
@@ -46,17 +48,39 @@ def text_of(features, vocabulary, in_colour):
     """
     length = int(features["input_mask"].sum())
     ids = features["input_ids"][:length].tolist()
+    if "word_lengths" in features:
+        return _text_of_unmasked(features, ids, vocabulary)
     count = int(features["masked_lm_weights"].sum())
     positions = features["masked_lm_positions"][:count].tolist()
     labels = dict(zip(positions, features["masked_lm_ids"].tolist(), strict=False))
-    segments = features["segment_ids"][:length]
+    head = f"{length} pieces, {count} predicted"
+    return _lines(features, head, lambda at: _marked(at, ids, labels, vocabulary, in_colour))
+
+
+def _text_of_unmasked(features, ids, vocabulary):
+    lengths = features["word_lengths"].tolist()
+
+    def parted(places):
+        words, end = [], 0
+        for place in places:
+            if place >= end:
+                end = place + max(1, lengths[place])
+                words.append(_join(vocabulary.pieces_of(ids[place:end])))
+        return "|".join(words)
+
+    count = int((features["word_lengths"] > 0).sum())
+    return _lines(features, f"{len(ids)} pieces, {count} words, unmasked", parted)
+
+
+def _lines(features, head, text_at):
+    """Returns what an example is, and the text at the places (list of int) of each segment."""
     label = int(features["next_sentence_labels"][0])
-    lines = [f"{length} pieces, {count} predicted, next_sentence_labels {label}"]
+    lines = [f"{head}, next_sentence_labels {label}"]
+    segments = features["segment_ids"][: int(features["input_mask"].sum())]
     for number, name in enumerate("AB"):
         places = np.flatnonzero(segments == number).tolist()
         if places:
-            text = _marked(places, ids, labels, vocabulary, in_colour)
-            lines.append(f"  {name}  {text}")
+            lines.append(f"  {name}  {text_at(places)}")
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ import sys
 from nezha_tf import files
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data.example_text import LEGEND, features_of, text_of
+from nezha_tf.pretraining_data.example_text import LEGEND, WORDS_LEGEND, features_of, text_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
 from nezha_tf.pretraining_data.record_check import check_files, entry_of_file
 from nezha_tf.text.vocabulary import Vocabulary
@@ -38,7 +38,8 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
             try:
                 if fault:
                     raise ValueError(fault)
-                text = text_of(features_of(record_of(frame)), vocabulary, sys.stdout.isatty())
+                features = features_of(record_of(frame))
+                text = text_of(features, vocabulary, sys.stdout.isatty())
             except ValueError as error:
                 raise UserError(f"{path}, record {number}: {error}") from error
             except IndexError as error:
@@ -47,7 +48,7 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
                     "the vocabulary; pass the --vocab_file that it was made with"
                 ) from error
             if not shown:
-                print(LEGEND)
+                print(WORDS_LEGEND if "word_lengths" in features else LEGEND)
             print(f"{path}, record {number}: {text}")
             shown += 1
     if not shown:

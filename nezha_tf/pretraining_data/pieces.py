@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.data.masking_policies import units_policy
 from nezha_tf.errors import require_flag
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
@@ -54,7 +54,7 @@ class PieceReader:
         Raises:
           UserError: a user dictionary that is missing or bad, or a segmenter not installed.
         """
-        policy = POLICIES[settings.masking]
+        policy = units_policy(settings.masking)
         tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=settings.do_lower_case)
         self._tokenizer = BulkTokenizer(tokenizer)
         self._cut = self._entities = None

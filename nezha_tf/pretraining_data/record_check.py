@@ -106,7 +106,7 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None):
       UserError: it cannot be read.
     """
     faults, batch, crc, size, records = [], [], 0, 0, 0
-    limits = schema.Limits(vocab_size, type_vocab_size=2)
+    limits, features = schema.Limits(vocab_size, type_vocab_size=2), None
     for number, frame, fault in read_frames(path):
         crc, size = google_crc32c.extend(crc, frame), size + len(frame)
         tell(len(frame))
@@ -115,30 +115,33 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None):
             continue
         records += 1
         record = record_of(frame)
-        lengths = lengths or _lengths_of(record)
+        if features is None:
+            names = _lengths_by_name(record)
+            features = schema.UNMASKED_FEATURES if "word_lengths" in names else schema.FEATURES
+            of_first = (names.get(name, 0) for name in ("input_ids", "masked_lm_positions"))
+            lengths = lengths or schema.Lengths(*of_first)
         batch.append((number, record))
         if len(batch) == CHECKED_AT_ONCE:
-            faults += _faults_of(path, batch, lengths, limits)
+            faults += _faults_of(path, batch, lengths, limits, features)
             batch = []
-    faults += _faults_of(path, batch, lengths, limits)
+    faults += _faults_of(path, batch, lengths, limits, features)
     if not records:
         faults.append(f"{path}: holds no undamaged record")
     return Checked(records, size, f"{crc:08x}", faults)
 
 
-def _lengths_of(record):
-    """Returns the `Lengths` that a record has, (0, 0) if it is none of ours."""
+def _lengths_by_name(record):
+    """Returns how many integers each feature of a record holds, {} if it is no example."""
     import tensorflow as tf
 
     try:
         features = tf.train.Example.FromString(record).features.feature
     except Exception:  # protobuf's DecodeError, whose place differs between its versions
-        return schema.Lengths(0, 0)
-    names = ("input_ids", "masked_lm_positions")
-    return schema.Lengths(*(len(features[name].int64_list.value) for name in names))
+        return {}
+    return {name: len(feature.int64_list.value) for name, feature in features.items()}
 
 
-def _faults_of(path, batch, lengths, limits):
+def _faults_of(path, batch, lengths, limits, features):
     """Returns the faults of (number, record)s: those that the schema refuses come first."""
     import tensorflow as tf
 
@@ -147,17 +150,17 @@ def _faults_of(path, batch, lengths, limits):
     numbers, records = zip(*batch, strict=True)
     faults = {}
     try:
-        values = tf.io.parse_example(list(records), schema.parsing_spec(lengths))
+        values = tf.io.parse_example(list(records), schema.parsing_spec(lengths, features))
     except tf.errors.InvalidArgumentError:
-        faults = {n: schema.fault_of(record, lengths, limits) for n, record in batch}
+        faults = {n: schema.fault_of(r, lengths, limits, features) for n, r in batch}
         faults = {number: fault for number, fault in faults.items() if fault}
         fitting = [(number, record) for number, record in batch if number not in faults]
         lines = [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
-        return lines + _faults_of(path, fitting, lengths, limits) if faults else lines
+        return lines + _faults_of(path, fitting, lengths, limits, features) if faults else lines
     values = {name: value.numpy() for name, value in values.items()}
     for row in np.flatnonzero(_is_odd(values, lengths, limits)):
-        fault = schema.fault_of(records[row], lengths, limits)
-        faults[numbers[row]] = fault or "its padding or its predictions make no sense"
+        fault = schema.fault_of(records[row], lengths, limits, features)
+        faults[numbers[row]] = fault or "its padding, words or predictions make no sense"
     return [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
 
 
@@ -171,6 +174,8 @@ def _is_odd(values, lengths, limits):
     is_used = np.arange(lengths.max_seq_length) < used
     odd |= (values["input_mask"] != is_used).any(axis=1)
     odd |= ((values["input_ids"] + values["segment_ids"] > 0) & ~is_used).any(axis=1)
+    if "word_lengths" in values:
+        return odd | _has_odd_words(values["word_lengths"], used)
     positions = values["masked_lm_positions"]
     predictions = values["masked_lm_weights"].sum(axis=1, keepdims=True)
     is_predicted = np.arange(lengths.max_predictions_per_seq) < predictions
@@ -178,6 +183,22 @@ def _is_odd(values, lengths, limits):
     odd |= (is_predicted & ((positions >= used) | (positions < 1))).any(axis=1)
     rises = (np.diff(positions, axis=1) > 0) | ~is_predicted[:, 1:]
     return odd | ~rises.all(axis=1)
+
+
+def _has_odd_words(word_lengths, used):
+    """Returns bool [B]: words that overlap, reach into the padding, or hold an end of the example.
+
+    Args:
+      word_lengths: int64 [B, T].
+      used: int64 [B, 1], the pieces of the examples.
+    """
+    is_start = word_lengths > 0
+    places = np.arange(word_lengths.shape[1])
+    ends = np.where(is_start, places + word_lengths, 0)
+    before = np.maximum.accumulate(ends, axis=1)
+    overlaps = is_start[:, 1:] & (before[:, :-1] > places[1:])
+    beyond = is_start[:, :1] | (ends.max(axis=1, keepdims=True) >= used)
+    return overlaps.any(axis=1) | beyond.any(axis=1)
 
 
 def _differences(path, found, shard):

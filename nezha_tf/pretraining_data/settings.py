@@ -21,7 +21,7 @@ class Settings:
       masked_lm_prob: share of the pieces that is predicted.
       short_seq_prob: how often a pass over a document aims at a random shorter length.
       random_next_prob: how often segment B is of another document, where there is a choice.
-      masking: what is masked together.
+      masking: what is masked together, a key of `POLICIES`; or "none".
       pair: what the two segments of an example are: "nsp", "sop" or "none".
       segmenter: what cuts the text into words.
       user_dict: path of a dictionary of one's own words, or "".

@@ -5,9 +5,9 @@ import array
 import numpy as np
 
 from nezha_tf.data import schema
-from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.data.masking_policies import POLICIES, UNMASKED
 from nezha_tf.pretraining_data import draws
-from nezha_tf.pretraining_data.array_masking import ArrayMasking
+from nezha_tf.pretraining_data.array_masking import ArrayMasking, Units
 from nezha_tf.pretraining_data.encoding import encode_block
 from nezha_tf.pretraining_data.layout import Layout
 from nezha_tf.pretraining_data.packing import PairPacker, pack_full_sentences
@@ -43,13 +43,15 @@ class ShardMaker:
         self._reader = PieceReader(settings, self._vocabulary)
         self._of_pairs = settings.pair != "none"
         self._layout = Layout(self._vocabulary, settings.max_seq_length, self._of_pairs)
-        self._masking = ArrayMasking(
-            self._vocabulary,
-            POLICIES[settings.masking],
-            settings.max_seq_length,
-            settings.masked_lm_prob,
-            settings.max_predictions_per_seq,
-        )
+        self._masking = None
+        if settings.masking != UNMASKED:
+            self._masking = ArrayMasking(
+                self._vocabulary,
+                POLICIES[settings.masking],
+                settings.max_seq_length,
+                settings.masked_lm_prob,
+                settings.max_predictions_per_seq,
+            )
         self.statistics = Statistics()
 
     def make(self, documents, repetitions):
@@ -107,20 +109,32 @@ class ShardMaker:
         starts, ends, counts = instances.ranges(chosen)
         labels = instances.labels[chosen]
         rows = self._layout.rows(pieces, starts, ends, counts)
+        values = {
+            "input_ids": rows.ids,
+            "input_mask": np.arange(rows.ids.shape[1]) < rows.lengths[:, None],
+            "segment_ids": rows.segment_ids,
+            "next_sentence_labels": labels[:, None],
+        }
+        self.statistics.count_examples(rows, labels)
+        if self._masking is None:
+            values["word_lengths"] = _word_lengths(rows)
+            return encode_block(schema.UNMASKED_FEATURES, values)
         masked = self._masking(rows, instances.keys[chosen])
-        self.statistics.count_examples(rows, labels, masked, self._vocabulary.mask_id)
-        return encode_block(
-            schema.FEATURES,
-            {
-                "input_ids": masked.ids,
-                "input_mask": np.arange(rows.ids.shape[1]) < rows.lengths[:, None],
-                "segment_ids": rows.segment_ids,
-                "masked_lm_positions": masked.positions,
-                "masked_lm_ids": masked.labels,
-                "masked_lm_weights": masked.weights,
-                "next_sentence_labels": labels[:, None],
-            },
-        )
+        self.statistics.count_predictions(masked, self._vocabulary.mask_id)
+        values["input_ids"] = masked.ids
+        values["masked_lm_positions"] = masked.positions
+        values["masked_lm_ids"] = masked.labels
+        values["masked_lm_weights"] = masked.weights
+        return encode_block(schema.FEATURES, values)
+
+
+def _word_lengths(rows):
+    """Returns how many pieces the word that begins at a place has, else 0: int64 [B, T]."""
+    units = Units.of(rows, of_words=True)
+    row, unit = np.nonzero(units.numbers < units.counts[:, None])
+    lengths = np.zeros(rows.ids.shape, np.int64)
+    lengths[row, units.starts[row, unit]] = (units.ends - units.starts)[row, unit]
+    return lengths
 
 
 class _Instances:

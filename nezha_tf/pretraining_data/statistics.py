@@ -56,12 +56,23 @@ class Statistics:
         lengths = zip(pieces.bounds, pieces.bounds[1:], strict=False)
         self.long_sentences += sum(end - start > room for start, end in lengths)
 
-    def count_examples(self, rows, labels, masked, mask_id):
+    def count_examples(self, rows, labels):
         """Counts examples.
 
         Args:
           rows: the `Rows` before masking.
           labels: int [B], `next_sentence_labels`.
+        """
+        self.instances += len(rows.ids)
+        self.label_1 += int(labels.sum())
+        self.pieces += int(rows.is_text.sum())
+        self.length += int(rows.lengths.sum())
+        self.capacity += rows.ids.size
+
+    def count_predictions(self, masked, mask_id):
+        """Counts what stands in the place of predicted pieces.
+
+        Args:
           masked: the `Masked`.
           mask_id: id of [MASK].
         """
@@ -69,11 +80,6 @@ class Statistics:
         pieces, places = masked.labels[is_predicted], masked.positions[is_predicted]
         found = masked.ids[is_predicted.nonzero()[0], places]
         is_masked, is_kept = found == mask_id, found == pieces
-        self.instances += len(rows.ids)
-        self.label_1 += int(labels.sum())
-        self.pieces += int(rows.is_text.sum())
-        self.length += int(rows.lengths.sum())
-        self.capacity += rows.ids.size
         self.masked += int(is_masked.sum())
         self.kept += int((is_kept & ~is_masked).sum())
         self.replaced += int((~is_masked & ~is_kept).sum())
@@ -102,21 +108,30 @@ class Statistics:
           pair: "nsp", "sop" or "none", which tells what label 1 means.
         """
         label_1 = {"nsp": "random next sentence", "sop": "segments in changed order"}.get(pair)
-        instances, pieces, capacity = self.instances or 1, self.pieces or 1, self.capacity or 1
+        instances, capacity = self.instances or 1, self.capacity or 1
         rows = [
             ("documents", f"{self.documents:,}"),
             ("sentences", f"{self.sentences:,}"),
             ("instances", f"{self.instances:,}"),
             (label_1, f"{self.label_1 / instances:.1%}"),
-            ("masked characters", f"{self.masked / pieces:.2%}"),
-            ("randomly replaced characters", f"{self.replaced / pieces:.2%}"),
-            ("predicted but kept characters", f"{self.kept / pieces:.2%}"),
+            *self._rows_of_predictions(),
             ("mean length", f"{self.length / instances:.1f}"),
             ("padding", f"{1 - self.length / capacity:.1%}"),
             ("sentences longer than an example", f"{self.long_sentences:,}"),
             ("characters outside the vocabulary", self._unknown_text()),
         ]
         return [row for row in rows if row[0]]
+
+    def _rows_of_predictions(self):
+        """Returns no row where nothing is masked yet."""
+        named = [
+            ("masked characters", self.masked),
+            ("randomly replaced characters", self.replaced),
+            ("predicted but kept characters", self.kept),
+        ]
+        if not any(count for _, count in named):
+            return []
+        return [(name, f"{count / self.pieces:.2%}") for name, count in named]
 
     def _unknown(self):
         """Returns (character, count), the frequent first; equal ones in a fixed order."""

@@ -3,6 +3,7 @@
 import numpy as np
 
 from nezha_tf import files
+from nezha_tf.data.dynamic_masking import DynamicMasking
 from nezha_tf.data.objective_mixture import ObjectiveMixture
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
@@ -21,9 +22,14 @@ class Pretraining(Task):
 
     def __init__(self, flags):
         super().__init__(flags)
-        if flags["vocab_file"]:
-            check_vocabulary(self.config, Vocabulary.from_file(flags["vocab_file"]))
         self.lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
+        if flags["dynamic_masking"]:
+            require_flag(flags["vocab_file"], "vocab_file")
+        self._masking = None
+        if flags["vocab_file"]:
+            vocabulary = Vocabulary.from_file(flags["vocab_file"])
+            check_vocabulary(self.config, vocabulary)
+            self._masking = self._make_masking(vocabulary)
         self._mixture = self._make_mixture(flags["objectives"])
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
         if flags["do_train"]:
@@ -55,6 +61,13 @@ class Pretraining(Task):
             return MaskedLanguageModel(label_smoothing)
         return UnifiedLanguageModel(self._mixture.names, label_smoothing)
 
+    def _make_masking(self, vocabulary):
+        flags = self.flags
+        if not flags["dynamic_masking"]:
+            return None
+        share = flags["masked_lm_prob"]
+        return DynamicMasking(flags["dynamic_masking"], vocabulary, share, self.lengths)
+
     def _make_mixture(self, objectives):
         mixture = ObjectiveMixture.from_text(objectives)
         if mixture.names == ("bidirectional",):
@@ -72,6 +85,7 @@ class Pretraining(Task):
             limits,
             self.flags["skip_corrupt_records"],
             self._mixture,
+            self._masking,
         )
 
 

@@ -157,6 +157,48 @@ def test_frames_are_those_of_tensorflow(tmp_path):
     assert b"".join(map(frame, expected)) == (tmp_path / "a.tfrecord").read_bytes()
 
 
+def test_words_that_fit_no_example_are_found(tmp_path):
+    used = {"input_ids": [5] * 6 + [0] * 2, "input_mask": [1] * 6 + [0] * 2}
+    used |= {"segment_ids": [0] * 8, "next_sentence_labels": [0]}
+    words = {
+        1: [0, 2, 0, 1, 1, 0, 0, 0],  # as it should be
+        2: [0, 3, 0, 1, 1, 0, 0, 0],  # overlap
+        3: [0, 2, 0, 1, 2, 0, 0, 0],  # over the last piece
+        4: [1, 2, 0, 1, 1, 0, 0, 0],  # at the first piece
+        5: [0, 2, 0, 1, 0, 0, 1, 0],  # in the padding
+        6: [0, 8, 0, 0, 0, 0, 0, 0],  # out of bounds
+    }
+    written = [
+        schema.encode({**used, "word_lengths": lengths}, schema.UNMASKED_FEATURES)
+        for lengths in words.values()
+    ]
+    path = records.write(tmp_path / "a.tfrecord", written)
+    found = record_check.check_file(path, None, 20_000).faults
+    numbers = [int(fault.removeprefix(f"{path}, record ").partition(":")[0]) for fault in found]
+    assert numbers == [2, 3, 4, 5, 6]
+    assert all("make no sense" in fault for fault in found[:-1])
+    assert "word_lengths holds 8, outside 0..7" in found[-1]
+
+
+def test_text_shows_the_words_of_unmasked_examples():
+    vocabulary = Vocabulary(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "们", "un", "##do"]
+    )
+    values = {
+        "input_ids": [2, 5, 6, 7, 8, 3, 5, 3],
+        "input_mask": [1] * 8,
+        "segment_ids": [0] * 6 + [1] * 2,
+        "word_lengths": [0, 2, 0, 2, 0, 0, 1, 0],
+        "next_sentence_labels": [0],
+    }
+    record = schema.encode(values, schema.UNMASKED_FEATURES)
+    assert text_of(features_of(record), vocabulary, in_colour=True).splitlines() == [
+        "8 pieces, 3 words, unmasked, next_sentence_labels 0",
+        "  A  [CLS]|我们|undo|[SEP]",
+        "  B  我|[SEP]",
+    ]
+
+
 def test_text_shows_what_is_predicted():
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "去", "un", "##known", "hi", "。"]
     vocabulary = Vocabulary(pieces)
