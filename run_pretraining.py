@@ -28,24 +28,24 @@ flags.DEFINE_string("output_dir", None, "Checkpoints and results; a run goes on 
 flags.DEFINE_string("init_checkpoint", None, "TF1's, one of ours or Hugging Face's, to start from.")
 flags.DEFINE_integer("max_seq_length", 128, "Length of the examples.", lower_bound=1)
 flags.DEFINE_integer("max_predictions_per_seq", 20, "Their predictions.", lower_bound=1)
+flags.DEFINE_enum(
+    "dynamic_masking",
+    None,
+    [name for name, policy in POLICIES.items() if not policy.of_entities],
+    "What is masked together in examples made with --masking=none, drawn anew in each epoch.",
+)
+flags.DEFINE_float(
+    "masked_lm_prob",
+    None,
+    "Share of pieces that --dynamic_masking predicts; 0.15 if not given.",
+    lower_bound=0,
+    upper_bound=1,
+)
 flags.DEFINE_string(
     "objectives",
     "bidirectional",
     "What the examples are trained for, with their shares: UniLM's is "
     "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1.",
-)
-flags.DEFINE_enum(
-    "dynamic_masking",
-    "",
-    ["", *POLICIES],
-    "Mask the examples anew whenever they are read; they are made with --masking=none.",
-)
-flags.DEFINE_float(
-    "masked_lm_prob",
-    0.15,
-    "Share of pieces predicted with --dynamic_masking.",
-    lower_bound=0,
-    upper_bound=1,
 )
 flags.DEFINE_bool("do_train", False, "Train.")
 flags.DEFINE_bool("do_eval", False, "Evaluate: after training, and at each checkpoint of it.")

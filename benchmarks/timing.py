@@ -1,12 +1,13 @@
 """Timings of contenders side by side: each in a process of its own, in turns.
 
 Machines drift, and two thread pools in one process disturb each other. So each contender builds
-its step in a fresh process that sleeps while another's turn lasts, and what is reported is a
-ratio within each round of turns.
+its step in a fresh process that is stopped, threads of its own and all, while another's turn
+lasts, and what is reported is a ratio within each round of turns.
 """
 
 import multiprocessing
 import os
+import signal
 import time
 
 import numpy as np
@@ -38,14 +39,16 @@ def run_in_turns(makers, rounds, steps):
       dict of name to seconds, float [rounds, steps].
     """
     contenders = {name: _Contender(*maker) for name, maker in makers.items()}
-    for contender in contenders.values():
-        contender.time(2)
-    times = {name: [] for name in makers}
-    for _ in range(rounds):
-        for name, contender in contenders.items():
-            times[name].append(contender.time(steps + 1)[1:])
-    for contender in contenders.values():
-        contender.stop()
+    try:
+        for contender in contenders.values():
+            contender.time(2)
+        times = {name: [] for name in makers}
+        for _ in range(rounds):
+            for name, contender in contenders.items():
+                times[name].append(contender.time(steps + 1)[1:])
+    finally:
+        for contender in contenders.values():
+            contender.stop()
     return {name: np.array(values) for name, values in times.items()}
 
 
@@ -76,20 +79,23 @@ class _Contender:
         end.close()
 
     def time(self, steps):
+        os.kill(self._process.pid, signal.SIGCONT)
         self._pipe.send(steps)
-        return self._pipe.recv()
+        seconds = self._pipe.recv()
+        os.kill(self._process.pid, signal.SIGSTOP)
+        return seconds
 
     def stop(self):
-        self._pipe.send(0)
+        self._process.kill()  # which ends a process that is stopped, too
         self._process.join()
 
 
 def _serve(pipe, make, arguments):
     os.environ["OMP_NUM_THREADS"] = str(THREADS)
     step = make(*arguments)
-    while steps := pipe.recv():
+    while True:
         seconds = []
-        for _ in range(steps):
+        for _ in range(pipe.recv()):
             start = time.perf_counter()
             step()
             seconds.append(time.perf_counter() - start)

@@ -1,5 +1,6 @@
 """The entry points as a user runs them: the whole job, and one clear line for each mistake."""
 
+import functools
 import json
 import os
 import shutil
@@ -123,6 +124,29 @@ def test_the_mixture_goes_on_from_a_checkpoint_of_two_segments(folder):
     assert after.shape == (6, 16) and (after[2:4] != before[0]).all()
 
 
+def test_examples_are_masked_when_they_are_read(folder):
+    """Made, looked at, trained on with two objectives and evaluated."""
+    made = create_data(
+        folder,
+        "--masking=none",
+        "--max_predictions_per_seq=20",
+        "--output_file=whole.tfrecord",
+        "--eval_output_file=held.tfrecord",
+    )
+    assert made.returncode == 0 and made.stderr == "", made.stderr
+    inspect = functools.partial(run, "tools/inspect_tfrecords.py", folder=folder)
+    assert "2 files" in inspect("--input_file=whole.tfrecord,held.tfrecord", "--check").stdout
+    assert "words, next_sentence_labels" in inspect("--input_file=whole.tfrecord").stdout
+    (folder / "config.json").write_text(json.dumps({**CONFIG, "type_vocab_size": 6}))
+    changes = ("--input_file=whole.tfrecord", "--eval_file=held.tfrecord", "--do_eval")
+    changes += ("--objectives=bidirectional,seq2seq", "--dynamic_masking=ngram")
+    changes += (f"--vocab_file={RESOURCES / 'vocab.txt'}", "--masked_lm_prob=0.2")
+    result = run_pretraining(folder, *changes, "--num_train_steps=3")
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    results = json.loads((folder / "run" / "eval_results.json").read_text())
+    assert 0 < results["masked_lm_loss/seq2seq"] < 12
+
+
 def test_a_checkpoint_of_another_shape_starts_no_run(folder):
     checkpoint = REPOSITORY / "tests" / "golden" / "nezha_tiny" / "model.ckpt"
     result = run_pretraining(folder, f"--init_checkpoint={checkpoint}", "--num_train_steps=2")
@@ -148,6 +172,7 @@ def test_mistakes_in_making_data(folder):
         (["--vocab_file=none.txt"], ["none.txt", "No such file"]),
         (["--masking=words"], ["masking", "whole_word"]),
         (["--output_file=."], ["is a folder"]),
+        (["--masking=none"], ["--max_predictions_per_seq=5 has no say", "or pass 20"]),
     )
     standard = (*MAKING_DATA, "--output_file=new.tfrecord")
     assert_each_one_line("tools/create_pretraining_data.py", standard, mistakes, folder)
@@ -189,6 +214,13 @@ def test_mistakes_in_pretraining(folder):
         (["--objectives=seq2sec"], ["is 'seq2seq' meant"]),
         (["--objectives=seq2seq"], ["needs type_vocab_size 6", "config.json, not 2"]),
         (["--early_stopping_patience=1"], ["--do_eval"]),
+        (["--masked_lm_prob=0.2"], ["--masked_lm_prob=0.2 is for --dynamic_masking"]),
+        (["--dynamic_masking=span"], ["draws from --vocab_file"]),
+        (["--dynamic_masking=entity"], ["dynamic_masking", "whole_word"]),
+        (
+            ["--dynamic_masking=span", f"--vocab_file={RESOURCES / 'vocab.txt'}"],
+            ["train.tfrecord, record 1: it is masked already"],
+        ),
     )
     standard = (*PRETRAINING, "--num_train_steps=3")
     assert_each_one_line("run_pretraining.py", standard, mistakes, folder)

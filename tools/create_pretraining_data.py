@@ -16,7 +16,7 @@ except ImportError as error:
 
 from absl import flags
 
-from nezha_tf.data.masking_policies import POLICIES, UNMASKED
+from nezha_tf.data.masking_policies import DEFAULT_MASKED_LM_PROB, POLICIES, UNMASKED
 from nezha_tf.pretraining_data.beam import RUNNERS
 from nezha_tf.pretraining_data.packing import PAIRS
 from nezha_tf.text.word_segmentation import SEGMENTERS
@@ -34,15 +34,8 @@ flags.DEFINE_bool("do_lower_case", True, "Lower-case the text and strip accents.
 flags.DEFINE_integer("max_seq_length", 128, "Length of an example.", lower_bound=5)
 flags.DEFINE_integer("max_predictions_per_seq", 20, "Most predictions.", lower_bound=1)
 flags.DEFINE_integer("random_seed", 12345, "The same seed gives the same bytes.")
-flags.DEFINE_integer(
-    "dupe_factor",
-    None,
-    "Times each document is gone through; by default 10, each masked anew, and 1 unmasked.",
-    lower_bound=1,
-)
-flags.DEFINE_float(
-    "masked_lm_prob", 0.15, "Share of pieces predicted.", lower_bound=0, upper_bound=1
-)
+flags.DEFINE_integer("dupe_factor", 10, "Times each document is masked anew.", lower_bound=1)
+flags.DEFINE_float("masked_lm_prob", DEFAULT_MASKED_LM_PROB, "Share of pieces predicted.", 0, 1)
 flags.DEFINE_float(
     "short_seq_prob", 0.1, "Share of shorter examples.", lower_bound=0, upper_bound=1
 )
@@ -51,7 +44,7 @@ flags.DEFINE_enum(
     "masking",
     "whole_word",
     [*POLICIES, UNMASKED],
-    "What is masked together; none: words are told, for --dynamic_masking of run_pretraining.py.",
+    "What is masked together; none: run_pretraining.py masks, with --dynamic_masking.",
 )
 flags.DEFINE_enum(
     "pair",

@@ -10,6 +10,10 @@ import dataclasses
 
 import numpy as np
 
+# In the place of a policy's name: the records are masked when they are read.
+UNMASKED = "none"
+DEFAULT_MASKED_LM_PROB = 0.15
+
 # What stands in the place of a predicted piece (BERT, arXiv 1810.04805 §3.1); the rest is kept.
 MASKED_SHARE = 0.8
 RANDOM_SHARE = 0.1
@@ -56,14 +60,6 @@ POLICIES = {
     # is masked by words, as NEZHA has it, where ERNIE takes characters.
     "entity": MaskingPolicy(of_entities=True),
 }
-
-# In place of a policy: words are told, and nothing is masked before the examples are read.
-UNMASKED = "none"
-
-
-def units_policy(masking):
-    """Returns the policy that says what the units of text are; unmasked, they are words."""
-    return POLICIES["whole_word" if masking == UNMASKED else masking]
 
 
 def budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq):

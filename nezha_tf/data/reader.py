@@ -12,15 +12,16 @@ from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256
-# Pieces that are masked together: many small operations take little longer on more examples.
-MASKED_AT_ONCE = 65_536
+# Examples that are masked together, as far as whole batches have so many: of few at a time each
+# would cost several times as much.
+MASKED_AT_ONCE = 1024
 # What tensorflow says where reading failed: the op, in a graph and outside, whose name ends so; or
 # the iterator within which a function of the pipeline did.
 FAILED_READ = re.compile(r"(\{\{node |\[Op:)[^}\]]*GetNext|with iterator: Iterator::")
 
 
 class ExampleReader:
-    """Reads the examples of a set of files in the feature schema.
+    """Reads the examples of a set of files in the feature schema, or masks unmasked ones.
 
     Batches are dicts of feature name to int32 or float32 tensor: [B, T], [B, P] or [B, 1].
 
@@ -39,7 +40,7 @@ class ExampleReader:
           max_corrupt_records: damaged records to pass over, in all files together; what a cut
             or a damaged length takes from the end of a file counts as one.
           mixture: None, or the `ObjectiveMixture` that the examples are cast for.
-          masking: None, or the `DynamicMasking` of examples that are unmasked in the files.
+          masking: None, or the `DynamicMasking` of the examples, which are unmasked then.
 
         Raises:
           UserError: a file that does not begin with a fitting record.
@@ -95,8 +96,8 @@ class ExampleReader:
         if by == "element":
             batches = batches.shard(num_shards, shard)
         seed = f"{seed}/{shard}" if by == "file" else f"{seed}"
-        batches = self._cast(batches, batch_size, seed, drop_remainder=True)
-        return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
+        cast = self._masked if self._masking else self._cast
+        return record_stream.endless(cast(batches, seed)).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the files' order; the last may be short.
@@ -108,7 +109,7 @@ class ExampleReader:
         """
         records = record_stream.in_order(self._record_files.stretches(self.files)).enumerate()
         batches = records.batch(batch_size).take(max_batches).skip(skip_batches)
-        return self._cast(batches, batch_size, "evaluation").prefetch(tf.data.AUTOTUNE)
+        return self._cast(batches, "evaluation").prefetch(tf.data.AUTOTUNE)
 
     def guarded(self, make_batches, skip_batches=0):
         """Yields batches, and goes on past damage that may be passed over.
@@ -171,28 +172,30 @@ class ExampleReader:
             )
         return self.files[shard::num_shards]
 
-    def _cast(self, batches, batch_size, seed, drop_remainder=False):
-        """Parses batches of (number in the stream, record), masks and casts them.
-
-        Args:
-          batches: of `batch_size`; without `drop_remainder` the last may be short.
-          batch_size: B.
-          seed: string, of what is drawn.
-          drop_remainder: whether all batches are full.
-        """
+    def _cast(self, numbered_batches, seed):
+        """Parses batches of (number in the stream, record); masks and casts them where wanted."""
 
         def cast(numbers, records):
             batch = self._parse(records)
-            if self._masking is not None:
-                batch = self._masking(batch, numbers, seed)
-            return batch if self._mixture is None else self._mixture(batch, numbers, seed)
+            for change in filter(None, (self._masking, self._mixture)):
+                batch = change(batch, numbers, seed)
+            return batch
 
-        together = MASKED_AT_ONCE // (self.lengths.max_seq_length * batch_size)
-        if self._masking is None or together < 2:
-            return batches.map(cast, num_parallel_calls=tf.data.AUTOTUNE)
-        batches = batches.rebatch(together * batch_size, drop_remainder)
-        batches = batches.map(cast, num_parallel_calls=tf.data.AUTOTUNE)
-        return batches.rebatch(batch_size, drop_remainder)
+        return numbered_batches.map(cast, num_parallel_calls=tf.data.AUTOTUNE)
+
+    def _masked(self, numbered_batches, seed):
+        """Does so for several batches at a time, all of the same size."""
+        batch_size = numbered_batches.element_spec[0].shape[0]
+        count = max(1, MASKED_AT_ONCE // batch_size)
+        joined = numbered_batches.batch(count, drop_remainder=True)
+        joined = joined.map(lambda *parts: tuple(tf.reshape(part, [-1]) for part in parts))
+        parted = self._cast(joined, seed).map(
+            lambda batch: {
+                name: tf.reshape(values, (count, batch_size, values.shape[1]))
+                for name, values in batch.items()
+            }
+        )
+        return parted.unbatch()
 
     def _parse(self, records):
         batch = tf.io.parse_example(records, schema.parsing_spec(self.lengths, self._features))
@@ -229,6 +232,8 @@ class ExampleReader:
         index = None
         for index, record in enumerate(records, first):
             fault = schema.fault_of(record, self.lengths, self.limits, self._features)
+            if not fault and self._masking:
+                fault = self._masking.fault_of(record)
             if fault:
                 number = self._record_files.number_of(path, index)
                 raise UserError(f"{path}, record {number}: {fault}")

@@ -16,6 +16,7 @@ class Feature(NamedTuple):
     length: int | str
 
 
+# Of masked examples.
 FEATURES = (
     Feature("input_ids", np.int64, "max_seq_length"),
     Feature("input_mask", np.int64, "max_seq_length"),
@@ -25,12 +26,14 @@ FEATURES = (
     Feature("masked_lm_weights", np.float32, "max_predictions_per_seq"),
     Feature("next_sentence_labels", np.int64, 1),
 )
-
-# What is masked when it is read: the original pieces, and at the first piece of each word how
-# many pieces the word has; elsewhere 0.
+# Of examples that are masked when they are read. `word_starts` is 1 where a word begins, and at
+# the first piece of a segment; it is 0 inside words, at special pieces and in padding.
 UNMASKED_FEATURES = (
-    *(feature for feature in FEATURES if not feature.name.startswith("masked_lm_")),
-    Feature("word_lengths", np.int64, "max_seq_length"),
+    Feature("input_ids", np.int64, "max_seq_length"),
+    Feature("input_mask", np.int64, "max_seq_length"),
+    Feature("segment_ids", np.int64, "max_seq_length"),
+    Feature("word_starts", np.int64, "max_seq_length"),
+    Feature("next_sentence_labels", np.int64, 1),
 )
 
 
@@ -59,7 +62,6 @@ class Limits(NamedTuple):
             "masked_lm_ids": self.vocab_size,
             "segment_ids": self.type_vocab_size,
             "masked_lm_positions": lengths.max_seq_length,
-            "word_lengths": lengths.max_seq_length,
         }.get(name, 2)
 
 
@@ -70,12 +72,22 @@ def parsing_spec(lengths, features=FEATURES):
     return {f.name: tf.io.FixedLenFeature([lengths.of(f)], tf.as_dtype(f.dtype)) for f in features}
 
 
+def features_of(serialized):
+    """Returns which features a record is to have: it is of unmasked text if it has word starts.
+
+    Args:
+      serialized: bytes of a record.
+    """
+    found = _parsed(serialized)
+    return UNMASKED_FEATURES if found and "word_starts" in found else FEATURES
+
+
 def encode(values, features=FEATURES):
     """Encodes one example.
 
     Args:
       values: dict of feature name to list of numbers, already padded.
-      features: the `Feature`s that it has.
+      features: `FEATURES` or `UNMASKED_FEATURES`.
 
     Returns:
       The bytes of a `tf.train.Example`; the same values give the same bytes.
@@ -97,17 +109,21 @@ def fault_of(serialized, lengths, limits, features=FEATURES):
       serialized: bytes of a record.
       lengths: the `Lengths` that it must have.
       limits: the `Limits` of the model that it is meant for.
-      features: the `Feature`s that it must have.
+      features: the features that it must have.
     """
-    import tensorflow as tf
-
-    try:
-        found = tf.train.Example.FromString(serialized).features.feature
-    except Exception:  # protobuf's DecodeError, whose place differs between its versions
+    found = _parsed(serialized)
+    if found is None:
         return "it is no tf.train.Example"
+    if features is FEATURES and "word_starts" in found:
+        return "it is not masked yet; pass --dynamic_masking=whole_word or another"
+    if features is UNMASKED_FEATURES and "masked_lm_positions" in found:
+        return (
+            "it is masked already; leave --dynamic_masking out, or make the file again with "
+            "--masking=none"
+        )
     for feature in features:
         if feature.name not in found:
-            return f"it lacks the feature {feature.name}" + _remedy(feature, found)
+            return f"it lacks the feature {feature.name}"
         value = found[feature.name]
         is_float = feature.dtype is np.float32
         numbers = (value.float_list if is_float else value.int64_list).value
@@ -122,10 +138,11 @@ def fault_of(serialized, lengths, limits, features=FEATURES):
     return None
 
 
-def _remedy(missing, found):
-    """Returns what to do where a record is unmasked and should not be, or the other way round."""
-    if missing.name.startswith("masked_lm_") and "word_lengths" in found:
-        return "; it was made with --masking=none, so pass --dynamic_masking"
-    if missing.name == "word_lengths" and "masked_lm_ids" in found:
-        return "; it is masked already: leave --dynamic_masking out, or make it with --masking=none"
-    return ""
+def _parsed(serialized):
+    """Returns the features of a record by name, or None if it is no example."""
+    import tensorflow as tf
+
+    try:
+        return tf.train.Example.FromString(serialized).features.feature
+    except Exception:  # protobuf's DecodeError, whose place differs between its versions
+        return None

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nezha_tf.data import draws
 from nezha_tf.data.masking_policies import MASKED_SHARE, RANDOM_SHARE, budgets
-from nezha_tf.pretraining_data import draws
 
 
 class Masked(NamedTuple):

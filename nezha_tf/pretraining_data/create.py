@@ -8,7 +8,6 @@ import threading
 import time
 
 from nezha_tf import files, storage
-from nezha_tf.data.masking_policies import UNMASKED
 from nezha_tf.errors import Terminated, UserError, require_flag
 from nezha_tf.pretraining_data import beam, leftovers, report
 from nezha_tf.pretraining_data.assignment import (
@@ -72,8 +71,7 @@ def create_pretraining_data(
       runner: a runner of Apache Beam (`beam.RUNNERS`), where its workers are to make the shards;
         they need the files under the names that they have here, and this package.
       beam_options: Beam's own options, as on a command line.
-      others: the further fields of `Settings`; `dupe_factor` is 1 by default where `masking` is
-        "none".
+      others: the further fields of `Settings`.
 
     Prints a table of what each set holds, and a line for each kind of anomaly.
 
@@ -86,17 +84,15 @@ def create_pretraining_data(
     outputs = [require_flag(output_file, "output_file"), eval_output_file]
     _check_outputs(outputs, [*inputs, require_flag(vocab_file, "vocab_file")])
     vocab_size = len(Vocabulary.from_file(vocab_file))
-    if others.get("dupe_factor") is None:
-        unmasked = others.get("masking") == UNMASKED
-        others["dupe_factor"] = 1 if unmasked else Settings.dupe_factor
     share = max(eval_share, 1e-9) if eval_output_file else 0.0
     seed = others.get("random_seed", Settings.random_seed)
     pipeline = _pipeline(runner, beam_options, num_workers)
+    Settings.of_flags(vocab_file=vocab_file, **others)  # what is refused is refused at once
     with _terminable():
         started = time.monotonic()
         refuse_invalid = others.get("on_invalid", Settings.on_invalid) == "error"
         found = measure(inputs, seed, share, refuse_invalid)
-        settings = Settings(
+        settings = Settings.of_flags(
             vocab_file=vocab_file,
             num_output_shards=num_output_shards or default_shards(found.training),
             eval_share=share,

@@ -8,7 +8,7 @@ import numpy as np
 # How a prediction is shown: a run of them in brackets, with what stands in its place if that is
 # not [MASK]; on a terminal in colour too.
 LEGEND = "[字] masked   [字→人] another piece in its place   [字=] predicted, and left as it is"
-WORDS_LEGEND = "字|人 a word ends here"
+UNMASKED_LEGEND = "汉字|字 two words; nothing is masked"
 MASKED, REPLACED, KEPT = "31", "33", "32"  # red, yellow, green
 _WORD = re.compile(r"[^\W\u2e80-\U0010ffff]")
 
@@ -17,7 +17,7 @@ def features_of(record):
     """Returns the features of a record (bytes) as arrays by name.
 
     Raises:
-      ValueError: it is no tf.train.Example of text that is masked or to be masked.
+      ValueError: it is no tf.train.Example of masked text, nor of text that is to be masked.
     """
     import tensorflow as tf
 
@@ -28,8 +28,9 @@ def features_of(record):
     found = {}
     for name, feature in features.items():
         found[name] = np.array(feature.float_list.value or feature.int64_list.value)
-    masking = "word_lengths" if "word_lengths" in found else "masked_lm_positions"
-    missing = {"input_ids", "input_mask", "segment_ids", masking} - set(found)
+    missing = {"input_ids", "input_mask", "segment_ids", "next_sentence_labels"} - set(found)
+    if "word_starts" not in found:
+        missing |= {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"} - set(found)
     if missing:
         raise ValueError(f"it lacks the feature {min(missing)}")
     return found
@@ -37,6 +38,8 @@ def features_of(record):
 
 def text_of(features, vocabulary, in_colour):
     """Returns an example as lines: what it is, segment A, and B if there is one.
+
+    Of an unmasked example the words are parted.
 
     Args:
       features: dict of arrays, as of `features_of`.
@@ -48,39 +51,25 @@ def text_of(features, vocabulary, in_colour):
     """
     length = int(features["input_mask"].sum())
     ids = features["input_ids"][:length].tolist()
-    if "word_lengths" in features:
-        return _text_of_unmasked(features, ids, vocabulary)
-    count = int(features["masked_lm_weights"].sum())
-    positions = features["masked_lm_positions"][:count].tolist()
-    labels = dict(zip(positions, features["masked_lm_ids"].tolist(), strict=False))
-    head = f"{length} pieces, {count} predicted"
-    return _lines(features, head, lambda at: _marked(at, ids, labels, vocabulary, in_colour))
-
-
-def _text_of_unmasked(features, ids, vocabulary):
-    lengths = features["word_lengths"].tolist()
-
-    def parted(places):
-        words, end = [], 0
-        for place in places:
-            if place >= end:
-                end = place + max(1, lengths[place])
-                words.append(_join(vocabulary.pieces_of(ids[place:end])))
-        return "|".join(words)
-
-    count = int((features["word_lengths"] > 0).sum())
-    return _lines(features, f"{len(ids)} pieces, {count} words, unmasked", parted)
-
-
-def _lines(features, head, text_at):
-    """Returns what an example is, and the text at the places (list of int) of each segment."""
+    segments = features["segment_ids"][:length]
     label = int(features["next_sentence_labels"][0])
-    lines = [f"{head}, next_sentence_labels {label}"]
-    segments = features["segment_ids"][: int(features["input_mask"].sum())]
+    labels, starts, what = {}, features.get("word_starts"), "words"
+    if starts is None:
+        count = int(features["masked_lm_weights"].sum())
+        positions = features["masked_lm_positions"][:count].tolist()
+        labels = dict(zip(positions, features["masked_lm_ids"].tolist(), strict=False))
+        what = "predicted"
+    else:
+        count = int(starts.sum())
+    lines = [f"{length} pieces, {count} {what}, next_sentence_labels {label}"]
     for number, name in enumerate("AB"):
         places = np.flatnonzero(segments == number).tolist()
+        if places and starts is None:
+            text = _marked(places, ids, labels, vocabulary, in_colour)
+        elif places:
+            text = _parted(places, ids, starts, vocabulary)
         if places:
-            lines.append(f"  {name}  {text_at(places)}")
+            lines.append(f"  {name}  {text}")
     return "\n".join(lines)
 
 
@@ -99,6 +88,20 @@ def _marked(places, ids, labels, vocabulary, in_colour):
         parts.append(" " * _has_space(previous, first) + text)
         previous = true
     return "".join(parts)
+
+
+def _parted(places, ids, starts, vocabulary):
+    """Returns the text of some positions with a bar between words."""
+    text = ""
+    for place in places:
+        piece = vocabulary.pieces[ids[place]]
+        is_special = piece in ("[CLS]", "[SEP]")
+        if starts[place] and text and not text.endswith("[CLS]"):
+            text += "|"
+        elif is_special or _has_space(text, piece):
+            text += " " * bool(text)
+        text += piece[2:] if piece[:2] == "##" else piece
+    return text
 
 
 def _kind(place, ids, labels, vocabulary):

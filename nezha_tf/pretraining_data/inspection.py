@@ -6,7 +6,7 @@ import sys
 from nezha_tf import files
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data.example_text import LEGEND, WORDS_LEGEND, features_of, text_of
+from nezha_tf.pretraining_data.example_text import LEGEND, UNMASKED_LEGEND, features_of, text_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
 from nezha_tf.pretraining_data.record_check import check_files, entry_of_file
 from nezha_tf.text.vocabulary import Vocabulary
@@ -48,7 +48,7 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
                     "the vocabulary; pass the --vocab_file that it was made with"
                 ) from error
             if not shown:
-                print(WORDS_LEGEND if "word_lengths" in features else LEGEND)
+                print(UNMASKED_LEGEND if "word_starts" in features else LEGEND)
             print(f"{path}, record {number}: {text}")
             shown += 1
     if not shown:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.data.masking_policies import units_policy
+from nezha_tf.data.masking_policies import POLICIES, UNMASKED, MaskingPolicy
 from nezha_tf.errors import require_flag
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
@@ -42,8 +42,9 @@ class PieceReader:
 
     A word is what the segmenter cuts out of the raw text. A token that WordPiece split (an ASCII
     word or number, say) belongs whole to the word of its first character: no unit of masking
-    parts the pieces of one token. For a policy of entities each entry of the user's dictionary
-    that stands in the text is one word, whatever the segmenter made of it.
+    parts the pieces of one token. For a policy of entities, and where the reader is to mask, each
+    entry of the user's dictionary that stands in the text is one word, whatever the segmenter
+    made of it.
     """
 
     def __init__(self, settings, vocabulary):
@@ -54,7 +55,9 @@ class PieceReader:
         Raises:
           UserError: a user dictionary that is missing or bad, or a segmenter not installed.
         """
-        policy = units_policy(settings.masking)
+        policy = MaskingPolicy(of_entities=bool(settings.user_dict))
+        if settings.masking != UNMASKED:
+            policy = POLICIES[settings.masking]
         tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=settings.do_lower_case)
         self._tokenizer = BulkTokenizer(tokenizer)
         self._cut = self._entities = None

@@ -9,10 +9,12 @@ import numpy as np
 from nezha_tf import console, storage
 from nezha_tf.data import schema
 from nezha_tf.data.framing import read_frames, record_of
+from nezha_tf.data.masking_policies import UNMASKED
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
 from nezha_tf.pretraining_data.shard_files import read_record, record_name
 
 CHECKED_AT_ONCE = 512
+_FEATURES = {False: schema.FEATURES, True: schema.UNMASKED_FEATURES}
 # Where no vocabulary says how many pieces there are.
 ANY_VOCABULARY = 2**31
 
@@ -57,7 +59,9 @@ def check_files(paths, vocab_size=None):
             flags = entry["flags"] if entry else {}
             lengths = [flags.get(name, 0) for name in schema.Lengths._fields]
             size = vocab_size or (entry["vocab_size"] if entry else ANY_VOCABULARY)
-            found = check_file(path, schema.Lengths(*lengths) if flags else None, size, bar.update)
+            lengths = schema.Lengths(*lengths) if flags else None
+            features = _FEATURES[flags["masking"] == UNMASKED] if flags else None
+            found = check_file(path, lengths, size, bar.update, features)
             if entry:
                 sets[os.path.dirname(path), name] = entry
                 found.faults.extend(_differences(path, found, shard))
@@ -90,7 +94,7 @@ def entry_of_file(path, data_sets):
     return None, None, None
 
 
-def check_file(path, lengths, vocab_size, tell=lambda count: None):
+def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None):
     """Reads one file through.
 
     Args:
@@ -98,6 +102,7 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None):
       lengths: the `schema.Lengths` of its examples; None takes those of the first record.
       vocab_size: exclusive bound on the ids.
       tell: called with the bytes of each frame that was read.
+      features: the features of its examples; None takes those of the first record.
 
     Returns:
       A `Checked`.
@@ -106,7 +111,7 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None):
       UserError: it cannot be read.
     """
     faults, batch, crc, size, records = [], [], 0, 0, 0
-    limits, features = schema.Limits(vocab_size, type_vocab_size=2), None
+    limits = schema.Limits(vocab_size, type_vocab_size=2)
     for number, frame, fault in read_frames(path):
         crc, size = google_crc32c.extend(crc, frame), size + len(frame)
         tell(len(frame))
@@ -115,11 +120,8 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None):
             continue
         records += 1
         record = record_of(frame)
-        if features is None:
-            names = _lengths_by_name(record)
-            features = schema.UNMASKED_FEATURES if "word_lengths" in names else schema.FEATURES
-            of_first = (names.get(name, 0) for name in ("input_ids", "masked_lm_positions"))
-            lengths = lengths or schema.Lengths(*of_first)
+        lengths = lengths or _lengths_of(record)
+        features = features or schema.features_of(record)
         batch.append((number, record))
         if len(batch) == CHECKED_AT_ONCE:
             faults += _faults_of(path, batch, lengths, limits, features)
@@ -130,15 +132,16 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None):
     return Checked(records, size, f"{crc:08x}", faults)
 
 
-def _lengths_by_name(record):
-    """Returns how many integers each feature of a record holds, {} if it is no example."""
+def _lengths_of(record):
+    """Returns the `Lengths` that a record has, (0, 0) if it is none of ours."""
     import tensorflow as tf
 
     try:
         features = tf.train.Example.FromString(record).features.feature
     except Exception:  # protobuf's DecodeError, whose place differs between its versions
-        return {}
-    return {name: len(feature.int64_list.value) for name, feature in features.items()}
+        return schema.Lengths(0, 0)
+    names = ("input_ids", "masked_lm_positions")
+    return schema.Lengths(*(len(features[name].int64_list.value) for name in names))
 
 
 def _faults_of(path, batch, lengths, limits, features):
@@ -152,7 +155,7 @@ def _faults_of(path, batch, lengths, limits, features):
     try:
         values = tf.io.parse_example(list(records), schema.parsing_spec(lengths, features))
     except tf.errors.InvalidArgumentError:
-        faults = {n: schema.fault_of(r, lengths, limits, features) for n, r in batch}
+        faults = {n: schema.fault_of(record, lengths, limits, features) for n, record in batch}
         faults = {number: fault for number, fault in faults.items() if fault}
         fitting = [(number, record) for number, record in batch if number not in faults]
         lines = [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
@@ -160,12 +163,12 @@ def _faults_of(path, batch, lengths, limits, features):
     values = {name: value.numpy() for name, value in values.items()}
     for row in np.flatnonzero(_is_odd(values, lengths, limits)):
         fault = schema.fault_of(records[row], lengths, limits, features)
-        faults[numbers[row]] = fault or "its padding, words or predictions make no sense"
+        faults[numbers[row]] = fault or "its padding, its words or its predictions make no sense"
     return [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
 
 
 def _is_odd(values, lengths, limits):
-    """Returns bool [B]: ids out of bounds, or masks and predictions that no example has."""
+    """Returns bool [B]: ids out of bounds, or masks, words or predictions that no example has."""
     odd = np.zeros(len(values["input_ids"]), bool)
     for name, value in values.items():
         if value.dtype == np.int64:
@@ -174,8 +177,8 @@ def _is_odd(values, lengths, limits):
     is_used = np.arange(lengths.max_seq_length) < used
     odd |= (values["input_mask"] != is_used).any(axis=1)
     odd |= ((values["input_ids"] + values["segment_ids"] > 0) & ~is_used).any(axis=1)
-    if "word_lengths" in values:
-        return odd | _has_odd_words(values["word_lengths"], used)
+    if "word_starts" in values:
+        return odd | _has_odd_words(values["input_ids"], values["word_starts"], used[:, 0])
     positions = values["masked_lm_positions"]
     predictions = values["masked_lm_weights"].sum(axis=1, keepdims=True)
     is_predicted = np.arange(lengths.max_predictions_per_seq) < predictions
@@ -185,20 +188,17 @@ def _is_odd(values, lengths, limits):
     return odd | ~rises.all(axis=1)
 
 
-def _has_odd_words(word_lengths, used):
-    """Returns bool [B]: words that overlap, reach into the padding, or hold an end of the example.
+def _has_odd_words(ids, word_starts, lengths):
+    """Returns bool [B]: a word in padding or at a special piece, or a segment without one.
 
-    Args:
-      word_lengths: int64 [B, T].
-      used: int64 [B, 1], the pieces of the examples.
+    [SEP] is what an example ends with.
     """
-    is_start = word_lengths > 0
-    places = np.arange(word_lengths.shape[1])
-    ends = np.where(is_start, places + word_lengths, 0)
-    before = np.maximum.accumulate(ends, axis=1)
-    overlaps = is_start[:, 1:] & (before[:, :-1] > places[1:])
-    beyond = is_start[:, :1] | (ends.max(axis=1, keepdims=True) >= used)
-    return overlaps.any(axis=1) | beyond.any(axis=1)
+    places = np.arange(ids.shape[1])
+    separators = np.take_along_axis(ids, np.maximum(lengths - 1, 0)[:, None], axis=1)
+    is_text = (ids != separators) & (places > 0) & (places < lengths[:, None])
+    odd = (word_starts.astype(bool) & ~is_text).any(axis=1)
+    begins = is_text[:, 1:] & ~is_text[:, :-1]
+    return odd | (begins & (word_starts[:, 1:] == 0)).any(axis=1)
 
 
 def _differences(path, found, shard):

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+from nezha_tf.data.masking_policies import DEFAULT_MASKED_LM_PROB, UNMASKED
+from nezha_tf.errors import UserError
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -21,7 +24,8 @@ class Settings:
       masked_lm_prob: share of the pieces that is predicted.
       short_seq_prob: how often a pass over a document aims at a random shorter length.
       random_next_prob: how often segment B is of another document, where there is a choice.
-      masking: what is masked together, a key of `POLICIES`; or "none".
+      masking: what is masked together; with "none" nothing is, each document is gone through
+        once, and words and entities of `user_dict` are units for the masking of the reader.
       pair: what the two segments of an example are: "nsp", "sop" or "none".
       segmenter: what cuts the text into words.
       user_dict: path of a dictionary of one's own words, or "".
@@ -37,7 +41,7 @@ class Settings:
     max_predictions_per_seq: int = 20
     random_seed: int = 12345
     dupe_factor: int = 10
-    masked_lm_prob: float = 0.15
+    masked_lm_prob: float = DEFAULT_MASKED_LM_PROB
     short_seq_prob: float = 0.1
     random_next_prob: float = 0.5
     masking: str = "whole_word"
@@ -47,3 +51,23 @@ class Settings:
     on_invalid: str = "error"
     num_output_shards: int = 1
     eval_share: float = 0.0
+
+    @classmethod
+    def of_flags(cls, **values):
+        """Returns the settings with these values, by name.
+
+        Raises:
+          UserError: flags of masking that have no say where nothing is masked.
+        """
+        settings = cls(**values)
+        if settings.masking != UNMASKED:
+            return settings
+        for name in ("masked_lm_prob", "max_predictions_per_seq", "dupe_factor"):
+            value, default = getattr(settings, name), getattr(cls, name)
+            if value != default and (name, value) != ("dupe_factor", 1):
+                raise UserError(
+                    f"--{name}={value} has no say with --masking=none: each document is gone "
+                    "through once and masked by run_pretraining.py; leave it out, or pass "
+                    f"{1 if name == 'dupe_factor' else default}"
+                )
+        return dataclasses.replace(settings, dupe_factor=1)

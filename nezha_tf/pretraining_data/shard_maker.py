@@ -4,10 +4,9 @@ import array
 
 import numpy as np
 
-from nezha_tf.data import schema
+from nezha_tf.data import draws, schema
 from nezha_tf.data.masking_policies import POLICIES, UNMASKED
-from nezha_tf.pretraining_data import draws
-from nezha_tf.pretraining_data.array_masking import ArrayMasking, Units
+from nezha_tf.pretraining_data.array_masking import ArrayMasking
 from nezha_tf.pretraining_data.encoding import encode_block
 from nezha_tf.pretraining_data.layout import Layout
 from nezha_tf.pretraining_data.packing import PairPacker, pack_full_sentences
@@ -113,28 +112,21 @@ class ShardMaker:
             "input_ids": rows.ids,
             "input_mask": np.arange(rows.ids.shape[1]) < rows.lengths[:, None],
             "segment_ids": rows.segment_ids,
+            "word_starts": rows.word_starts,
             "next_sentence_labels": labels[:, None],
         }
         self.statistics.count_examples(rows, labels)
-        if self._masking is None:
-            values["word_lengths"] = _word_lengths(rows)
+        if not self._masking:
             return encode_block(schema.UNMASKED_FEATURES, values)
         masked = self._masking(rows, instances.keys[chosen])
         self.statistics.count_predictions(masked, self._vocabulary.mask_id)
-        values["input_ids"] = masked.ids
-        values["masked_lm_positions"] = masked.positions
-        values["masked_lm_ids"] = masked.labels
-        values["masked_lm_weights"] = masked.weights
+        values |= {
+            "input_ids": masked.ids,
+            "masked_lm_positions": masked.positions,
+            "masked_lm_ids": masked.labels,
+            "masked_lm_weights": masked.weights,
+        }
         return encode_block(schema.FEATURES, values)
-
-
-def _word_lengths(rows):
-    """Returns how many pieces the word that begins at a place has, else 0: int64 [B, T]."""
-    units = Units.of(rows, of_words=True)
-    row, unit = np.nonzero(units.numbers < units.counts[:, None])
-    lengths = np.zeros(rows.ids.shape, np.int64)
-    lengths[row, units.starts[row, unit]] = (units.ends - units.starts)[row, unit]
-    return lengths
 
 
 class _Instances:

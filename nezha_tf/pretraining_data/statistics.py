@@ -60,7 +60,7 @@ class Statistics:
         """Counts examples.
 
         Args:
-          rows: the `Rows` before masking.
+          rows: the `Rows`.
           labels: int [B], `next_sentence_labels`.
         """
         self.instances += len(rows.ids)
@@ -70,7 +70,7 @@ class Statistics:
         self.capacity += rows.ids.size
 
     def count_predictions(self, masked, mask_id):
-        """Counts what stands in the place of predicted pieces.
+        """Counts what is predicted in examples.
 
         Args:
           masked: the `Masked`.
@@ -108,30 +108,24 @@ class Statistics:
           pair: "nsp", "sop" or "none", which tells what label 1 means.
         """
         label_1 = {"nsp": "random next sentence", "sop": "segments in changed order"}.get(pair)
-        instances, capacity = self.instances or 1, self.capacity or 1
+        instances, pieces, capacity = self.instances or 1, self.pieces or 1, self.capacity or 1
+        shares = [
+            ("masked characters", f"{self.masked / pieces:.2%}"),
+            ("randomly replaced characters", f"{self.replaced / pieces:.2%}"),
+            ("predicted but kept characters", f"{self.kept / pieces:.2%}"),
+        ]
         rows = [
             ("documents", f"{self.documents:,}"),
             ("sentences", f"{self.sentences:,}"),
             ("instances", f"{self.instances:,}"),
             (label_1, f"{self.label_1 / instances:.1%}"),
-            *self._rows_of_predictions(),
+            *(shares if self.masked + self.replaced + self.kept else ()),
             ("mean length", f"{self.length / instances:.1f}"),
             ("padding", f"{1 - self.length / capacity:.1%}"),
             ("sentences longer than an example", f"{self.long_sentences:,}"),
             ("characters outside the vocabulary", self._unknown_text()),
         ]
         return [row for row in rows if row[0]]
-
-    def _rows_of_predictions(self):
-        """Returns no row where nothing is masked yet."""
-        named = [
-            ("masked characters", self.masked),
-            ("randomly replaced characters", self.replaced),
-            ("predicted but kept characters", self.kept),
-        ]
-        if not any(count for _, count in named):
-            return []
-        return [(name, f"{count / self.pieces:.2%}") for name, count in named]
 
     def _unknown(self):
         """Returns (character, count), the frequent first; equal ones in a fixed order."""

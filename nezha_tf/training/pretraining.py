@@ -4,10 +4,11 @@ import numpy as np
 
 from nezha_tf import files
 from nezha_tf.data.dynamic_masking import DynamicMasking
+from nezha_tf.data.masking_policies import DEFAULT_MASKED_LM_PROB, POLICIES
 from nezha_tf.data.objective_mixture import ObjectiveMixture
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
-from nezha_tf.errors import require_flag
+from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.generator import check_vocabulary
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
@@ -22,15 +23,13 @@ class Pretraining(Task):
 
     def __init__(self, flags):
         super().__init__(flags)
-        self.lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
-        if flags["dynamic_masking"]:
-            require_flag(flags["vocab_file"], "vocab_file")
-        self._masking = None
+        vocabulary = None
         if flags["vocab_file"]:
             vocabulary = Vocabulary.from_file(flags["vocab_file"])
             check_vocabulary(self.config, vocabulary)
-            self._masking = self._make_masking(vocabulary)
+        self.lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
         self._mixture = self._make_mixture(flags["objectives"])
+        self._masking = self._make_masking(vocabulary)
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
         if flags["do_train"]:
             self.train_reader = self._reader("input_file")
@@ -61,19 +60,29 @@ class Pretraining(Task):
             return MaskedLanguageModel(label_smoothing)
         return UnifiedLanguageModel(self._mixture.names, label_smoothing)
 
-    def _make_masking(self, vocabulary):
-        flags = self.flags
-        if not flags["dynamic_masking"]:
-            return None
-        share = flags["masked_lm_prob"]
-        return DynamicMasking(flags["dynamic_masking"], vocabulary, share, self.lengths)
-
     def _make_mixture(self, objectives):
         mixture = ObjectiveMixture.from_text(objectives)
         if mixture.names == ("bidirectional",):
             return None
         self.check_segments(f"--objectives={objectives}")
         return mixture
+
+    def _make_masking(self, vocabulary):
+        name, share = self.flags["dynamic_masking"], self.flags["masked_lm_prob"]
+        if not name:
+            if share is not None:
+                raise UserError(
+                    f"--masked_lm_prob={share} is for --dynamic_masking; masked examples were "
+                    "made with a share of their own"
+                )
+            return None
+        if not vocabulary:
+            raise UserError(
+                f"--dynamic_masking={name} draws from --vocab_file; pass the one that the "
+                "examples were made with"
+            )
+        share = DEFAULT_MASKED_LM_PROB if share is None else share
+        return DynamicMasking(vocabulary, POLICIES[name], self.lengths, share)
 
     def _reader(self, flag):
         # The mixture gives the segments of a pair their ids itself.

@@ -1,68 +1,30 @@
 """Masking on arrays against the classic loop, the policies' shares, and exact probabilities."""
 
 import collections
-import itertools
-import random
 
 import classic
 import numpy as np
 import pytest
 from conftest import RESOURCES
+from masked_rows import (
+    EXACT_CASES,
+    assert_chosen_as_expected,
+    exact_choices,
+    fits,
+    keys_of,
+    make_rows,
+    random_rows,
+)
 
 from nezha_tf import Vocabulary
-from nezha_tf.data.masking_policies import POLICIES, MaskingPolicy, budgets
+from nezha_tf.data.masking_policies import POLICIES, budgets
 from nezha_tf.pretraining_data.array_masking import ArrayMasking, Units, choose
 from nezha_tf.pretraining_data.layout import Rows
-
-# A right program exceeds these in one seed of a hundred thousand; the seeds are fixed.
-HIGHEST_CHI_SQUARE = {2: 23.0, 7: 36.0, 9: 39.3}
 
 
 @pytest.fixture(scope="module")
 def vocabulary():
     return Vocabulary.from_file(RESOURCES / "vocab.txt")
-
-
-def chi_square(counts, shares):
-    """Returns Pearson's statistic of counts where these shares are expected."""
-    expected = np.array(shares) / np.sum(shares) * np.sum(counts)
-    return (np.square(np.array(counts) - expected) / expected).sum()
-
-
-def fits(counts, shares):
-    return chi_square(counts, shares) < HIGHEST_CHI_SQUARE[len(counts) - 1]
-
-
-def make_rows(texts, vocabulary, length, begins):
-    """Returns `Rows` of texts, each a list of segments, lists of ids; `begins` like the texts."""
-    arrays = [np.zeros((len(texts), length), kind) for kind in (np.int32, np.int32, bool, bool)]
-    lengths = np.zeros(len(texts), np.int64)
-    for row, (segments, starts) in enumerate(zip(texts, begins, strict=True)):
-        ids, is_text, word_starts = [vocabulary.cls_id], [False], [False]
-        for segment, segment_starts in zip(segments, starts, strict=True):
-            ids += [*segment, vocabulary.sep_id]
-            is_text += [True] * len(segment) + [False]
-            word_starts += [True, *segment_starts[1:], False]
-        lengths[row] = len(ids)
-        for array, values in zip(arrays, (ids, [], is_text, word_starts), strict=True):
-            array[row, : len(values)] = values
-    return Rows(*arrays, lengths)
-
-
-def random_rows(vocabulary, count, seed=0, length=64, words=0.5):
-    """Rows of one to three segments with distinct ids, and words of several pieces."""
-    rng = random.Random(seed)
-    texts, begins = [], []
-    for _ in range(count):
-        sizes = [rng.randint(1, 20) for _ in range(rng.randint(1, 3))]
-        ids = iter(rng.sample(range(200, len(vocabulary)), sum(sizes)))
-        texts.append([list(itertools.islice(ids, size)) for size in sizes])
-        begins.append([[rng.random() < words for _ in range(size)] for size in sizes])
-    return make_rows(texts, vocabulary, length, begins)
-
-
-def keys_of(count, seed=0):
-    return np.random.default_rng(seed).integers(0, 2**64, count, np.uint64)
 
 
 def make(vocabulary, name, share=0.15, most=20, length=64):
@@ -166,40 +128,19 @@ def test_a_span_is_masked_replaced_or_kept_as_a_whole(vocabulary):
             assert np.mean((is_mask > 0) & (is_mask < 6)) > 0.6  # 1 - 0.8**6 - 0.2**6 = 0.74
 
 
-@pytest.mark.parametrize(
-    "policy, sizes, budget",
-    [
-        (POLICIES["whole_word"], [[1, 2, 3], [2, 1]], 4),
-        (POLICIES["token"], [[1, 2, 1]], 2),
-        (MaskingPolicy(run_shares=(0.5, 0.25, 0.25)), [[1, 2, 1], [1]], 3),
-    ],
-)
+@pytest.mark.parametrize("policy, sizes, budget", EXACT_CASES)
 def test_choices_have_their_exact_probabilities(vocabulary, policy, sizes, budget):
     """All orders of the anchors and all runs, counted out, against 60,000 rows."""
     segments = [list(range(300, 300 + sum(words))) for words in sizes]
     begins = [[at == 0 for size in words for at in range(size)] for words in sizes]
     rows = make_rows([segments], vocabulary, 64, [begins])
     units = classic.units_of(rows.is_text[0], rows.word_starts[0] | (not policy.of_words))
-    longest = len(policy.run_shares)
-    expected = collections.Counter()
-    for order in itertools.permutations(range(len(units))):
-        for runs in itertools.product(range(1, longest + 1), repeat=len(units)):
-            chosen = classic.chosen_runs(units, order, runs, budget).values()
-            share = np.prod([policy.run_shares[run - 1] for run in runs])
-            expected[tuple(sorted(itertools.chain(*chosen)))] += share
+    expected = exact_choices(units, policy.run_shares, budget)
     count = 60_000
     rows = Rows(*(np.repeat(array, count, axis=0) for array in rows))
     share = budget / rows.lengths[0]
     masked = make(vocabulary, policy, share=share, most=budget)(rows, keys_of(count, 6))
-    sets, counts = np.unique(masked.positions, axis=0, return_counts=True)
-    found = {
-        tuple(place for place in places if place): number
-        for places, number in zip(sets.tolist(), counts.tolist(), strict=True)
-    }
-    assert set(found) <= set(expected)
-    statistic = chi_square([found.get(s, 0) for s in expected], list(expected.values()))
-    freedom = len(expected) - 1
-    assert statistic < freedom + 5 * (2 * freedom) ** 0.5
+    assert_chosen_as_expected(masked.positions, expected)
 
 
 def test_a_row_depends_on_its_key_alone(vocabulary):

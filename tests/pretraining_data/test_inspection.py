@@ -147,6 +147,42 @@ def test_records_that_fit_no_example_are_found(tmp_path, monkeypatch):
     assert all("make no sense" in texts[number] for number in (3, 4, 6, 7, 12))
 
 
+def test_unmasked_records_are_checked_and_shown(tmp_path):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "们", "去", "un", "##known", "hi"]
+    vocabulary = Vocabulary(pieces)
+    good = {
+        "input_ids": vocabulary.ids_of("[CLS] 我 们 去 [SEP] hi un ##known [SEP] [PAD]".split()),
+        "input_mask": [1] * 9 + [0],
+        "segment_ids": [0] * 5 + [1] * 4 + [0],
+        "word_starts": [0, 1, 0, 1, 0, 1, 1, 0, 0, 0],
+        "next_sentence_labels": [0],
+    }
+    odd = {
+        2: {"word_starts": [0, 0, 0, 1, 0, 1, 1, 0, 0, 0]},  # a segment begins inside a word
+        3: {"word_starts": [0, 1, 0, 1, 1, 1, 1, 0, 0, 0]},  # [SEP] begins one
+        4: {"word_starts": [0, 1, 0, 1, 0, 1, 1, 0, 0, 1]},  # padding does
+        5: {"word_starts": [0, 1, 0, 2, 0, 1, 1, 0, 0, 0]},
+        6: {"word_starts": [0, 1]},
+    }
+    written = [
+        schema.encode({**good, **odd.get(number, {})}, schema.UNMASKED_FEATURES)
+        for number in range(1, 8)
+    ]
+    path = records.write(tmp_path / "a.tfrecord", [*written, records.encode(8)])
+    faults = record_check.check_file(path, None, 20).faults
+    numbers = [int(fault.removeprefix(f"{path}, record ").partition(":")[0]) for fault in faults]
+    assert sorted(numbers) == [*odd, 8]
+    texts = dict(zip(numbers, faults, strict=True))
+    assert all("its words" in texts[number] for number in (2, 3, 4))
+    assert "word_starts holds 2" in texts[5] and "2 values, not 10" in texts[6]
+    assert "masked already" in texts[8]
+    assert text_of(features_of(written[0]), vocabulary, in_colour=True).splitlines() == [
+        "9 pieces, 4 words, next_sentence_labels 0",
+        "  A  [CLS] 我们|去 [SEP]",
+        "  B  hi|unknown [SEP]",
+    ]
+
+
 def test_frames_are_those_of_tensorflow(tmp_path):
     expected = [b"", b"a", bytes(range(256)) * 50]
     path = records.write(tmp_path / "a.tfrecord", expected)
@@ -155,48 +191,6 @@ def test_frames_are_those_of_tensorflow(tmp_path):
         (n, record, "") for n, record in enumerate(expected, start=1)
     ]
     assert b"".join(map(frame, expected)) == (tmp_path / "a.tfrecord").read_bytes()
-
-
-def test_words_that_fit_no_example_are_found(tmp_path):
-    used = {"input_ids": [5] * 6 + [0] * 2, "input_mask": [1] * 6 + [0] * 2}
-    used |= {"segment_ids": [0] * 8, "next_sentence_labels": [0]}
-    words = {
-        1: [0, 2, 0, 1, 1, 0, 0, 0],  # as it should be
-        2: [0, 3, 0, 1, 1, 0, 0, 0],  # overlap
-        3: [0, 2, 0, 1, 2, 0, 0, 0],  # over the last piece
-        4: [1, 2, 0, 1, 1, 0, 0, 0],  # at the first piece
-        5: [0, 2, 0, 1, 0, 0, 1, 0],  # in the padding
-        6: [0, 8, 0, 0, 0, 0, 0, 0],  # out of bounds
-    }
-    written = [
-        schema.encode({**used, "word_lengths": lengths}, schema.UNMASKED_FEATURES)
-        for lengths in words.values()
-    ]
-    path = records.write(tmp_path / "a.tfrecord", written)
-    found = record_check.check_file(path, None, 20_000).faults
-    numbers = [int(fault.removeprefix(f"{path}, record ").partition(":")[0]) for fault in found]
-    assert numbers == [2, 3, 4, 5, 6]
-    assert all("make no sense" in fault for fault in found[:-1])
-    assert "word_lengths holds 8, outside 0..7" in found[-1]
-
-
-def test_text_shows_the_words_of_unmasked_examples():
-    vocabulary = Vocabulary(
-        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "们", "un", "##do"]
-    )
-    values = {
-        "input_ids": [2, 5, 6, 7, 8, 3, 5, 3],
-        "input_mask": [1] * 8,
-        "segment_ids": [0] * 6 + [1] * 2,
-        "word_lengths": [0, 2, 0, 2, 0, 0, 1, 0],
-        "next_sentence_labels": [0],
-    }
-    record = schema.encode(values, schema.UNMASKED_FEATURES)
-    assert text_of(features_of(record), vocabulary, in_colour=True).splitlines() == [
-        "8 pieces, 3 words, unmasked, next_sentence_labels 0",
-        "  A  [CLS]|我们|undo|[SEP]",
-        "  B  我|[SEP]",
-    ]
 
 
 def test_text_shows_what_is_predicted():

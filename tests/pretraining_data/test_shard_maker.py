@@ -13,6 +13,7 @@ from nezha_tf import Vocabulary
 from nezha_tf.data import schema
 from nezha_tf.data.corpus import read_documents
 from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_maker import ShardMaker
 from nezha_tf.pretraining_data.statistics import Statistics
@@ -158,3 +159,71 @@ def test_tensorflow_is_not_loaded(documents, tmp_path):
         "assert not {'tensorflow', 'jieba', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program, RESOURCES / "vocab.txt"], check=True)
+
+
+def parse_unmasked(records):
+    spec = schema.parsing_spec(LENGTHS, schema.UNMASKED_FEATURES)
+    return {name: v.numpy() for name, v in tf.io.parse_example(records, spec).items()}
+
+
+@pytest.mark.parametrize("pair", ["nsp", "none"])
+def test_unmasked_records_are_the_masked_ones_with_the_pieces_put_back(documents, pair):
+    """In the same order, for what is masked takes no part in it."""
+    masked = parse(list(ShardMaker(settings(pair=pair)).make(documents, 1)))
+    maker = ShardMaker(settings(pair=pair, masking="none"))
+    records = list(maker.make(documents, 1))
+    limits = schema.Limits(20_000, 2)
+    assert {
+        schema.fault_of(record, LENGTHS, limits, schema.UNMASKED_FEATURES) for record in records
+    } == {None}
+    batch = parse_unmasked(records)
+    ids = masked["input_ids"].copy()
+    row, slot = masked["masked_lm_weights"].nonzero()
+    places = masked["masked_lm_positions"][row, slot]
+    ids[row, places] = masked["masked_lm_ids"][row, slot]
+    assert (batch["input_ids"] == ids).all()
+    for name in ("input_mask", "segment_ids", "next_sentence_labels"):
+        assert (batch[name] == masked[name]).all()
+    # What was masked there is whole words here, a special piece or padding being none.
+    chosen = np.zeros(ids.shape, bool)
+    chosen[row, places] = True
+    starts = batch["word_starts"].astype(bool)
+    inside = (batch["input_mask"] > 0) & (ids > 102) & ~starts
+    parted = inside[:, 1:] & (chosen[:, 1:] != chosen[:, :-1])
+    assert inside.sum() > 1000 and not parted.any()
+    assert not (starts & ((ids <= 102) | (batch["input_mask"] == 0))).any()
+    statistics = dict(maker.statistics.rows(pair))
+    assert "masked characters" not in statistics and maker.statistics.pieces > 0
+
+
+def test_entities_are_units_of_unmasked_records(tmp_path):
+    """The segmenter makes two words of this one."""
+    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
+    entity = vocabulary.ids_of("北京天气")
+    dictionary = tmp_path / "entities.txt"
+    dictionary.write_text("北京天气\n", encoding="utf-8")
+    text = [(0, ["我们看北京天气。", "昨天的北京天气很好。"] * 3)]
+    found = {}
+    for user_dict in ("", str(dictionary)):
+        maker = ShardMaker(settings(masking="none", pair="none", user_dict=user_dict))
+        batch = parse_unmasked(list(maker.make(text, 1)))
+        found[user_dict] = {
+            tuple(starts[place : place + 4].tolist())
+            for ids, starts in zip(batch["input_ids"], batch["word_starts"], strict=True)
+            for place in range(44)
+            if ids[place : place + 4].tolist() == entity
+        }
+    assert found == {"": {(1, 0, 1, 0)}, str(dictionary): {(1, 0, 0, 0)}}
+
+
+def test_what_has_no_say_in_unmasked_records_is_refused():
+    with_default = Settings.of_flags(vocab_file="v", masking="none")
+    assert with_default == Settings.of_flags(vocab_file="v", masking="none", dupe_factor=1)
+    for name, value in (
+        ("dupe_factor", 5),
+        ("masked_lm_prob", 0.2),
+        ("max_predictions_per_seq", 9),
+    ):
+        with pytest.raises(UserError, match=f"--{name}={value} has no say with --masking=none"):
+            Settings.of_flags(vocab_file="v", masking="none", **{name: value})
+        assert getattr(Settings.of_flags(vocab_file="v", **{name: value}), name) == value

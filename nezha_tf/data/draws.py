@@ -4,8 +4,9 @@ import random
 
 import numpy as np
 
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+# SplitMix64's (Steele, Lea and Flood, 2014); `dynamic_masking` computes it in the graph.
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def generator(*names):
@@ -23,11 +24,11 @@ def bits(keys, counters):
     Returns:
       uint64, of the broadcast shape.
     """
-    mixed = (np.asarray(counters).astype(np.uint64) + np.uint64(1)) * _GAMMA + keys
+    mixed = (np.asarray(counters).astype(np.uint64) + np.uint64(1)) * GAMMA + keys
     mixed ^= mixed >> np.uint64(30)
-    mixed *= _FIRST
+    mixed *= FIRST
     mixed ^= mixed >> np.uint64(27)
-    mixed *= _SECOND
+    mixed *= SECOND
     mixed ^= mixed >> np.uint64(31)
     return mixed
 
