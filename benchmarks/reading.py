@@ -18,7 +18,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("input_file", None, "text; the bundled sample many times over, if none")
 flags.DEFINE_multi_integer("batch", [32, 256], "examples in a batch; may be repeated")
 flags.DEFINE_integer("rounds", 8, "turns that each side gets")
-flags.DEFINE_integer("records", 20_000, "records that are read in a turn")
+flags.DEFINE_integer("records", 50_000, "records that are read in a turn")
 flags.DEFINE_bool("step", True, "compare with a training step on 4 layers of 256, batch 32")
 
 RESOURCES = pathlib.Path(__file__).resolve().parent.parent / "nezha_tf" / "resources"
@@ -101,11 +101,12 @@ def make_reading(path, policy, batch, steps):
     if policy:
         masking = DynamicMasking(vocabulary, POLICIES[policy], lengths, DEFAULT_MASKED_LM_PROB)
     reader = ExampleReader([path], lengths, Limits(len(vocabulary), 2), masking=masking)
-    batches = iter(reader.training_batches(batch, seed=1))
+    batches = reader.training_batches(batch, seed=1).take(steps)
 
     def read():
-        for _ in range(steps):
-            next(batches)
+        # Anew each time: what was read ahead in the turn before would count for this one.
+        for _ in batches:
+            pass
 
     return read
 
