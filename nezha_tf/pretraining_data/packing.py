@@ -106,13 +106,23 @@ def truncated(first, second, max_length, rng):
     """
     a_start, a_end = first
     b_start, b_end = second
-    while (a_end - a_start) + (b_end - b_start) > max_length:
-        from_front = rng.random() < 0.5
-        if a_end - a_start > b_end - b_start:
-            a_start, a_end = (a_start + 1, a_end) if from_front else (a_start, a_end - 1)
-        else:
-            b_start, b_end = (b_start + 1, b_end) if from_front else (b_start, b_end - 1)
-    return (a_start, a_end), (b_start, b_end)
+    surplus = (a_end - a_start) + (b_end - b_start) - max_length
+    if surplus <= 0:
+        return first, second
+    from_front = [rng.random() < 0.5 for _ in range(surplus)]
+    # The longer one gives way until they are equal, then both in turn, the second before.
+    difference = (a_end - a_start) - (b_end - b_start)
+    alone, in_turn = from_front[: abs(difference)], from_front[abs(difference) :]
+    of_a, of_b = in_turn[1::2], in_turn[::2]
+    if difference > 0:
+        of_a += alone
+    else:
+        of_b += alone
+    a_fronts, b_fronts = sum(of_a), sum(of_b)
+    return (
+        (a_start + a_fronts, a_end - (len(of_a) - a_fronts)),
+        (b_start + b_fronts, b_end - (len(of_b) - b_fronts)),
+    )
 
 
 def pack_full_sentences(pieces, max_seq_length, order):

@@ -14,8 +14,8 @@ from nezha_tf.pretraining_data.pieces import PieceReader
 from nezha_tf.pretraining_data.statistics import Statistics
 from nezha_tf.text.vocabulary import Vocabulary
 
-# Examples that are laid out, masked and encoded together; at length 128 they take some 30 MB.
-ROWS_AT_ONCE = 1024
+# Examples that are laid out, masked and encoded together; at length 128 they take some 15 MB.
+ROWS_AT_ONCE = 512
 
 
 class ShardMaker:
@@ -133,21 +133,20 @@ class _Instances:
     """The instances of a shard before they are laid out, in flat arrays: some 60 bytes each."""
 
     def __init__(self):
-        self._starts, self._ends = array.array("q"), array.array("q")
+        self._ranges = array.array("q")  # starts and ends by turns
         self._counts, self.labels = array.array("q"), array.array("q")
         self.keys = array.array("Q")
 
     def add(self, ranges, label, key):
-        for start, end in ranges:
-            self._starts.append(start)
-            self._ends.append(end)
+        for start_and_end in ranges:
+            self._ranges.extend(start_and_end)
         self._counts.append(len(ranges))
         self.labels.append(label)
         self.keys.append(key)
 
     def close(self):
         """Makes NumPy's arrays of what was added."""
-        self._starts, self._ends = np.array(self._starts), np.array(self._ends)
+        self._ranges = np.array(self._ranges).reshape(-1, 2)
         self._counts, self.labels = np.array(self._counts), np.array(self.labels)
         self.keys = np.array(self.keys)
         self._firsts = np.cumsum(self._counts) - self._counts
@@ -157,4 +156,4 @@ class _Instances:
         counts = self._counts[chosen]
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         where = within + np.repeat(self._firsts[chosen], counts)
-        return self._starts[where], self._ends[where], counts
+        return *self._ranges[where].T, counts

@@ -1,7 +1,5 @@
 """Words of a text: where a segmenter cuts."""
 
-import functools
-
 from nezha_tf.errors import UserError
 from nezha_tf.text.jieba_words import JiebaWords
 
@@ -35,18 +33,34 @@ def make_segmenter(name, words=()):
 
 
 def _make_jieba(words):
-    if not words:
-        return JiebaWords(_jieba().dt).cut
-    tokenizer = _jieba().Tokenizer()  # The module's own is left as it is.
+    import jieba
+
+    # Its own way in is a cache in the folder of temporary files, where anyone may have put
+    # another, and takes longer.
+    tokenizer = jieba.Tokenizer()
+    with tokenizer.get_dict_file() as file:
+        tokenizer.FREQ, tokenizer.total = read_frequencies(file)
+    tokenizer.initialized = True
     for word in words:
         tokenizer.add_word(*word)
     return JiebaWords(tokenizer).cut
 
 
-@functools.cache
-def _jieba():
-    import jieba
+def read_frequencies(file):
+    """Returns what `jieba.Tokenizer.gen_pfdict` does of a dictionary of three fields a line.
 
-    jieba.setLogLevel("WARNING")  # jieba reports its dictionary's loading on stderr
-    jieba.initialize()
-    return jieba
+    Args:
+      file: binary; a word, its frequency and its part of speech a line.
+
+    Returns:
+      (dict of word to frequency, with 0 for the beginnings of words that are none themselves;
+      the sum of the frequencies).
+    """
+    fields = file.read().decode().split()
+    words, counts = fields[::3], list(map(int, fields[1::3]))
+    frequencies, length = dict(zip(words, counts, strict=True)), 1
+    while words := [word for word in words if len(word) > length]:
+        for beginning in {word[:length] for word in words}:
+            frequencies.setdefault(beginning, 0)
+        length += 1
+    return frequencies, sum(counts)

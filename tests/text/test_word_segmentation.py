@@ -2,6 +2,7 @@
 
 import random
 import sys
+import tempfile
 
 import jieba
 import pytest
@@ -10,7 +11,7 @@ from conftest import RESOURCES
 
 from nezha_tf.errors import UserError
 from nezha_tf.text.user_dictionary import Entities, UserWord, read_user_dictionary
-from nezha_tf.text.word_segmentation import make_segmenter
+from nezha_tf.text.word_segmentation import make_segmenter, read_frequencies
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +25,20 @@ def test_segmenters_are_those_of_their_names(sentences):
         assert ours(sentence) == jieba.lcut(sentence)
         assert rust(sentence) == rjieba.cut(sentence)
         assert "".join(ours(sentence)) == "".join(rust(sentence)) == sentence
+
+
+def test_the_dictionary_is_read_as_jieba_reads_it():
+    theirs = jieba.Tokenizer()
+    with theirs.get_dict_file() as file:
+        assert read_frequencies(file) == theirs.gen_pfdict(theirs.get_dict_file())
+
+
+def test_the_cache_of_jieba_is_not_read(tmp_path, monkeypatch):
+    """It lies where anyone may write."""
+    (tmp_path / "jieba.cache").write_bytes(b"of somebody else")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert "".join(make_segmenter("jieba")("北京大学")) == "北京大学"
+    assert (tmp_path / "jieba.cache").read_bytes() == b"of somebody else"
 
 
 def test_a_missing_rjieba_names_the_extra(monkeypatch):
