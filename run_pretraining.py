@@ -13,6 +13,7 @@ except ImportError as error:
 from absl import flags
 
 from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.pretraining_data.packing import PAIRS
 from nezha_tf.training import flags as training_flags
 
 flags.DEFINE_string("bert_config_file", None, "The model's configuration, JSON.")
@@ -40,6 +41,13 @@ flags.DEFINE_float(
     "Share of pieces that --dynamic_masking predicts; 0.15 if not given.",
     lower_bound=0,
     upper_bound=1,
+)
+flags.DEFINE_enum(
+    "pair",
+    None,
+    PAIRS,
+    "What the examples' segments are; with none there is no next-sentence prediction. Needed for "
+    "examples of other tools only: beside ours it is written.",
 )
 flags.DEFINE_string(
     "objectives",

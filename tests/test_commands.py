@@ -147,6 +147,36 @@ def test_examples_are_masked_when_they_are_read(folder):
     assert 0 < results["masked_lm_loss/seq2seq"] < 12
 
 
+def _is_weight(name):
+    return name.startswith(("bert/", "cls/")) and not name.endswith(("_m", "_v"))
+
+
+def test_without_pairs_nothing_is_predicted_from_the_first_piece(folder):
+    made = create_data(folder, "--pair=none", "--output_file=text.tfrecord")
+    assert made.returncode == 0, made.stderr
+    first = run_pretraining(folder, "--num_train_steps=2", "--output_dir=first")
+    assert first.returncode == 0, first.stderr
+    shutil.copy(folder / "text.tfrecord", folder / "foreign.tfrecord")  # without its record
+    changes = ("--init_checkpoint=first/model.ckpt-2", "--num_train_steps=3", "--do_eval")
+    changes += ("--save_checkpoints_steps=1", "--weight_decay_rate=0.5", "--learning_rate=0.1")
+    for name, *said in (("text",), ("foreign", "--pair=none")):
+        files = (f"--input_file={name}.tfrecord", f"--eval_file={name}.tfrecord")
+        result = run_pretraining(folder, *changes, *files, *said, f"--output_dir={name}")
+        assert result.returncode == 0 and result.stderr == "", result.stderr
+        results = json.loads((folder / name / "eval_results.json").read_text())
+        assert "masked_lm_loss" in results and not any("next" in key for key in results)
+    before, after, other = (
+        tf.train.load_checkpoint(str(folder / path))
+        for path in ("first/model.ckpt-2", "text/model.ckpt-3", "foreign/model.ckpt-3")
+    )
+    names = [name for name in before.get_variable_to_shape_map() if _is_weight(name)]
+    assert {"bert/pooler/dense/kernel", "cls/seq_relationship/output_weights"} < set(names)
+    for name in names:
+        same = (before.get_tensor(name) == after.get_tensor(name)).all()
+        assert same == ("pooler" in name or "seq_relationship" in name), name
+        assert (after.get_tensor(name) == other.get_tensor(name)).all(), name
+
+
 def test_a_checkpoint_of_another_shape_starts_no_run(folder):
     checkpoint = REPOSITORY / "tests" / "golden" / "nezha_tiny" / "model.ckpt"
     result = run_pretraining(folder, f"--init_checkpoint={checkpoint}", "--num_train_steps=2")

@@ -16,12 +16,12 @@ class UnifiedLanguageModel(MaskedLanguageModel):
     prediction counts for the bidirectional ones only.
     """
 
-    def __init__(self, names, label_smoothing=0.0):
+    def __init__(self, names, label_smoothing=0.0, of_pairs=True):
         """Args:
         names: the objectives that have metrics of their own, keys of `SEGMENT_IDS`.
-        label_smoothing: as for `MaskedLanguageModel`.
+        label_smoothing, of_pairs: as for `MaskedLanguageModel`.
         """
-        super().__init__(label_smoothing)
+        super().__init__(label_smoothing, of_pairs)
         self._names = names
 
     def attention_mask(self, batch):
@@ -29,8 +29,9 @@ class UnifiedLanguageModel(MaskedLanguageModel):
 
     def weights(self, batch):
         weights = super().weights(batch)
-        is_bidirectional = attention_mask.objective_masks(batch["segment_ids"])["bidirectional"]
-        weights["next_sentence_loss"] *= ops.cast(is_bidirectional, "float32")
+        if self._of_pairs:
+            is_of = attention_mask.objective_masks(batch["segment_ids"])
+            weights["next_sentence_loss"] *= ops.cast(is_of["bidirectional"], "float32")
         return weights
 
     def metrics(self, outputs, batch):

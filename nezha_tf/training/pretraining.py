@@ -1,4 +1,4 @@
-"""Pretraining as a task: masked LM and next-sentence prediction, or UniLM's mixture."""
+"""Pretraining as a task: masked LM, next-sentence prediction, UniLM's mixture."""
 
 import numpy as np
 
@@ -13,13 +13,17 @@ from nezha_tf.generation.generator import check_vocabulary
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.objectives.unilm import UnifiedLanguageModel
+from nezha_tf.pretraining_data.shard_files import pair_of
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import Task
 
 
 class Pretraining(Task):
-    """Masked LM with next-sentence prediction (BERT, NEZHA), or the mixture of UniLM."""
+    """Masked LM with next-sentence prediction (BERT, NEZHA), or the mixture of UniLM.
+
+    Examples that are no pairs train masked LM alone (RoBERTa, arXiv 1907.11692 §4.2).
+    """
 
     def __init__(self, flags):
         super().__init__(flags)
@@ -31,16 +35,23 @@ class Pretraining(Task):
         self._mixture = self._make_mixture(flags["objectives"])
         self._masking = self._make_masking(vocabulary)
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
+        examples = []
         if flags["do_train"]:
             self.train_reader = self._reader("input_file")
+            examples += self.train_reader.files
         if flags["do_eval"]:
             self._eval_reader = self._reader("eval_file")
+            examples += self._eval_reader.files
+        self._of_pairs = pair_of(examples, flags["pair"]) != "none"
 
     def settings(self):
         return {"task": "pretraining", "objectives": self.flags["objectives"]}
 
     def make_model(self, precision):
-        return NezhaForPreTraining(self.config, dtype=precision)
+        model = NezhaForPreTraining(self.config, dtype=precision)
+        # Without pairs nothing is predicted from [CLS], so these have no gradient.
+        model.encoder.pooler.trainable = model.next_sentence.trainable = self._of_pairs
+        return model
 
     def make_evaluation(self, strategy, model):
         flags = self.flags
@@ -57,8 +68,8 @@ class Pretraining(Task):
 
     def make_objective(self, label_smoothing):
         if self._mixture is None:
-            return MaskedLanguageModel(label_smoothing)
-        return UnifiedLanguageModel(self._mixture.names, label_smoothing)
+            return MaskedLanguageModel(label_smoothing, self._of_pairs)
+        return UnifiedLanguageModel(self._mixture.names, label_smoothing, self._of_pairs)
 
     def _make_mixture(self, objectives):
         mixture = ObjectiveMixture.from_text(objectives)

@@ -33,6 +33,17 @@ def test_forward(golden, name):
         np.testing.assert_allclose(value, figures[f"out.{key}"], atol=2e-5, rtol=0, err_msg=key)
 
 
+def test_examples_that_are_no_pairs_have_the_masked_lm_loss_alone(golden):
+    figures = golden("nezha_tiny/forward")
+    batch = golden_batch(figures)
+    model, objective = load_golden_model("nezha_tiny"), MaskedLanguageModel(of_pairs=False)
+    outputs = model(objective.inputs(batch))
+    (name,), (loss,) = zip(*objective.losses(outputs, batch).items(), strict=True)
+    assert name == "masked_lm_loss" and set(objective.weights(batch)) == {name}
+    np.testing.assert_allclose(loss.over(loss.weight), figures[f"out.{name}"], atol=2e-5, rtol=0)
+    assert set(objective.metrics(outputs, batch)) == {"masked_lm_accuracy"}
+
+
 @pytest.mark.parametrize("name", GOLDEN_MODELS)
 def test_gradients(golden, name):
     batch = golden_batch(golden(f"{name}/forward"))
