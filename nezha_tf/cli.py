@@ -15,13 +15,16 @@ from absl import app, flags, logging
 from nezha_tf import console
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
+# As of a program that SIGPIPE ends.
+STATUS_BROKEN_PIPE = 141
+
 
 def run(main, with_tensorflow=True):
     """Parses the flags, runs `main()` and leaves with its status.
 
     A `UserError`, a full disk or an unknown flag is one line on stderr and status 1; a run that
-    SIGTERM ended is status 75, an interrupt 130. Anything else is a defect and keeps its
-    traceback.
+    SIGTERM ended is status 75, an interrupt 130, a reader of the output that is gone 141.
+    Anything else is a defect and keeps its traceback.
 
     Args:
       main: function without arguments.
@@ -46,6 +49,10 @@ def _guarded(main, argv, with_tensorflow):
                 import tensorflow as tf
             tf.get_logger().setLevel("ERROR")
         main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush
+        sys.exit(STATUS_BROKEN_PIPE)
     except UserError as error:
         _fail(str(error))
     except Terminated as end:

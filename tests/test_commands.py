@@ -17,6 +17,7 @@ from commands import (
     run,
     run_anew,
     run_pretraining,
+    start_anew,
 )
 from conftest import REPOSITORY, RESOURCES
 from helpers import assert_is_a_model
@@ -255,6 +256,16 @@ def test_mistakes_in_pretraining(folder):
     standard = (*PRETRAINING, "--num_train_steps=3")
     assert_each_one_line("run_pretraining.py", standard, mistakes, folder)
     assert not list(folder.glob("run/*tmp*")) and not list(folder.glob("run/model.ckpt*"))
+
+
+def test_a_reader_that_has_seen_enough_is_no_defect(folder):
+    arguments = ("--input_file=train.tfrecord", f"--vocab_file={RESOURCES / 'vocab.txt'}")
+    process = start_anew(
+        "tools/inspect_tfrecords.py", *arguments, "--num_records=999", folder=folder
+    )
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == "" and process.wait() == 141
 
 
 def test_vocabulary_command(folder):

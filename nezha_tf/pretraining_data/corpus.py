@@ -1,5 +1,6 @@
 """Documents of a corpus of any size, one after the other, as bytes."""
 
+import collections
 import hashlib
 import re
 from typing import NamedTuple
@@ -227,6 +228,8 @@ def _refuse_invalid(text, path):
     try:
         text.decode()
     except UnicodeDecodeError:
-        for _ in read_lines(path):
-            pass
+        try:
+            collections.deque(read_lines(path), maxlen=0)
+        except UserError as error:
+            raise UserError(f"{error}, or choose --on_invalid=replace or skip") from error
         raise
