@@ -1,16 +1,12 @@
 """Classification and regression from raw text."""
 
-import functools
-
 import tensorflow as tf
 
 from nezha_tf.export.saved_model import Serving, as_graphs
 from nezha_tf.export.text_reader import (
     INPUT_MEANINGS,
-    MODEL_INPUTS,
-    TextReader,
     cut,
-    ids_specs,
+    of_ids,
     text_spec,
 )
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
@@ -36,9 +32,7 @@ class ClassificationServing(Serving):
         folder: `ModelFolder` of a classification.
         """
         model, task = folder.make_model(), folder.task
-        super().__init__(model)
-        self._reader = TextReader(folder.tokenizer)
-        self._model = functools.partial(model, training=False)
+        super().__init__(model, folder.tokenizer)
         self._kind = task["label_type"]
         self._labels = list(task.get("labels") or ())
         self._predictions = LABEL_TYPES[self._kind].objective().predictions
@@ -63,21 +57,17 @@ class ClassificationServing(Serving):
 
     def assets(self):
         labels = {"labels.txt": "".join(f"{label}\n" for label in self._labels)}
-        return {**self._reader.asset(), **(labels if self._labels else {})}
+        return {**super().assets(), **(labels if self._labels else {})}
 
     def signatures(self):
         def of_texts(text, text_pair=None):
             sides = [None if side is None else self._reader.ids(side) for side in (text, text_pair)]
             return self._outputs(self._reader.packed(*cut(*sides, self._room)))
 
-        def from_ids(input_ids, input_mask, segment_ids):
-            inputs = (input_ids, input_mask, segment_ids)
-            return self._outputs(dict(zip(MODEL_INPUTS, inputs, strict=True)))
-
         names = ("text", "text_pair") if self._is_pair else ("text",)
         functions = {
             "serving_default": (of_texts, [text_spec(name) for name in names]),
-            "from_ids": (from_ids, ids_specs()),
+            "from_ids": of_ids(self._outputs),
         }
         if self._labels:
             functions["labels"] = (lambda: {"labels": tf.constant(self._labels)}, [])

@@ -1,16 +1,12 @@
 """Vectors of raw texts and of their pieces, for any model."""
 
-import functools
-
 import tensorflow as tf
 
 from nezha_tf.checkpoints import loading
 from nezha_tf.export.saved_model import Serving, as_graphs
 from nezha_tf.export.text_reader import (
     INPUT_MEANINGS,
-    MODEL_INPUTS,
-    TextReader,
-    ids_specs,
+    of_ids,
     text_spec,
 )
 from nezha_tf.modeling.encoder import NezhaEncoder
@@ -47,12 +43,10 @@ class FeaturesServing(Serving):
         model = NezhaEncoder(folder.config, max_seq_length)
         uses_averages = folder.task.get("uses_averages", False)
         load_weights(model, folder.checkpoint, uses_averages, (POOLER,))
-        super().__init__(model)
+        super().__init__(model, folder.tokenizer)
         _, reader = loading.open_checkpoint(folder.checkpoint)
         names = reader.get_variable_to_shape_map()
         self._has_pooler = any(name.startswith(POOLER) for name in names)
-        self._reader = TextReader(folder.tokenizer)
-        self._model = functools.partial(model, training=False)
         self._room = max_seq_length - SPECIAL_PIECES
 
     @property
@@ -61,9 +55,6 @@ class FeaturesServing(Serving):
             "Vectors of texts, and with the signature `pieces` those of their pieces. Longer texts "
             f"are cut to {self._room + SPECIAL_PIECES} pieces, `[CLS]` and `[SEP]` among them."
         )
-
-    def assets(self):
-        return self._reader.asset()
 
     def signatures(self):
         def of_texts(text):
@@ -83,15 +74,11 @@ class FeaturesServing(Serving):
                 "vectors": tf.where(is_piece[..., None], vectors, 0.0),
             }
 
-        def from_ids(input_ids, input_mask, segment_ids):
-            inputs = (input_ids, input_mask, segment_ids)
-            return self._of_texts(dict(zip(MODEL_INPUTS, inputs, strict=True)))
-
         return as_graphs(
             {
                 "serving_default": (of_texts, [text_spec("text")]),
                 "pieces": (of_pieces, [text_spec("text")]),
-                "from_ids": (from_ids, ids_specs()),
+                "from_ids": of_ids(self._of_texts),
             }
         )
 

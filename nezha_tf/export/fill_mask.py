@@ -1,7 +1,5 @@
 """Candidates for the blanks of raw texts."""
 
-import functools
-
 import tensorflow as tf
 
 from nezha_tf.config import SEGMENT_IDS
@@ -9,10 +7,8 @@ from nezha_tf.errors import UserError
 from nezha_tf.export.saved_model import Serving, as_graphs
 from nezha_tf.export.text_reader import (
     INPUT_MEANINGS,
-    MODEL_INPUTS,
-    TextReader,
     heads,
-    ids_specs,
+    of_ids,
     text_spec,
     valid,
 )
@@ -50,9 +46,7 @@ class FillMaskServing(Serving):
                 f"the model in {folder.path} has no head of masked LM, so it cannot fill {MASK}; "
                 "pass --task=features"
             )
-        super().__init__(model)
-        self._reader = TextReader(folder.tokenizer)
-        self._model = functools.partial(model, training=False)
+        super().__init__(model, folder.tokenizer)
         self._room = max_seq_length - SPECIAL_PIECES
 
     @property
@@ -63,23 +57,16 @@ class FillMaskServing(Serving):
             "them; blanks behind that are not seen."
         )
 
-    def assets(self):
-        return self._reader.asset()
-
     def signatures(self):
         def of_texts(text):
             inputs = self._reader.packed(self._with_masks(text)[:, : self._room])
             segment_ids = tf.fill(tf.shape(inputs["input_ids"]), SEGMENT_IDS["bidirectional"][0])
             return self._filled({**inputs, "segment_ids": segment_ids})
 
-        def from_ids(input_ids, input_mask, segment_ids):
-            inputs = (input_ids, input_mask, segment_ids)
-            return self._filled(dict(zip(MODEL_INPUTS, inputs, strict=True)))
-
         return as_graphs(
             {
                 "serving_default": (of_texts, [text_spec("text")]),
-                "from_ids": (from_ids, ids_specs()),
+                "from_ids": of_ids(self._filled),
             }
         )
 

@@ -1,6 +1,5 @@
 """Answers to questions from raw passages, with the characters that they stand on."""
 
-import functools
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -8,9 +7,7 @@ import tensorflow as tf
 from nezha_tf.export.saved_model import Serving, as_graphs
 from nezha_tf.export.text_reader import (
     INPUT_MEANINGS,
-    MODEL_INPUTS,
-    TextReader,
-    ids_specs,
+    of_ids,
     text_of,
     text_spec,
 )
@@ -72,9 +69,7 @@ class ReadingComprehensionServing(Serving):
         folder: `ModelFolder` of reading comprehension.
         """
         model, task = folder.make_model(), folder.task
-        super().__init__(model)
-        self._reader = TextReader(folder.tokenizer)
-        self._model = functools.partial(model, training=False)
+        super().__init__(model, folder.tokenizer)
         self._length = task["max_seq_length"]
         self._max_query_length = task["max_query_length"]
         self._stride = task["doc_stride"]
@@ -91,23 +86,14 @@ class ReadingComprehensionServing(Serving):
             f"{self._length} are read in windows that overlap."
         )
 
-    def assets(self):
-        return self._reader.asset()
-
     def signatures(self):
         def of_texts(question, passage):
             query = self._reader.ids(question)[:, : self._max_query_length]
             pieces = with_marks(self._reader.pieces(passage))
             return self._answers(pieces, *self._read(query, pieces))
 
-        def from_ids(input_ids, input_mask, segment_ids):
-            inputs = (input_ids, input_mask, segment_ids)
-            return self._logits(dict(zip(MODEL_INPUTS, inputs, strict=True)))
-
         specs = [text_spec("question"), text_spec("passage")]
-        return as_graphs(
-            {"serving_default": (of_texts, specs), "from_ids": (from_ids, ids_specs())}
-        )
+        return as_graphs({"serving_default": (of_texts, specs), "from_ids": of_ids(self._logits)})
 
     def _logits(self, inputs):
         outputs = self._model(inputs)

@@ -1,6 +1,7 @@
 """What every export has in common: named signatures, assets, a README, a folder written whole."""
 
 import abc
+import functools
 import os
 import tempfile
 
@@ -8,6 +9,7 @@ import tensorflow as tf
 
 from nezha_tf import files
 from nezha_tf.errors import UserError, first_line
+from nezha_tf.export.text_reader import TextReader
 
 README = "README.md"
 
@@ -27,12 +29,15 @@ class Serving(tf.Module, abc.ABC):
     example: str
     meanings: dict
 
-    def __init__(self, model):
+    def __init__(self, model, tokenizer):
         """Args:
         model: a Keras model in float32. Its weights are saved, its layers only as graphs.
+        tokenizer: the model's `FullTokenizer`.
         """
         super().__init__(name="serving")
         self._weights = [variable.value for variable in model.weights]
+        self._model = functools.partial(model, training=False)
+        self._reader = TextReader(tokenizer)
 
     @abc.abstractmethod
     def signatures(self):
@@ -41,9 +46,9 @@ class Serving(tf.Module, abc.ABC):
         Each argument's spec has its name; each function returns a dict of name to tensor.
         """
 
-    @abc.abstractmethod
     def assets(self):
         """Returns dict of file name to text: what a reader of the outputs may want to look up."""
+        return {"vocab.txt": "".join(f"{piece}\n" for piece in self._reader.vocabulary.pieces)}
 
 
 def as_graphs(functions):

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.export.saved_model import Serving, as_graphs
-from nezha_tf.export.text_reader import INPUT_MEANINGS, TextReader, ids_specs, text_spec
+from nezha_tf.export.text_reader import INPUT_MEANINGS, ids_specs, text_spec
 from nezha_tf.generation.form import Form
 from nezha_tf.generation.generator import Generator, check_room
 from nezha_tf.tasks.seq2seq.packing import Side
@@ -38,14 +38,13 @@ class Seq2SeqServing(Serving):
           UserError: the model lacks segments, or places for source and target.
         """
         model, task, tokenizer = folder.make_model(), folder.task, folder.tokenizer
-        super().__init__(model)
+        super().__init__(model, tokenizer)
         source_length, target_length = task["max_source_length"], task["max_target_length"]
         check_room(model.config, np.array([source_length]), target_length)
         self._side = Side("source", 2, source_length, task["truncate_source"])
         self._options = options_of(task, tokenizer)
         form = Form(target_prediction=task["target_prediction"])
         self._generator = Generator(model, tokenizer.vocabulary, form, self._options)
-        self._reader = TextReader(tokenizer)
         self._detokenizer = GraphDetokenizer(tokenizer.vocabulary)
         self._is_drawn = self._options.method == "sample"
 
@@ -66,9 +65,6 @@ class Seq2SeqServing(Serving):
                 " each time; pass others to `with_seed`."
             )
         return "\n\n".join(paragraphs)
-
-    def assets(self):
-        return self._reader.asset()
 
     def signatures(self):
         seed = [tf.TensorSpec([None], tf.int32, name="seed")]

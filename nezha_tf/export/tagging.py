@@ -1,6 +1,5 @@
 """Named entities from raw text, with the characters that they stand on."""
 
-import functools
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -9,9 +8,7 @@ from nezha_tf.data.entity_tags import OUTSIDE, TagSet
 from nezha_tf.export.saved_model import Serving, as_graphs
 from nezha_tf.export.text_reader import (
     INPUT_MEANINGS,
-    MODEL_INPUTS,
-    TextReader,
-    ids_specs,
+    of_ids,
     text_of,
     text_spec,
 )
@@ -58,9 +55,7 @@ class TaggingServing(Serving):
         folder: `ModelFolder` of a tagging task.
         """
         model, task = folder.make_model(), folder.task
-        super().__init__(model)
-        self._reader = TextReader(folder.tokenizer)
-        self._model = functools.partial(model, training=False)
+        super().__init__(model, folder.tokenizer)
         self._objective = ChainTagging() if task["crf"] else Tagging()
         self._tag_set = TagSet(task["labels"])
         self._size = task["max_seq_length"] - SPECIAL_PIECES
@@ -74,7 +69,7 @@ class TaggingServing(Serving):
         )
 
     def assets(self):
-        return {**self._reader.asset(), "tags.txt": str(self._tag_set)}
+        return {**super().assets(), "tags.txt": str(self._tag_set)}
 
     def signatures(self):
         def of_texts(text):
@@ -83,12 +78,11 @@ class TaggingServing(Serving):
             tag_ids, probabilities = self._of_units(pieces, units, is_unit)
             return self._entities(pieces, units, tag_ids, probabilities)
 
-        def from_ids(input_ids, input_mask, segment_ids):
-            inputs = (input_ids, input_mask, segment_ids)
-            special = (self._reader.vocabulary.cls_id, self._reader.vocabulary.sep_id)
-            is_text = (input_mask > 0) & (input_ids != special[0]) & (input_ids != special[1])
-            batch = dict(zip(MODEL_INPUTS, inputs, strict=True))
-            found = self._predict({**batch, "label_mask": tf.cast(is_text, tf.int32)})
+        def of_pieces(inputs):
+            ids, vocabulary = inputs["input_ids"], self._reader.vocabulary
+            is_special = (ids == vocabulary.cls_id) | (ids == vocabulary.sep_id)
+            is_text = (inputs["input_mask"] > 0) & ~is_special
+            found = self._predict({**inputs, "label_mask": tf.cast(is_text, tf.int32)})
             tags = tf.gather(self._tag_set.tags, found["tag_ids"])
             return {
                 "tag": tf.where(is_text, tags, ""),
@@ -98,7 +92,7 @@ class TaggingServing(Serving):
         return as_graphs(
             {
                 "serving_default": (of_texts, [text_spec("text")]),
-                "from_ids": (from_ids, ids_specs()),
+                "from_ids": of_ids(of_pieces),
             }
         )
 

@@ -28,6 +28,19 @@ def ids_specs():
     return [tf.TensorSpec([None, None], tf.int32, name=name) for name in MODEL_INPUTS]
 
 
+def of_ids(function):
+    """Returns a signature on a model's inputs, int32 [B, T]: (function of each, their specs).
+
+    Args:
+      function: of a dict of `MODEL_INPUTS`.
+    """
+
+    def from_ids(input_ids, input_mask, segment_ids):
+        return function(dict(zip(MODEL_INPUTS, (input_ids, input_mask, segment_ids), strict=True)))
+
+    return from_ids, ids_specs()
+
+
 class Pieces(NamedTuple):
     """Tokenized texts of P pieces each.
 
@@ -58,10 +71,6 @@ class TextReader(tf.Module):
         super().__init__(name="text_reader")
         self.vocabulary = tokenizer.vocabulary
         self.graph_tokenizer = GraphTokenizer(self.vocabulary, tokenizer.do_lower_case)
-
-    def asset(self):
-        """Returns the vocabulary as an asset of an export, {file name: text}."""
-        return {"vocab.txt": "".join(f"{piece}\n" for piece in self.vocabulary.pieces)}
 
     def ids(self, text):
         """Returns the ids of texts, string [B], as int32 RaggedTensor [B, (pieces)]."""
