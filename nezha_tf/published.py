@@ -11,6 +11,8 @@ from nezha_tf.files import read_object
 CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer_config.json"
 # The heads of fine-tuned models, by TF1's names.
 CLASSIFIER, SPAN, CRF = "output_weights", "cls/squad/output_weights", "crf/transitions"
+# Hugging Face's models with a head for a task that is none of ours.
+MULTIPLE_CHOICE = "ForMultipleChoice"
 # The longest that published models were pretrained with; relative positions have no bound.
 MAX_SEQ_LENGTH = 512
 # The defaults of run_squad.py.
@@ -40,6 +42,13 @@ def do_lower_case(folder, default=True):
     return value
 
 
+def architecture_of(values):
+    """Returns the class of transformers that a `config.json` (a dict) names, or ""."""
+    names = values.get("architectures")
+    name = names[0] if isinstance(names, list) and names else ""
+    return name if isinstance(name, str) else ""
+
+
 def settings_of(folder, config, checkpoint):
     """Returns settings as in `task.json`, by the head that the weights have.
 
@@ -61,11 +70,12 @@ def settings_of(folder, config, checkpoint):
     shapes = loading.open_checkpoint(checkpoint)[1].get_variable_to_shape_map()
     path = os.path.join(folder, CONFIG_FILE)
     theirs = read_object(path) or {}
+    architecture = architecture_of(theirs)
     if SPAN in shapes:
         own = {"task": "reading_comprehension", **ANSWERING}
-    elif CLASSIFIER in shapes and _architecture(theirs) != "ForMultipleChoice":
+    elif CLASSIFIER in shapes and not architecture.endswith(MULTIPLE_CHOICE):
         num_labels = shapes[CLASSIFIER][0]
-        if CRF in shapes or _architecture(theirs) == "ForTokenClassification":
+        if CRF in shapes or architecture.endswith("ForTokenClassification"):
             own = _tagging(path, theirs, num_labels, CRF in shapes)
         else:
             own = _classification(path, theirs, num_labels)
@@ -82,13 +92,6 @@ def settings_of(folder, config, checkpoint):
     settings = {"task": own["task"], **common, **own}
     task_file.check(path, settings)
     return settings
-
-
-def _architecture(theirs):
-    """Returns the kind of model that a config.json names, without the name of its body, or ""."""
-    names = theirs.get("architectures")
-    name = names[0] if isinstance(names, list) and names else ""
-    return f"For{name.partition('For')[2]}" if isinstance(name, str) and "For" in name else ""
 
 
 def _tagging(path, theirs, num_labels, crf):

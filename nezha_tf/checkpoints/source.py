@@ -86,6 +86,11 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     if task is None and "architectures" in values:
         # Hugging Face's config.json names the classes of a head.
         task = published.settings_of(folder, config, weights_path)
+        if published.architecture_of(values).endswith(published.MULTIPLE_CHOICE):
+            notes.append(
+                f"{config_file} names a model {published.MULTIPLE_CHOICE}, which is no task of "
+                "ours: its head, of one output, is converted as that of a classifier"
+            )
     if task:
         is_known = task["task"] is not None
         task = {**task, "do_lower_case": do_lower_case is not False} if is_known else None
@@ -154,9 +159,8 @@ def _kind_said(task, values):
         if task["task"] == "tagging" and task["crf"]:
             return "chain_tagging"
         return _TASK_KINDS.get(task["task"], task["task"])
-    architectures = values.get("architectures")
-    name = architectures[0] if isinstance(architectures, list) and architectures else None
+    name = published.architecture_of(values)
     for kind, row in KINDS.items():
-        if isinstance(name, str) and row.architecture and name.endswith(row.architecture):
+        if row.architecture and name.endswith(row.architecture):
             return kind
     return None

@@ -157,6 +157,21 @@ def test_labels_and_case_are_told_in_the_way_of_hugging_face(tmp_path):
         assert not (tmp_path / "none").exists()
 
 
+def test_a_model_that_chooses_among_texts_is_told_to_be_none_of_ours(tmp_path):
+    rng = np.random.default_rng(0)
+    config = config_of(rng, position_encoding="absolute", hidden_act="gelu_erf")
+    weights = weights_like(rng, "classification", config, num_labels=1)
+    write_model(tmp_path / "run", config, weights)
+    assert "ForMultipleChoice" not in convert(tmp_path / "run", tmp_path / "hf", "hugging_face")
+    path = tmp_path / "hf" / "config.json"
+    values = {**json.loads(path.read_text()), "architectures": ["BertForMultipleChoice"]}
+    path.write_text(json.dumps(values))
+    report = convert(tmp_path / "hf", tmp_path / "back", "nezha_tf")
+    assert "names a model ForMultipleChoice, which is no task of ours" in report
+    assert not (tmp_path / "back" / "task.json").exists()
+    assert_equal(weights_in(tmp_path / "back" / "model.ckpt-0"), weights)
+
+
 @pytest.mark.parametrize("old", [False, True])
 def test_unilm(tmp_path, old):
     """Six segment rows, LayerNorm's own epsilon and the exact gelu; from a file by its name."""
