@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from nezha_tf import console
+from nezha_tf import console, storage
 from nezha_tf.data.corpus import open_text, read_lines
 from nezha_tf.errors import UserError
 
@@ -174,8 +174,9 @@ def measure(paths, seed, held_out_share, refuse_invalid):
     """
     inputs, crc, number, blank_files, cut_documents = [], 0, 0, 0, 0
     split = _Split(held_out_share)
-    bar = console.progress(desc="measuring", unit="doc")
-    for path in paths:
+    sizes = list(map(storage.size, paths))
+    bar = console.progress(total=sum(sizes), desc="measuring", unit="B", unit_scale=True)
+    for path, size in zip(paths, sizes, strict=True):
         found = Documents()
         for text, _, was_cut in raw_documents(path):
             if refuse_invalid:
@@ -185,7 +186,11 @@ def measure(paths, seed, held_out_share, refuse_invalid):
             found = found.plus(len(text))
             cut_documents += was_cut
             number += 1
-            bar.update()
+            # Of compressed text it is known when the file ends how much has been read.
+            told = 0 if path.endswith(".gz") else len(text)
+            size -= told
+            bar.update(told)
+        bar.update(size)
         inputs.append({"file": path, "documents": found.count, "bytes": found.bytes})
         blank_files += not found.count
     bar.close()
