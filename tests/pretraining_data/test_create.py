@@ -121,6 +121,26 @@ def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
     assert "6 shards to make" not in capsys.readouterr().out
 
 
+def test_all_of_it_on_another_file_system(tmp_path, capsys):
+    """tensorflow's file system in memory, which Python's own functions do not see."""
+    gfile = tf.io.gfile
+    for name in ("sample_corpus.txt", "vocab.txt"):
+        with gfile.GFile(f"ram://corpus/{name}", "wb") as file:
+            file.write((RESOURCES / name).read_bytes())
+    remote = {"vocab_file": "ram://corpus/vocab.txt", "num_output_shards": 3}
+    create(str(RESOURCES / "sample_corpus.txt"), tmp_path, num_output_shards=3)
+    create("ram://corpus/sample_*.txt", "ram://data", **remote)
+    create("ram://corpus/sample_*.txt", "ram://data", **remote)
+    assert "; 3 there already" in capsys.readouterr().out
+    expected = contents(tmp_path)
+    assert set(gfile.listdir("ram://data")) == set(expected)
+    for name, content in expected.items():
+        if name != "manifest.json":  # which says where the files are
+            assert gfile.GFile(f"ram://data/{name}", "rb").read() == content, name
+    with pytest.raises(UserError, match=r"no file matches 'ram://corpus/none\.txt'"):
+        create("ram://corpus/none.txt", "ram://data", **remote)
+
+
 def test_other_flags_are_refused_and_named(corpus, tmp_path):
     made = {"on_invalid": "skip", "num_output_shards": 2, "eval_share": 0.3}
     create(corpus, tmp_path, **made)
