@@ -60,6 +60,14 @@ def shared_data():
 
 
 @pytest.fixture(scope="session")
+def vocabulary():
+    """The bundled one."""
+    from nezha_tf import Vocabulary
+
+    return Vocabulary.from_file(RESOURCES / "vocab.txt")
+
+
+@pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
     """A folder with a tiny configuration and examples of the bundled sample."""
     import commands

@@ -78,7 +78,7 @@ def features_of(serialized):
     Args:
       serialized: bytes of a record.
     """
-    found = _parsed(serialized)
+    found = parsed(serialized)
     return UNMASKED_FEATURES if found and "word_starts" in found else FEATURES
 
 
@@ -111,7 +111,7 @@ def fault_of(serialized, lengths, limits, features=FEATURES):
       limits: the `Limits` of the model that it is meant for.
       features: the features that it must have.
     """
-    found = _parsed(serialized)
+    found = parsed(serialized)
     if found is None:
         return "it is no tf.train.Example"
     if features is FEATURES and "word_starts" in found:
@@ -138,8 +138,12 @@ def fault_of(serialized, lengths, limits, features=FEATURES):
     return None
 
 
-def _parsed(serialized):
-    """Returns the features of a record by name, or None if it is no example."""
+def parsed(serialized):
+    """Returns the features of a record, `tf.train.Feature`s by name, or None if it is no example.
+
+    Args:
+      serialized: bytes of a record.
+    """
     import tensorflow as tf
 
     try:

@@ -5,6 +5,8 @@ import re
 
 import numpy as np
 
+from nezha_tf.data import schema
+
 # How a prediction is shown: a run of them in brackets, with what stands in its place if that is
 # not [MASK]; on a terminal in colour too.
 LEGEND = "[字] masked   [字→人] another piece in its place   [字=] predicted, and left as it is"
@@ -13,18 +15,15 @@ MASKED, REPLACED, KEPT = "31", "33", "32"  # red, yellow, green
 _WORD = re.compile(r"[^\W\u2e80-\U0010ffff]")
 
 
-def features_of(record):
+def arrays_of(record):
     """Returns the features of a record (bytes) as arrays by name.
 
     Raises:
       ValueError: it is no tf.train.Example of masked text, nor of text that is to be masked.
     """
-    import tensorflow as tf
-
-    try:
-        features = tf.train.Example.FromString(record).features.feature
-    except Exception as error:  # protobuf's DecodeError, whose place differs between versions
-        raise ValueError("it is no tf.train.Example") from error
+    features = schema.parsed(record)
+    if features is None:
+        raise ValueError("it is no tf.train.Example")
     found = {}
     for name, feature in features.items():
         found[name] = np.array(feature.float_list.value or feature.int64_list.value)
@@ -42,7 +41,7 @@ def text_of(features, vocabulary, in_colour):
     Of an unmasked example the words are parted.
 
     Args:
-      features: dict of arrays, as of `features_of`.
+      features: dict of arrays, as of `arrays_of`.
       vocabulary: the `Vocabulary`.
       in_colour: whether predictions have the colours of a terminal.
 

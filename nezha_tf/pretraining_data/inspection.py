@@ -1,14 +1,16 @@
 """What `tools/inspect_tfrecords.py` does: shows examples as text, or checks files."""
 
+import collections
+import functools
 import os
 import sys
 
 from nezha_tf import files
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data.example_text import LEGEND, UNMASKED_LEGEND, features_of, text_of
-from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
-from nezha_tf.pretraining_data.record_check import check_files, entry_of_file
+from nezha_tf.pretraining_data.example_text import LEGEND, UNMASKED_LEGEND, arrays_of, text_of
+from nezha_tf.pretraining_data.manifest import manifest_path, shards_named
+from nezha_tf.pretraining_data.record_check import check_files
 from nezha_tf.text.vocabulary import Vocabulary
 
 FAULTS_SHOWN = 20
@@ -27,9 +29,11 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
       UserError: a file or its vocabulary cannot be read, or a record that is to be shown is
         damaged or none of masked text.
     """
-    vocabularies, shown = {}, 0
+    # Both are read once, however many files there are.
+    named, vocabulary_in = functools.cache(shards_named), functools.cache(Vocabulary.from_file)
+    shown = 0
     for path in files.expand(input_file, "input_file"):
-        vocabulary = _vocabulary(path, vocab_file, vocabularies)
+        vocabulary = vocabulary_in(vocab_file or _vocab_file(path, named(manifest_path(path))))
         for number, frame, fault in read_frames(path):
             if shown == num_records:
                 return
@@ -38,7 +42,7 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
             try:
                 if fault:
                     raise ValueError(fault)
-                features = features_of(record_of(frame))
+                features = arrays_of(record_of(frame))
                 text = text_of(features, vocabulary, sys.stdout.isatty())
             except ValueError as error:
                 raise UserError(f"{path}, record {number}: {error}") from error
@@ -81,7 +85,8 @@ def check(input_file, vocab_file=""):
     faults = sum(len(found.faults) for found in checked.values()) + len(missing)
     records = sum(found.records for found in checked.values())
     size = sum(found.bytes for found in checked.values())
-    plain = sum(not read_manifest(manifest_path(path)) for path in paths)
+    files_of = collections.Counter(map(manifest_path, paths))
+    plain = sum(count for path, count in files_of.items() if not shards_named(path))
     print(
         f"{len(paths):,} files, {records:,} records, {size / 1e6:,.1f} MB: "
         + (f"{faults:,} faults" if faults else "no fault")
@@ -90,13 +95,10 @@ def check(input_file, vocab_file=""):
     return faults
 
 
-def _vocabulary(path, vocab_file, known):
-    """Returns the vocabulary to show a file with; `known` keeps those that were read."""
-    if not vocab_file:
-        _, entry, _ = entry_of_file(path, read_manifest(manifest_path(path)))
-        vocab_file = entry["flags"]["vocab_file"] if entry else ""
-        if not os.path.exists(vocab_file):
-            raise UserError(f"{path}: --vocab_file is needed, the one that it was made with")
-    if vocab_file not in known:
-        known[vocab_file] = Vocabulary.from_file(vocab_file)
-    return known[vocab_file]
+def _vocab_file(path, named):
+    """Returns the vocabulary that a manifest names for a file, given its `shards_named`."""
+    _, entry, _ = named.get(os.path.basename(path), (None, None, None))
+    vocab_file = entry["flags"]["vocab_file"] if entry else ""
+    if not os.path.exists(vocab_file):
+        raise UserError(f"{path}: --vocab_file is needed, the one that it was made with")
+    return vocab_file

@@ -36,6 +36,26 @@ def read_manifest(path):
     return manifest["data_sets"]
 
 
+def shards_named(path):
+    """Returns what a manifest says of each file that it names.
+
+    Args:
+      path: of the manifest.
+
+    Returns:
+      dict of the file's base name to (name of its set, the set's entry, the shard's part of the
+      entry); {} without a manifest.
+
+    Raises:
+      UserError: as of `read_manifest`.
+    """
+    return {
+        shard["file"]: (name, entry, shard)
+        for name, entry in read_manifest(path).items()
+        for shard in entry["shards"]
+    }
+
+
 def entry_of(settings, identity, vocab_size, inputs, chosen):
     """Returns what a manifest says of one set: a dict of JSON values.
 

@@ -10,7 +10,7 @@ from nezha_tf import console, storage
 from nezha_tf.data import schema
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.data.masking_policies import UNMASKED
-from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
+from nezha_tf.pretraining_data.manifest import manifest_path, shards_named
 from nezha_tf.pretraining_data.shard_files import read_record, record_name
 
 CHECKED_AT_ONCE = 512
@@ -51,11 +51,12 @@ def check_files(paths, vocab_size=None):
     Raises:
       UserError: a file or a manifest cannot be read.
     """
-    manifests = {path: read_manifest(manifest_path(path)) for path in paths}
+    named = {path: shards_named(path) for path in set(map(manifest_path, paths))}
     checked, sets = {}, {}
     with console.progress(total=sum(map(storage.size, paths)), unit="B", unit_scale=True) as bar:
         for path in paths:
-            name, entry, shard = entry_of_file(path, manifests[path])
+            in_folder = named[manifest_path(path)]
+            name, entry, shard = in_folder.get(os.path.basename(path), (None, None, None))
             flags = entry["flags"] if entry else {}
             lengths = [flags.get(name, 0) for name in schema.Lengths._fields]
             size = vocab_size or (entry["vocab_size"] if entry else ANY_VOCABULARY)
@@ -65,7 +66,7 @@ def check_files(paths, vocab_size=None):
             if entry:
                 sets[os.path.dirname(path), name] = entry
                 found.faults.extend(_differences(path, found, shard))
-            elif manifests[path]:
+            elif in_folder:
                 found.faults.append(f"{path}: foreign: the manifest beside it does not name it")
             checked[path] = found
     missing = [
@@ -75,23 +76,6 @@ def check_files(paths, vocab_size=None):
         if not storage.exists(path)
     ]
     return checked, missing
-
-
-def entry_of_file(path, data_sets):
-    """Returns what a manifest says of a file.
-
-    Args:
-      path: a TFRecord file.
-      data_sets: the sets of its folder, as of `read_manifest`.
-
-    Returns:
-      (name of the set, its entry, the shard's part of the entry), or three times None.
-    """
-    for name, entry in data_sets.items():
-        for shard in entry["shards"]:
-            if shard["file"] == os.path.basename(path):
-                return name, entry, shard
-    return None, None, None
 
 
 def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None):
@@ -134,11 +118,8 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None
 
 def _lengths_of(record):
     """Returns the `Lengths` that a record has, (0, 0) if it is none of ours."""
-    import tensorflow as tf
-
-    try:
-        features = tf.train.Example.FromString(record).features.feature
-    except Exception:  # protobuf's DecodeError, whose place differs between its versions
+    features = schema.parsed(record)
+    if features is None:
         return schema.Lengths(0, 0)
     names = ("input_ids", "masked_lm_positions")
     return schema.Lengths(*(len(features[name].int64_list.value) for name in names))

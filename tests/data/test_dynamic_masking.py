@@ -4,7 +4,6 @@ import classic
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import RESOURCES
 from masked_rows import (
     EXACT_CASES,
     HIGHEST_CHI_SQUARE,
@@ -31,11 +30,6 @@ from nezha_tf.pretraining_data.layout import Rows
 NAMES = [name for name, policy in POLICIES.items() if not policy.of_entities]
 LENGTH = 64
 CLS, SEP = 101, 102
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return Vocabulary.from_file(RESOURCES / "vocab.txt")
 
 
 @pytest.fixture(scope="module")

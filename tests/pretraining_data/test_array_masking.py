@@ -5,7 +5,6 @@ import collections
 import classic
 import numpy as np
 import pytest
-from conftest import RESOURCES
 from masked_rows import (
     EXACT_CASES,
     assert_chosen_as_expected,
@@ -16,15 +15,9 @@ from masked_rows import (
     random_rows,
 )
 
-from nezha_tf import Vocabulary
 from nezha_tf.data.masking_policies import POLICIES, budgets
 from nezha_tf.pretraining_data.array_masking import ArrayMasking, Units, choose
 from nezha_tf.pretraining_data.layout import Rows
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return Vocabulary.from_file(RESOURCES / "vocab.txt")
 
 
 def make(vocabulary, name, share=0.15, most=20, length=64):

@@ -14,7 +14,7 @@ from nezha_tf.data import schema
 from nezha_tf.data.framing import frame, read_frames, record_of
 from nezha_tf.pretraining_data import record_check
 from nezha_tf.pretraining_data.create import create_pretraining_data
-from nezha_tf.pretraining_data.example_text import features_of, text_of
+from nezha_tf.pretraining_data.example_text import arrays_of, text_of
 from nezha_tf.pretraining_data.inspection import check
 from nezha_tf.pretraining_data.record_check import check_files
 
@@ -176,7 +176,7 @@ def test_unmasked_records_are_checked_and_shown(tmp_path):
     assert all("its words" in texts[number] for number in (2, 3, 4))
     assert "word_starts holds 2" in texts[5] and "2 values, not 10" in texts[6]
     assert "masked already" in texts[8]
-    assert text_of(features_of(written[0]), vocabulary, in_colour=True).splitlines() == [
+    assert text_of(arrays_of(written[0]), vocabulary, in_colour=True).splitlines() == [
         "9 pieces, 4 words, next_sentence_labels 0",
         "  A  [CLS] 我们|去 [SEP]",
         "  B  hi|unknown [SEP]",
@@ -210,13 +210,13 @@ def test_text_shows_what_is_predicted():
         masked_lm_weights=[1.0] * 5 + [0.0],
         next_sentence_labels=[1],
     )
-    text = text_of(features_of(record), vocabulary, in_colour=False)
+    text = text_of(arrays_of(record), vocabulary, in_colour=False)
     assert text.splitlines() == [
         "11 pieces, 5 predicted, next_sentence_labels 1",
         "  A  [CLS] [我]我[unknown] [SEP]",
         "  B  hi [hi=] hi[。→去] [SEP]",
     ]
-    coloured = text_of(features_of(record), vocabulary, in_colour=True)
+    coloured = text_of(arrays_of(record), vocabulary, in_colour=True)
     assert "\033[31m[unknown]\033[0m" in coloured and "\033[33m[。→去]\033[0m" in coloured
 
 

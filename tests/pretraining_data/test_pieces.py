@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import RESOURCES
 
-from nezha_tf import FullTokenizer, Vocabulary
+from nezha_tf import FullTokenizer
 from nezha_tf.data.corpus import read_documents
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data import pieces as pieces_module
@@ -19,11 +19,6 @@ ODD = [
     (103, ["\u200b\u200d", " "]),
     (104, ["ΑΣ.Α é각\u0301去cafétéria吃饭", "\U0001f600龘，"]),
 ]
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return Vocabulary.from_file(RESOURCES / "vocab.txt")
 
 
 def reader(vocabulary, **settings):

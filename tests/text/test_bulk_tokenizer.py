@@ -7,13 +7,8 @@ import time
 import pytest
 from conftest import RESOURCES
 
-from nezha_tf import FullTokenizer, Vocabulary
+from nezha_tf import FullTokenizer
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return Vocabulary.from_file(RESOURCES / "vocab.txt")
 
 
 @pytest.fixture(scope="module")

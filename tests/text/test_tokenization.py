@@ -5,7 +5,6 @@ import random
 
 import pytest
 import tensorflow as tf
-from conftest import RESOURCES
 
 from nezha_tf import FullTokenizer, GraphTokenizer, Vocabulary
 
@@ -18,11 +17,6 @@ def golden_cases(shared_golden):
 @pytest.fixture(scope="module")
 def golden_vocabulary(shared_golden):
     return Vocabulary.from_file(shared_golden / "vocab.txt")
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return Vocabulary.from_file(RESOURCES / "vocab.txt")
 
 
 @pytest.mark.parametrize("do_lower_case", (True, False))
