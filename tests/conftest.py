@@ -9,6 +9,7 @@ import signal
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
+import laws
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -28,6 +29,17 @@ tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 # tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    laws.load_profile(is_long=config.option.markexpr == laws.LONG)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(laws.LONG)
 
 
 @pytest.fixture(scope="session")
