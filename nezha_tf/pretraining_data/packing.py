@@ -152,7 +152,8 @@ def pack_full_sentences(pieces, max_seq_length, order):
                 ranges.append((place, end))
                 used += end - place + 1
                 place = end
-            if place < bounds[last]:  # the next sentence has no room
+            # No room for the next sentence, or for another piece and its [SEP].
+            if place < bounds[last] or used + 2 > max_seq_length:
                 yield tuple(ranges), 0
                 ranges, used = [], 1
     if ranges:
