@@ -21,7 +21,10 @@ flags.DEFINE_string(
     "vocab_file", None, "The vocabulary of the examples, for --output_dir and --dynamic_masking."
 )
 flags.DEFINE_bool(
-    "do_lower_case", True, "Whether their text was lower-cased; said in --output_dir."
+    "do_lower_case",
+    None,
+    "Whether their text was lower-cased; said in --output_dir. Needed for examples of other tools "
+    "that are not: beside ours it is written.",
 )
 flags.DEFINE_string("input_file", None, "TFRecords to train on: names or globs, comma-separated.")
 flags.DEFINE_string("eval_file", None, "TFRecords to evaluate on, likewise.")

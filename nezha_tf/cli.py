@@ -1,6 +1,7 @@
 """What every entry point shares: flags, one-line errors and a quiet start."""
 
 import errno
+import math
 import os
 import sys
 
@@ -12,7 +13,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags, logging
 
-from nezha_tf import console
+from nezha_tf import console, inputs
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 # As of a program that SIGPIPE ends.
@@ -24,7 +25,8 @@ def run(main, with_tensorflow=True):
 
     A `UserError`, a full disk or an unknown flag is one line on stderr and status 1; a run that
     SIGTERM ended is status 75, an interrupt 130, a reader of the output that is gone 141.
-    Anything else is a defect and keeps its traceback.
+    Anything else is a defect and keeps its traceback. Files that the flags name are looked for
+    before anything slow is imported.
 
     Args:
       main: function without arguments.
@@ -44,6 +46,7 @@ def _guarded(main, argv, with_tensorflow):
     if len(argv) > 1:
         _fail(f"{argv[1]!r} is no flag; flags are written --name=value")
     try:
+        inputs.check(flag_values())
         if with_tensorflow:
             with console.stderr_held_back():
                 import tensorflow as tf
@@ -69,9 +72,16 @@ def _guarded(main, argv, with_tensorflow):
 
 def _parse_flags(argv):
     try:
-        return flags.FLAGS(argv)
+        rest = flags.FLAGS(argv)
     except (flags.Error, UnicodeDecodeError) as error:
         _fail(" ".join(str(error).split()) + _flag_file_of(error, argv) + "; see --help")
+    except SystemExit:  # absl leaves with status 1 after the text of --help
+        sys.exit(0)
+    for name, value in flags.FLAGS.flag_values_dict().items():
+        # Python compares nan with any bound as False, so that it would pass as being in range.
+        if isinstance(value, float) and not math.isfinite(value):
+            _fail(f"--{name}={value} is not a finite number; see --help")
+    return rest
 
 
 def _flag_file_of(error, argv):

@@ -4,7 +4,9 @@ import dataclasses
 import difflib
 import errno
 import json
+import math
 import os
+import re
 
 from nezha_tf.errors import UserError
 from nezha_tf.files import read_object, write_text
@@ -106,7 +108,7 @@ class NezhaConfig:
         positions; false or absent means absolute ones, as for Google's BERT. The key
         `position_encoding`, where given, says which, and must not contradict it. Keys that no
         NezhaConfig has are passed over (published files carry several), unless one looks like
-        a misspelling.
+        a key that the file lacks. `missing_keys` tells of which keys the default is taken.
 
         A `model_type` marks a `config.json` of Hugging Face: "nezha" has functional relative
         positions and "bert" absolute ones, and what is called "gelu" there is "gelu_erf".
@@ -121,11 +123,9 @@ class NezhaConfig:
         names = [field.name for field in dataclasses.fields(cls)]
         unknown = sorted(set(values) - set(names))
         for key in unknown:
-            similar = difflib.get_close_matches(
-                key, set(names) - set(values) | {"use_relative_position"}, n=1, cutoff=0.85
-            )
-            if similar:
-                raise UserError(f"unknown key {key!r}; is {similar[0]!r} meant?")
+            meant = _meant(key, [*sorted(set(names) - set(values)), "use_relative_position"])
+            if meant:
+                raise UserError(f"unknown key {key!r}; is {meant!r} meant?")
             del values[key]
         if "vocab_size" not in values:
             raise UserError("the key 'vocab_size' is missing")
@@ -184,6 +184,43 @@ class NezhaConfig:
         write_text(path, json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n")
 
 
+def missing_keys(values):
+    """Returns the keys of the originals' files that a file lacks, so that defaults are taken.
+
+    The keys that files of TF1 never have are not among them.
+
+    Args:
+      values: dict, of a `bert_config.json`.
+    """
+    ours_alone = ("position_encoding", "max_relative_position", "layer_norm_eps")
+    names = [field.name for field in dataclasses.fields(NezhaConfig)]
+    return [name for name in names if name not in values and name not in ours_alone]
+
+
+def told_defaults(path, config):
+    """Returns a line on the keys that the file of a configuration lacks, or "".
+
+    Args:
+      path: the file.
+      config: the `NezhaConfig` that was made of it.
+    """
+    missing = missing_keys(read_values(path))
+    taken = ", ".join(f"{name} {getattr(config, name)}" for name in missing)
+    return f"{path} lacks {len(missing)} keys, whose defaults are taken: {taken}" if taken else ""
+
+
+def _meant(key, names):
+    """Returns which of some keys an unknown one looks like, or None.
+
+    It is spelt nearly so, or it is some of the words of the key ("num_heads").
+    """
+    # hiddenSize, hidden-size: in the spelling of the originals.
+    words = re.split("[^a-z0-9]+", re.sub("(?<=[a-z])(?=[A-Z])", "_", key).lower())
+    similar = difflib.get_close_matches("_".join(words), names, n=1, cutoff=0.85)
+    shorter = [name for name in names if len(words) > 1 and set(words) < set(name.split("_"))]
+    return next(iter([*similar, *shorter]), None)
+
+
 def read_values(path):
     """Returns the keys and values of a file of JSON, as they are.
 
@@ -222,8 +259,8 @@ def _check_value(field, value):
     elif field.type is int:
         if type(value) is not int or value < 1:
             raise UserError(f"{field.name} must be a whole number of at least 1, not {value!r}")
-    elif type(value) not in (int, float):
-        raise UserError(f"{field.name} must be a number, not {value!r}")
+    elif type(value) not in (int, float) or not math.isfinite(value):
+        raise UserError(f"{field.name} must be a finite number, not {value!r}")
     elif field.name.endswith("_prob") and not 0 <= value < 1:
         raise UserError(f"{field.name} must be in [0, 1), not {value!r}")
     elif field.name in ("initializer_range", "layer_norm_eps") and value <= 0:

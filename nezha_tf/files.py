@@ -42,6 +42,46 @@ def _expand(patterns, flag, may_be_empty):
     return sorted(files)
 
 
+def require_other(path, flag, inputs):
+    """Raises a `UserError` where a file to write is one of those that are read.
+
+    Args:
+      path: the file to write.
+      flag: the flag that names it.
+      inputs: the files that are read.
+    """
+    target = file_id(path)
+    for source in inputs:
+        if file_id(source) == target:
+            raise UserError(
+                f"--{flag}={path} is among the files that are read and would be lost; write to "
+                "another name, or narrow the pattern of the input"
+            )
+
+
+def file_id(path):
+    """Returns what tells a file from others, by whatever name, or link to it, it is called."""
+    try:
+        found = os.stat(path)
+    except OSError:  # not there yet, or remote
+        return path if storage.is_remote(path) else os.path.realpath(path)
+    return found.st_dev, found.st_ino
+
+
+def require_folder(path, flag):
+    """Raises a `UserError` where a path cannot be a folder, as a file has its name or a part of it.
+
+    Args:
+      path: the folder, which need not be there yet.
+      flag: the flag that names it.
+    """
+    part = os.path.abspath(path)
+    while not os.path.lexists(part):
+        part = os.path.dirname(part)
+    if not os.path.isdir(part):
+        raise UserError(f"--{flag}={path}: {part} is a file, not a folder; name another")
+
+
 def read_object(path):
     """Returns the object that a file of JSON holds, a dict, or None where there is no such file.
 
@@ -49,7 +89,7 @@ def read_object(path):
       UserError: a file that cannot be read or holds something else.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:  # with a byte order mark, or without
             found = json.load(file)
     except FileNotFoundError:
         return None
@@ -73,11 +113,24 @@ def whole_file(path):
         storage.makedirs(folder)
     temporary = temporary_name(path, os.getpid())
     try:
-        yield temporary
-        storage.replace(temporary, path)
+        with _named_as(path, temporary):
+            yield temporary
+            storage.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             storage.remove(temporary)
+
+
+@contextlib.contextmanager
+def _named_as(path, temporary):
+    """Errors of the block name the file that is meant, not the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error.filename, str) and error.filename.startswith(temporary):
+            error.filename = path + error.filename.removeprefix(temporary)
+            error.filename2 = None
+        raise
 
 
 def temporary_name(path, process_id):
@@ -102,10 +155,11 @@ def whole_folder(path):
     if os.path.lexists(path):
         raise UserError(f"{path} is there already; name a new folder, or remove it")
     temporary = f"{path}.{os.getpid()}.tmp"
-    os.makedirs(temporary)
     try:
-        yield temporary
-        os.rename(temporary, path)
+        with _named_as(path, temporary):
+            os.makedirs(temporary)
+            yield temporary
+            os.rename(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

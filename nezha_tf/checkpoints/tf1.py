@@ -221,7 +221,8 @@ def write_tensors(prefix, tensors):
         for ending in endings:
             os.replace(temporary + ending, prefix + ending)
     except (tf.errors.OpError, OSError) as error:
-        raise UserError(f"cannot write checkpoint {prefix}: {first_line(error)}") from error
+        reason = first_line(error).replace(temporary, prefix)
+        raise UserError(f"cannot write checkpoint {prefix}: {reason}") from error
     finally:
         for path in tf.io.gfile.glob(f"{temporary}*"):
             os.remove(path)

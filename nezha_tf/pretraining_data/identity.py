@@ -36,7 +36,7 @@ def identity_of(settings, measure):
     identity = {"input_file": text, **dataclasses.asdict(settings)}
     for flag in ("vocab_file", "user_dict"):
         if identity[flag]:
-            identity[flag] = _digest(identity[flag], flag)
+            identity[flag] = digest(identity[flag], flag)
     with_words = settings.masking != "token"
     identity["segmenter"] = _version(settings.segmenter) if with_words else ""
     # Last, as it depends on the text where it is not given.
@@ -93,7 +93,16 @@ def _refuse_other(path, made, identity):
         )
 
 
-def _digest(path, flag):
+def digest(path, flag):
+    """Returns what tells a file's bytes from others, a str.
+
+    Args:
+      path: the file.
+      flag: the flag that names it, for the error.
+
+    Raises:
+      UserError: it cannot be read.
+    """
     try:
         with storage.open_binary(path, "rb") as file:
             return "sha256 " + hashlib.sha256(file.read()).hexdigest()

@@ -10,6 +10,7 @@ from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.example_text import LEGEND, UNMASKED_LEGEND, arrays_of, text_of
 from nezha_tf.pretraining_data.manifest import manifest_path, shards_named
+from nezha_tf.pretraining_data.provenance import fault_of_vocabulary
 from nezha_tf.pretraining_data.record_check import check_files
 from nezha_tf.text.vocabulary import Vocabulary
 
@@ -33,7 +34,11 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
     named, vocabulary_in = functools.cache(shards_named), functools.cache(Vocabulary.from_file)
     shown = 0
     for path in files.expand(input_file, "input_file"):
-        vocabulary = vocabulary_in(vocab_file or _vocab_file(path, named(manifest_path(path))))
+        source = vocab_file or _vocab_file(path, named(manifest_path(path)))
+        vocabulary = vocabulary_in(source)
+        of_other = fault_of_vocabulary(path, source)
+        if of_other:
+            raise UserError(f"{path} {of_other}")
         for number, frame, fault in read_frames(path):
             if shown == num_records:
                 return
@@ -64,7 +69,8 @@ def check(input_file, vocab_file=""):
 
     Args:
       input_file: names or globs of TFRecord files, separated by commas.
-      vocab_file: the vocabulary that bounds the ids; where none is given, the manifest does.
+      vocab_file: the vocabulary that the examples should be of; where none is given, the
+        manifest bounds the ids.
 
     Returns:
       The number of faults.
@@ -73,8 +79,7 @@ def check(input_file, vocab_file=""):
       UserError: a file cannot be read.
     """
     paths = files.expand(input_file, "input_file", may_be_empty=True)
-    vocab_size = len(Vocabulary.from_file(vocab_file)) if vocab_file else None
-    checked, missing = check_files(paths, vocab_size)
+    checked, missing = check_files(paths, vocab_file)
     for found in checked.values():
         for fault in found.faults[:FAULTS_SHOWN]:
             print(fault)

@@ -11,7 +11,9 @@ from nezha_tf.data import schema
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.data.masking_policies import UNMASKED
 from nezha_tf.pretraining_data.manifest import manifest_path, shards_named
+from nezha_tf.pretraining_data.provenance import fault_of_vocabulary
 from nezha_tf.pretraining_data.shard_files import read_record, record_name
+from nezha_tf.text.vocabulary import Vocabulary
 
 CHECKED_AT_ONCE = 512
 _FEATURES = {False: schema.FEATURES, True: schema.UNMASKED_FEATURES}
@@ -34,7 +36,7 @@ class Checked(NamedTuple):
     faults: list
 
 
-def check_files(paths, vocab_size=None):
+def check_files(paths, vocab_file=""):
     """Checks every byte of files, and the sets that they belong to.
 
     A file belongs to the set whose manifest, in the file's folder, names it; a file of a
@@ -43,14 +45,17 @@ def check_files(paths, vocab_size=None):
 
     Args:
       paths: TFRecord files.
-      vocab_size: exclusive bound on the ids; None takes what the manifest says.
+      vocab_file: the vocabulary that they should be of; where none is given, the manifest
+        bounds the ids.
 
     Returns:
       (dict of path to `Checked`, list of faults that are no file's own: missing files).
 
     Raises:
-      UserError: a file or a manifest cannot be read.
+      UserError: a file, a manifest or the vocabulary cannot be read.
     """
+    vocabulary = Vocabulary.from_file(vocab_file) if vocab_file else None
+    ends = (vocabulary.cls_id, vocabulary.sep_id) if vocabulary else None
     named = {path: shards_named(path) for path in set(map(manifest_path, paths))}
     checked, sets = {}, {}
     with console.progress(total=sum(map(storage.size, paths)), unit="B", unit_scale=True) as bar:
@@ -59,10 +64,14 @@ def check_files(paths, vocab_size=None):
             name, entry, shard = in_folder.get(os.path.basename(path), (None, None, None))
             flags = entry["flags"] if entry else {}
             lengths = [flags.get(name, 0) for name in schema.Lengths._fields]
-            size = vocab_size or (entry["vocab_size"] if entry else ANY_VOCABULARY)
+            size = entry["vocab_size"] if entry else ANY_VOCABULARY
+            size = len(vocabulary) if vocabulary else size
             lengths = schema.Lengths(*lengths) if flags else None
             features = _FEATURES[flags["masking"] == UNMASKED] if flags else None
-            found = check_file(path, lengths, size, bar.update, features)
+            found = check_file(path, lengths, size, bar.update, features, ends)
+            of_other = fault_of_vocabulary(path, vocab_file) if vocabulary else None
+            if of_other:
+                found.faults.insert(0, f"{path}: {of_other}")
             if entry:
                 sets[os.path.dirname(path), name] = entry
                 found.faults.extend(_differences(path, found, shard))
@@ -78,7 +87,7 @@ def check_files(paths, vocab_size=None):
     return checked, missing
 
 
-def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None):
+def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None, ends=None):
     """Reads one file through.
 
     Args:
@@ -87,6 +96,8 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None
       vocab_size: exclusive bound on the ids.
       tell: called with the bytes of each frame that was read.
       features: the features of its examples; None takes those of the first record.
+      ends: ids of [CLS] and [SEP], which examples begin and end with; None takes those that the
+        first record begins and ends with.
 
     Returns:
       A `Checked`.
@@ -108,9 +119,10 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None
         features = features or schema.features_of(record)
         batch.append((number, record))
         if len(batch) == CHECKED_AT_ONCE:
-            faults += _faults_of(path, batch, lengths, limits, features)
-            batch = []
-    faults += _faults_of(path, batch, lengths, limits, features)
+            found, ends = _faults_of(path, batch, lengths, limits, features, ends)
+            faults, batch = faults + found, []
+    if batch:
+        faults += _faults_of(path, batch, lengths, limits, features, ends)[0]
     if not records:
         faults.append(f"{path}: holds no undamaged record")
     return Checked(records, size, f"{crc:08x}", faults)
@@ -125,12 +137,20 @@ def _lengths_of(record):
     return schema.Lengths(*(len(features[name].int64_list.value) for name in names))
 
 
-def _faults_of(path, batch, lengths, limits, features):
-    """Returns the faults of (number, record)s: those that the schema refuses come first."""
+def _faults_of(path, batch, lengths, limits, features, ends):
+    """Looks at some records.
+
+    Args:
+      path: their file.
+      batch: list of (number, record), one at least.
+      lengths, limits, features: as for `schema.fault_of`.
+      ends: as for `check_file`.
+
+    Returns:
+      (the faults, those that the schema refuses first; `ends`, or those of the first record).
+    """
     import tensorflow as tf
 
-    if not batch:
-        return []
     numbers, records = zip(*batch, strict=True)
     faults = {}
     try:
@@ -140,12 +160,28 @@ def _faults_of(path, batch, lengths, limits, features):
         faults = {number: fault for number, fault in faults.items() if fault}
         fitting = [(number, record) for number, record in batch if number not in faults]
         lines = [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
-        return lines + _faults_of(path, fitting, lengths, limits, features) if faults else lines
+        if not faults or not fitting:
+            return lines, ends
+        found, ends = _faults_of(path, fitting, lengths, limits, features, ends)
+        return lines + found, ends
     values = {name: value.numpy() for name, value in values.items()}
-    for row in np.flatnonzero(_is_odd(values, lengths, limits)):
+    found = _ends_of(values)
+    ends = ends or tuple(found[0].tolist())
+    is_cut = (found != ends).any(axis=1)
+    for row in np.flatnonzero(is_cut | _is_odd(values, lengths, limits)):
         fault = schema.fault_of(records[row], lengths, limits, features)
-        faults[numbers[row]] = fault or "its padding, its words or its predictions make no sense"
-    return [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
+        cut = f"it begins and ends with {found[row].tolist()}, not with {list(ends)}"
+        odd = "its padding, its words or its predictions make no sense"
+        faults[numbers[row]] = fault or (cut if is_cut[row] else odd)
+    return [f"{path}, record {number}: {fault}" for number, fault in faults.items()], ends
+
+
+def _ends_of(values):
+    """Returns the first and the last piece of each example, [B, 2]."""
+    last = np.maximum(values["input_mask"].sum(axis=1) - 1, 0)
+    last = np.minimum(last, values["input_ids"].shape[1] - 1)
+    ids = values["input_ids"]
+    return np.stack([ids[:, 0], ids[np.arange(len(ids)), last]], axis=1)
 
 
 def _is_odd(values, lengths, limits):

@@ -116,33 +116,6 @@ def read_record(path):
     return record if isinstance(record, dict) and record.get("format") == FORMAT else None
 
 
-def pair_of(paths, chosen=None):
-    """Returns what the two segments of examples are: one of `packing.PAIRS`.
-
-    Args:
-      paths: TFRecord files.
-      chosen: what the user says of them; needed where no record is beside the files, as of those
-        that another tool made, and they are no pairs for the next-sentence prediction ("nsp").
-
-    Raises:
-      UserError: files were made otherwise than the user says, or than each other.
-    """
-    told = {path: record["identity"]["pair"] for path in paths if (record := read_record(path))}
-    first = next(iter(told), None)
-    for path, pair in told.items():
-        if chosen and pair != chosen:
-            raise UserError(
-                f"{path} was made with --pair={pair}, as {record_name(path)} says, not with "
-                f"--pair={chosen}; leave --pair out"
-            )
-        if pair != told[first]:
-            raise UserError(
-                f"{path} was made with --pair={pair} and {first} with --pair={told[first]}; "
-                "take files of one kind"
-            )
-    return chosen or told.get(first, "nsp")
-
-
 def _write(records, path):
     """Writes records as a TFRecord file; returns their number, the bytes and their CRC-32C."""
     count = length = crc = 0

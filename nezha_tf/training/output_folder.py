@@ -1,5 +1,6 @@
 """The folder of a run as a model's: beside the weights what it takes to use them."""
 
+import json
 import os
 import shutil
 
@@ -19,13 +20,40 @@ def write_settings(folder, task):
       task: a `training.task.Task`.
 
     Raises:
-      UserError: the folder is of another task, or has another vocabulary.
+      UserError: as for `check`.
     """
-    settings = settings_of(task)
-    read_settings(folder, settings["task"])
+    check(folder, task)
     _copy_vocabulary(task.flags["vocab_file"], folder)
     task.config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    task_file.write(folder, settings)
+    task_file.write(folder, settings_of(task))
+
+
+def check(folder, task):
+    """Looks at whether a task is that of the run in a folder, where there is one.
+
+    Args:
+      folder: of the run.
+      task: a `training.task.Task`.
+
+    Raises:
+      UserError: the folder is of another task, has another vocabulary, or its texts are
+        lower-cased and the task's are not, or the other way round; or a file is in its place.
+    """
+    files.require_folder(folder, "output_dir")
+    settings = settings_of(task)
+    stored = read_settings(folder, settings["task"])
+    if stored and stored["do_lower_case"] != settings["do_lower_case"]:
+        raise UserError(
+            f"do_lower_case is {json.dumps(settings['do_lower_case'])} here, and "
+            f"{json.dumps(stored['do_lower_case'])} in the run in {folder}; pass another "
+            "--output_dir"
+        )
+    source, target = task.flags["vocab_file"], vocabulary_in(folder)
+    if source and target and _bytes_of(source) != _bytes_of(target):
+        raise UserError(
+            f"--vocab_file={source} is another vocabulary than that of the run in {target}; "
+            "pass that one, or another --output_dir"
+        )
 
 
 def read_settings(folder, name):
@@ -50,6 +78,12 @@ def read_settings(folder, name):
 def has_settings(folder):
     """Whether a run has left its `task.json` there."""
     return os.path.exists(os.path.join(folder, task_file.FILE_NAME))
+
+
+def vocabulary_in(folder):
+    """Returns the path of the vocabulary that a run has left in a folder, or None."""
+    path = os.path.join(folder, VOCAB_FILE)
+    return path if os.path.exists(path) else None
 
 
 def settings_of(task):
@@ -86,18 +120,9 @@ def best_run_folder(folder):
 
 def _copy_vocabulary(source, folder):
     """Copies a vocabulary, byte by byte, where there is one and it is not there yet."""
-    if not source:
-        return
-    target = os.path.join(folder, VOCAB_FILE)
-    if os.path.exists(target):
-        if _bytes_of(source) != _bytes_of(target):
-            raise UserError(
-                f"--vocab_file={source} is another vocabulary than that of the run in {target}; "
-                "pass that one, or another --output_dir"
-            )
-        return
-    with files.whole_file(target) as temporary:
-        shutil.copyfile(source, temporary)
+    if source and not vocabulary_in(folder):
+        with files.whole_file(os.path.join(folder, VOCAB_FILE)) as temporary:
+            shutil.copyfile(source, temporary)
 
 
 def _bytes_of(path):

@@ -13,9 +13,10 @@ from nezha_tf.generation.generator import check_vocabulary
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.objectives.unilm import UnifiedLanguageModel
-from nezha_tf.pretraining_data.shard_files import pair_of
+from nezha_tf.pretraining_data.provenance import Provenance, provenance_of
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.training.evaluation import Evaluation
+from nezha_tf.training.output_folder import vocabulary_in
 from nezha_tf.training.task import Task
 
 
@@ -42,7 +43,11 @@ class Pretraining(Task):
         if flags["do_eval"]:
             self._eval_reader = self._reader("eval_file")
             examples += self._eval_reader.files
-        self._of_pairs = pair_of(examples, flags["pair"]) != "none"
+        vocab_file = flags["vocab_file"] or vocabulary_in(flags["output_dir"])
+        said = {name: flags[name] for name in Provenance._fields}
+        made = provenance_of(examples, vocab_file, **said)
+        self._of_pairs = made.pair != "none"
+        flags["do_lower_case"] = made.do_lower_case
 
     def settings(self):
         return {"task": "pretraining", "objectives": self.flags["objectives"]}

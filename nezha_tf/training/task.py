@@ -3,7 +3,7 @@
 import abc
 from typing import NamedTuple
 
-from nezha_tf.config import UNILM_SEGMENTS, NezhaConfig
+from nezha_tf.config import UNILM_SEGMENTS, NezhaConfig, told_defaults
 from nezha_tf.errors import UserError
 
 
@@ -60,6 +60,9 @@ class Task(abc.ABC):
         self.notes = []
         self.example_counts = {}
         self.config = NezhaConfig.from_json_file(flags["bert_config_file"])
+        defaults = told_defaults(flags["bert_config_file"], self.config)
+        if defaults:
+            self.notes.append(defaults)
 
     @abc.abstractmethod
     def settings(self):

@@ -16,7 +16,6 @@ from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_files import (
     ShardJob,
     make_shard,
-    pair_of,
     read_record,
     record_name,
     shard_names,
@@ -131,23 +130,3 @@ def test_odd_lines_are_counted():
     assert list(map(len, sentences_of(line.encode(), "error", counts))) == [LONGEST_LINE] * 2 + [1]
     assert sentences_of(bad, "skip", counts) == []
     assert +counts == {"long_lines": 1, "invalid_lines": 1}
-
-
-def test_records_tell_what_the_segments_are(tmp_path):
-    paths = [str(tmp_path / f"{pair}-{number}") for pair in ("none", "sop") for number in "01"]
-    for path in paths:
-        pair = os.path.basename(path).split("-")[0]
-        job = ShardJob(path, [(0, "文".encode())], 1)
-        make_shard(Settings(vocab_file=""), Echo(), job, {"pair": pair})
-    foreign = str(tmp_path / "foreign")
-    assert [pair_of(found) for found in (paths[:2], paths[2:], [])] == ["none", "sop", "nsp"]
-    assert [pair_of([foreign]), pair_of([foreign], "none")] == ["nsp", "none"]
-    assert pair_of([foreign, paths[0]], "none") == "none"
-    with pytest.raises(
-        UserError, match=r"sop-0 was made with --pair=sop and \S+none-1 with --pair"
-    ):
-        pair_of(paths[1:])
-    with pytest.raises(
-        UserError, match=r"none-0\.json says, not with --pair=nsp; leave --pair out"
-    ):
-        pair_of(paths[:2], "nsp")

@@ -1,0 +1,46 @@
+"""The files that the flags of a program name, looked at before anything slow is imported.
+
+tensorflow takes several seconds: a mistyped name is told before them. What a file holds is looked
+at where that is quick; the rest is for who reads it.
+"""
+
+import os
+
+from nezha_tf import files, storage
+from nezha_tf.config import NezhaConfig
+from nezha_tf.errors import UserError
+from nezha_tf.text.vocabulary import Vocabulary
+
+# Flags of names and globs, and the flag without which they are not read, where a program has it.
+_PATTERNS = {
+    "input_file": "do_train",
+    "train_file": "do_train",
+    "eval_file": "do_eval",
+    "predict_file": "do_predict",
+}
+_READERS = {"bert_config_file": NezhaConfig.from_json_file, "vocab_file": Vocabulary.from_file}
+
+
+def check(flags):
+    """Looks for the input files of a program.
+
+    Args:
+      flags: dict of the program's flags, by name.
+
+    Raises:
+      UserError: one of them is not there, or is a bad configuration or vocabulary.
+    """
+    for name, mode in _PATTERNS.items():
+        if flags.get(name) and flags.get(mode, True):
+            files.expand(flags[name], name, may_be_empty=True)
+    for name, read in _READERS.items():
+        if flags.get(name):
+            read(flags[name])
+    if flags.get("init_checkpoint"):
+        _require_checkpoint(flags["init_checkpoint"])
+
+
+def _require_checkpoint(path):
+    is_there = any(map(os.path.exists, (path, f"{path}.index")))
+    if not is_there and not storage.is_remote(path):
+        raise UserError(f"no checkpoint at {path}: there is no such file, nor {path}.index")

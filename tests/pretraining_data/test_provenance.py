@@ -1,0 +1,61 @@
+"""What the records beside examples say of them, against what a user does."""
+
+import json
+import pathlib
+
+import pytest
+
+from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.identity import digest
+from nezha_tf.pretraining_data.provenance import (
+    Provenance,
+    fault_of_vocabulary,
+    provenance_of,
+)
+from nezha_tf.pretraining_data.shard_files import FORMAT, record_name
+
+
+def make(path, **identity):
+    record = {"format": FORMAT, "identity": identity}
+    pathlib.Path(record_name(str(path))).write_text(json.dumps(record))
+    return str(path)
+
+
+def test_what_the_segments_are(tmp_path):
+    none, others = ([make(tmp_path / f"{p}-{n}", pair=p) for n in "01"] for p in ("none", "sop"))
+    foreign = str(tmp_path / "foreign")
+    assert [provenance_of(found).pair for found in (none, others, [])] == ["none", "sop", "nsp"]
+    assert provenance_of([foreign]) == Provenance("nsp", True)
+    assert provenance_of([foreign], pair="none").pair == "none"
+    assert provenance_of([foreign, none[0]], pair="none").pair == "none"
+    with pytest.raises(UserError, match=r"sop-0 and .*none-1 were made with --pair=sop and --pair"):
+        provenance_of([none[1], *others])
+    with pytest.raises(UserError, match=r"none-0 was made with --pair=none, .* --pair=nsp; leave"):
+        provenance_of(none, pair="nsp")
+
+
+def test_case_is_the_files(tmp_path):
+    cased = make(tmp_path / "cased", do_lower_case=False)
+    assert not provenance_of([cased]).do_lower_case
+    assert provenance_of([cased], do_lower_case=False) == Provenance("nsp", False)
+    with pytest.raises(UserError, match=r"made with --nodo_lower_case, .* with --do_lower_case;"):
+        provenance_of([cased], do_lower_case=True)
+    assert not provenance_of([str(tmp_path / "foreign")], do_lower_case=False).do_lower_case
+
+
+def test_a_vocabulary_is_told_by_its_bytes(tmp_path):
+    paths = [tmp_path / name for name in ("vocab.txt", "same.txt", "other.txt")]
+    for path, text in zip(paths, ("甲\n乙\n", "甲\n乙\n", "乙\n甲\n"), strict=True):
+        path.write_text(text, encoding="utf-8")
+    own, same, other = map(str, paths)
+    shard = make(tmp_path / "shard", vocab_file=digest(own, "vocab_file"))
+    foreign = str(tmp_path / "foreign")
+    for vocab_file in (own, same, None):
+        provenance_of([shard, foreign], vocab_file)
+    assert fault_of_vocabulary(shard, same) is fault_of_vocabulary(foreign, other) is None
+    assert "another vocabulary than" in fault_of_vocabulary(shard, other)
+    with pytest.raises(UserError, match=r"shard was made with another vocabulary than .*other.txt"):
+        provenance_of([foreign, shard], other)
+    beside = make(tmp_path / "beside", vocab_file=digest(other, "vocab_file"))
+    with pytest.raises(UserError, match=r"beside and .*shard were made with other vocabularies"):
+        provenance_of([shard, beside])
