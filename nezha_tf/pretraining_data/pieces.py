@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nezha_tf.data.masking_policies import POLICIES, UNMASKED, MaskingPolicy
-from nezha_tf.errors import require_flag
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.user_dictionary import Entities, read_user_dictionary
@@ -61,8 +60,6 @@ class PieceReader:
         tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=settings.do_lower_case)
         self._tokenizer = BulkTokenizer(tokenizer)
         self._cut = self._entities = None
-        if policy.of_entities:
-            require_flag(settings.user_dict, "user_dict")
         words = read_user_dictionary(settings.user_dict) if settings.user_dict else ()
         if policy.of_words:
             self._cut = make_segmenter(settings.segmenter, words)
