@@ -110,7 +110,7 @@ class PieceReader:
         for line in lines:
             lengths.extend(map(len, self._cut(line)))
             lengths.append(1)  # the line's end
-        ends = np.cumsum(lengths)
+        ends = np.cumsum(lengths, dtype=np.int64)  # places, of no line too
         begins = np.zeros(ends[-1] + 1 if len(ends) else 1, np.int64)
         begins[ends] = 1
         if self._entities:
