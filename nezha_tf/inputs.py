@@ -43,9 +43,10 @@ def check(flags):
         if path and not _is_there(path) and not _is_there(f"{path}.index"):
             raise UserError(f"no checkpoint at {path}: there is no such file, nor {path}.index")
     for name in _FOLDERS:
-        path = flags.get(name)
-        if path and not _is_there(path):
-            raise UserError(f"--{name}={path}: there is no such folder; check the path")
+        paths = flags.get(name) or ()
+        for path in [paths] if isinstance(paths, str) else paths:
+            if not _is_there(path):
+                raise UserError(f"--{name}={path}: there is no such folder; check the path")
 
 
 def _is_there(path):

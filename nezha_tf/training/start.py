@@ -63,7 +63,7 @@ def differences(checkpoint, flags):
     case = task["do_lower_case"] if task else published.do_lower_case(folder, default=None)
     if case not in (None, flags["do_lower_case"]):
         flag = "--do_lower_case" if case else "--nodo_lower_case"
-        lines.append(f"warning: the weights are of a model with {flag}, and this run is not")
+        lines.append(f"warning: the weights are of a model with {flag}; pass it, too")
     return lines
 
 

@@ -72,13 +72,17 @@ def test_averages_that_are_not_there(folder):
         start.load(KINDS["pretraining"].model(config, 0), str(path), ())
 
 
-def test_another_vocabulary_or_case_beside_the_weights_is_told(folder):
+def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     path, config = folder(False, do_lower_case=False)
     other = path.with_name("other.txt")
-    other.write_text((path / "vocab.txt").read_text()[::-1])
+    pieces = (path / "vocab.txt").read_text().splitlines()
+    other.write_text("\n".join(reversed(pieces)))
     flags = {"vocab_file": str(other), "do_lower_case": True}
     model = KINDS["pretraining"].model(config, 0)
     _, vocabulary, case = start.load_initial(model, str(path), (), flags)
+    config_file = str(path / "bert_config.json")
+    load_model({**flags, "bert_config_file": config_file, "init_checkpoint": str(path)})
+    assert capsys.readouterr().err == f"{vocabulary}\n{case}\n"
     assert "is another vocabulary than" in vocabulary and "--nodo_lower_case" in case
     (path / "task.json").unlink()
     (path / "vocab.txt").unlink()
