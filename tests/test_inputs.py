@@ -18,6 +18,8 @@ from commands import (
 )
 from conftest import REPOSITORY, RESOURCES
 
+from nezha_tf import locks
+
 VOCAB_FILE = RESOURCES / "vocab.txt"
 PROGRAMS = [path.name for path in REPOSITORY.glob("run_*.py")]
 PROGRAMS += [f"tools/{path.name}" for path in (REPOSITORY / "tools").glob("*.py")]
@@ -183,3 +185,13 @@ def test_text_that_comes_into_no_example_is_told(folder):
     manifest = json.loads((folder / "manifest.json").read_text())["data_sets"]
     assert manifest["cr.tfrecord"]["shares"]["used"] < 0.01
     assert manifest["whole.tfrecord"]["shares"]["used"] == 1
+
+
+def test_two_runs_do_not_write_the_same_set(folder):
+    with locks.held(str(folder / ".new.tfrecord.lock"), "here"):
+        for output in ("--output_file=new.tfrecord", "--eval_output_file=new.tfrecord"):
+            result = create_data(folder, "--output_file=other.tfrecord", output)
+            assert_one_line(result, f"another run (process {os.getpid()} on", "new.tfrecord;")
+        assert not (folder / "new.tfrecord").exists()
+    made = create_data(folder, "--output_file=new.tfrecord")
+    assert made.returncode == 0 and not list(folder.glob(".*"))
