@@ -14,6 +14,11 @@ def progress(iterable=None, **options):
     return tqdm(iterable, disable=not sys.stderr.isatty(), dynamic_ncols=True, **options)
 
 
+def plural(count, noun):
+    """Returns "1 document" or "2,000 documents"."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def table(title, rows):
     """Returns rows as aligned text under a title.
 

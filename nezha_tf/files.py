@@ -68,6 +68,16 @@ def file_id(path):
     return found.st_dev, found.st_ino
 
 
+def same_bytes(path, other):
+    """Whether two files hold the same."""
+    return _bytes_of(path) == _bytes_of(other)
+
+
+def _bytes_of(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def require_folder(path, flag):
     """Raises a `UserError` where a path cannot be a folder, as a file has its name or a part of it.
 

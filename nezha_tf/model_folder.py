@@ -19,7 +19,7 @@ from nezha_tf.modeling.finetuning import (
 )
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
 from nezha_tf.text.tokenization import FullTokenizer
-from nezha_tf.training.checkpoint import RunCheckpoints, load_weights
+from nezha_tf.training.checkpoint import RunCheckpoints
 from nezha_tf.training.output_folder import CONFIG_FILE, VOCAB_FILE, best_run_folder
 
 
@@ -125,7 +125,8 @@ class ModelFolder:
           UserError: weights that are damaged, or of another model.
         """
         model, may_be_missing = self._fresh_model()
-        load_weights(model, self.checkpoint, self.task.get("uses_averages", False), may_be_missing)
+        averages = self.task.get("uses_averages", False)
+        loading.load(model, self.checkpoint, may_be_missing, averages=averages)
         return model
 
     def _fresh_model(self):
@@ -157,6 +158,29 @@ class ModelFolder:
             if {name for name in tf1_names(model) if name.startswith("cls/")} <= names:
                 return model
         return NezhaEncoder(self.config)
+
+
+def weights_of(path):
+    """Returns which weights --init_checkpoint means: those that the folder's model has.
+
+    Args:
+      path: of a checkpoint, as for `loading.open_checkpoint`, or of its folder; of a run's folder
+        the best checkpoint is meant, as in `ModelFolder`.
+
+    Returns:
+      (what `loading.open_checkpoint` takes, whether the moving averages in it are the weights, as
+      `task.json` beside it says).
+
+    Raises:
+      UserError: a damaged `task.json`.
+    """
+    path = os.fspath(path)
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        folder = folder_of_model(path)
+        step = RunCheckpoints(folder, {}, best_metric=None).chosen()
+        path = path if step is None else RunCheckpoints(folder, {}).path(step)
+    return path, bool((task_file.read(folder) or {}).get("uses_averages"))
 
 
 def checkpoint_in(folder):

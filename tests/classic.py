@@ -4,6 +4,8 @@ Follows `create_masked_lm_predictions` of google-research/bert, with units and r
 pieces.
 """
 
+import itertools
+
 import numpy as np
 
 from nezha_tf.pretraining_data.pieces import ShardPieces
@@ -60,6 +62,50 @@ def mask_pieces(ids, is_text, budget, vocabulary, rng):
             output[place] = rng.randint(0, len(vocabulary) - 1)
     places = sorted(chosen)
     return output, places, [ids[place] for place in places]
+
+
+def splitmix64(seed, number):
+    """SplitMix64's output `number`, counted from 0, in whole numbers without end."""
+    mixed = (seed + (number + 1) * 0x9E3779B97F4A7C15) % 2**64
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+    return mixed ^ mixed >> 31
+
+
+def mask_by_key(row, key, policy, budget, vocabulary):
+    """Masks a row with the draws of its key, one unit and one piece at a time.
+
+    Args:
+      row: `Rows` of one row, without the first axis.
+      key: int, which draws turns, runs, kinds and random pieces at the numbers 0, T, 2T and 3T on.
+      policy: a `MaskingPolicy`.
+      budget: most pieces.
+      vocabulary: a `Vocabulary`.
+
+    Returns:
+      (ids with replacements, dict of the predicted places in rising order to their pieces).
+    """
+
+    def uniform(number):
+        return (splitmix64(key, number) >> 11) / 2**53
+
+    length, ids = len(row.ids), row.ids.tolist()
+    units = units_of(row.is_text, row.word_starts | (not policy.of_words))
+    order = sorted(range(len(units)), key=lambda unit: splitmix64(key, units[unit][0]))
+    *ends, whole = itertools.accumulate(policy.run_shares)
+    drawn = [whole * uniform(unit[0] + length) for unit in units]
+    sizes = [1 + sum(end <= share for end in ends) for share in drawn]
+    runs = chosen_runs(units, order, sizes, budget)
+    for anchor, places in runs.items():
+        for place in places:
+            share = uniform(2 * length + (units[anchor][0] if policy.draws_once else place))
+            if share < 0.8:
+                ids[place] = vocabulary.mask_id
+            elif share < 0.9:
+                drawn = splitmix64(key, place + 3 * length) >> 32
+                ids[place] = drawn * len(vocabulary) >> 32
+    predicted = sorted(place for places in runs.values() for place in places)
+    return ids, {place: int(row.ids[place]) for place in predicted}
 
 
 def shard_pieces(documents, word_starts=None):

@@ -6,8 +6,11 @@ import random
 
 import classic
 import numpy as np
+import tensorflow as tf
+from hypothesis import strategies as st
 
 from nezha_tf.data.masking_policies import POLICIES, MaskingPolicy
+from nezha_tf.pretraining_data.array_masking import Masked
 from nezha_tf.pretraining_data.layout import Rows
 
 # A right program exceeds these in one seed of a hundred thousand; the seeds are fixed.
@@ -56,6 +59,79 @@ def random_rows(vocabulary, count, seed=0, length=64, words=0.5):
         texts.append([list(itertools.islice(ids, size)) for size in sizes])
         begins.append([[rng.random() < words for _ in range(size)] for size in sizes])
     return make_rows(texts, vocabulary, length, begins)
+
+
+@st.composite
+def any_texts(draw, length):
+    """(texts, begins) for `make_rows` of such a length: rows may be full, and words of any size.
+
+    Their pieces are any but [CLS] and [SEP]; there are [PAD], [UNK] and [MASK] among them.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    words = draw(st.sampled_from([0.0, 0.3, 0.8, 1.0]))
+    texts, begins = [], []
+    size = st.integers(1, 4) | st.integers(1, length - 2)
+    for sizes in draw(st.lists(st.lists(size, min_size=1, max_size=3), min_size=1, max_size=6)):
+        ends = itertools.accumulate(sizes, lambda end, size: end + size + 1, initial=1)
+        kept = [size for size, end in zip(sizes, ends, strict=False) if end + size < length]
+        kept = kept or [length - 2]
+        texts.append([rng.choice([0, 100, *range(103, 9000)], size).tolist() for size in kept])
+        begins.append([(rng.random(size) < words).tolist() for size in kept])
+    return texts, begins
+
+
+def any_policies():
+    """Policies of the program, and others."""
+    shares = st.lists(st.floats(0.01, 1), min_size=1, max_size=5).map(tuple)
+    others = st.builds(MaskingPolicy, st.booleans(), shares, st.booleans())
+    return st.sampled_from(list(POLICIES.values())) | others
+
+
+def assert_rows_are_masked(rows, masked, policy, share, most):
+    """Asserts what is true of all that is masked, by whatever draws.
+
+    Args:
+      rows: the `Rows`.
+      masked: the `Masked`.
+      policy: the `MaskingPolicy`.
+      share, most: the share of a row that is predicted, and the most predictions.
+    """
+    for number, length in enumerate(rows.lengths.tolist()):
+        budget = min(most, max(1, round(length * share)))
+        weights = masked.weights[number].tolist()
+        count = weights.count(1.0)
+        assert count <= budget and weights == [1.0] * count + [0.0] * (most - count)
+        places = masked.positions[number].tolist()
+        assert not any(places[count:]) and not masked.labels[number, count:].any()
+        places = places[:count]
+        assert places == sorted(set(places)) and rows.is_text[number, places].all()
+        restored = masked.ids[number].copy()
+        restored[places] = masked.labels[number, :count]
+        assert (restored == rows.ids[number]).all()
+        begins = rows.word_starts[number] | (not policy.of_words)
+        for unit in classic.units_of(rows.is_text[number], begins):
+            is_chosen = set(unit) <= set(places)
+            assert is_chosen or set(unit).isdisjoint(places)
+            # Where an anchor takes one unit, no unit is left over that has room.
+            assert is_chosen or len(policy.run_shares) > 1 or len(unit) > budget - count
+
+
+def batch_of(rows):
+    """The rows as a batch of the reader."""
+    values = {
+        "input_ids": rows.ids,
+        "input_mask": np.arange(rows.ids.shape[1]) < rows.lengths[:, None],
+        "segment_ids": rows.segment_ids,
+        "word_starts": rows.word_starts,
+        "next_sentence_labels": np.zeros((len(rows.ids), 1)),
+    }
+    return {name: tf.constant(value.astype(np.int32)) for name, value in values.items()}
+
+
+def as_masked(batch):
+    """A batch that the reader masked as `Masked`."""
+    names = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    return Masked(*(batch[name].numpy() for name in names))
 
 
 def keys_of(count, seed=0):

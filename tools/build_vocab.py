@@ -33,6 +33,8 @@ def main():
 
     output_file = require_flag(FLAGS.output_file, "output_file")
     paths = files.expand(require_flag(FLAGS.input_file, "input_file"), "input_file")
+    includes = [FLAGS.include_file] if FLAGS.include_file else []
+    files.require_other(output_file, "output_file", [*paths, *includes])
     include = []
     if FLAGS.include_file:
         include = [line for document in read_documents(FLAGS.include_file) for line in document]

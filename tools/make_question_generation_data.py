@@ -20,6 +20,7 @@ flags.DEFINE_integer("context_chars", 90, "Most characters of the passage in a s
 
 
 def main():
+    from nezha_tf import console
     from nezha_tf.errors import require_flag
     from nezha_tf.tasks.seq2seq.question_generation import make_question_generation_data
 
@@ -27,7 +28,7 @@ def main():
     for name in names:
         require_flag(FLAGS[name].value, name)
     count = make_question_generation_data(**cli.flag_values())
-    print(f"{count:,} questions in {FLAGS.output_file}")
+    print(f"{console.plural(count, 'question')} in {FLAGS.output_file}")
 
 
 if __name__ == "__main__":

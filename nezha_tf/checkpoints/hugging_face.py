@@ -105,7 +105,7 @@ def _turned(name, shape):
 def _parts(path):
     """Returns the files that an index names; each is read whole."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             names = set(json.load(file)["weight_map"].values())
         return [os.path.join(os.path.dirname(path), name) for name in sorted(names)]
     except OSError as error:

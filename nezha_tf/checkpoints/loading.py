@@ -3,6 +3,8 @@
 import os
 
 from nezha_tf.checkpoints import hugging_face, tf1
+from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
+from nezha_tf.errors import UserError
 
 
 def open_checkpoint(path):
@@ -26,18 +28,49 @@ def open_checkpoint(path):
     return weights_file, hugging_face.HuggingFaceReader(weights_file)
 
 
-def load(model, path, may_be_missing=(), extend_segments=False):
+def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
     """Loads the weights of a checkpoint of whatever layout into a model.
 
     Args:
       model: as for `load_tf1_checkpoint`.
       path: as for `open_checkpoint`.
       may_be_missing, extend_segments: as for `load_tf1_checkpoint`; names are TF1's.
+      averages: whether the moving averages of weights are taken for them.
 
     Returns:
       `LoadReport`.
 
     Raises:
-      UserError: as for `load_tf1_checkpoint`.
+      UserError: as for `load_tf1_checkpoint`, or there are no averages.
     """
-    return tf1.load_weights(model, *open_checkpoint(path), may_be_missing, extend_segments)
+    path, reader = open_checkpoint(path)
+    reader = AveragedReader(path, reader) if averages else reader
+    return tf1.load_weights(model, path, reader, may_be_missing, extend_segments)
+
+
+class AveragedReader:
+    """Gives the moving averages of weights for them; those that were not trained have none."""
+
+    def __init__(self, path, reader):
+        """Args: as returned by `open_checkpoint`.
+
+        Raises:
+          UserError: there are no averages.
+        """
+        self._reader = reader
+        shapes = reader.get_variable_to_shape_map()
+        ending = f"/{AVERAGE_SUFFIX}"
+        self._averaged = {n.removesuffix(ending) for n in shapes if n.endswith(ending)}
+        self._shapes = {name: s for name, s in shapes.items() if not name.endswith(ending)}
+        if not self._averaged:
+            raise UserError(
+                f"checkpoint {path} holds no moving averages of weights, which its task.json or "
+                "--ema_decay asks for"
+            )
+
+    def get_variable_to_shape_map(self):
+        return self._shapes
+
+    def get_tensor(self, name):
+        is_averaged = name in self._averaged
+        return self._reader.get_tensor(f"{name}/{AVERAGE_SUFFIX}" if is_averaged else name)

@@ -12,6 +12,8 @@ from nezha_tf.errors import UserError, first_line
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
 # What TF1 keeps beside weights and their slots: of training, and of Adam.
 STATE = ("global_step", "beta1_power", "beta2_power")
+# Behind the name of a weight: the name of its moving average.
+AVERAGE_SUFFIX = "ExponentialMovingAverage"
 _ENDING = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
 # The row of BERT's table that each of UniLM's begins as (load_model of UniLM v1).
 UNILM_ROWS = (0, 1, 0, 0, 0, 1)

@@ -8,9 +8,8 @@ import numpy as np
 from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.kinds import KINDS, LABELLED, kind_of
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE, UNILM_ROWS
+from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX, SEGMENT_TABLE, UNILM_ROWS
 from nezha_tf.errors import UserError
-from nezha_tf.training.moving_average import SUFFIX
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 # The key of a configuration that says how many rows a table has.
@@ -145,7 +144,9 @@ def _check_shape(source, name, found, expected):
 
 def _averages(source, shapes, names):
     """Returns {weight: its average} by name; weights that were not trained have none."""
-    averaged = {name: f"{name}/{SUFFIX}" for name in names if f"{name}/{SUFFIX}" in shapes}
+    averaged = {
+        name: f"{name}/{AVERAGE_SUFFIX}" for name in names if f"{name}/{AVERAGE_SUFFIX}" in shapes
+    }
     if not averaged:
         raise UserError(f"checkpoint {source.path} holds no averages of weights (--averages)")
     return averaged
@@ -169,7 +170,7 @@ def _tensor(source, name):
 def _left_out(shapes, weights, kept, unexpected, used):
     """Returns (what, names) of the variables that are not converted."""
     others = set(shapes) - weights - used
-    averages = {name for name in others if name.endswith(f"/{SUFFIX}")}
+    averages = {name for name in others if name.endswith(f"/{AVERAGE_SUFFIX}")}
     state = {name for name in others if name in tf1.STATE or name.startswith("nezha_tf/")}
     rows = [
         ("optimizer slots", others - averages - state),

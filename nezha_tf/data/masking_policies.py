@@ -10,6 +10,8 @@ import dataclasses
 
 import numpy as np
 
+from nezha_tf.errors import UserError
+
 # In the place of a policy's name: the records are masked when they are read.
 UNMASKED = "none"
 DEFAULT_MASKED_LM_PROB = 0.15
@@ -60,6 +62,15 @@ POLICIES = {
     # is masked by words, as NEZHA has it, where ERNIE takes characters.
     "entity": MaskingPolicy(of_entities=True),
 }
+
+
+def check_share(masked_lm_prob):
+    """Raises a `UserError` where a share of predicted pieces is none, as every example has one."""
+    if not 0 < masked_lm_prob <= 1:
+        raise UserError(
+            f"--masked_lm_prob={masked_lm_prob} must be above 0 and at most 1; at least one piece "
+            "of each example is predicted, whatever the share"
+        )
 
 
 def budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq):

@@ -59,6 +59,12 @@ class RecordFiles:
             cannot be read.
         """
         surveys = {**self._surveys, **damage.survey(paths)}
+        for path in paths:
+            if not surveys[path].records:
+                raise UserError(
+                    f"{path} is no TFRecord file, or has no undamaged record: leave it out, or "
+                    "make it again"
+                )
         found = self._damage(surveys)
         if len(found) > self.max_corrupt_records:
             raise UserError(
@@ -66,9 +72,6 @@ class RecordFiles:
                 f"{len(found)}); make the file again, or pass over as many with "
                 f"--skip_corrupt_records={len(found)}"
             )
-        for path in paths:
-            if not surveys[path].records:
-                raise UserError(f"{path} holds no undamaged record; make the file again")
         known = set(self._damage(self._surveys))
         self._surveys = surveys
         return _line([place for place in found if place not in known])

@@ -169,9 +169,16 @@ def _quoted(lines):
             yield first, _Fault(f"no CSV ({error}); double the quotes inside of quotes")
 
 
+def json_text(value):
+    """Returns a value of JSON as text; 1 and 1.0 are one number, and one text."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _text(value, column, may_be_json):
     if not isinstance(value, str):
-        text = json.dumps(value, ensure_ascii=False)
+        text = json_text(value)
         if not may_be_json:
             raise _Fault(f'"{column}" is no text but {json.dumps(value)[:40]}')
         value = text

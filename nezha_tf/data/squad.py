@@ -8,10 +8,17 @@ from nezha_tf.errors import UserError
 
 
 class Answer(NamedTuple):
-    """A text, and its first character in the passage; None where it does not stand there."""
+    """A text and where it stands in the passage.
+
+    Attributes:
+      text: str.
+      start: its first character there; None where it does not stand there.
+      is_moved: whether the file says another place.
+    """
 
     text: str
     start: int | None
+    is_moved: bool = False
 
 
 class Question(NamedTuple):
@@ -86,7 +93,7 @@ class _Fault(Exception):
 def _entries(path):
     """Returns (paragraph, question) as the file has them, in its order."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             data = json.load(file)["data"]
         return [
             (paragraph, entry)
@@ -130,9 +137,10 @@ def _answer(context, answer):
     if not isinstance(answer, dict):
         raise _Fault("an answer is no JSON object")
     text, start = _text(answer, "text"), answer.get("answer_start")
-    if not isinstance(start, int):
+    if type(start) is not int:
         raise _Fault('"answer_start" is missing, or no whole number')
-    return Answer(text, _nearest(context, text, start))
+    place = _nearest(context, text, start)
+    return Answer(text, place, place not in (None, start))
 
 
 def _nearest(context, text, start):

@@ -11,7 +11,6 @@ from nezha_tf.export.text_reader import (
 )
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.tasks.features.vectors import pooled
-from nezha_tf.training.checkpoint import load_weights
 
 MEANINGS = {
     **INPUT_MEANINGS,
@@ -42,7 +41,7 @@ class FeaturesServing(Serving):
         """
         model = NezhaEncoder(folder.config, max_seq_length)
         uses_averages = folder.task.get("uses_averages", False)
-        load_weights(model, folder.checkpoint, uses_averages, (POOLER,))
+        loading.load(model, folder.checkpoint, (POOLER,), averages=uses_averages)
         super().__init__(model, folder.tokenizer)
         _, reader = loading.open_checkpoint(folder.checkpoint)
         names = reader.get_variable_to_shape_map()

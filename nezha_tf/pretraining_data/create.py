@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from nezha_tf import files, storage
+from nezha_tf import console, files, storage
 from nezha_tf.errors import Terminated, UserError, require_flag
 from nezha_tf.pretraining_data import beam, leftovers, report
 from nezha_tf.pretraining_data.assignment import (
@@ -82,7 +82,8 @@ def create_pretraining_data(
     """
     inputs = files.expand(input_file, "input_file", may_be_empty=True)
     outputs = [require_flag(output_file, "output_file"), eval_output_file]
-    _check_outputs(outputs, [*inputs, require_flag(vocab_file, "vocab_file")])
+    _check_inputs(inputs, require_flag(vocab_file, "vocab_file"))
+    _check_outputs(outputs, [*inputs, vocab_file])
     vocab_size = len(Vocabulary.from_file(vocab_file))
     share = max(eval_share, 1e-9) if eval_output_file else 0.0
     seed = others.get("random_seed", Settings.random_seed)
@@ -128,17 +129,28 @@ def _make_one(settings, maker, identity, job):
     return make_shard(settings, maker, job, identity)
 
 
+def _check_inputs(inputs, vocab_file):
+    """Raises a `UserError` where the vocabulary is taken for text, as a glob may match it too."""
+    vocabulary = files.file_id(vocab_file)
+    for path in inputs:
+        if files.file_id(path) == vocabulary:
+            raise UserError(
+                f"--input_file: {path} is the vocabulary (--vocab_file), not text; narrow the "
+                "pattern, or move it elsewhere"
+            )
+
+
 def _check_outputs(outputs, inputs):
     """Raises a `UserError` where an output cannot be one, before anything is read."""
-    seen = {os.path.realpath(path) for path in inputs}
+    seen = set(map(files.file_id, inputs))
     for path in filter(None, outputs):
         if "," in path:
             raise UserError(f"{path} is more than one name; --num_output_shards makes more files")
         if storage.isdir(path):
             raise UserError(f"output {path} is a folder; name a file in it")
-        if os.path.realpath(path) in seen:
+        if files.file_id(path) in seen:
             raise UserError(f"output {path} is named twice or is an input; choose another name")
-        seen.add(os.path.realpath(path))
+        seen.add(files.file_id(path))
         read_manifest(manifest_path(path))
 
 
@@ -158,7 +170,7 @@ def _sets(settings, found, identity, output_file, eval_output_file):
     if settings.num_output_shards > found.training.count:
         raise UserError(
             f"--num_output_shards={settings.num_output_shards} is more than the "
-            f"{found.training.count} documents of the corpus; take fewer"
+            f"{console.plural(found.training.count, 'document')} of the corpus; take fewer"
         )
     chosen = [(TRAINING, output_file, found.training, settings.dupe_factor)]
     if eval_output_file:

@@ -5,13 +5,14 @@ import functools
 import os
 import sys
 
-from nezha_tf import files
+from nezha_tf import console
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.example_text import LEGEND, UNMASKED_LEGEND, arrays_of, text_of
 from nezha_tf.pretraining_data.manifest import manifest_path, shards_named
 from nezha_tf.pretraining_data.provenance import fault_of_vocabulary
 from nezha_tf.pretraining_data.record_check import check_files
+from nezha_tf.pretraining_data.shard_files import example_files
 from nezha_tf.text.vocabulary import Vocabulary
 
 FAULTS_SHOWN = 20
@@ -33,7 +34,7 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
     # Both are read once, however many files there are.
     named, vocabulary_in = functools.cache(shards_named), functools.cache(Vocabulary.from_file)
     shown = 0
-    for path in files.expand(input_file, "input_file"):
+    for path in example_files(input_file, "input_file"):
         source = vocab_file or _vocab_file(path, named(manifest_path(path)))
         vocabulary = vocabulary_in(source)
         of_other = fault_of_vocabulary(path, source)
@@ -78,13 +79,13 @@ def check(input_file, vocab_file=""):
     Raises:
       UserError: a file cannot be read.
     """
-    paths = files.expand(input_file, "input_file", may_be_empty=True)
+    paths = example_files(input_file, "input_file", may_be_empty=True)
     checked, missing = check_files(paths, vocab_file)
     for found in checked.values():
         for fault in found.faults[:FAULTS_SHOWN]:
             print(fault)
         if len(found.faults) > FAULTS_SHOWN:
-            print(f"{len(found.faults) - FAULTS_SHOWN:,} more faults of the same file")
+            print(f"more faults of the same file: {len(found.faults) - FAULTS_SHOWN:,}")
     for fault in missing:
         print(fault)
     faults = sum(len(found.faults) for found in checked.values()) + len(missing)
@@ -93,9 +94,9 @@ def check(input_file, vocab_file=""):
     files_of = collections.Counter(map(manifest_path, paths))
     plain = sum(count for path, count in files_of.items() if not shards_named(path))
     print(
-        f"{len(paths):,} files, {records:,} records, {size / 1e6:,.1f} MB: "
-        + (f"{faults:,} faults" if faults else "no fault")
-        + (f"; {plain:,} files have no manifest to be compared with" if plain else "")
+        f"{console.plural(len(paths), 'file')}, {console.plural(records, 'record')}, "
+        f"{size / 1e6:,.1f} MB: {console.plural(faults, 'fault') if faults else 'no fault'}"
+        + (f"; {console.plural(plain, 'file')} without a manifest to compare with" if plain else "")
     )
     return faults
 

@@ -3,10 +3,10 @@
 # A longer line is cut: word segmentation takes memory by the length of a line.
 LONGEST_LINE = 10_000
 
-# Kinds of anomaly that are counted here, and how each is told.
+# Kinds of anomaly that are counted here, and how one of each is told.
 KINDS = {
-    "long_lines": f"lines of more than {LONGEST_LINE:,} characters, cut (one sentence a line?)",
-    "invalid_lines": "lines with bytes that are not UTF-8",
+    "long_lines": f"line of more than {LONGEST_LINE:,} characters, cut (one sentence a line?)",
+    "invalid_lines": "line with bytes that are not UTF-8",
 }
 
 

@@ -6,14 +6,14 @@ import os
 
 from nezha_tf import files, storage
 from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.shard_files import MANIFEST_NAME
 
 FORMAT = "nezha_tf pretraining data 1"
-NAME = "manifest.json"
 
 
 def manifest_path(output_file):
     """Returns the manifest that tells of a set."""
-    return os.path.join(os.path.dirname(output_file), NAME)
+    return os.path.join(os.path.dirname(output_file), MANIFEST_NAME)
 
 
 def read_manifest(path):

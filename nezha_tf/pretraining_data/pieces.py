@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nezha_tf.data.masking_policies import POLICIES, UNMASKED, MaskingPolicy
-from nezha_tf.errors import require_flag
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.user_dictionary import Entities, read_user_dictionary
@@ -61,8 +60,6 @@ class PieceReader:
         tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=settings.do_lower_case)
         self._tokenizer = BulkTokenizer(tokenizer)
         self._cut = self._entities = None
-        if policy.of_entities:
-            require_flag(settings.user_dict, "user_dict")
         words = read_user_dictionary(settings.user_dict) if settings.user_dict else ()
         if policy.of_words:
             self._cut = make_segmenter(settings.segmenter, words)
@@ -113,7 +110,7 @@ class PieceReader:
         for line in lines:
             lengths.extend(map(len, self._cut(line)))
             lengths.append(1)  # the line's end
-        ends = np.cumsum(lengths)
+        ends = np.cumsum(lengths, dtype=np.int64)  # places, of no line too
         begins = np.zeros(ends[-1] + 1 if len(ends) else 1, np.int64)
         begins[ends] = 1
         if self._entities:

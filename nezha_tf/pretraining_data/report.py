@@ -21,14 +21,15 @@ def tell_plan(sets, wanted, workers, runner=""):
     for chosen in sets:
         count, length = chosen.documents
         print(
-            f"{chosen.output_file}: {count:,} documents, {_size(length)} of text, in "
-            f"{_plural(len(chosen.paths), 'shard')} of {_size(length / len(chosen.paths))}"
+            f"{chosen.output_file}: {console.plural(count, 'document')}, {_size(length)} of text, "
+            f"in {console.plural(len(chosen.paths), 'shard')} of "
+            f"{_size(length / len(chosen.paths))}"
             + (f"; {len(chosen.finished)} there already" if chosen.finished else ""),
             flush=True,
         )
     if wanted:
-        by = runner or _plural(workers, "worker")
-        print(f"{_plural(wanted, 'shard')} to make, {by}", flush=True)
+        by = runner or console.plural(workers, "worker")
+        print(f"{console.plural(wanted, 'shard')} to make, {by}", flush=True)
 
 
 @contextlib.contextmanager
@@ -73,18 +74,15 @@ def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
         empty += chosen.documents.count - chosen.statistics.documents
         print(console.table(chosen.output_file, chosen.statistics.rows(settings.pair)))
     told = [(anomalies[kind], text) for kind, text in KINDS.items()]
-    told += [(empty, "documents without text"), (found.blank_files, "files without text")]
-    told += [(found.cut_documents, "documents cut, as they were longer than 4 MiB")]
+    told += [(empty, "document without text"), (found.blank_files, "file without text")]
+    told += [(found.cut_documents, "document cut at 4 MiB")]
     for count, text in told:
+        noun, _, rest = text.partition(" ")
         if count:
-            print(f"{count:,} {text}")
+            print(f"{console.plural(count, noun)} {rest}")
     rate = f", {made / seconds:,.0f} instances/s" if made else ""
     print(f"{seconds:.0f} s{rate}")
 
 
 def _size(length):
     return f"{length / 1e6:.1f} MB" if length >= 1e5 else f"{length / 1e3:.1f} kB"
-
-
-def _plural(count, noun):
-    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -2,8 +2,16 @@
 
 import dataclasses
 
-from nezha_tf.data.masking_policies import DEFAULT_MASKED_LM_PROB, UNMASKED
+from nezha_tf.data.masking_policies import (
+    DEFAULT_MASKED_LM_PROB,
+    POLICIES,
+    UNMASKED,
+    MaskingPolicy,
+    check_share,
+)
 from nezha_tf.errors import UserError
+from nezha_tf.text.user_dictionary import read_user_dictionary
+from nezha_tf.text.word_segmentation import require_segmenter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,9 +65,12 @@ class Settings:
         """Returns the settings with these values, by name.
 
         Raises:
-          UserError: flags of masking that have no say where nothing is masked.
+          UserError: a share that is none, a bad dictionary, entities without one, a segmenter
+            that is not installed, or flags of masking that have no say where nothing is masked.
         """
         settings = cls(**values)
+        check_share(settings.masked_lm_prob)
+        _check_words(settings)
         if settings.masking != UNMASKED:
             return settings
         for name in ("masked_lm_prob", "max_predictions_per_seq", "dupe_factor"):
@@ -71,3 +82,17 @@ class Settings:
                     f"{1 if name == 'dupe_factor' else default}"
                 )
         return dataclasses.replace(settings, dupe_factor=1)
+
+
+def _check_words(settings):
+    """Raises a `UserError` for what is wrong with the dictionary or the segmenter.
+
+    What makes the records would find it as well, but after the corpus has been gone through.
+    """
+    policy = POLICIES.get(settings.masking, MaskingPolicy())
+    if settings.user_dict:
+        read_user_dictionary(settings.user_dict)
+    elif policy.of_entities:
+        raise UserError(f"--masking={settings.masking} needs --user_dict, the entities")
+    if policy.of_words:
+        require_segmenter(settings.segmenter)

@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from nezha_tf import files, storage
+from nezha_tf import console, files, storage
 from nezha_tf.data.framing import frame
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.lines import sentences_of
 
 FORMAT = "nezha_tf pretraining shard 1"
 FRAMES_AT_ONCE = 256
+# Of all sets of a folder; see `manifest`.
+MANIFEST_NAME = "manifest.json"
 
 
 class ShardJob(NamedTuple):
@@ -52,6 +54,35 @@ def record_name(path):
     return path + ".json"
 
 
+def example_files(patterns, flag, may_be_empty=False):
+    """Returns the TFRecord files that a list of names and globs stands for, sorted.
+
+    What we write beside them (records, manifests, files that a killed run has begun) is left
+    out, as `train*` matches it, too.
+
+    Args:
+      patterns, flag, may_be_empty: as for `files.expand`.
+
+    Raises:
+      UserError: as of `files.expand`, or nothing else is matched.
+    """
+    found = files.expand(patterns, flag, may_be_empty)
+    kept = [path for path in found if not _is_beside(path)]
+    if not kept:
+        raise UserError(
+            f"--{flag}={patterns}: {found[0]} tells of examples and holds none; name the TFRecord "
+            "files themselves"
+        )
+    return kept
+
+
+def _is_beside(path):
+    """Whether a file is a record of another one, a manifest, or one that was not finished."""
+    shard = path.removesuffix(record_name(""))
+    is_record = shard != path and storage.exists(shard)
+    return is_record or os.path.basename(path) == MANIFEST_NAME or path.endswith(".tmp")
+
+
 def make_shard(settings, maker, job, identity):
     """Makes one shard; the same documents give the same bytes in whatever process.
 
@@ -78,9 +109,10 @@ def make_shard(settings, maker, job, identity):
         with files.whole_file(job.path) as temporary:
             written = _write(maker.make(documents, job.repetitions), temporary)
             if not written["records"]:
+                count = console.plural(len(job.documents), "document")
                 raise UserError(
-                    f"{job.path} would hold no example: there is no text in its "
-                    f"{len(job.documents)} documents; take a smaller --num_output_shards"
+                    f"{job.path} would hold no example: there is no text in its {count}; take a "
+                    "smaller --num_output_shards"
                 )
             record = {
                 "format": FORMAT,

@@ -1,5 +1,7 @@
 """Words of a text: where a segmenter cuts."""
 
+import importlib.util
+
 from nezha_tf.errors import UserError
 from nezha_tf.text.jieba_words import JiebaWords
 
@@ -17,19 +19,24 @@ def make_segmenter(name, words=()):
     Raises:
       UserError: rjieba is not installed.
     """
+    require_segmenter(name)
     if name == "jieba":
         return _make_jieba(words)
-    try:
-        import rjieba
-    except ImportError as error:
-        raise UserError(
-            "--segmenter=rjieba needs rjieba; install it with pip install -e '.[fast]', or "
-            "take --segmenter=jieba"
-        ) from error
+    import rjieba
+
     segmenter = rjieba.Jieba()
     for word in words:
         segmenter.add_word(word.text, word.frequency, word.tag)
     return segmenter.cut
+
+
+def require_segmenter(name):
+    """Raises a `UserError` where a segmenter is not installed."""
+    if importlib.util.find_spec(name) is None:
+        raise UserError(
+            f"--segmenter={name} needs {name}; install it with pip install -e '.[fast]', or "
+            "take --segmenter=jieba"
+        )
 
 
 def _make_jieba(words):

@@ -16,7 +16,6 @@ from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
-from nezha_tf.training.moving_average import MovingAverage
 from nezha_tf.training.task import LOWEST_LOSS
 
 _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
@@ -52,31 +51,13 @@ def random_states(model):
     return [variable.value for variable in model.variables if id(variable) not in weights]
 
 
-def load_weights(model, checkpoint, uses_averages, may_be_missing=()):
-    """Loads the weights that a run has left, or those that it may start from, to use them.
+def step_of(checkpoint):
+    """Returns the step that a checkpoint was saved at, or 0 where it does not say.
 
     Args:
-      model: a Keras model of the name table.
       checkpoint: as for `loading.open_checkpoint`.
-      uses_averages: whether the moving averages of the weights are taken, where there are some.
-      may_be_missing: as for `checkpoints.load`.
-
-    Returns:
-      (`LoadReport`, the step that it was saved at, or 0 where it does not say).
-
-    Raises:
-      UserError: as for `checkpoints.load`, or no averages at all.
     """
-    path, reader = loading.open_checkpoint(checkpoint)
-    report = tf1.load_weights(model, path, reader, may_be_missing)
-    if uses_averages:
-        weights = tf1_names(model)
-        averages = dict(zip(MovingAverage.names(weights), weights.values(), strict=True))
-        # Weights that were not trained have none.
-        missing = tf1.assign(path, reader, averages, may_be_missing=("",))
-        if len(missing) == len(averages):
-            raise UserError(f"{checkpoint} holds no averages of weights; leave out --ema_decay")
-    return report, tf1.global_step_of(reader)
+    return tf1.global_step_of(loading.open_checkpoint(checkpoint)[1])
 
 
 class RunCheckpoints:

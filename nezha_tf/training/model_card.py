@@ -13,6 +13,7 @@ from os.path import isfile
 from absl import flags as absl_flags
 
 from nezha_tf import files
+from nezha_tf.training import flag_history
 from nezha_tf.training.checkpoint import RunCheckpoints
 from nezha_tf.training.flags import flag_text
 from nezha_tf.training.moving_average import MovingAverage
@@ -79,6 +80,7 @@ def text_of(task, description, results):
         ("", _table(("part", "inputs"), counts)),
         ("", _table(("flag", "file", "bytes", "SHA-256"), input_files(flags))),
         ("Flags that are not the defaults", _block("\n".join(given))),
+        *_changes(flags["output_dir"]),
         ("Configuration", _block(json.dumps(task.config.to_dict(), indent=2, sort_keys=True))),
         ("Versions", _table(("", "version"), versions())),
         ("Use", _use(flags)),
@@ -138,7 +140,8 @@ def versions():
 def _origin(task):
     """Returns how the model was made, and which checkpoint it is."""
     flags, day = task.flags, datetime.datetime.now(datetime.UTC).date()
-    start = flags["init_checkpoint"]
+    begun_with = flag_history.begun_with(flags["output_dir"])
+    start = begun_with.get("--init_checkpoint") if begun_with else flags["init_checkpoint"]
     start = f"the checkpoint `{start}`" if start else "random weights"
     checkpoints = RunCheckpoints(flags["output_dir"], {}, best_metric=task.best_metric)
     step = checkpoints.chosen()
@@ -155,6 +158,20 @@ def _origin(task):
             f"`{name}`."
         )
     return "\n".join(lines)
+
+
+def _changes(folder):
+    """Returns the section (title, text) on flags that the run went on with; [] without one."""
+    changes = flag_history.changes_in(folder)
+    if not changes:
+        return []
+    rows = [
+        (change.step, f"`{change.name}`", *map(flag_history.shown, change[2:]))
+        for change in changes
+    ]
+    table = _table(("from step", "what", "before", "then"), rows)
+    text = "The flags above are those of the last start; before it they were others:"
+    return [("Changed on the way", f"{text}\n\n{table}")]
 
 
 def _use(flags):

@@ -5,9 +5,7 @@ import contextlib
 import tensorflow as tf
 
 from nezha_tf.checkpoints.name_table import tf1_name
-
-# TF1's name for them in checkpoints.
-SUFFIX = "ExponentialMovingAverage"
+from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 
 
 class MovingAverage:
@@ -65,4 +63,4 @@ class MovingAverage:
     @staticmethod
     def names(names):
         """Returns the names in a checkpoint of the averages of the weights of these names."""
-        return [f"{name}/{SUFFIX}" for name in names]
+        return [f"{name}/{AVERAGE_SUFFIX}" for name in names]

@@ -37,9 +37,8 @@ def check(folder, task):
 
     Raises:
       UserError: the folder is of another task, has another vocabulary, or its texts are
-        lower-cased and the task's are not, or the other way round; or a file is in its place.
+        lower-cased and the task's are not, or the other way round.
     """
-    files.require_folder(folder, "output_dir")
     settings = settings_of(task)
     stored = read_settings(folder, settings["task"])
     if stored and stored["do_lower_case"] != settings["do_lower_case"]:
@@ -49,7 +48,7 @@ def check(folder, task):
             "--output_dir"
         )
     source, target = task.flags["vocab_file"], vocabulary_in(folder)
-    if source and target and _bytes_of(source) != _bytes_of(target):
+    if source and target and not files.same_bytes(source, target):
         raise UserError(
             f"--vocab_file={source} is another vocabulary than that of the run in {target}; "
             "pass that one, or another --output_dir"
@@ -123,8 +122,3 @@ def _copy_vocabulary(source, folder):
     if source and not vocabulary_in(folder):
         with files.whole_file(os.path.join(folder, VOCAB_FILE)) as temporary:
             shutil.copyfile(source, temporary)
-
-
-def _bytes_of(path):
-    with open(path, "rb") as file:
-        return file.read()

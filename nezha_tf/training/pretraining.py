@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from nezha_tf import files
 from nezha_tf.data.dynamic_masking import DynamicMasking
 from nezha_tf.data.masking_policies import DEFAULT_MASKED_LM_PROB, POLICIES
 from nezha_tf.data.objective_mixture import ObjectiveMixture
@@ -14,6 +13,7 @@ from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
 from nezha_tf.objectives.unilm import UnifiedLanguageModel
 from nezha_tf.pretraining_data.provenance import Provenance, provenance_of
+from nezha_tf.pretraining_data.shard_files import example_files
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.output_folder import vocabulary_in
@@ -105,7 +105,7 @@ class Pretraining(Task):
         segments = 2 if self._mixture else self.config.type_vocab_size
         limits = Limits(self.config.vocab_size, segments)
         return ExampleReader(
-            files.expand(require_flag(self.flags[flag], flag), flag),
+            example_files(require_flag(self.flags[flag], flag), flag),
             self.lengths,
             limits,
             self.flags["skip_corrupt_records"],

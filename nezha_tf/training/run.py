@@ -9,14 +9,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf import console, files
-from nezha_tf.checkpoints import loading
+from nezha_tf import console, files, locks
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.training import model_card, output_folder, recipe, strategy
+from nezha_tf.training import flag_history, model_card, output_folder, recipe, start, strategy
 from nezha_tf.training.checkpoint import (
     RunCheckpoints,
-    load_weights,
     random_states,
+    step_of,
     training_state,
 )
 from nezha_tf.training.divergence import DivergenceWatch
@@ -27,6 +26,9 @@ from nezha_tf.training.loop import Loop
 from nezha_tf.training.monitor import Monitor
 from nezha_tf.training.stop import StopRequest
 from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput, read_metrics
+
+# Of the folder of a run while it trains.
+LOCK_FILE = "run.lock"
 
 
 def run(flags, make_task):
@@ -71,10 +73,38 @@ def run_in(place, flags, make_task, before=None):
       (the `Run`, what its `run` returned).
     """
     keras.utils.set_random_seed(flags["seed"])
-    this = Run(flags, place, make_task(flags), before)
-    results = this.run()
-    strategy.agree_on(place, 0)  # No worker leaves before the chief has written all.
+    task = make_task(flags)
+    with alone_in(flags, place):
+        this = Run(flags, place, task, before)
+        results = this.run()
+        strategy.agree_on(place, 0)  # No worker leaves before the chief has written all.
     return this, results
+
+
+@contextlib.contextmanager
+def alone_in(flags, place):
+    """Keeps other runs that train out of the --output_dir while the block trains.
+
+    Several workers are one run, and their chief holds the lock.
+
+    Args:
+      flags: dict with `output_dir` and `do_train`; without the latter nobody is kept out.
+      place: the `tf.distribute.Strategy`.
+
+    Raises:
+      UserError: another one is there; all workers raise it.
+    """
+    folder = flags["output_dir"]
+    with contextlib.ExitStack() as stack:
+        taken = None
+        try:
+            if flags["do_train"] and strategy.is_chief(place):
+                stack.enter_context(locks.held(os.path.join(folder, LOCK_FILE), folder))
+        except UserError as error:
+            taken = error
+        if not strategy.agree_on(place, int(taken is not None)) or taken:
+            raise taken or UserError(f"another run writes {folder}, as the chief has found")
+        yield
 
 
 class Run:
@@ -89,6 +119,7 @@ class Run:
           it has compiled is used again.
         """
         recipe.check(flags)
+        output_folder.check(flags["output_dir"], task)
         self._flags = flags
         self._strategy = place
         self._task = task
@@ -169,7 +200,7 @@ class Run:
             self._say(f"nothing to train: {restored} is at step {first_step} already")
             return first_step, {}
         checkpoints.clean()
-        self._record_settings("run.flags")
+        self._note_start(first_step if restored else 0)
         with StopRequest() as stop, contextlib.closing(self._record(first_step)) as record:
             loop = self._loop(parts, train_step, plan, checkpoints, record, stop)
             entry = loop.run(first_step)
@@ -251,10 +282,11 @@ class Run:
         if restored:
             self._say(f"going on from {restored}")
         elif initial:
-            report = loading.load(
-                self._model, initial, self._task.fresh_names, extend_segments=True
+            lines = start.load_initial(
+                self._model, initial, self._task.fresh_names, self._task.flags
             )
-            self._say(_loaded(initial, report))
+            for line in lines:
+                self._say(line)
             if average:
                 average.restart()
         strategy.part_random_states(self._strategy, random_states(self._model))
@@ -285,9 +317,12 @@ class Run:
         uses_averages = bool(self._flags["ema_decay"])
         # One that nothing is read from is no part of Hugging Face's models for pieces.
         unread = () if self._model.encoder.pooler.trainable else ("bert/pooler/",)
-        report, saved_step = load_weights(self._model, checkpoint, uses_averages, unread)
-        self._say(_loaded(checkpoint, report))
-        return saved_step if step is None else step
+        self._say(start.load(self._model, checkpoint, unread, uses_averages))
+        if step is None:  # of --init_checkpoint
+            for line in start.differences(checkpoint, self._task.flags):
+                self._say(line)
+            return step_of(checkpoint)
+        return step
 
     def _predict(self):
         """Predicts with the best checkpoint; returns the metrics."""
@@ -306,7 +341,7 @@ class Run:
         peak = (self._flags["peak_tflops"] or 0) * 1e12 * self._strategy.num_replicas_in_sync
         return Throughput(self._flags["train_batch_size"], flops, peak)
 
-    def _record_settings(self, name):
+    def _record_settings(self, name, comments=()):
         """Writes the resolved flags, a flag file again; where it trains, all of the model, too."""
         if not self._is_chief:
             return
@@ -314,7 +349,18 @@ class Run:
             output_folder.write_settings(self._folder, self._task)
         flags = sorted(self._flags.items())
         lines = (f"--{flag}={flag_text(value)}\n" for flag, value in flags if value is not None)
-        files.write_text(os.path.join(self._folder, name), "".join(lines))
+        files.write_text(os.path.join(self._folder, name), "".join([*comments, *lines]))
+
+    def _note_start(self, step):
+        """Writes the flags, and tells and keeps what is changed where a run goes on."""
+        if not self._is_chief:
+            return
+        history = flag_history.FlagHistory(self._folder, step)
+        line = flag_history.told(history.take(self._flags, self._task.config))
+        if line:
+            self._say(line)
+        self._record_settings(flag_history.FLAGS_FILE, history.comments())
+        history.write()
 
     def _description(self):
         config, replicas = self._task.config, self._strategy.num_replicas_in_sync
@@ -337,22 +383,11 @@ def _check(flags):
         raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")
     for name in ("bert_config_file", "output_dir"):
         require_flag(flags[name], name)
+    files.require_folder(flags["output_dir"], "output_dir")
     if flags["plot"]:
         from nezha_tf.pictures.fonts import require_matplotlib
 
         require_matplotlib()
-
-
-def _loaded(checkpoint, report):
-    """Returns a line on a load: whence, and what was missing there or not taken from there."""
-    line = f"weights from {checkpoint}"
-    if report.missing:
-        line += f"; not in it, so fresh: {', '.join(report.missing)}"
-    if report.unused:
-        line += f"; in it, but not in this model: {', '.join(report.unused)}"
-    if report.extended:
-        line += f"; {report.extended}"
-    return line
 
 
 def _device():

@@ -7,7 +7,9 @@ import tensorflow as tf
 from masked_rows import (
     EXACT_CASES,
     HIGHEST_CHI_SQUARE,
+    as_masked,
     assert_chosen_as_expected,
+    batch_of,
     exact_choices,
     fits,
     keys_of,
@@ -24,7 +26,7 @@ from nezha_tf.data.masking_policies import POLICIES
 from nezha_tf.data.objective_mixture import ObjectiveMixture
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data.array_masking import ArrayMasking, Masked, Units
+from nezha_tf.pretraining_data.array_masking import ArrayMasking, Units
 from nezha_tf.pretraining_data.layout import Rows
 
 NAMES = [name for name, policy in POLICIES.items() if not policy.of_entities]
@@ -43,23 +45,6 @@ def masking(vocabulary):
         return made
 
     return make
-
-
-def batch_of(rows):
-    """The rows as a batch of the reader."""
-    values = {
-        "input_ids": rows.ids,
-        "input_mask": np.arange(LENGTH) < rows.lengths[:, None],
-        "segment_ids": rows.segment_ids,
-        "word_starts": rows.word_starts,
-        "next_sentence_labels": np.zeros((len(rows.ids), 1)),
-    }
-    return {name: tf.constant(value.astype(np.int32)) for name, value in values.items()}
-
-
-def as_masked(batch):
-    names = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-    return Masked(*(batch[name].numpy() for name in names))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -109,9 +109,9 @@ def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
     # Each kind of anomaly is one line.
     output = capsys.readouterr().out
     for line in (
-        "1 lines of more than 10,000 characters, cut (one sentence a line?)",
+        "1 line of more than 10,000 characters, cut (one sentence a line?)",
         "2 lines with bytes that are not UTF-8",
-        "1 documents without text",  # the control characters
+        "1 document without text",  # the control characters
         "2 files without text",
     ):
         assert output.count(line) == 3, line

@@ -12,6 +12,7 @@ from helpers import load_golden_model, random_batch
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
+from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 from nezha_tf.errors import UserError
 from nezha_tf.objectives.losses import cross_entropies, weighted
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
@@ -20,7 +21,7 @@ from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.flops import training_flops
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.monitor import Monitor
-from nezha_tf.training.moving_average import SUFFIX, MovingAverage
+from nezha_tf.training.moving_average import MovingAverage
 from nezha_tf.training.step import TrainStep
 
 CONFIG = load_golden_model("nezha_tiny").config  # two layers
@@ -99,7 +100,7 @@ def test_moving_average_against_brute_force():
         for name in expected:
             expected[name] = decay * expected[name] + (1 - decay) * weights[name]
     for name, value in average.state().items():
-        base = name.removesuffix(f"/{SUFFIX}")
+        base = name.removesuffix(f"/{AVERAGE_SUFFIX}")
         np.testing.assert_allclose(value, expected[base], atol=1e-6, err_msg=name)
     with average.in_place():
         for name, variable in tf1_names(model).items():
@@ -108,7 +109,7 @@ def test_moving_average_against_brute_force():
         np.testing.assert_array_equal(variable, values[-1][name], name)
     average.restart()
     for name, value in average.state().items():
-        np.testing.assert_array_equal(value, values[-1][name.removesuffix(f"/{SUFFIX}")])
+        np.testing.assert_array_equal(value, values[-1][name.removesuffix(f"/{AVERAGE_SUFFIX}")])
 
 
 def test_label_smoothing_against_the_smoothed_target():

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from nezha_tf import console
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError
@@ -42,7 +43,7 @@ class Part(NamedTuple):
 
     def note(self, what, num_examples, num_truncated):
         """Returns a line on the part."""
-        line = f"{', '.join(self.paths)}: {num_examples:,} {what}"
+        line = f"{', '.join(self.paths)}: {console.plural(num_examples, what)}"
         if num_truncated:
             line += f"; too long, so truncated: {num_truncated:,}"
         if self.unlabelled:

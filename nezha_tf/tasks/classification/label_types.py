@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from nezha_tf.data.rows import json_text
 from nezha_tf.objectives import classification as objectives
 from nezha_tf.tasks.classification import metrics
 
@@ -99,7 +100,7 @@ class MultiLabel(SingleLabel):
             names = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"label {text[:40]!r} is no list in JSON ({error})") from error
-        return [name.strip() if isinstance(name, str) else json.dumps(name) for name in names]
+        return [name.strip() if isinstance(name, str) else json_text(name) for name in names]
 
     def encode(self, text):
         row = [0] * len(self.labels)
@@ -141,6 +142,8 @@ class Number:
             raise ValueError(f"label {text[:40]!r} is no number") from error
         if not math.isfinite(value):
             raise ValueError(f"label {text} is not finite")
+        if abs(value) > np.finfo(np.float32).max:
+            raise ValueError(f"label {text} is larger than a float32 can be; scale the labels")
         return value
 
     def array(self, values):

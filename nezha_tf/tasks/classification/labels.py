@@ -45,6 +45,12 @@ def _found(part, kind, separator):
             found.update(kind.labels_in(text.label, separator))
         except ValueError:
             continue  # `pack` tells of the row.
+    truths, numbers = found & {"true", "false"}, found & {"1", "0"}
+    if truths and numbers:
+        raise UserError(
+            f"{', '.join(part.paths)}: labels are both {min(truths)} and {min(numbers)}, which may "
+            "mean the same; write one of them"
+        )
     try:
         return sorted(found, key=lambda label: (float(label), label))
     except ValueError:

@@ -39,7 +39,7 @@ class Classification(FineTuning):
             training = found if part == "train" else None
             self._label_type = label_type_of(flags, self._data_set, training)
         examples = pack(found, self.graph_tokenizer, packing, self._label_type)
-        what = "pairs" if is_pair else "texts"
+        what = "pair" if is_pair else "text"
         self.notes.append(found.note(what, len(examples.texts), packing.num_truncated))
         return examples
 

@@ -39,6 +39,8 @@ def extract_features(flags):
     """
     _check(flags)
     paths = files.expand(require_flag(flags["input_file"], "input_file"), "input_file")
+    if flags["output_file"]:
+        files.require_other(flags["output_file"], "output_file", paths)
     rows = text_files.read_pairs(paths, needed=flags["similarity"])
     if flags["level"] == "character" and "text_pair" in rows[0].values:
         raise UserError(f"{rows[0].place}: --level=character is for one text a line, not for two")
@@ -102,7 +104,7 @@ def _write_array(flags, model, texts):
     path = flags["output_file"]
     with files.whole_file(path) as temporary:
         offsets = _write_vectors(flags, model, texts, temporary)
-    said = f"{len(texts.rows):,} texts; vectors in {path}"
+    said = f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
     if flags["level"] == "text":
         return said
     offsets_path = f"{path.removesuffix('.npy')}.offsets.npy"
@@ -123,7 +125,7 @@ def _write_lines(flags, model, texts, vocabulary):
                 found = found.astype(np.float64).round(DECIMALS).tolist()
                 line = _line(texts, index, flags["level"], found, vocabulary)
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    return f"{len(texts.rows):,} texts; vectors in {path}"
+    return f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
 
 
 def _line(texts, index, level, vectors, vocabulary):
@@ -155,7 +157,7 @@ def _write_similarity(flags, model, texts, rows):
     else:
         for row, value in zip(rows, similarities, strict=True):
             print(f"{value:.4f}  {row.values['text']}  |  {row.values['text_pair']}")
-    return f"{len(rows):,} pairs; similarity {np.mean(similarities):.4f} on average"
+    return f"{console.plural(len(rows), 'pair')}; similarity {np.mean(similarities):.4f} on average"
 
 
 def _cosine(first, second):

@@ -55,10 +55,11 @@ def run(flags, make_task):
         raise UserError("several learning rates or seeds are compared by evaluation: --do_eval")
     place = training_run.prepare(base)
     sweep = Sweep(base, place, make_task(base))
-    sweep.begin()
     seeds = [(flags["seed"] + number) % 2**32 for number in range(flags["num_seeds"])]
     settings = [(rate, seed) for rate in rates for seed in seeds]
-    sweep.conclude([sweep.outcome(*setting, settings) for setting in settings])
+    with training_run.alone_in(base, place):
+        sweep.begin()
+        sweep.conclude([sweep.outcome(*setting, settings) for setting in settings])
     return strategy.is_chief(place)
 
 

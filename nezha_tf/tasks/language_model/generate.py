@@ -43,7 +43,7 @@ def generate_text(flags):
         flags["jit_compile"],
     )
     written = writer(rows, pairs)
-    done = f"{len(rows):,} texts{pairs.truncation()}"
+    done = f"{console.plural(len(rows), 'text')}{pairs.truncation()}"
     if flags["output_file"]:
         write_predictions(flags["output_file"], rows, written)
         return f"{done}; written to {flags['output_file']}"
@@ -62,4 +62,6 @@ def _read(flags):
         return [Row({"src": flags["prompt"]}, "--prompt", 1)]
     # A target may stand there too, as in the files of run_seq2seq.py, and is passed on.
     paths = files.expand(flags["input_file"], "input_file")
+    if flags["output_file"]:
+        files.require_other(flags["output_file"], "output_file", paths)
     return [row for path in paths for row in read_rows(path, ("src", "tgt"), ("tgt",))]

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from nezha_tf import checkpoints
+from nezha_tf.checkpoints import loading
 from nezha_tf.config import NezhaConfig
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.form import Form
 from nezha_tf.generation.generator import check_room, check_vocabulary
+from nezha_tf.model_folder import weights_of
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.seq2seq.packing import Pairs, Side
 from nezha_tf.text.tokenization import FullTokenizer
@@ -22,6 +23,8 @@ def load_model(
     may_be_missing=UNREAD_NAMES,
 ):
     """Loads the model and the tokenizer of the flags.
+
+    The weights are those of the folder's model, so of a run with --ema_decay the moving averages.
 
     Args:
       flags: dict of `bert_config_file`, `vocab_file`, `do_lower_case` and `init_checkpoint`.
@@ -42,7 +45,8 @@ def load_model(
     tokenizer = FullTokenizer(vocab_file, flags["do_lower_case"])
     check_vocabulary(config, tokenizer.vocabulary)
     model = model_class(config)
-    checkpoints.load(model, checkpoint, may_be_missing)
+    checkpoint, averages = weights_of(checkpoint)
+    loading.load(model, checkpoint, may_be_missing, averages=averages)
     return model, tokenizer
 
 

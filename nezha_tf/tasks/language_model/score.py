@@ -32,6 +32,8 @@ def score_text(flags):
         "bidirectional": (_score_masked, ("text",)),
     }[flags["mode"]]
     paths = files.expand(require_flag(flags["input_file"], "input_file"), "input_file")
+    if flags["output_file"]:
+        files.require_other(flags["output_file"], "output_file", paths)
     rows = [row for path in paths for row in read_rows(path, columns)]
     log_probs, truncation = score(rows, flags)
     if flags["output_file"]:
@@ -43,7 +45,7 @@ def score_text(flags):
     else:
         for row, part in zip(rows, log_probs, strict=True):
             print(_table(row.values[columns[-1]], part))
-    return _table(f"{len(rows):,} texts{truncation}", np.concatenate(log_probs))
+    return _table(f"{console.plural(len(rows), 'text')}{truncation}", np.concatenate(log_probs))
 
 
 def _score_targets(rows, flags):

@@ -20,6 +20,7 @@ COUNTS = (
     "answers widened to whole pieces",
     "answers that no window shows whole",
     "answers that are not in their passages",
+    "answers moved to where they stand in their passages",
 )
 
 
@@ -67,7 +68,10 @@ class Windows:
         """Returns a few words on what there is."""
         passages = len({id(example.passage) for example in self.examples})
         windows = len(self.arrays["input_ids"])
-        found = f"{len(self.examples):,} questions on {passages:,} passages, {windows:,} windows"
+        found = (
+            f"{console.plural(len(self.examples), 'question')} on "
+            f"{console.plural(passages, 'passage')}, {console.plural(windows, 'window')}"
+        )
         return found + "".join(f"; {what}: {n:,}" for what, n in self.counts.items() if n)
 
 
@@ -200,6 +204,8 @@ def _count_answers(question, passage, target, places, counts):
         counts["answers that no window shows whole"] += not any(map(any, places))
     nowhere = sum(answer.start is None for answer in question.answers)
     counts["answers that are not in their passages"] += nowhere
+    moved = sum(answer.is_moved for answer in question.answers)
+    counts["answers moved to where they stand in their passages"] += moved
 
 
 def _positions(target, stretch, offset):

@@ -24,6 +24,7 @@ def make_question_generation_data(*, input_file, output_file, context_chars):
     Raises:
       UserError: bad input; nothing is left half-written.
     """
+    files.require_other(output_file, "output_file", [input_file])
     questions = read_questions([input_file])
     lines = []
     for question in questions:

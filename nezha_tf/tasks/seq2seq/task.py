@@ -3,8 +3,9 @@
 import contextlib
 import os
 
-from nezha_tf import files, task_file
+from nezha_tf import console, files, task_file
 from nezha_tf.data.in_memory import InMemoryReader
+from nezha_tf.data.masking_policies import check_share
 from nezha_tf.data.rows import read_rows
 from nezha_tf.data.schema import Lengths
 from nezha_tf.errors import UserError, require_flag
@@ -113,6 +114,7 @@ class Seq2Seq(Task):
         if flags["target_prediction"] == "shift":
             return ShiftedTarget(flags["max_target_length"])
         share = flags["masked_lm_prob"]
+        check_share(share)
         most = flags["max_predictions_per_seq"]
         most = most or max(1, round(flags["max_target_length"] * share))
         return MaskedTarget(self._tokenizer.vocabulary, share, most, flags["max_target_length"])
@@ -123,7 +125,9 @@ class Seq2Seq(Task):
         rows = [row for name in names for row in read_rows(name, ("src", "tgt"), optional)]
         pairs = self._packing.pack(rows)
         self.example_counts[flag.removesuffix("_file")] = len(rows)
-        self.notes.append(f"{', '.join(names)}: {len(rows):,} pairs{pairs.truncation()}")
+        self.notes.append(
+            f"{', '.join(names)}: {console.plural(len(rows), 'pair')}{pairs.truncation()}"
+        )
         return rows, pairs
 
     def _reader(self, pairs):

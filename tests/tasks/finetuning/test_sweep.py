@@ -14,6 +14,7 @@ from toy_task import ToyTask
 
 import nezha_tf
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import open_folder
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
@@ -21,7 +22,6 @@ from nezha_tf.tasks.finetuning import sweep
 from nezha_tf.tasks.finetuning.sweep import Outcome
 from nezha_tf.training import model_card, output_folder
 from nezha_tf.training import run as training_run
-from nezha_tf.training.moving_average import SUFFIX
 from nezha_tf.training.summaries import read_metrics
 from nezha_tf.training.task import BestMetric
 
@@ -305,8 +305,8 @@ def test_averages_are_what_is_evaluated_and_predicts(data, defaults, tmp_path):
     task = ToyTask(dict(flags))
     model, saved = task.make_model("float32"), tensors(out / "model.ckpt-3")
     for name, variable in tf1_names(model).items():
-        assert (saved[name] != saved[f"{name}/{SUFFIX}"]).any(), name
-        variable.assign(saved[f"{name}/{SUFFIX}"])
+        assert (saved[name] != saved[f"{name}/{AVERAGE_SUFFIX}"]).any(), name
+        variable.assign(saved[f"{name}/{AVERAGE_SUFFIX}"])
     predicted = load(out / "predictions.json")
     arrays = task.examples["predict"].arrays
     _, loaded = nezha_tf.load(out)

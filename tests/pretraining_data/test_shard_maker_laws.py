@@ -1,0 +1,165 @@
+"""Laws of a shard's records: any text and settings, against a tokenizer line by line."""
+
+import collections
+import functools
+
+import laws
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import RESOURCES
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nezha_tf import FullTokenizer, Vocabulary
+from nezha_tf.data import schema
+from nezha_tf.data.masking_policies import POLICIES, UNMASKED
+from nezha_tf.pretraining_data import pieces, shard_maker
+from nezha_tf.pretraining_data.settings import Settings
+from nezha_tf.pretraining_data.shard_maker import ShardMaker
+from nezha_tf.pretraining_data.statistics import Statistics
+
+VOCAB_FILE = str(RESOURCES / "vocab.txt")
+VOCABULARY = Vocabulary.from_file(VOCAB_FILE)
+TOKENIZER = FullTokenizer(vocabulary=VOCABULARY)
+# Characters that are a piece by themselves, Chinese and other; in a word of several they need not.
+OWN = [piece for piece in VOCABULARY.pieces if len(piece) == 1 and TOKENIZER.tokenize(piece)]
+UNKNOWN = ["龘", "\U00020000"]  # Chinese, and not in the vocabulary
+SPACE = [" ", "\u3000", "\u200b"]  # the last is dropped
+WORDS = ["数据中心", "北京", "我们今天去北京。", "hello", "2024", "Tokenizer"]
+PAIRS = ("nsp", "sop", "none")
+PREDICTIONS = 4
+
+
+@pytest.fixture(scope="module")
+def dictionary(tmp_path_factory):
+    path = tmp_path_factory.mktemp("words") / "words.txt"
+    path.write_text("数据中心\n", encoding="utf-8")
+    return str(path)
+
+
+@functools.cache  # it takes longer to make than to use
+def maker_of(settings):
+    return ShardMaker(settings)
+
+
+def lines():
+    part = st.sampled_from(OWN) | st.sampled_from(WORDS + SPACE + UNKNOWN)
+    return st.lists(part, max_size=12).map("".join)
+
+
+@st.composite
+def corpora(draw):
+    """Documents with rising numbers, some of them without a piece."""
+    documents = draw(st.lists(st.lists(lines(), max_size=4), max_size=5))
+    numbers = draw(st.lists(st.integers(0, 10**6), min_size=5, max_size=5, unique=True))
+    return list(zip(sorted(numbers), documents, strict=False))
+
+
+def pieces_of(line):
+    return VOCABULARY.ids_of(TOKENIZER.tokenize(line))
+
+
+def parsed(records, features, length):
+    """Arrays of the records, and their pieces with those put back that are predicted."""
+    lengths = schema.Lengths(length, PREDICTIONS)
+    limits = schema.Limits(len(VOCABULARY), 2)
+    for record in records:
+        assert schema.fault_of(record, lengths, limits, features) is None
+    found = tf.io.parse_example(records, schema.parsing_spec(lengths, features))
+    batch = {name: values.numpy() for name, values in found.items()}
+    ids = batch["input_ids"].copy()
+    if features is schema.FEATURES:
+        row, slot = batch["masked_lm_weights"].nonzero()
+        ids[row, batch["masked_lm_positions"][row, slot]] = batch["masked_lm_ids"][row, slot]
+    return batch, ids
+
+
+def texts_of(row):
+    """The texts between the special pieces of a row without its padding, as strings."""
+    assert row[0] == VOCABULARY.cls_id and row[-1] == VOCABULARY.sep_id
+    text = "".join(map(chr, row[1:-1]))
+    return text.split(chr(VOCABULARY.sep_id))
+
+
+def expected_statistics(documents, batch, ids, room):
+    """What is counted of a text and its records, one after the other."""
+    sentences = [[found for line in text if (found := pieces_of(line))] for _, text in documents]
+    flat = [sentence for document in sentences for sentence in document]
+    characters = "".join(line for _, text in documents for line in text)
+    is_used = batch["input_mask"] > 0
+    found = Statistics(
+        documents=sum(map(bool, sentences)),
+        sentences=len(flat),
+        characters=len(characters),
+        text_pieces=sum(map(len, flat)),
+        unknown_characters=collections.Counter(c for c in characters if c in UNKNOWN),
+        long_sentences=sum(len(sentence) > room for sentence in flat),
+        instances=len(ids),
+        label_1=int(batch["next_sentence_labels"].sum()),
+        pieces=int((is_used & ~np.isin(ids, [VOCABULARY.cls_id, VOCABULARY.sep_id])).sum()),
+        length=int(is_used.sum()),
+        capacity=ids.size,
+    )
+    for row, slot in np.argwhere(batch.get("masked_lm_weights", np.zeros((0, 0)))):
+        piece = batch["input_ids"][row, batch["masked_lm_positions"][row, slot]]
+        found.masked += int(piece == VOCABULARY.mask_id)
+        found.kept += int(piece == batch["masked_lm_ids"][row, slot] != VOCABULARY.mask_id)
+    found.replaced = int((batch.get("masked_lm_weights", np.zeros(0)) > 0).sum())
+    found.replaced -= found.masked + found.kept
+    return found
+
+
+def assert_segments_are_neighbours(row, pair, label, documents):
+    """Both are of one document, the one before the other, but for a random B."""
+    first, second = row[::-1] if pair == "sop" and label else row
+    assert (pair == "nsp" and label) or any(
+        second in document[document.find(first) + len(first) :]
+        for document in documents
+        if first in document
+    )
+
+
+@laws.examples(35)
+@given(
+    corpora(),
+    st.sampled_from(PAIRS),
+    st.sampled_from([*POLICIES, UNMASKED]),
+    st.sampled_from([5, 7, 33]),
+    st.integers(1, 3),
+)
+def test_records_hold_the_text_and_statistics_count_them(
+    dictionary, monkeypatch, documents, pair, masking, length, repetitions
+):
+    monkeypatch.setattr(pieces, "CHARACTERS_AT_ONCE", 8)  # several parts of a text
+    monkeypatch.setattr(shard_maker, "ROWS_AT_ONCE", 3)
+    settings = Settings(
+        VOCAB_FILE,
+        max_seq_length=length,
+        max_predictions_per_seq=PREDICTIONS,
+        masking=masking,
+        pair=pair,
+        segmenter="rjieba",
+        user_dict=dictionary,
+    )
+    maker = maker_of(settings)
+    records = list(maker.make(documents, repetitions))
+    if not any(pieces_of(line) for _, text in documents for line in text):
+        assert records == []
+        return
+    features = schema.FEATURES if masking != UNMASKED else schema.UNMASKED_FEATURES
+    batch, ids = parsed(records, features, length)
+    room = length - (2 if pair == "none" else 3)
+    assert maker.statistics == expected_statistics(documents, batch, ids, room)
+    whole = ["".join(chr(p) for line in text for p in pieces_of(line)) for _, text in documents]
+    used = batch["input_mask"].sum(axis=1)
+    assert (batch["input_mask"] == (np.arange(length) < used[:, None])).all()
+    assert not ids[batch["input_mask"] == 0].any()
+    rows = [texts_of(row[:size].tolist()) for row, size in zip(ids, used, strict=True)]
+    assert all(text and any(text in document for document in whole) for row in rows for text in row)
+    if pair == "none":
+        found = collections.Counter("".join(text for row in rows for text in row))
+        assert found == collections.Counter("".join(whole) * repetitions)
+    else:
+        for row, label in zip(rows, batch["next_sentence_labels"][:, 0], strict=True):
+            assert_segments_are_neighbours(row, pair, label, whole)
