@@ -206,7 +206,7 @@ def told_defaults(path, config):
     """
     missing = missing_keys(read_values(path))
     taken = ", ".join(f"{name} {getattr(config, name)}" for name in missing)
-    return f"{path} lacks {len(missing)} keys, whose defaults are taken: {taken}" if taken else ""
+    return f"{path} lacks keys, and their defaults are taken: {taken}" if taken else ""
 
 
 def _meant(key, names):

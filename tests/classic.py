@@ -117,7 +117,8 @@ def shard_pieces(documents, word_starts=None):
             ids += sentence
             bounds.append(len(ids))
     starts = np.ones(len(ids), bool) if word_starts is None else np.array(word_starts, bool)
-    return ShardPieces(np.array(ids, np.int32), starts, bounds, sentences, 0, None)
+    sizes = np.ones(len(ids), np.int32)
+    return ShardPieces(np.array(ids, np.int32), starts, bounds, sentences, sizes, len(ids), None)
 
 
 def random_documents(rng, count=30, most_sentences=15, longest=20):

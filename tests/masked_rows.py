@@ -70,13 +70,14 @@ def any_texts(draw, length):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     words = draw(st.sampled_from([0.0, 0.3, 0.8, 1.0]))
     texts, begins = [], []
-    size = st.integers(1, 4) | st.integers(1, length - 2)
-    for sizes in draw(st.lists(st.lists(size, min_size=1, max_size=3), min_size=1, max_size=6)):
-        ends = itertools.accumulate(sizes, lambda end, size: end + size + 1, initial=1)
-        kept = [size for size, end in zip(sizes, ends, strict=False) if end + size < length]
-        kept = kept or [length - 2]
-        texts.append([rng.choice([0, 100, *range(103, 9000)], size).tolist() for size in kept])
-        begins.append([(rng.random(size) < words).tolist() for size in kept])
+    for _ in range(draw(st.integers(1, 6))):
+        room, sizes = length - 1, []  # but for [CLS]
+        for _ in range(rng.integers(1, 4)):
+            if room > 1:
+                sizes.append(int(rng.integers(1, room)))
+                room -= sizes[-1] + 1
+        texts.append([rng.choice([0, 100, *range(103, 9000)], size).tolist() for size in sizes])
+        begins.append([(rng.random(size) < words).tolist() for size in sizes])
     return texts, begins
 
 
@@ -85,6 +86,11 @@ def any_policies():
     shares = st.lists(st.floats(0.01, 1), min_size=1, max_size=5).map(tuple)
     others = st.builds(MaskingPolicy, st.booleans(), shares, st.booleans())
     return st.sampled_from(list(POLICIES.values())) | others
+
+
+def any_shares():
+    """Shares of a row that is predicted: a half of them common ones."""
+    return st.sampled_from([0.15, 0.4, 1.0]) | st.floats(0, 1)
 
 
 def assert_rows_are_masked(rows, masked, policy, share, most):

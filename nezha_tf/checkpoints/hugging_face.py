@@ -78,10 +78,7 @@ class HuggingFaceReader:
         file, theirs = self._places[name]
         value = file.tensor(theirs)
         if value.dtype.name not in _FLOATS:
-            raise UserError(
-                f"checkpoint {self._path}: {theirs} is of {value.dtype}; only floating-point "
-                "weights can be loaded, not quantised ones"
-            )
+            raise _no_float(self._path, theirs, value.dtype)
         if value.dtype.name == "bfloat16":  # no type of NumPy's own
             value = value.astype(np.float32)
         return value.T if name.endswith("/kernel") else value
@@ -96,6 +93,13 @@ class HuggingFaceReader:
             output_table = self.get_tensor(_OUTPUT_TABLE).T
             if np.array_equal(output_table, self.get_tensor(_WORD_TABLE)):
                 del self._places[_OUTPUT_TABLE]
+
+
+def _no_float(path, name, dtype):
+    return UserError(
+        f"checkpoint {path}: {name} is of {dtype}; only floating-point weights can be loaded, not "
+        "quantised ones"
+    )
 
 
 def _turned(name, shape):
@@ -131,6 +135,7 @@ class _Safetensors:
             from safetensors import SafetensorError, safe_open
         except ImportError as error:
             raise _missing("safetensors", path, error) from error
+        self._path = path
         try:
             self._file = safe_open(path, framework="np")
         except (SafetensorError, OSError) as error:
@@ -145,7 +150,11 @@ class _Safetensors:
         return self._file.get_slice(name).get_shape()
 
     def tensor(self, name):
-        return self._file.get_tensor(name)
+        try:
+            return self._file.get_tensor(name)
+        except Exception as error:  # Of several kinds, where NumPy has no such type: FP8 and less.
+            kind = self._file.get_slice(name).get_dtype()
+            raise _no_float(self._path, name, kind) from error
 
 
 class _Pickle:

@@ -64,7 +64,7 @@ def open_checkpoint(prefix):
         raise UserError(f"no checkpoint at {prefix}: {prefix}.index does not exist")
     try:
         return prefix, tf.train.load_checkpoint(prefix)
-    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+    except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:
         raise UnreadableCheckpoint(
             f"checkpoint {prefix} is unreadable: {first_line(error)}"
         ) from error

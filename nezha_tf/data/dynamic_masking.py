@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import draws
-from nezha_tf.data.masking_policies import MASKED_SHARE, RANDOM_SHARE, budgets, check_share
+from nezha_tf.data.masking_policies import MASKED_SHARE, RANDOM_SHARE, budgets
 
 # No anchor's turn comes at this key.
 _NEVER = np.iinfo(np.int32).max
@@ -28,11 +28,7 @@ class DynamicMasking:
         policy: a `MaskingPolicy`.
         lengths: the `schema.Lengths` of the masked examples.
         masked_lm_prob: share of a sequence, special pieces counted, that is predicted.
-
-        Raises:
-          UserError: it is not in (0, 1].
         """
-        check_share(masked_lm_prob)
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._mask_id = vocabulary.mask_id
         self._vocab_size = len(vocabulary)

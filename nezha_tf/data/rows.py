@@ -111,13 +111,14 @@ class _Columns:
         self._least = len(self._names)
         while self._least and self._names[self._least - 1] in optional:
             self._least -= 1
-        told = ", ".join(self._names)
+        # The name of a column may hold the end of a line, but a message is one line.
+        self._told = ", ".join(" ".join(name.split()) for name in self._names)
         for column in columns:
             count = self._names.count(column)
             if not count and column not in optional:
-                raise _NoColumn(f"no column {column!r}; the columns are {told}")
+                raise _NoColumn(f"no column {column!r}; the columns are {self._told}")
             if count > 1:
-                raise _NoColumn(f"{count} columns {column!r}; the columns are {told}")
+                raise _NoColumn(f"{count} columns {column!r}; the columns are {self._told}")
 
     def is_header(self, record):
         """Whether a row is the names of the columns."""
@@ -130,7 +131,7 @@ class _Columns:
         if not self._least <= len(record) <= len(self._names):
             raise _Fault(
                 f"{len(record)} columns parted by {self._parted_by}, not {len(self._names)} "
-                f"({', '.join(self._names)})"
+                f"({self._told})"
             )
         found = dict(zip(self._names, record, strict=False))
         return {column: found[column] for column in self._columns if column in found}

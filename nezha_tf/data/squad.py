@@ -75,7 +75,8 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
                     raise _Fault("there are two of this id; give each its own")
             except _Fault as fault:
                 name = entry.get("id") if isinstance(entry, dict) else None
-                name = name if isinstance(name, str) and name else f"number {number}"
+                is_name = isinstance(name, str) and name and name.isprintable()
+                name = name if is_name else f"number {number}"
                 bad_rows.add(f"{path}, question {name}: {fault}")
             else:
                 ids.add(question.id)

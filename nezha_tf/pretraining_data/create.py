@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from nezha_tf import console, files, storage
+from nezha_tf import console, files, locks, storage
 from nezha_tf.errors import Terminated, UserError, require_flag
 from nezha_tf.pretraining_data import beam, leftovers, report
 from nezha_tf.pretraining_data.assignment import (
@@ -76,8 +76,9 @@ def create_pretraining_data(
     Prints a table of what each set holds, and a line for each kind of anomaly.
 
     Raises:
-      UserError: bad input, other flags than those of shards that are there, a worker that was
-        killed, or a runner that fails; no file is left half-written, and finished shards stay.
+      UserError: bad input, other flags than those of shards that are there, another run that
+        writes the same files, a worker that was killed, or a runner that fails; no file is left
+        half-written, and finished shards stay.
       Terminated: SIGTERM came.
     """
     inputs = files.expand(input_file, "input_file", may_be_empty=True)
@@ -89,7 +90,7 @@ def create_pretraining_data(
     seed = others.get("random_seed", Settings.random_seed)
     pipeline = _pipeline(runner, beam_options, num_workers)
     Settings.of_flags(vocab_file=vocab_file, **others)  # what is refused is refused at once
-    with _terminable():
+    with _terminable(), contextlib.ExitStack() as stack:
         started = time.monotonic()
         refuse_invalid = others.get("on_invalid", Settings.on_invalid) == "error"
         found = measure(inputs, seed, share, refuse_invalid)
@@ -100,6 +101,7 @@ def create_pretraining_data(
             **others,
         )
         identity = identity_of(settings, found)
+        _hold(filter(None, (output_file, eval_output_file)), stack)
         sets = _sets(settings, found, identity, output_file, eval_output_file)
         wanted = set().union(*(chosen.wanted() for chosen in sets))
         workers = min(num_workers or _cores(), len(wanted))
@@ -152,6 +154,18 @@ def _check_outputs(outputs, inputs):
             raise UserError(f"output {path} is named twice or is an input; choose another name")
         seen.add(files.file_id(path))
         read_manifest(manifest_path(path))
+
+
+def _hold(outputs, stack):
+    """Keeps other runs away from the outputs while the stack is open.
+
+    Raises:
+      UserError: another run writes one of them.
+    """
+    for path in outputs:
+        if not storage.is_remote(path):  # where nothing is locked
+            folder, name = os.path.split(path)
+            stack.enter_context(locks.held(os.path.join(folder, f".{name}.lock"), path))
 
 
 def _pipeline(runner, beam_options, num_workers):

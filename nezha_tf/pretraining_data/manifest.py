@@ -76,6 +76,7 @@ def entry_of(settings, identity, vocab_size, inputs, chosen):
         "inputs": inputs,
         "totals": totals,
         "shares": {
+            "used": statistics.used_share,
             "masked": statistics.masked / statistics.pieces,
             "replaced": statistics.replaced / statistics.pieces,
             "kept": statistics.kept / statistics.pieces,

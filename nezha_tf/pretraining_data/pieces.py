@@ -24,6 +24,8 @@ class ShardPieces(NamedTuple):
       bounds: list of S + 1 ints; sentence s is the pieces from bounds[s] to bounds[s + 1], and
         is never empty.
       documents: list of (number in the corpus, first sentence, sentence after the last).
+      sizes: int32 [N], how many characters of its line there are from the first of a piece to
+        the next piece, or to the line's end.
       characters: how many characters there are in the text.
       unknown_characters: `collections.Counter` of those that the vocabulary lacks.
     """
@@ -32,6 +34,7 @@ class ShardPieces(NamedTuple):
     word_starts: np.ndarray
     bounds: list
     documents: list
+    sizes: np.ndarray
     characters: int
     unknown_characters: collections.Counter
 
@@ -73,7 +76,7 @@ class PieceReader:
           documents: list of (number, list of sentences); sentences and documents without a
             piece are left out.
         """
-        ids, word_starts, bounds, kept = [], [], [np.zeros(1, np.int64)], []
+        ids, word_starts, sizes, bounds, kept = [], [], [], [np.zeros(1, np.int64)], []
         self._tokenizer.unknown_characters.clear()
         pieces = sentences = characters = 0
         for part in _parts(documents):
@@ -81,6 +84,7 @@ class PieceReader:
             found = self._tokenizer.tokenize(lines)
             ids.append(found.ids)
             word_starts.append(self._word_starts(lines, found))
+            sizes.append(_sizes(lines, found))
             # A sentence without a piece ends where the one before it does.
             ends = np.unique(found.line_ends[found.line_ends > 0])
             bounds.append(ends + pieces)
@@ -98,6 +102,7 @@ class PieceReader:
             word_starts=np.concatenate([np.empty(0, bool), *word_starts]),
             bounds=np.concatenate(bounds).tolist(),
             documents=kept,
+            sizes=np.concatenate([np.empty(0, np.int32), *sizes]),
             characters=characters,
             unknown_characters=collections.Counter(self._tokenizer.unknown_characters),
         )
@@ -130,6 +135,17 @@ class PieceReader:
                 begins[offset + start : offset + end] = 0
                 begins[offset + start] = begins[offset + end] = 1
             offset += len(line) + 1
+
+
+def _sizes(lines, found):
+    """Returns `ShardPieces.sizes` of the `LinePieces` of lines."""
+    if not len(found.ids):
+        return np.empty(0, np.int32)
+    following = np.append(found.places[1:], 0)
+    line_ends = np.cumsum([len(line) + 1 for line in lines]) - 1
+    has_pieces = np.diff(found.line_ends, prepend=0) > 0
+    following[found.line_ends[has_pieces] - 1] = line_ends[has_pieces]
+    return (following - found.places).astype(np.int32)
 
 
 def _parts(documents):

@@ -8,6 +8,11 @@ from nezha_tf import console
 from nezha_tf.pretraining_data.lines import KINDS
 from nezha_tf.pretraining_data.manifest import entry_of, write_manifest
 
+# The share of the text's characters below which a set is warned of.
+LEAST_USED = 0.9
+# The share of sentences longer than an example above which they are what is told of.
+MANY_LONG = 0.05
+
 
 def tell_plan(sets, wanted, workers, runner=""):
     """Prints what is to be done.
@@ -73,6 +78,7 @@ def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
         anomalies.update(chosen.anomalies)
         empty += chosen.documents.count - chosen.statistics.documents
         print(console.table(chosen.output_file, chosen.statistics.rows(settings.pair)))
+        _warn_of_loss(chosen)
     told = [(anomalies[kind], text) for kind, text in KINDS.items()]
     told += [(empty, "document without text"), (found.blank_files, "file without text")]
     told += [(found.cut_documents, "document cut at 4 MiB")]
@@ -82,6 +88,27 @@ def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
             print(f"{console.plural(count, noun)} {rest}")
     rate = f", {made / seconds:,.0f} instances/s" if made else ""
     print(f"{seconds:.0f} s{rate}")
+
+
+def _warn_of_loss(chosen):
+    """Prints a line where much of a set's text came into no example."""
+    statistics = chosen.statistics
+    if statistics.used_share >= LEAST_USED:
+        return
+    why = (
+        "what is cut off a pair to make it fit is lost; each further repetition (--dupe_factor) "
+        "cuts at other places"
+    )
+    if statistics.long_sentences > MANY_LONG * statistics.sentences:
+        why = (
+            f"{statistics.long_sentences:,} of {statistics.sentences:,} sentences are longer than "
+            "an example; write one sentence a line, with a line feed at its end, or raise "
+            "--max_seq_length"
+        )
+    print(
+        f"warning: {1 - statistics.used_share:.1%} of the characters for {chosen.output_file} are "
+        f"in no example: {why}"
+    )
 
 
 def _size(length):

@@ -11,6 +11,7 @@ from nezha_tf.pretraining_data.encoding import encode_block
 from nezha_tf.pretraining_data.layout import Layout
 from nezha_tf.pretraining_data.packing import PairPacker, pack_full_sentences
 from nezha_tf.pretraining_data.pieces import PieceReader
+from nezha_tf.pretraining_data.row_check import check_rows
 from nezha_tf.pretraining_data.statistics import Statistics
 from nezha_tf.text.vocabulary import Vocabulary
 
@@ -71,6 +72,7 @@ class ShardMaker:
         pack = self._pack_pairs if self._of_pairs else self._pack_full_sentences
         pack(pieces, repetitions, instances, rng)
         instances.close()
+        self.statistics.count_use(pieces, instances.all_ranges)
         key = np.uint64(rng.getrandbits(64))
         shuffle = draws.bits(key, np.arange(len(instances.labels)))
         order = np.argsort(shuffle, kind="stable")
@@ -116,17 +118,20 @@ class ShardMaker:
             "next_sentence_labels": labels[:, None],
         }
         self.statistics.count_examples(rows, labels)
-        if not self._masking:
-            return encode_block(schema.UNMASKED_FEATURES, values)
-        masked = self._masking(rows, instances.keys[chosen])
-        self.statistics.count_predictions(masked, self._vocabulary.mask_id)
-        values |= {
-            "input_ids": masked.ids,
-            "masked_lm_positions": masked.positions,
-            "masked_lm_ids": masked.labels,
-            "masked_lm_weights": masked.weights,
-        }
-        return encode_block(schema.FEATURES, values)
+        features = schema.FEATURES if self._masking else schema.UNMASKED_FEATURES
+        if self._masking:
+            masked = self._masking(rows, instances.keys[chosen])
+            self.statistics.count_predictions(masked, self._vocabulary.mask_id)
+            values |= {
+                "input_ids": masked.ids,
+                "masked_lm_positions": masked.positions,
+                "masked_lm_ids": masked.labels,
+                "masked_lm_weights": masked.weights,
+            }
+        # [CLS] of each row, the pieces of its ranges, and a [SEP] behind each range.
+        num_pieces = len(chosen) + (ends - starts).sum() + counts.sum()
+        check_rows(values, num_pieces, self._vocabulary)
+        return encode_block(features, values)
 
 
 class _Instances:
@@ -150,6 +155,11 @@ class _Instances:
         self._counts, self.labels = np.array(self._counts), np.array(self.labels)
         self.keys = np.array(self.keys)
         self._firsts = np.cumsum(self._counts) - self._counts
+
+    @property
+    def all_ranges(self):
+        """The ranges of all instances, int64 [R, 2]: starts and ends."""
+        return self._ranges
 
     def ranges(self, chosen):
         """Returns (starts, ends, counts) of the ranges of the chosen instances."""

@@ -3,6 +3,8 @@
 import collections
 import dataclasses
 
+import numpy as np
+
 MOST_FREQUENT_SHOWN = 10
 
 
@@ -14,6 +16,8 @@ class Statistics:
       documents, sentences: those that have a piece.
       characters: of the text, white space counted.
       text_pieces: pieces of the text, gone through once.
+      piece_characters: characters of the text that pieces stand for.
+      used_characters: those of them whose pieces are in at least one example.
       unknown_characters: `collections.Counter` of characters for which the vocabulary has no
         piece.
       long_sentences: sentences with more pieces than an example has room for.
@@ -30,6 +34,8 @@ class Statistics:
     sentences: int = 0
     characters: int = 0
     text_pieces: int = 0
+    piece_characters: int = 0
+    used_characters: int = 0
     unknown_characters: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     long_sentences: int = 0
     instances: int = 0
@@ -55,6 +61,25 @@ class Statistics:
         self.unknown_characters.update(pieces.unknown_characters)
         lengths = zip(pieces.bounds, pieces.bounds[1:], strict=False)
         self.long_sentences += sum(end - start > room for start, end in lengths)
+
+    def count_use(self, pieces, ranges):
+        """Counts the text that comes into examples.
+
+        Args:
+          pieces: the `ShardPieces`.
+          ranges: int64 [R, 2], starts and ends of the pieces of examples.
+        """
+        steps = np.zeros(len(pieces.ids) + 1, np.int64)
+        np.add.at(steps, ranges[:, 0], 1)
+        np.add.at(steps, ranges[:, 1], -1)
+        is_used = np.cumsum(steps[:-1]) > 0
+        self.piece_characters += int(pieces.sizes.sum(dtype=np.int64))
+        self.used_characters += int(pieces.sizes[is_used].sum(dtype=np.int64))
+
+    @property
+    def used_share(self):
+        """The share of the text's characters that are in at least one example; 1 if unknown."""
+        return self.used_characters / self.piece_characters if self.piece_characters else 1.0
 
     def count_examples(self, rows, labels):
         """Counts examples.
@@ -118,6 +143,7 @@ class Statistics:
             ("documents", f"{self.documents:,}"),
             ("sentences", f"{self.sentences:,}"),
             ("instances", f"{self.instances:,}"),
+            ("characters that are in an example", f"{self.used_share:.1%}"),
             (label_1, f"{self.label_1 / instances:.1%}"),
             *(shares if self.masked + self.replaced + self.kept else ()),
             ("mean length", f"{self.length / instances:.1f}"),

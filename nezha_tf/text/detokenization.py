@@ -85,7 +85,7 @@ def _source_tokens(source, tokenizer):
     """Returns the tokens of a raw text as a list of `_SourceToken`."""
     pieces = tokenizer.tokenize_with_offsets(source)
     groups = [list(group) for _, group in itertools.groupby(pieces, key=lambda p: p.token)]
-    ends = [group[0].start for group in groups[1:]] + [len(source)]
+    ends = [*(group[0].start for group in groups), len(source)][1:]
     return [
         _SourceToken(
             "".join(piece.text.removeprefix("##") for piece in group),

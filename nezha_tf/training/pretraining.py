@@ -3,7 +3,7 @@
 import numpy as np
 
 from nezha_tf.data.dynamic_masking import DynamicMasking
-from nezha_tf.data.masking_policies import DEFAULT_MASKED_LM_PROB, POLICIES
+from nezha_tf.data.masking_policies import DEFAULT_MASKED_LM_PROB, POLICIES, check_share
 from nezha_tf.data.objective_mixture import ObjectiveMixture
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
@@ -98,6 +98,7 @@ class Pretraining(Task):
                 "examples were made with"
             )
         share = DEFAULT_MASKED_LM_PROB if share is None else share
+        check_share(share)
         return DynamicMasking(vocabulary, POLICIES[name], self.lengths, share)
 
     def _reader(self, flag):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from masked_rows import (
     any_policies,
+    any_shares,
     any_texts,
     as_masked,
     assert_rows_are_masked,
@@ -25,8 +26,8 @@ LENGTH = 24
 @given(
     any_texts(LENGTH),
     any_policies(),
-    st.floats(0, 1),
-    st.integers(1, LENGTH),
+    any_shares(),
+    st.just(LENGTH) | st.integers(1, 9),
     st.integers(0, 2**32),
 )
 def test_rows_are_masked_as_on_arrays(vocabulary, rows, policy, share, most, seed):

@@ -29,7 +29,12 @@ def test_questions_with_their_answers(tmp_path):
         Question("Q0", PASSAGE, "有多长？", (Answer("6300公里", 4),), False, path),
         # The file's place is wrong; the second annotator wrote what is not there.
         Question(
-            "Q1", PASSAGE, "有多长？", (Answer("亚洲", 12), Answer("亚洲之", None)), False, path
+            "Q1",
+            PASSAGE,
+            "有多长？",
+            (Answer("亚洲", 12, True), Answer("亚洲之", None)),
+            False,
+            path,
         ),
     ]
 
@@ -37,7 +42,7 @@ def test_questions_with_their_answers(tmp_path):
 @pytest.mark.parametrize("start, found", ((0, 0), (3, 0), (16, 19), (19, 19), (-1, 0), (99, 19)))
 def test_of_several_places_the_nearest_is_taken(tmp_path, start, found):
     (question,) = read_questions([write(tmp_path, entry(0, ("长江", start)))])
-    assert question.answers == (Answer("长江", found),)
+    assert question.answers == (Answer("长江", found, is_moved=start != found),)
 
 
 def test_questions_without_an_answer(tmp_path):

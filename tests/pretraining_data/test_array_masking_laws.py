@@ -4,7 +4,14 @@ import classic
 import laws
 from hypothesis import given
 from hypothesis import strategies as st
-from masked_rows import any_policies, any_texts, assert_rows_are_masked, keys_of, make_rows
+from masked_rows import (
+    any_policies,
+    any_shares,
+    any_texts,
+    assert_rows_are_masked,
+    keys_of,
+    make_rows,
+)
 
 from nezha_tf.pretraining_data.array_masking import ArrayMasking
 from nezha_tf.pretraining_data.layout import Rows
@@ -13,8 +20,8 @@ from nezha_tf.pretraining_data.layout import Rows
 @st.composite
 def cases(draw):
     """(length, texts, begins, policy, share, most, seed of the keys)."""
-    length = draw(st.integers(4, 40))
-    share, most = draw(st.floats(0, 1)), draw(st.integers(1, 24))
+    length = draw(st.sampled_from([24, 40]) | st.integers(4, 40))
+    share, most = draw(any_shares()), draw(st.just(24) | st.integers(1, 9))
     texts, begins = draw(any_texts(length))
     return length, texts, begins, draw(any_policies()), share, most, draw(st.integers(0, 2**32))
 

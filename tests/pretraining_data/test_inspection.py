@@ -59,7 +59,7 @@ def test_a_whole_set_has_no_fault(folder, capsys):
     for path in [*folder.glob("*.json")]:
         path.unlink()
     assert faults(folder) == [] and check(f"{folder}/*.tfrecord") == 0
-    assert "3 files have no manifest" in capsys.readouterr().out
+    assert "3 files without a manifest" in capsys.readouterr().out
 
 
 def frames_of(path):

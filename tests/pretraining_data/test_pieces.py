@@ -4,12 +4,10 @@ import itertools
 
 import jieba
 import numpy as np
-import pytest
 from conftest import RESOURCES
 
 from nezha_tf import FullTokenizer
 from nezha_tf.data.corpus import read_documents
-from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data import pieces as pieces_module
 from nezha_tf.pretraining_data.pieces import PieceReader
 from nezha_tf.pretraining_data.settings import Settings
@@ -97,5 +95,3 @@ def test_entities_are_words_whatever_the_segmenter_says(vocabulary, tmp_path):
     places = [*np.flatnonzero(starts[0]).tolist(), len(text)]
     words = [text[start:end] for start, end in itertools.pairwise(places)]
     assert words[:7] == ["工", "程师通", "过", "传感器", "收", "集温度和", "振动数据"]
-    with pytest.raises(UserError, match="--user_dict is needed"):
-        reader(vocabulary, masking="entity")

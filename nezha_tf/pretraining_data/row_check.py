@@ -1,0 +1,45 @@
+"""A look at the rows of a shard before they are written: what every example must have.
+
+It goes by what is about to be written and by nothing that made it, so that a fault of ours ends the
+run and never becomes a file.
+"""
+
+import numpy as np
+
+
+def check_rows(values, num_pieces, vocabulary):
+    """Looks at examples.
+
+    Args:
+      values: dict in the schema of masked or of unmasked examples: arrays [B, length].
+      num_pieces: how many pieces all of them should have together, special ones counted.
+      vocabulary: the `Vocabulary`.
+
+    Raises:
+      RuntimeError: some are no examples; it says what is wrong, and is a defect of this package.
+    """
+    ids, is_used = values["input_ids"], np.asarray(values["input_mask"], bool)
+    lengths = np.count_nonzero(is_used, axis=1)
+    ends = ids[np.arange(len(ids)), lengths - 1]
+    faults = {
+        "do not begin with [CLS]": (ids[:, 0] != vocabulary.cls_id).any(),
+        "do not end with [SEP]": (ends != vocabulary.sep_id).any(),
+        "have pieces behind their end": np.count_nonzero(ids[~is_used]) > 0,
+        "are longer or shorter than their text": lengths.sum() != num_pieces,
+        "hold ids outside the vocabulary": ids.min() < 0 or ids.max() >= len(vocabulary),
+    }
+    if "masked_lm_positions" in values:
+        places, labels = values["masked_lm_positions"], values["masked_lm_ids"]
+        is_there = values["masked_lm_weights"] > 0
+        is_inside = (places > 0) & (places < lengths[:, None] - 1)
+        faults["predict what is no text of theirs"] = (is_there & ~is_inside).any()
+        faults["predict pieces outside the vocabulary"] = labels.max() >= len(vocabulary)
+    else:
+        starts = np.asarray(values["word_starts"], bool)
+        faults["have words outside their text"] = (starts & ~is_used).any() or starts[:, 0].any()
+    found = [fault for fault, is_found in faults.items() if is_found]
+    if found:
+        raise RuntimeError(
+            f"examples that were about to be written {' and '.join(found)}: a defect of "
+            "nezha_tf, please report the command; nothing was written under the shard's name"
+        )

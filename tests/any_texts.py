@@ -1,0 +1,25 @@
+"""Strategies of texts: of any character, and of what tokenizers treat apart."""
+
+from hypothesis import strategies as st
+
+from nezha_tf.text.vocabulary import SPECIAL_PIECES
+
+# Letters with accents in them and behind them, syllables that fall into their letters, a sigma
+# that is written by its place, capitals that grow, signs that fold to punctuation, marks that
+# change places, what is dropped or blank, what is wide, kana, emoji, and ideographs of all blocks.
+PARTS = (
+    *"中文，。、（）《》“”…—abzABZ019.,:;!?'\"()[]{}-/@#$%^&*+=<>|~`_ ",
+    *("长江", "iPhone", "Straße", "café", "cafe\u0301", "unbelievable", "3.14", "I'll", "TCP/IP"),
+    *("한국어", "각\u0301", "ΟΔΥΣΣΕΥΣ", "ΑΣ.", "Σ", "ς", "İ", "ǅ", "ŉ", "ﬁ", "ẞ", "Ω", "K"),
+    *("≠", "≮", "\u037e", "\u1fef", "\u0387", "\u0345", "\u0301", "\u0323", "\u302e", "\U0001d165"),
+    *("\0", "\t", "\n", "\r\n", "\x1c", "\x85", "\xa0", "\xad", "\u200b", "\u2028", "\u3000"),
+    *("\ufeff", "\ufffd", "\ue000", "ＡＢ１２，", "ﾊﾟ", "カー", "ひら", "😀", "👨\u200d👩", "👍🏽"),
+    *("龘", "㐀", "\U00020000", "\uf900", "\U0002f800", "⼀", "々", "℃", "①", "½", "ก็", "שׁ"),
+    *("x" * 199, "é" * 67, "か" * 201, "[unused1]", "##a", "##", *SPECIAL_PIECES),
+)
+ANY_CHARACTER = st.characters(exclude_categories=["Cs"])
+
+
+def texts(characters=ANY_CHARACTER, max_parts=12):
+    """Returns a strategy of str: characters of a strategy among the parts above."""
+    return st.lists(st.sampled_from(PARTS) | characters, max_size=max_parts).map("".join)

@@ -1,0 +1,117 @@
+"""Laws of files with entities: what is written is read, and no bytes are more than an error."""
+
+import json
+
+import laws
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.entity_files import Sentence, read_entity_file
+from nezha_tf.data.entity_tags import SCHEMES, Entity, tags_of
+from nezha_tf.errors import UserError
+
+# Neither a lone surrogate, which is no text, nor the end of a line.
+CHARACTERS = st.sampled_from("李四在 \t\u3000\u2028\x85\x1c#\ufeff\0") | st.characters(
+    exclude_categories=["Cs"], exclude_characters="\r\n"
+)
+LABELS = st.sampled_from(["PER", "LOC", "B-C", "地名"])
+
+
+@st.composite
+def sentences(draw):
+    """A text that is not blank, with entities that do not overlap."""
+    text = "".join(draw(st.lists(CHARACTERS, min_size=1, max_size=12)))
+    text += "" if text.strip() else "中"
+    places = sorted(draw(st.sets(st.integers(0, len(text)), max_size=6)))
+    pairs = zip(places[::2], places[1::2], strict=False)
+    return Sentence(text, [Entity(start, end, draw(LABELS)) for start, end in pairs])
+
+
+@laws.examples(150)
+@given(
+    st.lists(sentences(), min_size=1, max_size=4),
+    st.sampled_from(sorted(SCHEMES)),
+    st.sampled_from(" \t"),
+    st.sampled_from(("\n", "\r\n")),
+)
+def test_tagged_characters_come_back(tmp_path, written, scheme, between, end):
+    blocks = []
+    for text, entities in written:
+        tags = tags_of(entities, len(text), scheme)
+        blocks.append("".join(f"{c}{between}{t}{end}" for c, t in zip(text, tags, strict=True)))
+    path = tmp_path / "sentences.txt"
+    # A byte order mark at the start of a file is none of a text.
+    path.write_bytes(("\ufeff" + end.join(blocks)).encode())
+    found = read_entity_file(str(path))
+    assert found.sentences == written and found.mended == 0
+    if any(entities for _, entities in written):
+        is_bioes = scheme == "BIOES"
+        assert found.scheme == scheme or (is_bioes and not has_e_or_s(written, scheme))
+
+
+def has_e_or_s(written, scheme):
+    tags = [tag for text, entities in written for tag in tags_of(entities, len(text), scheme)]
+    return any(tag[0] in "ES" for tag in tags)
+
+
+@laws.examples(150)
+@given(st.lists(sentences(), min_size=1, max_size=4), st.booleans(), st.randoms())
+def test_json_lines_come_back(tmp_path, written, is_ascii, rng):
+    lines = []
+    for text, entities in written:
+        objects = [entity._asdict() for entity in entities]
+        rng.shuffle(objects)
+        lines.append(json.dumps({"text": text, "entities": objects}, ensure_ascii=is_ascii))
+    path = tmp_path / "sentences.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8", newline="")
+    assert read_entity_file(str(path)).sentences == written
+
+
+LINES = st.sampled_from(
+    [b"\n", "李 B-PER\n".encode(), b"a\tO\n", b"a b\n", b"\xff\n", b'{"text": "ab", "entities": ']
+) | st.binary(max_size=12)
+
+
+@laws.examples(300)
+@given(
+    st.lists(LINES, max_size=6).map(b"".join),
+    st.sampled_from(("a.txt", "a.jsonl", "a.txt.gz", "a.bioes")),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_bytes_are_sentences_or_an_error(tmp_path, content, name, is_labelled, skip):
+    path = tmp_path / name
+    path.write_bytes(content)
+    bad_rows = BadRows(skip)
+    try:
+        found = read_entity_file(str(path), is_labelled, bad_rows=bad_rows)
+    except UserError as error:
+        assert name in str(error) and len(str(error).splitlines()) == 1
+        return
+    assert found.sentences and (skip or not bad_rows.count)
+    for text, entities in found.sentences:
+        assert text.strip() or entities is not None
+        places = [place for e in entities or () for place in range(e.start, e.end)]
+        assert places == sorted({*places}) and set(places) <= {*range(len(text))}
+
+
+@laws.examples(200)
+@given(st.data(), st.booleans())
+def test_any_json_is_a_sentence_or_an_error(tmp_path, data, is_labelled):
+    values = st.none() | st.booleans() | st.integers(-1, 5) | st.floats() | st.text(max_size=3)
+    values |= st.lists(values, max_size=2)
+    entity = st.fixed_dictionaries({"start": values, "end": values, "label": values}) | values
+    found = st.fixed_dictionaries({"text": values | st.just("甲乙丙"), "entities": values})
+    found |= st.builds(
+        lambda entities: {"text": "甲乙丙", "entities": entities}, st.lists(entity, max_size=3)
+    )
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(data.draw(found | values)))
+    try:
+        (sentence,) = read_entity_file(str(path), is_labelled).sentences
+    except UserError as error:
+        assert len(str(error).splitlines()) == 1
+        return
+    for start, end, label in sentence.entities or ():
+        assert 0 <= start < end <= len(sentence.text) and label.strip()

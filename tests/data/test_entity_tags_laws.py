@@ -1,0 +1,59 @@
+"""Laws of tags: entities come back from them, and seqeval reads them alike."""
+
+import laws
+from hypothesis import given
+from hypothesis import strategies as st
+from seqeval import scheme as schemes
+from seqeval.metrics.sequence_labeling import get_entities
+
+from nezha_tf.data.entity_tags import LABEL, SCHEMES, Entity, TagSet, entities_of, tags_of
+
+LABELS = st.sampled_from(["PER", "LOC", "B-C", "O"]) | st.from_regex(LABEL, fullmatch=True)
+THEIRS = {"BIO": schemes.IOB2, "BIOES": schemes.IOBES}
+SCHEME = st.sampled_from(sorted(SCHEMES))
+
+
+@st.composite
+def entities(draw, max_length=20):
+    """Returns (entities that do not overlap, in order; the length of their sequence)."""
+    found, end = [], 0
+    for gap, width, label in draw(
+        st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5), LABELS), max_size=6)
+    ):
+        if end + gap + width <= max_length:
+            found.append(Entity(end + gap, end + gap + width, label))
+            end += gap + width
+    return found, end + draw(st.integers(0, 3))
+
+
+@laws.examples(300)
+@given(entities(), SCHEME)
+def test_entities_come_back_from_their_tags(values, scheme):
+    found, length = values
+    tags = tags_of(found, length, scheme)
+    assert len(tags) == length
+    assert entities_of(tags) == found
+    # Those who read the tags by another program find the same.
+    assert [
+        Entity(e.start, e.end, e.tag) for e in schemes.Tokens(tags, THEIRS[scheme]).entities
+    ] == found
+    labels = {entity.label for entity in found}
+    if labels:
+        tag_set = TagSet.checked(TagSet.of_labels(labels, scheme).tags, "labels")
+        assert tag_set.scheme == scheme and tag_set.labels == labels
+        ids = tag_set.ids_of(found, length)
+        assert [tag_set.tags[index] for index in ids] == tags
+        assert tag_set.entities_of(ids) == found
+
+
+@laws.examples(300)
+@given(st.lists(LABELS, min_size=1, max_size=2, unique=True), SCHEME, st.data())
+def test_any_tags_are_read_as_seqeval_reads_them(labels, scheme, data):
+    """The loose reading, which is conlleval's, and the strict one of the scheme."""
+    tag_set = TagSet.of_labels(labels, scheme)
+    ids = data.draw(st.lists(st.integers(0, len(tag_set) - 1), max_size=12))
+    tags = [tag_set.tags[index] for index in ids]
+    loose = [Entity(start, last + 1, label) for label, start, last in get_entities(tags)]
+    assert entities_of(tags) == loose
+    strict = schemes.Tokens(tags, THEIRS[scheme]).entities
+    assert tag_set.entities_of(ids) == [Entity(e.start, e.end, e.tag) for e in strict]

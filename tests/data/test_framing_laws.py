@@ -1,0 +1,84 @@
+"""Laws of framing: any records, against tensorflow's reader; and any damage is told."""
+
+import laws
+import tensorflow as tf
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nezha_tf.data import damage
+from nezha_tf.data.framing import HEADER, frame, read_frames, record_of
+
+RECORDS = st.lists(st.binary(max_size=40), max_size=5)
+
+
+def read(path):
+    """Records that are whole, and what is said of the others."""
+    found = list(read_frames(str(path)))
+    assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
+    whole = [record_of(frame) for _, frame, fault in found if not fault]
+    return whole, [fault for _, _, fault in found if fault]
+
+
+@laws.examples(25)
+@given(RECORDS)
+def test_frames_are_read_by_tensorflow_and_by_us(tmp_path, records):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(b"".join(map(frame, records)))
+    assert [record.numpy() for record in tf.data.TFRecordDataset(str(path))] == records
+    assert read(path) == (records, [])
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in records:
+            writer.write(record)
+    assert path.read_bytes() == b"".join(map(frame, records))
+
+
+@st.composite
+def damaged(draw):
+    """(the kind of damage, bytes of a file with it, records before it, those behind)."""
+    records = draw(RECORDS.filter(bool))
+    frames = [frame(record) for record in records]
+    place = draw(st.integers(0, len(records) - 1))
+    within = draw(st.integers(0, len(frames[place]) - 1))
+    start = sum(map(len, frames[:place])) + within
+    data = b"".join(frames)
+    before, behind = records[:place], records[place + 1 :]
+    if draw(st.booleans()):
+        # At the end of a frame a file that is cut is a whole one.
+        return "truncated", data[:start] if within else data[: start + 1], before, []
+    flipped = data[start] ^ draw(st.integers(1, 255))
+    # Behind a damaged length nothing tells where the next frame begins.
+    data = data[:start] + bytes([flipped]) + data[start + 1 :]
+    return "corrupt", data, before, behind * (within >= HEADER.size)
+
+
+@laws.examples(200)
+@given(damaged())
+def test_no_damage_is_passed_over_in_silence(tmp_path, case):
+    kind, data, before, behind = case
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(data)
+    found, faults = read(path)
+    assert found == before + behind and len(faults) == 1
+    assert faults[0].startswith(kind)
+    assert sum(len(frame) for _, frame, _ in read_frames(str(path))) == len(data)
+
+
+@laws.examples(6)
+@given(damaged())
+@example(("corrupt", b"\5" + frame(b"1234")[1:] + frame(b"5678"), [], []))  # a length one higher
+def test_a_survey_finds_the_same_damage(tmp_path, case):
+    """The reader of training files, which goes by tensorflow's."""
+    _, data, before, behind = case
+    path = str(tmp_path / "a.tfrecord")
+    with open(path, "wb") as file:
+        file.write(data)
+    survey = damage.survey([path])[path]
+    assert survey.records == len(before + behind)
+    (place,) = survey.damage
+    assert (place.path, place.record) == (path, len(before) + 1)
+    found = []
+    for stretch in survey.stretches:
+        start = tf.data.Dataset.from_tensors((path, tf.constant(stretch.offset, tf.int64)))
+        records = start.flat_map(damage.raw_records).take(stretch.records)
+        found += [record.numpy() for record in records]
+    assert found == before + behind

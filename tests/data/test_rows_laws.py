@@ -1,0 +1,135 @@
+"""Laws of labelled text: what other writers write is read, and no bytes are more than an error."""
+
+import csv
+import gzip
+import json
+
+import laws
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.rows import read_rows
+from nezha_tf.errors import UserError
+
+NAMES = ("src", "tgt")
+# White space of all kinds, quotes, what ends lines, and what parts columns.
+CHARACTERS = st.sampled_from(" \t\n\r\u2028\x85\x1c\u3000\ufeff\",'\\\0甲乙ab") | st.characters(
+    exclude_categories=["Cs"]
+)
+TEXTS = st.text(CHARACTERS, max_size=10)
+
+
+def expected_of(table, optional):
+    """Returns the rows that a table is read as: without outer white space and a row of names."""
+    rows = [{n: v.strip() for n, v in zip(NAMES, row, strict=True)} for row in table]
+    rows = [row for row in rows if tuple(row.values()) != NAMES]
+    return [{n: v for n, v in row.items() if v or n not in optional} for row in rows]
+
+
+def assert_read(path, table, **options):
+    """Asserts that a file is read as a table, or that an empty value of it is told."""
+    expected = expected_of(table, options.get("optional", ()))
+    try:
+        found = list(read_rows(str(path), NAMES, **options))
+    except UserError as error:
+        message = str(error)
+        assert len(message.splitlines()) == 1 and path.name in message
+        is_empty = any("" in row.values() or "src" not in row for row in expected)
+        assert (is_empty and "is empty" in message) or (not expected and "holds no" in message)
+        return
+    assert [row.values for row in found] == expected and expected
+
+
+TABLES = st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5)
+QUOTING = st.sampled_from((csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC, csv.QUOTE_ALL))
+OPTIONAL = st.sampled_from(((), ("tgt",)))
+
+
+@laws.examples(250)
+@given(TABLES, OPTIONAL, st.sampled_from(("\n", "\r\n")), QUOTING, st.booleans())
+def test_what_csv_writes_comes_back(tmp_path, table, optional, end, quoting, has_header):
+    if quoting == csv.QUOTE_MINIMAL:  # Python 3.11 does not quote it, as RFC 4180 asks.
+        table = [tuple(value.replace("\r", "\n") for value in row) for row in table]
+    path = tmp_path / "a.csv"
+    with open(path, "w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, lineterminator=end, quoting=quoting)
+        rows = [(text, number, target) for number, (text, target) in enumerate(table)]
+        writer.writerows([("src", "id", "tgt")] * has_header + rows)
+    columns = () if has_header else ("src", "id", "tgt")
+    assert_read(path, table, optional=optional, file_columns=columns)
+
+
+@laws.examples(250)
+@given(TABLES, OPTIONAL, st.sampled_from(("\n", "\r\n")), st.booleans())
+def test_columns_parted_by_tabs_come_back(tmp_path, table, optional, end, is_compressed):
+    table = [tuple(v.replace("\t", " ").replace("\n", " ") for v in row) for row in table]
+    content = ("\ufeff" + "".join("\t".join(row) + end for row in table)).encode()
+    path = tmp_path / ("a.tsv.gz" if is_compressed else "a.tsv")
+    path.write_bytes(gzip.compress(content, 1) if is_compressed else content)
+    assert_read(path, table, optional=optional)
+
+
+@laws.examples(250)
+@given(TABLES, OPTIONAL, st.booleans(), st.sampled_from(("\n", "\r\n")))
+def test_what_json_writes_comes_back(tmp_path, table, optional, is_ascii, end):
+    # A line of names is none of JSON's.
+    assume(all(tuple(value.strip() for value in row) != NAMES for row in table))
+    rows = [{"id": 1, **dict(zip(NAMES, row, strict=True))} for row in table]
+    content = "".join(json.dumps(row, ensure_ascii=is_ascii) + end for row in rows)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content.encode())
+    assert_read(path, table, optional=optional)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@laws.examples(250)
+@given(VALUES)
+def test_values_of_json_come_as_json(tmp_path, value):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"src": "甲", "tgt": value}))
+    options = {"optional": ("tgt",), "json_columns": ("tgt",)}
+    (row,) = read_rows(str(path), NAMES, **options)
+    if isinstance(value, str):
+        assert row.values.get("tgt", "") == value.strip()
+    elif value is None:
+        assert "tgt" not in row.values
+    else:
+        assert json.loads(row.values["tgt"]) == value
+
+
+ROWS = [b'{"src": "a", "tgt": "b"}\n', b'{"src": 1}\n', b"a\tb\n", b"a,b\n", b'"a\n', b"src\ttgt\n"]
+ROWS += [b"src\x0bx\ttgt\n", b'src,"a\nb",tgt\n', b'"src\rx",tgt\n', b"a\tb\tc\n"]
+ROWS += [b"\xff", b"\r", b"\0", b"[" * 3000, b'{"src": "\\ud800", "tgt": "b"}', "甲\t乙".encode()]
+ENDINGS = (".json", ".jsonl", ".tsv", ".txt", ".csv")
+
+
+@laws.examples(400)
+@given(
+    st.lists(st.sampled_from(ROWS) | st.binary(max_size=8), max_size=6).map(b"".join),
+    st.sampled_from([*ENDINGS, *(f"{ending}.gz" for ending in ENDINGS)]),
+    st.booleans(),
+    st.sampled_from((None, (), ("src", "id", "tgt"))),
+    st.data(),
+)
+def test_any_bytes_are_rows_or_an_error(tmp_path, content, ending, skip, file_columns, data):
+    path = tmp_path / f"a{ending}"
+    if ending.endswith(".gz") and data.draw(st.booleans()):
+        content = gzip.compress(content, 1)[: data.draw(st.integers(0, len(content) + 30))]
+    path.write_bytes(content)
+    bad_rows = BadRows(skip)
+    try:
+        options = {"file_columns": file_columns, "bad_rows": bad_rows}
+        for row in read_rows(str(path), NAMES, **options):
+            assert set(row.values) == set(NAMES)
+            assert all(v and v == v.strip() and v.encode() for v in row.values.values())
+            assert 1 <= row.line <= content.count(b"\n") + 1 or ending.endswith(".gz")
+    except UserError as error:
+        assert path.name in str(error) and len(str(error).splitlines()) == 1
+    assert skip or not bad_rows.count

@@ -1,0 +1,121 @@
+"""Laws of SQuAD's files: whatever is in one, there are sound questions or one line of an error."""
+
+import copy
+import json
+
+import laws
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.squad import read_questions
+from nezha_tf.errors import UserError
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+CONTEXT = "长江全长6300公里，是亚洲第一长河，长江。\ud83d\n"
+
+
+def sound():
+    answers = [{"text": "长江", "answer_start": 18}, {"text": "亚洲", "answer_start": 11}]
+    entries = [
+        {"id": "Q1", "question": "有多长？", "answers": answers[:1], "is_impossible": False},
+        {"id": "Q2", "question": "在哪？", "answers": answers[1:], "extra": None},
+        {"id": "Q3", "question": "谁？", "answers": [], "is_impossible": True},
+    ]
+    paragraph = {"context": CONTEXT.replace("\ud83d", ""), "qas": entries}
+    return {"version": "2", "data": [{"title": "长江", "paragraphs": [paragraph]}]}
+
+
+def places_of(value, place=()):
+    """Yields the place of each value in a nested one, as keys on the way to it."""
+    yield place
+    keys = range(len(value)) if isinstance(value, list) else value if type(value) is dict else ()
+    for key in keys:
+        yield from places_of(value[key], (*place, key))
+
+
+PLACES = list(places_of(sound()))[1:]
+
+
+@st.composite
+def mutations(draw):
+    """A sound file in which some values are others, missing, or of another place of it."""
+    found = sound()
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.sampled_from(PLACES))
+        holder = found
+        try:
+            for key in place[:-1]:
+                holder = holder[key]
+            if draw(st.booleans()):
+                holder[place[-1]] = draw(
+                    VALUES | st.sampled_from(["长江", "Q1", "Q\n1", "\ud83d", 3])
+                )
+            elif draw(st.booleans()):
+                del holder[place[-1]]
+            else:
+                holder[place[-1]] = copy.deepcopy(draw(st.sampled_from([found["data"], holder])))
+        except (LookupError, TypeError):
+            continue  # what another change has taken away
+    return found
+
+
+def assert_sound_or_refused(path, content, **options):
+    """Asserts what holds of any file."""
+    path.write_bytes(content)
+    try:
+        questions = read_questions([str(path)], **options)
+    except UserError as error:
+        assert str(path) in str(error)
+        assert_is_one_line(str(error))
+        return
+    assert questions and len({question.id for question in questions}) == len(questions)
+    for question in questions:
+        assert question.id and question.text.strip() and question.context.strip()
+        for answer in question.answers:
+            if answer.start is None:
+                assert answer.text not in question.context
+            else:
+                end = answer.start + len(answer.text)
+                assert question.context[answer.start : end] == answer.text
+        assert not (question.is_impossible and question.answers)
+        assert not question.is_impossible or options["with_impossible"]
+        is_found = question.answers and question.answers[0].start is not None
+        assert is_found or question.is_impossible or not options["needs_answers"]
+
+
+def assert_is_one_line(message):
+    assert len(message.splitlines()) == 1
+    message.encode()  # as printing does
+
+
+OPTIONS = st.fixed_dictionaries({"with_impossible": st.booleans(), "needs_answers": st.booleans()})
+
+
+@laws.examples(300)
+@given(values=mutations(), options=OPTIONS, skip=st.booleans())
+def test_any_json(tmp_path, values, options, skip):
+    content = json.dumps(values).encode()
+    bad_rows = BadRows(skip)
+    options = {**options, "bad_rows": bad_rows}
+    assert_sound_or_refused(tmp_path / "questions.json", content, **options)
+    if bad_rows.count:
+        assert skip
+        assert_is_one_line(bad_rows.first)
+
+
+@laws.examples(200)
+@given(data=st.data(), options=OPTIONS)
+def test_any_bytes(tmp_path, data, options):
+    """Also those of a sound file, of which some are others."""
+    content = bytearray(json.dumps(sound(), ensure_ascii=False).encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    content = data.draw(st.just(bytes(content)) | st.binary(max_size=30))
+    assert_sound_or_refused(tmp_path / "questions.json", content, **options)

@@ -1,0 +1,154 @@
+"""Laws of entities on characters and on pieces, of any text, whole and in windows."""
+
+import itertools
+
+import laws
+import numpy as np
+import pytest
+from any_texts import texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nezha_tf.data.entity_files import Sentence
+from nezha_tf.data.entity_tags import Entity, TagSet
+from nezha_tf.tasks.tagging import alignment
+from nezha_tf.tasks.tagging.examples import WindowedSentences
+from nezha_tf.text.tokenization import FullTokenizer
+
+TAGS = {scheme: TagSet.of_labels({"PER", "LOC"}, scheme) for scheme in ("BIO", "BIOES")}
+LABELS = st.sampled_from(("LOC", "PER"))
+
+
+@pytest.fixture(scope="module")
+def tokenizers(vocabulary):
+    cases = (True, False)
+    return {case: FullTokenizer(vocabulary=vocabulary, do_lower_case=case) for case in cases}
+
+
+@st.composite
+def sentences(draw):
+    text = draw(texts(max_parts=10).filter(bool))
+    places = sorted(draw(st.sets(st.integers(0, min(len(text), 60)), max_size=8)))
+    pairs = zip(places[::2], places[1::2], strict=False)
+    return Sentence(text, [Entity(start, end, draw(LABELS)) for start, end in pairs])
+
+
+def units_by_definition(pieces):
+    """Groups of pieces that share characters: (first piece, first character, end)."""
+    groups = []
+    for number, piece in enumerate(pieces):
+        characters = {*range(piece.start, piece.end)}
+        if groups and groups[-1][1] & characters:
+            groups[-1][1].update(characters)
+        else:
+            groups.append((number, characters))
+    return [(number, min(found), max(found) + 1) for number, found in groups]
+
+
+@laws.examples(200)
+@given(sentence=sentences(), case=st.booleans())
+def test_an_entity_takes_the_units_that_hold_its_characters(tokenizers, sentence, case):
+    pieces = tokenizers[case].tokenize_with_offsets(sentence.text)
+    units = alignment.units_of(pieces)
+    assert [tuple(unit) for unit in units] == units_by_definition(pieces)
+    taken = set()
+    found = alignment.to_units(sentence.entities, units)
+    for entity, on_units in zip(sentence.entities, found, strict=True):
+        held = {*range(entity.start, entity.end)}
+        own = [n for n, u in enumerate(units) if held & {*range(u.start, u.end)}]
+        own = [number for number in own if number not in taken]
+        taken.update(own)
+        if not own:
+            assert on_units is None
+            continue
+        assert on_units == Entity(own[0], own[-1] + 1, entity.label)
+        assert own == [*range(own[0], own[-1] + 1)]
+        back = alignment.to_characters(on_units, units)
+        assert back == Entity(units[own[0]].start, units[own[-1]].end, entity.label)
+
+
+@laws.examples(200)
+@given(st.integers(0, 60), st.integers(1, 20), st.data())
+def test_windows_cover_each_place_once_where_it_has_most_around_it(length, size, data):
+    stride = data.draw(st.integers(1, size))
+    starts = alignment.window_starts(length, size, stride)
+    windows = [range(start, min(start + size, length)) for start in starts]
+    assert {place for window in windows for place in window} == {*range(length)}
+    assert all(len(window) == min(size, length) for window in windows)
+    steps = [after - before for before, after in itertools.pairwise(starts)]
+    assert all(step == stride for step in steps[:-1]) and all(0 < s <= stride for s in steps)
+    best = alignment.best_windows(length, size, starts)
+    assert len(best) == length
+    for place in range(length):
+        poorer = [
+            min(place - window[0], window[-1] - place) if place in window else -1
+            for window in windows
+        ]
+        assert best[place] == poorer.index(max(poorer))
+
+
+@laws.examples(60)
+@given(
+    written=st.lists(sentences(), min_size=1, max_size=3),
+    case=st.booleans(),
+    scheme=st.sampled_from(("BIO", "BIOES")),
+    data=st.data(),
+)
+def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case, scheme, data):
+    """A model says something else in each window; of each unit one window's tag counts."""
+    tag_set, tokenizer = TAGS[scheme], tokenizers[case]
+    size = data.draw(st.integers(1, 9))
+    stride = data.draw(st.integers(1, size))
+    examples = WindowedSentences(written, tokenizer, tag_set, size + 2, stride)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    lengths = [len(ids) for ids in examples.arrays["input_ids"]]
+    outputs = {
+        "tag_ids": [rng.integers(0, len(tag_set), length) for length in lengths],
+        "probabilities": [rng.random(length) for length in lengths],
+    }
+    found, first = examples.entities(outputs), 0
+    for sentence, entities in zip(written, found, strict=True):
+        pieces = tokenizer.tokenize_with_offsets(sentence.text)
+        units = alignment.units_of(pieces)
+        starts = alignment.window_starts(len(pieces), size, stride)
+        best = alignment.best_windows(len(pieces), size, starts)
+        said = []
+        for unit in units:
+            window = best[unit.piece]
+            place = unit.piece - starts[window] + 1
+            said.append([outputs[name][first + window][place] for name in outputs])
+        expected = [
+            (units[e.start].start, units[e.end - 1].end, e.label, min(p for _, p in part))
+            for e in tag_set.entities_of([tag for tag, _ in said])
+            for part in [said[e.start : e.end]]
+        ]
+        assert [tuple(entity) for entity in entities] == expected
+        ends = [0, *(entity.end for entity in entities)]
+        assert all(e.start >= end for e, end in zip(entities, ends, strict=False))
+        first += len(starts)
+    assert first == len(lengths)
+
+
+@laws.examples(60)
+@given(
+    written=st.lists(sentences(), min_size=1, max_size=3),
+    case=st.booleans(),
+    scheme=st.sampled_from(("BIO", "BIOES")),
+    size=st.integers(1, 9),
+    data=st.data(),
+)
+def test_entities_that_are_learnt_come_back(tokenizers, written, case, scheme, size, data):
+    """But for those that are told to be lost, and those moved to the bounds of their pieces."""
+    stride = data.draw(st.integers(1, size))
+    examples = WindowedSentences(written, tokenizers[case], TAGS[scheme], size + 2, stride)
+    arrays = examples.arrays
+    assert all(len(ids) <= size + 2 for ids in arrays["input_ids"])
+    probabilities = [np.ones(len(ids)) for ids in arrays["input_ids"]]
+    found = examples.entities({"tag_ids": arrays["label_ids"], "probabilities": probabilities})
+    odd = [(id(s), e) for s, e in examples.moved + examples.lost]
+    lost = [(id(s), e) for s, e in examples.lost]
+    for sentence, entities in zip(written, found, strict=True):
+        exact = {e for e in sentence.entities if (id(sentence), e) not in odd}
+        assert exact <= {e.entity for e in entities}
+        kept = [e for e in sentence.entities if (id(sentence), e) not in lost]
+        assert [e.label for e in entities] == [e.label for e in kept]

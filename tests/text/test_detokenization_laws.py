@@ -1,0 +1,122 @@
+"""Laws of detokenization: one result in Python and in the graph, and what comes back for sure."""
+
+import itertools
+
+import laws
+import pytest
+import tensorflow as tf
+from any_texts import PARTS, texts
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from nezha_tf import FullTokenizer, Vocabulary
+from nezha_tf.text import characters
+from nezha_tf.text.detokenization import detokenize
+from nezha_tf.text.graph_detokenizer import GraphDetokenizer
+from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
+
+CASES = pytest.mark.parametrize("do_lower_case", (True, False))
+WIDE = "，。、；：？！“”‘’（）《》…—"
+
+
+@pytest.fixture(scope="module")
+def tokenizers(vocabulary):
+    cases = (True, False)
+    return {case: FullTokenizer(vocabulary=vocabulary, do_lower_case=case) for case in cases}
+
+
+@pytest.fixture(scope="module")
+def chinese(vocabulary):
+    """The characters of the vocabulary that are written without spaces."""
+    pieces = [piece for piece in vocabulary.pieces if len(piece) == 1]
+    return [c for c in pieces if characters.kind_of(c) == characters.ALONE or c in WIDE]
+
+
+# Words, numbers, and all that stands in its own way beside them; any text else.
+PIECES = st.sampled_from([*"中国，。ab3Z.,:;\"'()[$-/@%!?é℃", "ab", "Ab", "3.5", "a.", *PARTS])
+INNER = PIECES.filter(lambda piece: piece not in SPECIAL_PIECES).map("##{}".format)
+PIECES |= INNER | st.text(max_size=3)
+
+
+@laws.examples(100)
+@given(st.data())
+def test_the_graph_writes_what_python_does(data):
+    pieces = data.draw(st.lists(PIECES, max_size=12))
+    vocabulary = Vocabulary(dict.fromkeys([*SPECIAL_PIECES, *pieces]))
+    ids = st.integers(0, len(vocabulary) - 1)
+    length = data.draw(st.integers(0, 9))
+    rows = data.draw(st.lists(st.lists(ids, min_size=length, max_size=length), max_size=6))
+    found = GraphDetokenizer(vocabulary).detokenize(
+        tf.constant(rows, tf.int32, shape=(len(rows), length))
+    )
+    expected = [detokenize(vocabulary.pieces_of(row)) for row in rows]
+    assert [text.decode() for text in found.numpy()] == expected
+
+
+@laws.examples(200)
+@given(data=st.data(), source=st.none() | texts())
+def test_chinese_comes_back_whatever_the_source(tokenizers, chinese, data, source):
+    text = data.draw(st.text(st.sampled_from(chinese), max_size=30))
+    tokenizer = tokenizers[True]
+    assert detokenize(tokenizer.tokenize(text), source, tokenizer) == text
+
+
+@CASES
+@laws.examples(300)
+@given(text=texts())
+@example(text=" ")  # a source without a token
+def test_what_is_written_has_the_same_pieces(tokenizers, do_lower_case, text):
+    """Of known pieces: no space joins two words or parts one."""
+    tokenizer = tokenizers[do_lower_case]
+    text = "".join(known_parts(text, tokenizer))
+    pieces = tokenizer.tokenize(text)
+    assert UNK not in pieces
+    written = detokenize(pieces)
+    assert tokenizer.tokenize(written) == pieces
+    # What is written is final: written anew it is the same.
+    assert detokenize(tokenizer.tokenize(written)) == written
+    # A sigma is folded by what stands beside it, which another space may change.
+    if "Σ" not in text:
+        assert tokenizer.tokenize(detokenize(pieces, text, tokenizer)) == pieces
+
+
+def known_parts(text, tokenizer):
+    """Yields the stretches of a text, of which no token is unknown, and what is between them."""
+    end = 0
+    for piece in tokenizer.tokenize_with_offsets(text):
+        if piece.text == UNK:
+            yield text[end : piece.start] + " "
+            end = piece.end
+    yield text[end:]
+
+
+WORDS = [
+    *"中国长江龘靐ab😀ＡА",
+    "iPhone",
+    "Straße",
+    "café",
+    "ΟΔΟΣ",
+    "3",
+    "14",
+    "2023",
+    "unbelievable",
+]
+MARKS = [*".,:;!?()[]/-@&%$'\"", *WIDE]
+
+
+@CASES
+@laws.examples(300)
+@given(data=st.data())
+def test_a_text_is_its_own_source(tokenizers, do_lower_case, data):
+    """Case, unknown words and spaces come back, where no token is there twice."""
+    tokenizer = tokenizers[do_lower_case]
+    words = data.draw(st.lists(st.sampled_from(WORDS + MARKS), min_size=1, unique_by=str.lower))
+    text = words[0]
+    for before, word in itertools.pairwise(words):
+        kinds = {characters.kind_of(c) for c in (before[-1], word[0])}
+        is_wide = characters.ALONE in kinds or {*WIDE} & {before[-1], word[0]}
+        are_words = kinds == {characters.ORDINARY}
+        text += " " * (not is_wide and (are_words or data.draw(st.booleans()))) + word
+    tokens = [p.token for p in tokenizer.tokenize_with_offsets(text)]
+    assume(len({*tokens}) == len(words))
+    assert detokenize(tokenizer.tokenize(text), text, tokenizer) == text

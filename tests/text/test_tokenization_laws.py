@@ -1,0 +1,204 @@
+"""Laws of tokenizers: BERT's definition, and one result in Python, in bulk and in the graph."""
+
+import itertools
+import unicodedata
+
+import laws
+import pytest
+import tensorflow as tf
+from any_texts import texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nezha_tf import FullTokenizer, GraphTokenizer, Vocabulary
+from nezha_tf.text import characters
+from nezha_tf.text.bulk_tokenizer import BulkTokenizer
+from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
+
+# Of a newer Unicode than Python's the graph's libraries know more characters.
+KNOWN_CHARACTER = st.characters(exclude_categories=["Cs", "Cn"])
+WITH_SURROGATES = st.characters(exclude_categories=[])
+CASES = pytest.mark.parametrize("do_lower_case", (True, False))
+
+
+@pytest.fixture(scope="module")
+def tokenizers(vocabulary):
+    """By whether they lower-case: the one in Python, and the one in the graph."""
+    return {
+        case: (
+            FullTokenizer(vocabulary=vocabulary, do_lower_case=case),
+            GraphTokenizer(vocabulary, case),
+        )
+        for case in (True, False)
+    }
+
+
+def tokens_by_definition(text, do_lower_case):
+    """BERT's BasicTokenizer: each of its steps on the whole text, one after the other."""
+    text = "".join(map(cleaned, text))
+    tokens = []
+    for word in text.split():
+        if do_lower_case:
+            word = unicodedata.normalize("NFD", word.lower())
+            word = "".join(char for char in word if unicodedata.category(char) != "Mn")
+        tokens += "".join(f" {c} " if stands_alone(c) else c for c in word).split()
+    return tokens
+
+
+def cleaned(char):
+    category, code = unicodedata.category(char), ord(char)
+    if char in "\t\n\r" or category == "Zs":
+        return " "
+    if code in (0, 0xFFFD) or category in ("Cc", "Cf"):
+        return ""
+    blocks = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F))
+    blocks += ((0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
+    return f" {char} " if any(first <= code <= last for first, last in blocks) else char
+
+
+def stands_alone(char):
+    is_symbol = char.isascii() and char.isprintable() and not char.isalnum() and char != " "
+    return is_symbol or unicodedata.category(char)[0] == "P"
+
+
+def pieces_by_definition(token, pieces):
+    """Greedy longest match first: of all ways to split a token the one that is greatest."""
+    if len(token) > 200:
+        return [UNK]
+    found, rest = [], token
+    while rest:
+        prefix = "##" if found else ""
+        fitting = [n for n in range(1, len(rest) + 1) if prefix + rest[:n] in pieces]
+        if not fitting:
+            return [UNK]
+        found.append(prefix + rest[: max(fitting)])
+        rest = rest[max(fitting) :]
+    return found
+
+
+LETTERS = "abcß\u0301é中国한각.#[]-"
+
+
+@st.composite
+def vocabularies(draw):
+    """Pieces of few letters, with and without ##, so that many fit in several ways."""
+    words = st.text(LETTERS, min_size=1, max_size=4)
+    pieces = draw(st.lists(words | words.map("##{}".format), max_size=25, unique=True))
+    # At least one: tensorflow-text builds no trie of special pieces alone.
+    letters = draw(
+        st.lists(st.sampled_from("abc中国.#\u1112\u1161"), min_size=1, max_size=9, unique=True)
+    )
+    inner = [f"##{letter}" for letter in draw(st.permutations(letters))[:3]]
+    return Vocabulary(dict.fromkeys([*SPECIAL_PIECES, *pieces, *letters, *inner]))
+
+
+def texts_of(vocabulary):
+    """Texts of the pieces and of the letters that they are of."""
+    words = [piece.removeprefix("##") for piece in vocabulary.pieces]
+    parts = st.sampled_from([*words, *LETTERS, " ", "A", "\u200b", "ba" * 101])
+    return st.lists(parts, max_size=12).map("".join)
+
+
+@laws.examples(300)
+@given(st.data(), st.booleans())
+def test_pieces_are_those_of_berts_definition(data, do_lower_case):
+    vocabulary = data.draw(vocabularies())
+    tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case)
+    text = data.draw(texts_of(vocabulary) | texts())
+    expected = [
+        piece
+        for token in tokens_by_definition(text, do_lower_case)
+        for piece in pieces_by_definition(token, set(vocabulary.pieces))
+    ]
+    assert tokenizer.tokenize(text) == expected
+
+
+@CASES
+@laws.examples(300)
+@given(text=texts() | st.text())
+def test_offsets_point_at_what_the_pieces_say(tokenizers, do_lower_case, text):
+    tokenizer, _ = tokenizers[do_lower_case]
+    pieces = tokenizer.tokenize_with_offsets(text)
+    for before, piece in itertools.pairwise(pieces):
+        assert piece.start >= before.start and piece.end >= before.end
+        # Pieces share the characters of one that folding makes several of, and no others.
+        assert piece.start >= before.end - 1
+        assert piece.token - before.token == (not piece.text.startswith("##"))
+    for piece in pieces:
+        assert 0 <= piece.start < piece.end <= len(text)
+        assert is_kept(text[piece.start]) and is_kept(text[piece.end - 1])
+        if piece.text != UNK:
+            assert_says(piece.text.removeprefix("##"), text[piece.start : piece.end], do_lower_case)
+    covered = {place for piece in pieces for place in range(piece.start, piece.end)}
+    for place in {*range(len(text))} - covered:
+        # Of a whole text a mark may be dropped by folding, and else by cleaning alone.
+        is_mark = do_lower_case and unicodedata.category(text[place]) == "Mn"
+        assert is_mark or not is_kept(text[place])
+
+
+def is_kept(char):
+    return characters.kind_of(char) not in (characters.DROPPED, characters.SPACE)
+
+
+def assert_says(piece, stretch, do_lower_case):
+    """Asserts that a piece's letters are among those of its stretch of the text, in their order."""
+    kept = "".join(filter(is_kept, stretch))
+    if do_lower_case:
+        kept = "".join(tokens_by_definition(kept, do_lower_case)).replace("ς", "σ")
+        piece = piece.replace("ς", "σ")
+    if any(map(unicodedata.combining, kept)):  # marks change places
+        assert not set(piece) - set(kept)
+    elif len(stretch) > 1:
+        # The first and the last character may be shared.
+        assert piece in kept and len(kept) - len(piece) <= 4
+    else:
+        assert piece in kept
+
+
+@CASES
+@laws.examples(200)
+@given(lines=st.lists(texts(WITH_SURROGATES) | st.text(WITH_SURROGATES), max_size=6))
+def test_many_lines_are_as_each_by_itself(tokenizers, do_lower_case, lines):
+    tokenizer, _ = tokenizers[do_lower_case]
+    found = BulkTokenizer(tokenizer).tokenize(lines)
+    offsets = itertools.accumulate((len(line) + 1 for line in lines), initial=0)
+    expected = [
+        (tokenizer.convert_tokens_to_ids([piece.text])[0], offset + piece.start, piece.token)
+        for offset, line in zip(offsets, lines, strict=False)
+        for piece in tokenizer.tokenize_with_offsets(line)
+    ]
+    assert list(zip(found.ids, found.places, strict=True)) == [row[:2] for row in expected]
+    counts = [len(tokenizer.tokenize(line)) for line in lines]
+    assert found.line_ends.tolist() == list(itertools.accumulate(counts))
+    # A token begins where its number is another one than before, and on each line.
+    starts = {0, *found.line_ends.tolist()}
+    begins = [n in starts or expected[n][2] != expected[n - 1][2] for n in range(len(expected))]
+    assert found.begins_token.tolist() == begins
+
+
+@CASES
+@laws.examples(45)
+@given(rows=st.lists(texts(KNOWN_CHARACTER) | st.text(KNOWN_CHARACTER), min_size=1, max_size=8))
+def test_the_graph_gives_the_ids_and_offsets_of_python(tokenizers, do_lower_case, rows):
+    tokenizer, graph = tokenizers[do_lower_case]
+    assert_equal(tokenizer, graph, rows)
+
+
+@laws.examples(60)
+@given(st.data(), st.booleans())
+def test_the_graph_equals_python_with_any_vocabulary(data, do_lower_case):
+    vocabulary = data.draw(vocabularies())
+    tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case)
+    rows = data.draw(st.lists(texts_of(vocabulary), min_size=1, max_size=6))
+    assert_equal(tokenizer, GraphTokenizer(vocabulary, do_lower_case), rows)
+
+
+def assert_equal(tokenizer, graph, rows):
+    ids = graph.tokenize(tf.constant(rows)).to_list()
+    found = [values.to_list() for values in graph.tokenize_with_offsets(tf.constant(rows))]
+    assert ids == found[0]
+    for text, *row in zip(rows, *found, strict=True):
+        pieces = tokenizer.tokenize_with_offsets(text)
+        expected = [tokenizer.convert_tokens_to_ids([piece.text for piece in pieces])]
+        expected += [[piece.start for piece in pieces], [piece.end for piece in pieces]]
+        assert row == expected, ascii(text)
