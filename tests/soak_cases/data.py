@@ -7,7 +7,7 @@ import re
 import google_crc32c
 import numpy as np
 
-from soak_cases import corpora, packing
+from soak_cases import corpora, entities, packing
 from soak_cases.case import after_seconds
 from soak_cases.rows import MASK, PIECES, RowLaws, read_examples
 
@@ -16,8 +16,8 @@ MASKINGS = ("whole_word", "token", "ngram", "span", "entity", "none")
 # How the program refuses valid flags on some texts, and what must then be so of the line, the
 # flags, the documents, and whether bytes are to be refused.
 REFUSALS = {
-    r"would hold no example: there is no text in its \d+ documents": lambda *_: True,
-    r"--num_output_shards=\d+ is more than the \d+ documents of the corpus": (
+    r"would hold no example: there is no text in its \d+ documents?": lambda *_: True,
+    r"--num_output_shards=\d+ is more than the \d+ documents? of the corpus": (
         lambda line, settings, documents, _: _are_too_many(line, settings, len(documents))
     ),
     r"no text in it; write one sentence a line": lambda line, settings, documents, _: not documents,
@@ -48,6 +48,7 @@ def run(case):
     for name, rows in sets.items():
         packing.check_rows(case, name, rows, settings, pieces)
     packing.check_whole(case, sets, settings, pieces)
+    entities.check(case, sets, settings, documents, pieces)
     check_shares(case, sets, settings)
     checked = case.works(
         "tools/inspect_tfrecords.py", "--input_file=*.tfrecord", "--check", where="whole"
@@ -66,7 +67,7 @@ def draw_settings(case):
         "vocab_file": corpora.VOCABULARY,
         "max_seq_length": rng.choice((rng.randint(5, 16), rng.randint(5, 128))),
         "max_predictions_per_seq": rng.randint(1, 20),
-        "masked_lm_prob": rng.choice((0.15, 0.0, round(rng.uniform(0, 0.5), 3))),
+        "masked_lm_prob": rng.choice((0.15, 0.001, round(rng.uniform(0.01, 0.5), 3))),
         "dupe_factor": rng.randint(1, 3),
         "pair": rng.choice(("nsp", "sop", "none")),
         "masking": rng.choice(MASKINGS),
@@ -82,7 +83,7 @@ def draw_settings(case):
         settings |= {"max_predictions_per_seq": 20, "masked_lm_prob": 0.15, "dupe_factor": 1}
     if settings["masking"] == "entity" or case.some(0.2):
         corpora.write_user_dict(case)
-        settings["user_dict"] = "../inputs/words.txt"
+        settings["user_dict"] = entities.FILE
     if case.some(0.4):
         settings["eval_output_file"] = "eval.tfrecord"
         settings["eval_share"] = rng.choice((0.05, 0.5, round(rng.random(), 2)))
@@ -116,7 +117,7 @@ def check_refusal(case, made, settings, documents, is_refused):
 
 def _are_too_many(line, settings, num_documents):
     """Whether there are more shards than documents, of which some may be held out."""
-    told = int(re.search(r"the (\d+) documents", line)[1])
+    told = int(re.search(r"the (\d+) documents?", line)[1])
     is_right = told < num_documents if "eval_share" in settings else told == num_documents
     return is_right and settings["num_output_shards"] > told
 

@@ -23,15 +23,19 @@ class Row(NamedTuple):
       segments: list of str as of `as_text`: what stands between [CLS] and the [SEP]s.
       label: of the next sentence.
       is_full: whether there is no padding.
-      found: what stood in the place of the predictions, int [m], and `labels` what was there.
+      positions: the places of the predictions, int [m].
+      found: what stood there, int [m], and `labels` what was there before.
+      word_starts: bool [n], whether a word begins; of examples that are not masked, else None.
     """
 
     ids: np.ndarray
     segments: list
     label: int
     is_full: bool
+    positions: np.ndarray
     found: np.ndarray
     labels: np.ndarray
+    word_starts: np.ndarray | None
 
 
 def read_examples(path):
@@ -67,7 +71,7 @@ class RowLaws:
             return None
         used = int(example["input_mask"].sum())
         ids = example["input_ids"][:used].copy()
-        found, labels = self._predictions(example, ids, place)
+        positions, found, labels = self._predictions(example, ids, place)
         if self._masking == "none":
             self._check_word_starts(example["word_starts"], ids, place)
         separators = np.flatnonzero(ids == SEP)
@@ -80,7 +84,9 @@ class RowLaws:
         segments = [as_text(ids[a:b]) for a, b in zip(starts, separators, strict=True)]
         self._law("no segment is empty", all(segments), f"{place}: {ids}")
         label = int(example["next_sentence_labels"][0])
-        return Row(ids, segments, label, used == self._length, found, labels)
+        word_starts = example["word_starts"][:used] > 0 if self._masking == "none" else None
+        is_full = used == self._length
+        return Row(ids, segments, label, is_full, positions, found, labels, word_starts)
 
     def _has_its_form(self, example, place):
         is_masked = self._masking != "none"
@@ -106,9 +112,10 @@ class RowLaws:
         self._law("segment ids", (example["segment_ids"] == expected).all(), place)
 
     def _predictions(self, example, ids, place):
-        """Puts back what was masked; returns what stood in its place, and what was there."""
+        """Puts back what was masked; returns its places, what stood there, and what was there."""
+        nothing = (np.empty(0, int),) * 3
         if self._masking == "none":
-            return np.empty(0, int), np.empty(0, int)
+            return nothing
         positions, labels, weights = (
             example[f"masked_lm_{n}"] for n in ("positions", "ids", "weights")
         )
@@ -120,12 +127,12 @@ class RowLaws:
         positions, labels = positions[:count], labels[:count]
         self._law("predictions rise", (np.diff(positions) > 0).all(), told)
         if not self._law("predictions are in the text", self._are_inside(positions, ids), told):
-            return np.empty(0, int), np.empty(0, int)
+            return nothing
         self._law("no label is special", not np.isin(labels, (PAD, CLS, SEP, MASK)).any(), told)
         found = ids[positions]
         ids[positions] = labels
         self._check_choice(positions, ids, told)
-        return found, labels
+        return positions, found, labels
 
     @staticmethod
     def _are_inside(positions, ids):
