@@ -160,19 +160,18 @@ def _encoded(rng, documents):
     return rng.choice((b"", b"", b"", BYTE_ORDER_MARK)) + text.encode()
 
 
-def write_user_dict(case):
-    """Draws a dictionary of stretches of the bundled text; returns its words."""
-    words = set()
-    for sentence in sentences(case.rng, case.rng.randint(1, 8)):
-        start, length = case.rng.randrange(len(sentence)), case.rng.randint(2, 5)
+def write_user_dict(case, documents):
+    """Draws a dictionary of stretches of a text: `words.txt` of the inputs."""
+    words, rng = set(), case.rng
+    lines = [sentence for document in documents for sentence in document if sentence.strip()]
+    for sentence in rng.choices(lines or ["豆浆"], k=rng.randint(1, 8)):
+        start, length = rng.randrange(len(sentence)), rng.randint(2, 5)
         word = sentence[start : start + length].strip()
-        if word and " " not in word:
+        if word and not any(char.isspace() or char == "\0" for char in word):
             words.add(word)
-    words = sorted(words) or ["豆浆"]
     ends = ("", " 100", " 5 n")
-    lines = [word + case.rng.choice(ends) for word in words]
+    lines = [word + rng.choice(ends) for word in sorted(words) or ["豆浆"]]
     (case.inputs / "words.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return words
 
 
 def read_documents(paths, on_invalid):

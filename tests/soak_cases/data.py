@@ -35,6 +35,8 @@ def run(case):
     input_file = corpora.write_corpus(case, with_no_utf_8)
     paths = list(case.inputs.glob("text-*"))
     documents, is_utf_8 = corpora.read_documents(paths, settings["on_invalid"])
+    if "user_dict" in settings:
+        corpora.write_user_dict(case, documents)
     flags = [f"--input_file={input_file}", *as_flags(settings)]
     workers = case.rng.sample((1, 2, 3), 2)
     made = case.run(PROGRAM, *flags, f"--num_workers={workers[0]}", where="whole")
@@ -82,7 +84,6 @@ def draw_settings(case):
     if settings["masking"] == "none":
         settings |= {"max_predictions_per_seq": 20, "masked_lm_prob": 0.15, "dupe_factor": 1}
     if settings["masking"] == "entity" or case.some(0.2):
-        corpora.write_user_dict(case)
         settings["user_dict"] = entities.FILE
     if case.some(0.4):
         settings["eval_output_file"] = "eval.tfrecord"

@@ -3,7 +3,7 @@
 import json
 import signal
 
-from soak_cases import corpora, training
+from soak_cases import corpora, entities, training
 from soak_cases.data import MASKINGS, as_flags
 
 PROGRAM = "run_pretraining.py"
@@ -75,8 +75,8 @@ def make_data(case):
         "pair": rng.choice(("nsp", "sop", "none")),
     }
     if masking == "entity":
-        corpora.write_user_dict(case)
-        settings["user_dict"] = "../inputs/words.txt"
+        corpora.write_user_dict(case, documents)
+        settings["user_dict"] = entities.FILE
     if masking == "none":
         lengths["max_predictions_per_seq"] = rng.randint(1, 12)
         common["dynamic_masking"] = rng.choice(DYNAMIC)
