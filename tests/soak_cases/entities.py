@@ -1,0 +1,69 @@
+"""That entries of --user_dict are masked whole, where it is plain where they stand."""
+
+import re
+
+import numpy as np
+
+from soak_cases import corpora
+from soak_cases.rows import PIECES
+
+FILE = "../inputs/words.txt"
+_CHINESE = re.compile("[\u4e00-\u9fff]+")
+
+
+def check(case, sets, settings, documents, pieces):
+    """Holds rows to the dictionary: of an entry all is predicted or nothing, and it is one word."""
+    if settings.get("user_dict") != FILE or settings["masking"] not in ("entity", "none"):
+        return
+    sentences = [sentence for document in documents for sentence in document]
+    words = {_as_pieces(word) for word in _plain_words(case)}
+    words = [word for word in words if _is_plain_in(word, sentences, pieces)]
+    for row in (row for files in sets.values() for of_file in files for row in of_file):
+        is_predicted = np.zeros(len(row.ids), bool)
+        is_predicted[row.positions] = True
+        text = corpora.as_text(row.ids)
+        for word in words:
+            for start in _places(text, word):
+                part = slice(start, start + len(word))
+                told = f"piece {start} on of {row.ids}: {row.positions} {row.word_starts}"
+                if row.word_starts is None:
+                    whole = is_predicted[part].all() or not is_predicted[part].any()
+                    case.law("entities are predicted whole", whole, told)
+                else:
+                    begins = row.word_starts[part].tolist()
+                    one = begins == [True] + [False] * (len(word) - 1)
+                    case.law("entities are one word", one, told)
+
+
+def _plain_words(case):
+    """Returns entries that no other one can overlap: of characters that are there once in all."""
+    lines = (case.inputs / "words.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    words = [line.split()[0] for line in lines]
+    together = "".join(words)
+    return [
+        word
+        for word in words
+        if len(word) > 1
+        and _CHINESE.fullmatch(word)
+        and all(char in PIECES and together.count(char) == 1 for char in word)
+    ]
+
+
+def _as_pieces(word):
+    """Returns a word of single characters as `corpora.as_text` has it."""
+    return corpora.as_text([PIECES.index(char) for char in word])
+
+
+def _is_plain_in(word, sentences, pieces):
+    """Whether these pieces are nothing but the word wherever they stand in the text."""
+    raw = "".join(PIECES[ord(char) - 1] for char in word)
+    # Not parted by white space, or by what the tokenizer drops, or by the end of a sentence.
+    count = sum(sentence.count(raw) for sentence in sentences)
+    found = list(_places(pieces.text, word))
+    inside = (set(range(start + 1, start + len(word))) for start in found)
+    return len(found) == count and not any(places & pieces.bounds for places in inside)
+
+
+def _places(text, word):
+    """Yields where a word stands in a text of pieces."""
+    return (match.start() for match in re.finditer(re.escape(word), text))

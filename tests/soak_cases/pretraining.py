@@ -1,0 +1,161 @@
+"""Pretraining: drawn models and recipes on drawn data, stopped and going on, twice the same."""
+
+import json
+import signal
+
+from soak_cases import corpora, entities, training
+from soak_cases.data import MASKINGS, as_flags
+
+PROGRAM = "run_pretraining.py"
+OBJECTIVES = ("bidirectional", "seq2seq", "left_to_right", "right_to_left")
+DYNAMIC = ("whole_word", "token", "ngram", "span")
+PRECISIONS = ("float32", "float32", "mixed_bfloat16", "mixed_float16")
+LAW = "stopped or not, a run ends with the same weights"
+
+
+def run(case):
+    """Trains with drawn flags, and again in another folder, there with an interruption."""
+    flags = draw_run(case)
+    case.works(PROGRAM, *as_flags(flags), where="whole")
+    folder = case.folder / "whole" / "run"
+    saved = training.check_record(case, folder, flags)
+    training.check_checkpoints(case, folder, flags, saved)
+    check_results(case, folder, flags)
+    training.check_opens(case, folder, flags)
+    check_again(case, folder, flags)
+
+
+def draw_run(case, **fixed):
+    """Makes data and draws flags of a run on them; returns dict of flag to value.
+
+    Args:
+      case: the `Case`.
+      **fixed: flags that are not drawn.
+    """
+    rng = case.rng
+    data = make_data(case)
+    segments = rng.choice((2, 6))
+    config = training.write_config(case, data["max_seq_length"], segments)
+    recipe = training.draw_recipe(case, config, rng.randint(3, 8))
+    flags = {
+        **recipe,
+        **data,
+        "do_train": True,
+        "do_eval": case.some(0.7),
+        "max_eval_steps": rng.randint(1, 4),
+        "label_smoothing": rng.choice((0.0, 0.1)),
+        "precision": rng.choice(PRECISIONS),
+        "initial_loss_scale": rng.choice((2.0**32, 1024.0)),
+    }
+    if segments == 6:
+        chosen = rng.sample(OBJECTIVES, rng.randint(1, 4))
+        flags["objectives"] = ",".join(f"{name}:{rng.randint(1, 3)}" for name in chosen)
+    return {**flags, **fixed}
+
+
+def make_data(case):
+    """Makes examples of the sample in the folder `data`; returns the flags that read them."""
+    rng = case.rng
+    documents = rng.sample(corpora.sample(), rng.randint(10, 30))
+    text = "\n\n".join("\n".join(document) for document in documents)
+    (case.inputs / "text.txt").write_text(text + "\n", encoding="utf-8")
+    masking = rng.choice(MASKINGS)
+    lengths = {"max_seq_length": rng.randint(8, 64)}
+    common = {"vocab_file": corpora.VOCABULARY, "do_lower_case": case.some(0.7)}
+    settings = {
+        **common,
+        **lengths,
+        "input_file": "../inputs/text.txt",
+        "output_file": "train.tfrecord",
+        "eval_output_file": "eval.tfrecord",
+        "eval_share": 0.2,
+        "num_output_shards": rng.randint(1, 3),
+        "num_workers": 1,
+        "masking": masking,
+        "pair": rng.choice(("nsp", "sop", "none")),
+    }
+    if masking == "entity":
+        corpora.write_user_dict(case, documents)
+        settings["user_dict"] = entities.FILE
+    if masking == "none":
+        lengths["max_predictions_per_seq"] = rng.randint(1, 12)
+        common["dynamic_masking"] = rng.choice(DYNAMIC)
+    else:
+        lengths["max_predictions_per_seq"] = settings["max_predictions_per_seq"] = rng.randint(
+            1, 12
+        )
+        settings["dupe_factor"] = rng.randint(1, 2)
+    case.works("tools/create_pretraining_data.py", *as_flags(settings), where="data")
+    files = {"input_file": "../data/train*.tfrecord", "eval_file": "../data/eval*.tfrecord"}
+    return {**common, **lengths, **files}
+
+
+def check_results(case, folder, flags):
+    """Holds the results at the end to be those that were recorded at the last step."""
+    path = folder / "eval_results.json"
+    case.law("with --do_eval there are results", path.exists() == flags["do_eval"])
+    if not flags["do_eval"]:
+        return
+    results = json.loads(path.read_text())
+    entries = corpora.read_json_lines(folder / "metrics.jsonl")
+    last = next(entry for entry in reversed(entries) if "eval_loss" in entry)
+    recorded = {name.removeprefix("eval_"): value for name, value in last.items()}
+    recorded["global_step"] = recorded.pop("step")
+    same = {name: results.get(name) for name in recorded} == recorded
+    case.law("results are those of the last step", same, f"{results}, not {recorded}")
+    shares = [value for name, value in results.items() if "accuracy" in name]
+    case.law("accuracies are shares", all(0 <= share <= 1 for share in shares), results)
+
+
+def check_again(case, whole, flags):
+    """Runs it in another folder, stopped by some means, and looks for the same weights."""
+    folder, last = case.folder / "again" / "run", flags["num_train_steps"]
+    way = case.rng.choice((None, signal.SIGKILL, signal.SIGTERM, "deleted"))
+    if way == "deleted":
+        kept = case.rng.choice(training.steps_in(whole))
+        later = [step for step in training.steps_in(whole) if step > kept]
+        case.shell("mkdir again && cp -r whole/run again/run")
+        for step in later:
+            case.shell(f"rm again/run/model.ckpt-{step}.*")
+    elif way:
+        delay = case.rng.random()
+        stop = way, when_saved(folder, delay)
+        stopped = case.run(PROGRAM, *as_flags(flags), where="again", stop=stop)
+        statuses = {signal.SIGKILL: (0, -9), signal.SIGTERM: (0, 75, -15)}[way]
+        told = f"{stopped.returncode}: {stopped.stderr}"
+        case.law("a signal ends a run as it should", stopped.returncode in statuses, told)
+    case.works(PROGRAM, *as_flags(flags), where="again")
+    training.check_same_weights(case, whole, folder, last, LAW)
+    check_same_record(case, whole, folder, way)
+
+
+def when_saved(folder, delay):
+    """Returns a condition for `Case.run`: some time after the first checkpoint was there."""
+    first = []
+
+    def is_due(seconds):
+        if not first and folder.is_dir() and training.steps_in(folder):
+            first.append(seconds)
+        return bool(first) and seconds >= first[0] + delay
+
+    return is_due
+
+
+def check_same_record(case, whole, folder, way):
+    """Holds the records of two runs to each other, but for how quick they were."""
+    one, other = (_numbers(path / "metrics.jsonl") for path in (whole, folder))
+    if way is signal.SIGTERM:  # which may come between two entries, and averages begin anew
+        one, other = ([e for e in entries if "eval_loss" in e] for entries in (one, other))
+        other = [entry for entry in other if entry["step"] in {e["step"] for e in one}]
+    if way is signal.SIGKILL:
+        # Where it comes during an evaluation, that one is not made up for.
+        missing = [entry for entry in one if entry not in other and "eval_loss" in entry]
+        one = [entry for entry in one if entry not in missing[:1]]
+    differing = [pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]]
+    told = f"{len(one)} and {len(other)} entries, {differing[:1]}"
+    case.law("stopped or not, a run records the same", one == other, told)
+
+
+def _numbers(path):
+    entries = corpora.read_json_lines(path)
+    return [{n: v for n, v in entry.items() if n not in training.RATES} for entry in entries]
