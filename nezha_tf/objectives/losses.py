@@ -23,8 +23,12 @@ class Ratio(NamedTuple):
         return Ratio(self.sum + other.sum, self.weight + other.weight, self.epsilon)
 
     def over(self, weight):
-        """Returns the part of a mean that this sum is; `weight` is the whole's."""
-        return self.sum / (weight + self.epsilon)
+        """Returns the part of a mean that this sum is; `weight` is the whole's.
+
+        A mean over nothing is 0: a batch may have no example that a loss is of.
+        """
+        weight = weight + self.epsilon
+        return self.sum / ops.where(ops.equal(weight, 0.0), 1.0, weight)
 
     def where(self, condition):
         """Returns this where the condition (a bool scalar) holds, or else a mean over nothing."""

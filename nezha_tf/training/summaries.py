@@ -33,10 +33,8 @@ class Averages:
 
     def means(self):
         """Returns dict of name to float; a mean over nothing is 0."""
-        return {
-            name: ratio.over(ratio.weight) if ratio.weight + ratio.epsilon else 0.0
-            for name, ratio in self._sums.items()
-        }
+        weights = {name: ratio.weight + ratio.epsilon for name, ratio in self._sums.items()}
+        return {n: self._sums[n].sum / weight if weight else 0.0 for n, weight in weights.items()}
 
 
 class Throughput:

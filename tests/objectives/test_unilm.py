@@ -76,6 +76,24 @@ def test_losses_and_metrics_are_those_of_each_example(batch):
     assert sums["next_sentence_loss"][1] == 3
 
 
+def test_a_batch_without_a_bidirectional_example_is_trained_on(batch):
+    """There is no next sentence to predict, and no gradient from it: none that is no number."""
+    rows = [row for row in range(12) if NAMES[row % 4] != "bidirectional"]
+    batch = {name: tf.gather(values, rows) for name, values in batch.items()}
+    model = NezhaForPreTraining(CONFIG)
+    gradients = []
+    for of_pairs in (True, False):
+        objective = UnifiedLanguageModel(NAMES, of_pairs=of_pairs)
+        with tf.GradientTape() as tape:
+            losses = objective.losses(model(objective.inputs(batch)), batch)
+            loss = sum(ratio.over(ratio.weight) for ratio in losses.values())
+        gradients.append(tape.gradient(loss, model.encoder.embeddings.trainable_variables))
+    assert np.isfinite(loss) and losses.keys() == {"masked_lm_loss"}
+    for with_pairs, without in zip(*map(tf.nest.flatten, gradients), strict=True):
+        with_pairs, without = map(tf.convert_to_tensor, (with_pairs, without))
+        np.testing.assert_allclose(with_pairs, without, atol=1e-7)
+
+
 def test_label_smoothing_is_of_what_is_trained_alone(batch):
     model = NezhaForPreTraining(CONFIG)
     smooth, plain = (UnifiedLanguageModel(NAMES, share) for share in (0.2, 0.0))
