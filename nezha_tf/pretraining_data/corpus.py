@@ -47,7 +47,8 @@ class RawDocument(NamedTuple):
     Attributes:
       text: bytes.
       offset: where they begin in what the file holds, uncompressed.
-      was_cut: whether the document was too long and goes on as the next one.
+      was_cut: whether the document was too long and goes on as the next one, if it is not only
+        white space that was left of it.
     """
 
     text: bytes
@@ -110,7 +111,7 @@ def raw_documents(path, start=0):
             # The further block shows whether the document ends there by itself.
             while len(rest) > LONGEST_DOCUMENT + BLOCK_BYTES:
                 end = _end_of_part(rest)
-                yield RawDocument(rest[:end], offset, True)
+                yield from _part(rest, end, offset, True)
                 rest, offset = _from_text_on(rest, end, offset)
             rest += block
 
@@ -130,10 +131,15 @@ def _cut(text, offset):
     text, offset = _from_text_on(text, 0, offset)
     while len(text) > LONGEST_DOCUMENT:
         end = _end_of_part(text)
-        yield RawDocument(text[:end], offset, True)
+        yield from _part(text, end, offset, True)
         text, offset = _from_text_on(text, end, offset)
-    if not _BLANK.match(text):
-        yield RawDocument(text, offset, False)
+    yield from _part(text, len(text), offset, False)
+
+
+def _part(text, end, offset, was_cut):
+    """Yields what there is of a document up to a place, where that is not blank."""
+    if not _BLANK.match(text, 0, end):
+        yield RawDocument(text[:end], offset, was_cut)
 
 
 def _end_of_part(text):
