@@ -138,8 +138,8 @@ def _named_as(path, temporary):
         yield
     except OSError as error:
         if isinstance(error.filename, str) and error.filename.startswith(temporary):
-            error.filename = path + error.filename.removeprefix(temporary)
-            error.filename2 = None
+            named = path + error.filename.removeprefix(temporary)
+            raise OSError(error.errno, error.strerror, named) from error
         raise
 
 

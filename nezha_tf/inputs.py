@@ -18,6 +18,8 @@ _PATTERNS = {
     "eval_file": "do_eval",
     "predict_file": "do_predict",
 }
+_CHECKPOINTS = ("init_checkpoint", "from")
+_FOLDERS = ("model_folder", "saved_model")
 _READERS = {"bert_config_file": NezhaConfig.from_json_file, "vocab_file": Vocabulary.from_file}
 
 
@@ -36,11 +38,16 @@ def check(flags):
     for name, read in _READERS.items():
         if flags.get(name):
             read(flags[name])
-    if flags.get("init_checkpoint"):
-        _require_checkpoint(flags["init_checkpoint"])
+    for name in _CHECKPOINTS:
+        path = flags.get(name)
+        if path and not _is_there(path) and not _is_there(f"{path}.index"):
+            raise UserError(f"no checkpoint at {path}: there is no such file, nor {path}.index")
+    for name in _FOLDERS:
+        paths = flags.get(name) or ()
+        for path in [paths] if isinstance(paths, str) else paths:
+            if not _is_there(path):
+                raise UserError(f"--{name}={path}: there is no such folder; check the path")
 
 
-def _require_checkpoint(path):
-    is_there = any(map(os.path.exists, (path, f"{path}.index")))
-    if not is_there and not storage.is_remote(path):
-        raise UserError(f"no checkpoint at {path}: there is no such file, nor {path}.index")
+def _is_there(path):
+    return storage.is_remote(path) or os.path.exists(path)

@@ -6,6 +6,7 @@ import pytest
 from conftest import GOLDEN
 
 from nezha_tf import NezhaConfig
+from nezha_tf.config import told_defaults
 from nezha_tf.errors import UserError
 
 
@@ -25,6 +26,23 @@ def test_keys_of_published_files_are_passed_over(tmp_path):
     assert (config.type_vocab_size, config.position_encoding) == (16, "absolute")
 
 
+def test_which_defaults_are_taken_is_told(tmp_path):
+    path = tmp_path / "bert_config.json"
+    path.write_text(json.dumps({"vocab_size": 9, "hidden_size": 24, "type_vocab_size": 2}))
+    line = told_defaults(path, NezhaConfig.from_json_file(path))
+    assert line.startswith(f"{path} lacks keys") and line.endswith("initializer_range 0.02")
+    assert "hidden_act gelu, " in line and "hidden_size" not in line
+    for name in ("nezha_tiny", "bert_tiny"):
+        path = GOLDEN / name / "bert_config.json"
+        assert told_defaults(path, NezhaConfig.from_json_file(path)) == ""
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path):
+    path = tmp_path / "bert_config.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"vocab_size": 9}).encode())
+    assert NezhaConfig.from_json_file(path).vocab_size == 9
+
+
 def test_written_files_are_read_again(tmp_path):
     for encoding in ("functional_relative", "learned_relative", "absolute"):
         config = NezhaConfig(vocab_size=9, position_encoding=encoding)
@@ -38,6 +56,14 @@ def test_written_files_are_read_again(tmp_path):
         ({}, "'vocab_size' is missing"),
         ({"hidden_size": 30, "num_attention_heads": 4}, "not a multiple"),
         ({"hiden_size": 30}, "'hiden_size'; is 'hidden_size' meant"),
+        ({"hiddenSize": 30}, "'hiddenSize'; is 'hidden_size' meant"),
+        ({"num_layers": 3}, "'num_layers'; is 'num_hidden_layers' meant"),
+        ({"num_heads": 3}, "'num_heads'; is 'num_attention_heads' meant"),
+        ({"hidden_dropout": 0.2}, "'hidden_dropout'; is 'hidden_dropout_prob' meant"),
+        ({"relative_position": True}, "is 'use_relative_position' meant"),
+        ({"initializer_range": float("nan")}, "initializer_range must be a finite number"),
+        ({"layer_norm_eps": float("inf")}, "layer_norm_eps must be a finite number"),
+        ({"hidden_dropout_prob": float("nan")}, "hidden_dropout_prob must be a finite number"),
         ({"hidden_act": "gelu_new"}, "hidden_act must be one of"),
         ({"num_hidden_layers": 0}, "num_hidden_layers must be a whole number"),
         ({"hidden_size": "768"}, "hidden_size must be a whole number"),

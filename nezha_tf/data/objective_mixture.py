@@ -23,7 +23,8 @@ class ObjectiveMixture:
 
     Only text that belongs together is taken as one text, or as source and target: where B is
     random, the objectives other than the bidirectional one keep A alone, and cut it in half into
-    source and target for seq2seq. The predictions in B then count for nothing.
+    source and target for seq2seq. The predictions in B then count for nothing. Where a text alone
+    fills its row, the [SEP] at its end gives way to the one that comes between its halves.
 
     Segment ids are those of `SEGMENT_IDS`. What is drawn for an example depends on the seed and
     on its number in the stream alone.

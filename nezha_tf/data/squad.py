@@ -43,7 +43,7 @@ class Question(NamedTuple):
     @property
     def place(self):
         """File and question, for a message."""
-        return f"{self.path}, question {self.id}"
+        return f"{self.path}, question {' '.join(self.id.split())}"
 
     @property
     def is_labelled(self):

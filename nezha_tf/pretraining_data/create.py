@@ -84,7 +84,8 @@ def create_pretraining_data(
     inputs = files.expand(input_file, "input_file", may_be_empty=True)
     outputs = [require_flag(output_file, "output_file"), eval_output_file]
     _check_inputs(inputs, require_flag(vocab_file, "vocab_file"))
-    _check_outputs(outputs, [*inputs, vocab_file])
+    dictionary = others.get("user_dict")
+    _check_outputs(outputs, [*inputs, vocab_file, *filter(None, [dictionary])])
     vocab_size = len(Vocabulary.from_file(vocab_file))
     share = max(eval_share, 1e-9) if eval_output_file else 0.0
     seed = others.get("random_seed", Settings.random_seed)

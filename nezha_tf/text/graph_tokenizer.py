@@ -23,6 +23,8 @@ _UNMATCHED = "\ue000"  # of private use, so a piece of no vocabulary: becomes [U
 class GraphTokenizer(tf.Module):
     """Text to ids inside a `tf.function`, a `tf.data` pipeline or a SavedModel.
 
+    Of characters that Python's Unicode does not have yet, tensorflow's libraries may know some.
+
     tensorflow-text's own lower-casing is NFKC case folding, which turns full-width punctuation
     into ASCII; so the text is normalised here first, in the originals' way.
     """
@@ -121,10 +123,14 @@ class GraphTokenizer(tf.Module):
 
 
 def _distinct(vocabulary):
-    """Returns the pieces, where one is there twice the earlier under a name that no text has."""
+    """Returns the pieces, some under a name that no text has.
+
+    Those are the earlier one where a piece is there twice, and pieces with a blank or a NUL:
+    no token has these, but tensorflow-text would find the one across words, and fail on the other.
+    """
     ids = vocabulary.ids_of(vocabulary.pieces)
     return [
-        piece if index == found else f"{_UNMATCHED}{index}"
+        piece if index == found and not {*" \0"} & {*piece} else f"{_UNMATCHED}{index}"
         for index, (piece, found) in enumerate(zip(vocabulary.pieces, ids, strict=True))
     ]
 

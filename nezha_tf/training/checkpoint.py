@@ -12,7 +12,7 @@ import math
 import os
 import re
 
-from nezha_tf.checkpoints import loading, tf1
+from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
@@ -49,15 +49,6 @@ def random_states(model):
     """Returns the states of the generators that a model draws its dropout from, in its order."""
     weights = {id(variable) for variable in model.weights}
     return [variable.value for variable in model.variables if id(variable) not in weights]
-
-
-def step_of(checkpoint):
-    """Returns the step that a checkpoint was saved at, or 0 where it does not say.
-
-    Args:
-      checkpoint: as for `loading.open_checkpoint`.
-    """
-    return tf1.global_step_of(loading.open_checkpoint(checkpoint)[1])
 
 
 class RunCheckpoints:

@@ -15,7 +15,6 @@ from nezha_tf.training import flag_history, model_card, output_folder, recipe, s
 from nezha_tf.training.checkpoint import (
     RunCheckpoints,
     random_states,
-    step_of,
     training_state,
 )
 from nezha_tf.training.divergence import DivergenceWatch
@@ -314,15 +313,12 @@ class Run:
 
     def _load(self, step, checkpoint):
         """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
-        uses_averages = bool(self._flags["ema_decay"])
         # One that nothing is read from is no part of Hugging Face's models for pieces.
         unread = () if self._model.encoder.pooler.trainable else ("bert/pooler/",)
-        self._say(start.load(self._model, checkpoint, unread, uses_averages))
-        if step is None:  # of --init_checkpoint
-            for line in start.differences(checkpoint, self._task.flags):
-                self._say(line)
-            return step_of(checkpoint)
-        return step
+        lines, saved_step = start.load(self._model, checkpoint, unread, self._task.flags)
+        for line in lines:
+            self._say(line)
+        return saved_step if step is None else step
 
     def _predict(self):
         """Predicts with the best checkpoint; returns the metrics."""

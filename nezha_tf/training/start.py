@@ -3,7 +3,7 @@
 import os
 
 from nezha_tf import published, task_file
-from nezha_tf.checkpoints import loading
+from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.files import same_bytes
 from nezha_tf.model_folder import weights_of
 from nezha_tf.training.output_folder import vocabulary_in
@@ -29,24 +29,25 @@ def load_initial(model, path, fresh_names, flags):
     return [told(checkpoint, report, averages), *differences(checkpoint, flags)]
 
 
-def load(model, path, may_be_missing, averages=False):
+def load(model, path, may_be_missing, flags):
     """Loads weights to use them.
 
     Args:
-      model, path: as for `load_initial`.
+      model, path, flags: as for `load_initial`; with `ema_decay` moving averages are taken, also
+        where nothing beside the weights says so.
       may_be_missing: as for `loading.load`.
-      averages: whether moving averages are taken, also where nothing beside the weights says so.
 
     Returns:
-      A line on what was loaded.
+      (lines as of `load_initial`, the step that they were saved at, or 0 where nothing says it).
 
     Raises:
       UserError: as for `loading.load`.
     """
-    checkpoint, are_averaged = weights_of(path)
-    averages = averages or are_averaged
+    checkpoint, averages = weights_of(path)
+    averages = averages or flags["ema_decay"] > 0
     report = loading.load(model, checkpoint, may_be_missing, averages=averages)
-    return told(checkpoint, report, averages)
+    lines = [told(checkpoint, report, averages), *differences(checkpoint, flags)]
+    return lines, tf1.global_step_of(loading.open_checkpoint(checkpoint)[1])
 
 
 def differences(checkpoint, flags):
@@ -63,7 +64,7 @@ def differences(checkpoint, flags):
     case = task["do_lower_case"] if task else published.do_lower_case(folder, default=None)
     if case not in (None, flags["do_lower_case"]):
         flag = "--do_lower_case" if case else "--nodo_lower_case"
-        lines.append(f"warning: the weights are of a model with {flag}, and this run is not")
+        lines.append(f"warning: the weights are of a model with {flag}; pass it, too")
     return lines
 
 

@@ -41,7 +41,7 @@ def models(draw):
         position_encoding=draw(st.sampled_from(ENCODINGS)),
         type_vocab_size=draw(st.integers(1, 6)),
     )
-    return rng, draw(st.sampled_from(sorted(KINDS))), config
+    return rng, draw(st.sampled_from(list(KINDS))), config
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +79,7 @@ def names_of_bert(kind, config):
 OURS_ALONE = ("bert/encoder/relative_position/", "crf/")
 
 
-@laws.examples(6)
+@laws.examples(5)
 @given(models())
 def test_weights_have_the_names_of_bert_and_are_loaded_as_they_were_saved(tmp_path, values):
     rng, kind, config = values
@@ -93,8 +93,8 @@ def test_weights_have_the_names_of_bert_and_are_loaded_as_they_were_saved(tmp_pa
         if name.startswith(OURS_ALONE):
             assert theirs is None
             continue
-        if kind not in (*TASKS, "reading_comprehension"):
-            assert f"bert.{theirs}" == spelt(name, old=False) or theirs == spelt(name, old=False)
+        if not name.startswith(("output_", "cls/squad/")):
+            assert spelt(name, old=False) in (theirs, f"bert.{theirs}")
         for prefix in ("", "bert.", "nezha."):
             assert tf1_name_of(prefix + theirs) == name
     # Any bits: small numbers, negative zero, infinity, none.
@@ -115,9 +115,10 @@ def convert(source, target, layout):
     return convert_checkpoint({**FLAGS, **flags})
 
 
+@pytest.mark.parametrize("layout", ("tf1", "hugging_face"))
 @laws.examples(2)
-@given(models(), st.sampled_from(("tf1", "hugging_face")))
-def test_models_come_back_bit_by_bit(tmp_path_factory, values, layout):
+@given(values=models())
+def test_models_come_back_bit_by_bit(tmp_path_factory, layout, values):
     """From the layouts that have their like; the others refuse them and leave nothing."""
     rng, kind, config = values
     folder = tmp_path_factory.mktemp("models")

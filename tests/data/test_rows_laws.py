@@ -63,8 +63,10 @@ def test_what_csv_writes_comes_back(tmp_path, table, optional, end, quoting, has
 @laws.examples(250)
 @given(TABLES, OPTIONAL, st.sampled_from(("\n", "\r\n")), st.booleans())
 def test_columns_parted_by_tabs_come_back(tmp_path, table, optional, end, is_compressed):
+    """What is optional and empty may be left out at the end of a row."""
     table = [tuple(v.replace("\t", " ").replace("\n", " ") for v in row) for row in table]
-    content = ("\ufeff" + "".join("\t".join(row) + end for row in table)).encode()
+    rows = [row[:1] if optional and not row[1] else row for row in table]
+    content = ("\ufeff" + "".join("\t".join(row) + end for row in rows)).encode()
     path = tmp_path / ("a.tsv.gz" if is_compressed else "a.tsv")
     path.write_bytes(gzip.compress(content, 1) if is_compressed else content)
     assert_read(path, table, optional=optional)

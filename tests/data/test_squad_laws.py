@@ -119,3 +119,25 @@ def test_any_bytes(tmp_path, data, options):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     content = data.draw(st.just(bytes(content)) | st.binary(max_size=30))
     assert_sound_or_refused(tmp_path / "questions.json", content, **options)
+
+
+@laws.examples(100)
+@given(
+    context=st.text("长江。", min_size=1, max_size=15).filter(str.strip),
+    data=st.data(),
+    start=st.integers(-3, 20),
+)
+def test_of_several_places_the_nearest_is_taken(tmp_path, context, data, start):
+    first = data.draw(st.integers(0, len(context) - 1))
+    text = context[first : data.draw(st.integers(first + 1, len(context)))]
+    values = sound()
+    (paragraph,) = values["data"][0]["paragraphs"]
+    answers = [{"text": text, "answer_start": start}]
+    paragraph |= {"context": context, "qas": [{**paragraph["qas"][0], "answers": answers}]}
+    path = tmp_path / "questions.json"
+    path.write_text(json.dumps(values))
+    (question,) = read_questions([str(path)])
+    places = [n for n in range(len(context)) if context[n : n + len(text)] == text]
+    distances = {place: abs(place - start) for place in places}
+    ((_, found),) = question.answers
+    assert distances[found] == min(distances.values())

@@ -33,19 +33,21 @@ def chinese(vocabulary):
 
 
 # Words, numbers, and all that stands in its own way beside them; any text else.
-PIECES = st.sampled_from([*"中国，。ab3Z.,:;\"'()[$-/@%!?é℃", "ab", "Ab", "3.5", "a.", *PARTS])
-INNER = PIECES.filter(lambda piece: piece not in SPECIAL_PIECES).map("##{}".format)
-PIECES |= INNER | st.text(max_size=3)
+FEW = ['"', ".", "(", ",", "a", "Ab", "3", "##a", "##3", "##.", "中", "-", "é"]
+MORE = st.sampled_from([*"，。《bZ:;')[$/@%!?℃", "3.5", "a.", '##"', "##中", "##Bc", *PARTS])
+PIECES = st.sampled_from(FEW) | MORE | st.text(max_size=3)
 
 
-@laws.examples(100)
+@laws.examples(70)
 @given(st.data())
 def test_the_graph_writes_what_python_does(data):
-    pieces = data.draw(st.lists(PIECES, max_size=12))
+    pieces = data.draw(st.just(FEW) | st.lists(PIECES, max_size=9))
     vocabulary = Vocabulary(dict.fromkeys([*SPECIAL_PIECES, *pieces]))
-    ids = st.integers(0, len(vocabulary) - 1)
+    often = vocabulary.ids_of([UNK, '"', '"', "a", "a"])
+    ids = st.sampled_from([*range(len(vocabulary)), *range(5, len(vocabulary)), *often])
     length = data.draw(st.integers(0, 9))
-    rows = data.draw(st.lists(st.lists(ids, min_size=length, max_size=length), max_size=6))
+    row = st.lists(ids, min_size=length, max_size=length)
+    rows = data.draw(st.just([]) | st.lists(row, min_size=12, max_size=20))
     found = GraphDetokenizer(vocabulary).detokenize(
         tf.constant(rows, tf.int32, shape=(len(rows), length))
     )
@@ -53,10 +55,13 @@ def test_the_graph_writes_what_python_does(data):
     assert [text.decode() for text in found.numpy()] == expected
 
 
-@laws.examples(200)
-@given(data=st.data(), source=st.none() | texts())
-def test_chinese_comes_back_whatever_the_source(tokenizers, chinese, data, source):
-    text = data.draw(st.text(st.sampled_from(chinese), max_size=30))
+@laws.examples(120)
+@given(data=st.data())
+def test_chinese_comes_back_whatever_the_source(tokenizers, chinese, data):
+    text = data.draw(st.text(st.sampled_from(chinese), max_size=20))
+    spaces = data.draw(st.lists(st.sampled_from((" ", "", "a")), max_size=20))
+    parted = "".join(map("".join, itertools.zip_longest(text, spaces, fillvalue="")))
+    source = data.draw(st.none() | st.just(parted) | texts())
     tokenizer = tokenizers[True]
     assert detokenize(tokenizer.tokenize(text), source, tokenizer) == text
 
@@ -107,16 +112,25 @@ MARKS = [*".,:;!?()[]/-@&%$'\"", *WIDE]
 @CASES
 @laws.examples(300)
 @given(data=st.data())
-def test_a_text_is_its_own_source(tokenizers, do_lower_case, data):
-    """Case, unknown words and spaces come back, where no token is there twice."""
+def test_a_stretch_of_its_source_comes_back(tokenizers, do_lower_case, data):
+    """Case, unknown words and spaces, where no token is there twice."""
     tokenizer = tokenizers[do_lower_case]
     words = data.draw(st.lists(st.sampled_from(WORDS + MARKS), min_size=1, unique_by=str.lower))
-    text = words[0]
+    spaces = [""]
     for before, word in itertools.pairwise(words):
         kinds = {characters.kind_of(c) for c in (before[-1], word[0])}
         is_wide = characters.ALONE in kinds or {*WIDE} & {before[-1], word[0]}
         are_words = kinds == {characters.ORDINARY}
-        text += " " * (not is_wide and (are_words or data.draw(st.booleans()))) + word
-    tokens = [p.token for p in tokenizer.tokenize_with_offsets(text)]
+        spaces.append(" " * (not is_wide and (are_words or data.draw(st.booleans()))))
+    source = "".join(map("".join, zip(spaces, words, strict=True)))
+    tokens = [piece.token for piece in tokenizer.tokenize_with_offsets(source)]
     assume(len({*tokens}) == len(words))
-    assert detokenize(tokenizer.tokenize(text), text, tokenizer) == text
+    first = data.draw(st.integers(0, len(words) - 1))
+    last = data.draw(st.integers(first, len(words) - 1))
+    text = words[first] + "".join(
+        space + word for space, word in list(zip(spaces, words, strict=True))[first + 1 : last + 1]
+    )
+    pieces = tokenizer.tokenize(text)
+    # Without a known piece nothing tells which of several unknown words it is.
+    assume(set(pieces) != {UNK} or len(words) == 1)
+    assert detokenize(pieces, source, tokenizer) == text

@@ -142,7 +142,7 @@ class Number:
             raise ValueError(f"label {text[:40]!r} is no number") from error
         if not math.isfinite(value):
             raise ValueError(f"label {text} is not finite")
-        if abs(value) > np.finfo(np.float32).max:
+        if abs(value) > float(np.finfo(np.float32).max):
             raise ValueError(f"label {text} is larger than a float32 can be; scale the labels")
         return value
 

@@ -1,5 +1,7 @@
 """What the tools share: the model of their flags, its form, and prompts as ids."""
 
+import sys
+
 import numpy as np
 
 from nezha_tf.checkpoints import loading
@@ -11,6 +13,7 @@ from nezha_tf.model_folder import weights_of
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.seq2seq.packing import Pairs, Side
 from nezha_tf.text.tokenization import FullTokenizer
+from nezha_tf.training.start import differences
 
 # What most uses of a model do not read, and Hugging Face's masked LMs do not have.
 UNREAD_NAMES = ("bert/pooler/",)
@@ -25,6 +28,7 @@ def load_model(
     """Loads the model and the tokenizer of the flags.
 
     The weights are those of the folder's model, so of a run with --ema_decay the moving averages.
+    A vocabulary or a case beside them that is another than that of the flags is told on stderr.
 
     Args:
       flags: dict of `bert_config_file`, `vocab_file`, `do_lower_case` and `init_checkpoint`.
@@ -46,6 +50,8 @@ def load_model(
     check_vocabulary(config, tokenizer.vocabulary)
     model = model_class(config)
     checkpoint, averages = weights_of(checkpoint)
+    for line in differences(checkpoint, flags):
+        print(line, file=sys.stderr)
     loading.load(model, checkpoint, may_be_missing, averages=averages)
     return model, tokenizer
 

@@ -199,6 +199,7 @@ def test_bad_rows_are_one_line_or_counted(flags, data, tmp_path):
         ("multi", "train", {"text": "乙", "label": '["有"'}, "is no list in JSON"),
         ("regression", "train", {"text": "乙", "label": "x"}, "label 'x' is no number"),
         ("regression", "train", {"text": "乙", "label": "nan"}, "label nan is not finite"),
+        ("regression", "train", {"text": "乙", "label": 1e39}, "is larger than a float32 can be"),
     ):
         numbers = [{**entry, "label": index} for index, entry in enumerate(good)]
         rows = numbers if kind == "regression" else good
@@ -226,7 +227,9 @@ def test_mistakes_in_flags_are_one_line(flags, data, tmp_path):
     config = {**CONFIG, "type_vocab_size": 1}
     (tmp_path / "one_segment.json").write_text(json.dumps(config))
     pair = {"text_pair_column": "label", "label_column": "y"}
+    mixed = write(tmp_path / "mixed.jsonl", *({"text": "甲", "label": n} for n in (0, 1, True)))
     for changes, message in (
+        ({"train_file": mixed}, "mixed.jsonl: labels are both true and 0, which may mean the same"),
         ({"text_column": "内容"}, 'line 1: "内容" is missing'),
         ({"train_file": str(csv_file), "label_column": "y"}, "line 1: no column 'y'; the columns"),
         ({"train_file": one_class}, "the classes are 有; there must be at least 2"),
@@ -247,7 +250,8 @@ def test_mistakes_in_flags_are_one_line(flags, data, tmp_path):
 
 
 def test_classes_are_listed_found_or_those_of_the_folder(flags, tmp_path):
-    rows = [{"text": "甲", "label": label} for label in (10, 9, -1)]
+    # 9 and 9.0 are one number, written as a number or as a text.
+    rows = [{"text": "甲", "label": label} for label in (10, 9, -1, 9.0, -1.0, "10")]
     path = write(tmp_path / "numbers.jsonl", *rows)
     changes = {"train_file": path, "eval_file": path, "output_dir": str(tmp_path / "new")}
 

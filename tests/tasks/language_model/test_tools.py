@@ -134,7 +134,7 @@ def test_a_prompt_goes_on(flags):
         for prompt, seed in (("甲乙丙丁戊己甲", 1), ("甲乙丙丁戊己甲", 1), ("甲乙丙丁戊己甲", 2))
     ]
     assert said[0] == said[1] != said[2]
-    assert said[0].endswith("1 texts")
+    assert said[0].endswith("\n1 text")
     longer = generate_text(flags("generate_text", prompt="丙甲乙丙丁戊己甲", seed=1, **options))
     assert longer.splitlines()[1:-1] == said[0].splitlines()[1:-1]
     assert longer.endswith("1 texts; too long, so truncated: 1 prompts")

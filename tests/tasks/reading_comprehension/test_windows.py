@@ -67,7 +67,7 @@ def make_questions(count):
         context = "".join(rng.choices([*CHARACTERS, "abcd", " "], k=rng.randint(1, 40))) + "甲"
         start = rng.randrange(len(context))
         text = context[start : start + rng.randint(1, 8)]
-        answers = (Answer(text, start),) if text.strip() else ()
+        answers = (Answer(text, start, rng.random() < 0.2),) if text.strip() else ()
         query = "".join(rng.choices(CHARACTERS, k=rng.randint(1, 6)))
         questions.append(Question(str(number), context, query, answers, not answers))
     return questions
@@ -116,6 +116,9 @@ def test_examples_are_question_and_stretch_with_the_answers_place():
     assert windows.counts["questions cut"] == sum(len(q.text) > 4 for q in questions) > 0
     assert windows.counts["answers widened to whole pieces"] == widened > 0
     assert windows.counts["answers that no window shows whole"] == lost > 0
+    moved = sum(answer.is_moved for question in questions for answer in question.answers)
+    told = f"answers moved to where they stand in their passages: {moved}"
+    assert moved > 0 and told in windows.description()
     assert f"answers widened to whole pieces: {widened}" in windows.description()
 
 

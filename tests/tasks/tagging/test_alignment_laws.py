@@ -6,7 +6,7 @@ import laws
 import numpy as np
 import pytest
 from any_texts import texts
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nezha_tf.data.entity_files import Sentence
@@ -14,6 +14,7 @@ from nezha_tf.data.entity_tags import Entity, TagSet
 from nezha_tf.tasks.tagging import alignment
 from nezha_tf.tasks.tagging.examples import WindowedSentences
 from nezha_tf.text.tokenization import FullTokenizer
+from nezha_tf.text.vocabulary import Vocabulary
 
 TAGS = {scheme: TagSet.of_labels({"PER", "LOC"}, scheme) for scheme in ("BIO", "BIOES")}
 LABELS = st.sampled_from(("LOC", "PER"))
@@ -21,8 +22,9 @@ LABELS = st.sampled_from(("LOC", "PER"))
 
 @pytest.fixture(scope="module")
 def tokenizers(vocabulary):
-    cases = (True, False)
-    return {case: FullTokenizer(vocabulary=vocabulary, do_lower_case=case) for case in cases}
+    # Pieces of a syllable, of which the last one goes on behind it.
+    more = Vocabulary([*vocabulary.pieces, "\u1112", "##\u1161", "##\u11ab", "##\u11aba"])
+    return {case: FullTokenizer(vocabulary=more, do_lower_case=case) for case in (True, False)}
 
 
 @st.composite
@@ -47,6 +49,7 @@ def units_by_definition(pieces):
 
 @laws.examples(200)
 @given(sentence=sentences(), case=st.booleans())
+@example(sentence=Sentence("한a", [Entity(1, 2, "PER")]), case=True)
 def test_an_entity_takes_the_units_that_hold_its_characters(tokenizers, sentence, case):
     pieces = tokenizers[case].tokenize_with_offsets(sentence.text)
     units = alignment.units_of(pieces)

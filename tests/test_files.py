@@ -1,0 +1,63 @@
+"""Whole files: what a failure is told as, and what tells files apart."""
+
+import json
+import os
+
+import pytest
+
+from nezha_tf import files
+from nezha_tf.errors import UserError
+
+
+def test_a_failure_names_the_file_that_is_meant(tmp_path):
+    path = str(tmp_path / "model")
+    for action in (
+        lambda temporary: open(temporary + "/part", "w"),
+        lambda temporary: open(temporary, "rb"),
+    ):
+        with pytest.raises(OSError) as error, files.whole_file(path) as temporary:
+            action(temporary)
+        assert error.value.filename.startswith(path) and "tmp" not in error.value.filename[-10:]
+    with pytest.raises(OSError) as error, files.whole_file(path):
+        pass  # the block has written nothing
+    assert error.value.filename == path and ".tmp" not in str(error.value)
+    with pytest.raises(OSError) as error, files.whole_folder(path) as temporary:
+        open(os.path.join(temporary, "none", "file"), "w")
+    assert error.value.filename == os.path.join(path, "none", "file")
+    with pytest.raises(FileNotFoundError, match="elsewhere"), files.whole_file(path):
+        open(tmp_path / "elsewhere")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_known_by_all_its_names(tmp_path):
+    text, other = tmp_path / "text", tmp_path / "other"
+    text.write_text("a")
+    other.write_text("a")
+    os.link(text, tmp_path / "hard")
+    os.symlink(text, tmp_path / "soft")
+    names = [str(text), str(tmp_path / "hard"), str(tmp_path / "soft"), f"{tmp_path}/./text"]
+    assert len(set(map(files.file_id, names))) == 1
+    assert files.file_id(str(other)) != files.file_id(str(text)) and files.same_bytes(text, other)
+    for name in names:
+        with pytest.raises(UserError, match=f"--output_file={name} is among the files"):
+            files.require_other(name, "output_file", [str(other), str(text)])
+    new = str(tmp_path / "new")
+    files.require_other(new, "output_file", [str(text)])
+    assert files.file_id(new) == files.file_id(f"{tmp_path}/./new")
+    assert files.file_id("gs://bucket/a") != files.file_id("gs://bucket/b")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    (tmp_path / "file").touch()
+    files.require_folder(str(tmp_path), "output_dir")
+    files.require_folder(str(tmp_path / "new" / "newer"), "output_dir")
+    for name in ("file", "file/below"):
+        with pytest.raises(UserError, match="file is a file, not a folder"):
+            files.require_folder(str(tmp_path / name), "output_dir")
+
+
+def test_objects_with_and_without_a_byte_order_mark(tmp_path):
+    path = tmp_path / "task.json"
+    for mark in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(mark + json.dumps({"a": "文"}, ensure_ascii=False).encode())
+        assert files.read_object(path) == {"a": "文"}

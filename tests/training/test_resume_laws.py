@@ -1,0 +1,139 @@
+"""Law of resuming: from the checkpoint of any step a run ends as if nothing had been.
+
+What is in no checkpoint is known by its being left over: the run goes on in the objects that have
+already trained to the end. That programs go on alike is seen in `test_resume`.
+"""
+
+import contextlib
+import json
+from typing import NamedTuple
+
+import keras
+import laws
+import numpy as np
+import pytest
+import tensorflow as tf
+from commands import flags_of
+from hypothesis import given
+from hypothesis import strategies as st
+from records import write_numbers
+
+from nezha_tf.training import recipe
+from nezha_tf.training.checkpoint import RunCheckpoints, training_state
+from nezha_tf.training.feed import Feed
+from nezha_tf.training.pretraining import Pretraining
+
+BATCH = 4
+CONFIG = {
+    "vocab_size": 2100,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "type_vocab_size": 6,
+    "use_relative_position": True,
+}
+
+
+class Trained(NamedTuple):
+    """What a recipe is made of: a run's state is by name, and its beginning are values of that."""
+
+    reader: object
+    model: keras.Model
+    average: object
+    step: object
+    state: dict
+    beginning: dict
+
+    def results(self):
+        """All that the run has come to: its state, and the weights that are evaluated."""
+        with self.average.in_place() if self.average else contextlib.nullcontext():
+            weights = {variable.path: variable.numpy() for variable in self.model.weights}
+        return {**values_of(self.state), **weights}
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory):
+    """Returns a function: flags -> `Trained`; it is made once, as tracing takes long."""
+    folder, made = tmp_path_factory.mktemp("data"), {}
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    standard = {
+        **flags_of("run_pretraining.py"),
+        "bert_config_file": str(folder / "config.json"),
+        "input_file": ",".join(write_numbers(folder, 9, 6)),  # an epoch is 4 batches or 3
+        "max_seq_length": 8,
+        "max_predictions_per_seq": 2,
+        "train_batch_size": BATCH,
+        "num_train_steps": 20,
+        "num_warmup_steps": 4,
+        "learning_rate": 1e-2,
+        "initial_loss_scale": 2.0**16,  # a step or two overflow
+        "loss_scale_growth_steps": 2,
+        "do_train": True,
+        "jit_compile": False,
+    }
+
+    def make(changes):
+        key = tuple(changes.values())
+        if key not in made:
+            made[key] = trained({**standard, **changes})
+        return made[key]
+
+    return make
+
+
+def trained(flags):
+    keras.utils.set_random_seed(1)
+    task = Pretraining(flags)
+    model = task.make_model(flags["precision"])
+    parts = recipe.make(flags, model)
+    objective = task.make_training_objective()
+    step = recipe.make_step(flags, tf.distribute.get_strategy(), model, objective, parts)
+    average = parts.moving_average
+    averages = average.state() if average else {}
+    state = training_state(model, parts.optimizer, counters=step.state(), averages=averages)
+    return Trained(task.train_reader, model, average, step, state, values_of(state))
+
+
+def values_of(state):
+    return {name: variable.numpy() for name, variable in state.items()}
+
+
+def go_on(run, seed, last, save=None):
+    """Trains until a step from where the run stands; `save` is called before each step."""
+    feed = Feed(tf.distribute.get_strategy(), run.reader, BATCH, seed)
+    batches = feed.batches(run.step.count("batches_read"))
+    while run.step.step < last:
+        if save:
+            save(run.step.step)
+        run.step.on_batch(next(batches))
+
+
+def recipes():
+    """Flags on which it depends what must be saved; those that need most stand first."""
+    return st.fixed_dictionaries(
+        {
+            "optimizer": st.sampled_from(["lamb", "adamw"]),
+            "gradient_accumulation_steps": st.sampled_from([2, 1]),
+            "ema_decay": st.sampled_from([0.9, 0.0]),
+            "precision": st.sampled_from(["mixed_float16", "float32"]),
+            "objectives": st.sampled_from(["bidirectional,seq2seq", "bidirectional"]),
+        }
+    )
+
+
+@laws.examples(2)
+@given(recipes(), st.sets(st.integers(0, 7), min_size=1, max_size=2), st.integers(0, 2**32 - 1))
+def test_a_run_that_goes_on_is_one_that_was_never_stopped(make, tmp_path_factory, flags, at, seed):
+    """Weights, moments, averages, loss scale, counters and the generators of dropout."""
+    run, folder = make(flags), tmp_path_factory.mktemp("run")
+    checkpoints = {step: RunCheckpoints(str(folder / str(step)), run.state) for step in at}
+    for name, value in run.beginning.items():
+        run.state[name].assign(value)
+    go_on(run, seed, 8, lambda step: step in at and checkpoints[step].save(step))
+    expected = run.results()
+    for step, kept in checkpoints.items():
+        assert kept.restore_newest() == kept.path(step) and run.step.step == step
+        go_on(run, seed, 8)
+        for name, value in run.results().items():
+            np.testing.assert_array_equal(value, expected[name], name)

@@ -1,0 +1,92 @@
+"""Which weights a program starts from: those that the folder's model has."""
+
+import json
+
+import numpy as np
+import pytest
+from checkpoint_models import config_of, weights_like, write_model
+
+from nezha_tf import model_folder
+from nezha_tf.checkpoints.kinds import KINDS
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.language_model.loading import load_model
+from nezha_tf.training import start
+
+COMMON = {"task": "pretraining", "objectives": "bidirectional", "max_seq_length": 8}
+NAME = "bert/embeddings/word_embeddings"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Returns a function: task.json's uses_averages -> a folder whose averages are weights + 1."""
+
+    def make(uses_averages, **settings):
+        task = {**COMMON, "do_lower_case": True, "uses_averages": uses_averages, **settings}
+        rng = np.random.default_rng(3)
+        config = config_of(rng)
+        write_model(tmp_path, config, weights_like(rng, "pretraining", config), task)
+        return tmp_path, config
+
+    return make
+
+
+def is_averaged(folder, model):
+    """Whether a model has the averages, for all weights or for none."""
+    reader = start.loading.open_checkpoint(str(folder / "model.ckpt-7"))[1]
+    shifts = {
+        float(np.round(np.mean(variable.numpy() - reader.get_tensor(name)), 3))
+        for name, variable in tf1_names(model).items()
+    }
+    assert shifts in ({0.0}, {1.0})
+    return shifts == {1.0}
+
+
+@pytest.mark.parametrize("uses_averages", [True, False])
+@pytest.mark.parametrize("name", ["model.ckpt-7", "model.ckpt-7.index", ""])
+def test_all_ways_to_a_model_give_the_same_weights(folder, uses_averages, name):
+    path, config = folder(uses_averages)
+    flags = {
+        "bert_config_file": str(path / "bert_config.json"),
+        "vocab_file": str(path / "vocab.txt"),
+        "do_lower_case": True,
+        "init_checkpoint": str(path / name),
+    }
+    of_tools, _ = load_model(flags)
+    assert is_averaged(path, of_tools) == uses_averages
+    model = KINDS["pretraining"].model(config, 0)
+    line, *warnings = start.load_initial(model, str(path / name), (), flags)
+    assert is_averaged(path, model) == ("moving averages" in line) == uses_averages
+    assert not warnings
+    model = KINDS["pretraining"].model(config, 0)
+    (line,), step = start.load(model, str(path / name), (), {**flags, "ema_decay": 0.0})
+    assert step == 7 and ("moving averages" in line) == uses_averages
+    assert is_averaged(path, model) == uses_averages
+    assert is_averaged(path, model_folder.open_folder(path).make_model()) == uses_averages
+
+
+def test_averages_that_are_not_there(folder):
+    path, config = folder(True)
+    weights = weights_like(np.random.default_rng(1), "pretraining", config)
+    start.loading.tf1.write_tensors(path / "model.ckpt-7", weights)
+    with pytest.raises(UserError, match=r"model\.ckpt-7 holds no moving averages of weights"):
+        start.load(KINDS["pretraining"].model(config, 0), str(path), (), {"ema_decay": 0.0})
+
+
+def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
+    path, config = folder(False, do_lower_case=False)
+    other = path.with_name("other.txt")
+    pieces = (path / "vocab.txt").read_text().splitlines()
+    other.write_text("\n".join(reversed(pieces)))
+    flags = {"vocab_file": str(other), "do_lower_case": True}
+    model = KINDS["pretraining"].model(config, 0)
+    _, vocabulary, case = start.load_initial(model, str(path), (), flags)
+    config_file = str(path / "bert_config.json")
+    load_model({**flags, "bert_config_file": config_file, "init_checkpoint": str(path)})
+    assert capsys.readouterr().err == f"{vocabulary}\n{case}\n"
+    assert "is another vocabulary than" in vocabulary and "--nodo_lower_case" in case
+    (path / "task.json").unlink()
+    (path / "vocab.txt").unlink()
+    assert start.differences(str(path / "model.ckpt-7"), flags) == []
+    (path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
+    assert len(start.differences(str(path / "model.ckpt-7"), flags)) == 1
