@@ -48,7 +48,8 @@ class Case:
         self.checks = collections.Counter()
         self.faults = []
         self._lines = [
-            f'here=$(mktemp -d); cp -r {shlex.quote(str(self.inputs))} "$here"; cd "$here"'
+            f"export PYTHONPATH={shlex.quote(str(REPOSITORY))}",
+            f'here=$(mktemp -d); cp -r {shlex.quote(str(self.inputs))} "$here"; cd "$here"',
         ]
         shutil.rmtree(folder, ignore_errors=True)
         self.inputs.mkdir(parents=True)
