@@ -11,6 +11,7 @@ from helpers import load_golden_model, random_batch
 from nezha_tf import Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.objectives.unilm import UnifiedLanguageModel
 from nezha_tf.training.checkpoint import random_states
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.step import TrainStep, make_eval_step
@@ -131,6 +132,15 @@ def test_a_skipped_step_leaves_the_averages_of_its_interval_alone():
     for name, ratio in both.ratios.items():
         assert float(ratio.sum) == float(good.ratios[name].sum), name
     assert both.gradient_norm == good.gradient_norm and both.skipped == 1
+
+
+def test_a_batch_without_a_pair_that_counts_is_trained_on():
+    """Of UniLM's mixture none but bidirectional examples have a next sentence."""
+    model = NezhaForPreTraining(dataclasses.replace(CONFIG, type_vocab_size=6))
+    step = TrainStep(replicas(1), model, UnifiedLanguageModel(["left_to_right"]), Lamb(1e-3))
+    report = step.on_batch({**BATCH, "segment_ids": 2 * BATCH["input_mask"]})
+    assert report.skipped == 0 and 0 < report.gradient_norm < np.inf
+    assert report.ratios["next_sentence_loss"].weight == 0
 
 
 def test_replicas_draw_dropout_of_their_own():
