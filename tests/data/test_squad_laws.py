@@ -139,5 +139,6 @@ def test_of_several_places_the_nearest_is_taken(tmp_path, context, data, start):
     (question,) = read_questions([str(path)])
     places = [n for n in range(len(context)) if context[n : n + len(text)] == text]
     distances = {place: abs(place - start) for place in places}
-    ((_, found),) = question.answers
-    assert distances[found] == min(distances.values())
+    (answer,) = question.answers
+    assert distances[answer.start] == min(distances.values())
+    assert answer.is_moved == (answer.start != start)

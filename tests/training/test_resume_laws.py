@@ -60,6 +60,7 @@ def make(tmp_path_factory):
     standard = {
         **flags_of("run_pretraining.py"),
         "bert_config_file": str(folder / "config.json"),
+        "output_dir": str(folder / "run"),
         "input_file": ",".join(write_numbers(folder, 9, 6)),  # an epoch is 4 batches or 3
         "max_seq_length": 8,
         "max_predictions_per_seq": 2,

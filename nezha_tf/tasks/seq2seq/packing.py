@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nezha_tf import console
 from nezha_tf.errors import UserError
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
@@ -65,7 +66,7 @@ class Pairs:
 
     def truncation(self):
         """Returns a few words on what was cut, or ""."""
-        cut = [f"{number:,} {side}s" for side, number in self.truncated.items() if number]
+        cut = [console.plural(number, side) for side, number in self.truncated.items() if number]
         return f"; too long, so truncated: {' and '.join(cut)}" if cut else ""
 
 

@@ -79,7 +79,7 @@ def test_what_is_written_is_scored_alike(flags, tmp_path, target_prediction):
     # An [UNK] would leave no trace in the text.
     changes = {"length_penalty": 0.0, "num_return_sequences": 3, "banned_words": ["[UNK]"]}
     said = generate_text(flags("generate_text", **form, **changes))
-    assert said.startswith("4 texts; too long, so truncated: 1 sources; written to")
+    assert said.startswith("4 texts; too long, so truncated: 1 source; written to")
     written = read_lines(tmp_path / "out.jsonl")
     assert [line["src"] for line in written] == SOURCES
     # Those that ended before the limit, so that there is a [SEP] in their score.
@@ -137,7 +137,7 @@ def test_a_prompt_goes_on(flags):
     assert said[0].endswith("\n1 text")
     longer = generate_text(flags("generate_text", prompt="丙甲乙丙丁戊己甲", seed=1, **options))
     assert longer.splitlines()[1:-1] == said[0].splitlines()[1:-1]
-    assert longer.endswith("1 texts; too long, so truncated: 1 prompts")
+    assert longer.endswith("\n1 text; too long, so truncated: 1 prompt")
 
 
 def test_blanks_are_filled(model, tmp_path):
