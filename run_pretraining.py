@@ -12,7 +12,7 @@ except ImportError as error:
 
 from absl import flags
 
-from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.data.corruption.policies import POLICIES
 from nezha_tf.pretraining_data.packing import PAIRS
 from nezha_tf.training import flags as training_flags
 
@@ -66,7 +66,7 @@ flags.adopt_module_key_flags(training_flags)
 
 def main():
     from nezha_tf.export.exporter import run_and_export
-    from nezha_tf.training.pretraining import Pretraining
+    from nezha_tf.tasks.pretraining.task import Pretraining
     from nezha_tf.training.run import run
 
     run_and_export(run, cli.flag_values(), Pretraining)

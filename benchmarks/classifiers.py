@@ -40,7 +40,7 @@ def make_ours(size, texts, count, training, shortens):
     from nezha_tf import AdamWeightDecay
     from nezha_tf.data.array_reader import ArrayReader
     from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
-    from nezha_tf.objectives.classification import Classification
+    from nezha_tf.objectives.classification import ClassificationLoss
     from nezha_tf.tasks.finetuning.evaluation import collect, make_predict_step
     from nezha_tf.training.step import TrainStep
 
@@ -48,7 +48,7 @@ def make_ours(size, texts, count, training, shortens):
     arrays = {"input_ids": ids, "segment_ids": [0 * i for i in ids], "label_ids": labels}
     reader = ArrayReader(arrays, size.longest, shortens)
     model = NezhaForSequenceClassification(our_config(size), NUM_LABELS, size.longest)
-    strategy, objective = tf.distribute.get_strategy(), Classification()
+    strategy, objective = tf.distribute.get_strategy(), ClassificationLoss()
     if not training:
         step = make_predict_step(strategy, model, objective, jit_compile=True, is_labelled=False)
         return lambda: collect(step, reader.evaluation_batches(size.batch))

@@ -64,11 +64,11 @@ def make_our_step(size, position_encoding, jit_compile):
 
 def make_mixture_step(size, jit_compile):
     """Returns our step on UniLM's mixture: the same examples, cast for the drawn objectives."""
-    from nezha_tf.data.objective_mixture import ObjectiveMixture
-    from nezha_tf.objectives.unilm import UnifiedLanguageModel
+    from nezha_tf.data.corruption.objective_mixture import ObjectiveMixture
+    from nezha_tf.objectives.unilm import UniLMLoss
 
     mixture = ObjectiveMixture(UNILM)
-    objective = UnifiedLanguageModel(mixture.names)
+    objective = UniLMLoss(mixture.names)
     step, *_ = our_train_step(size, "functional_relative", jit_compile, objective)
     import tensorflow as tf
 
@@ -85,7 +85,7 @@ def our_train_step(size, position_encoding, jit_compile, objective=None):
     tf = import_tensorflow()
 
     from nezha_tf import AdamWeightDecay, NezhaForPreTraining
-    from nezha_tf.objectives.pretraining import MaskedLanguageModel
+    from nezha_tf.objectives.pretraining import MaskedLMLoss
     from nezha_tf.training.step import TrainStep
 
     config = our_config(size, position_encoding)
@@ -93,7 +93,7 @@ def our_train_step(size, position_encoding, jit_compile, objective=None):
     step = TrainStep(
         tf.distribute.get_strategy(),
         model,
-        objective or MaskedLanguageModel(),
+        objective or MaskedLMLoss(),
         optimizer,
         jit_compile=jit_compile,
     )

@@ -33,14 +33,14 @@ def make_ours(size, target_prediction, jit_compile, recompute=False):
     import_tensorflow()
 
     from nezha_tf import Vocabulary
-    from nezha_tf.generation.form import Form
     from nezha_tf.generation.generator import Generator
     from nezha_tf.generation.options import GenerationOptions
+    from nezha_tf.generation.target_format import TargetFormat
     from nezha_tf.modeling.pretraining import NezhaForMaskedLM
     from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
     vocabulary = Vocabulary([*SPECIAL_PIECES, *(f"p{n}" for n in range(FIRST_ID, VOCAB_SIZE))])
-    form = Form(target_prediction=target_prediction)
+    target_format = TargetFormat(target_prediction=target_prediction)
     options = GenerationOptions(
         method="beam" if size.beams > 1 else "greedy",
         beam_size=size.beams,
@@ -48,9 +48,11 @@ def make_ours(size, target_prediction, jit_compile, recompute=False):
         min_length=size.target,
     )
     model = NezhaForMaskedLM(our_config(size))
-    generator = Generator(model, vocabulary, form, options, jit_compile)
+    generator = Generator(model, vocabulary, target_format, options, jit_compile)
     if recompute:
-        generator._decoder = _recomputing_decoder(model, form, generator._decoder, jit_compile)
+        generator._decoder = _recomputing_decoder(
+            model, target_format, generator._decoder, jit_compile
+        )
     sources = random_sources(size)
     mask = np.ones_like(sources)
 
@@ -61,7 +63,7 @@ def make_ours(size, target_prediction, jit_compile, recompute=False):
     return search
 
 
-def _recomputing_decoder(model, form, decoder, is_static):
+def _recomputing_decoder(model, target_format, decoder, is_static):
     """Returns a decoder that reads source and target whole at each step of each beam.
 
     Compiled, it reads as many places as there will be, as XLA's shapes are static; else as many
@@ -91,13 +93,15 @@ def _recomputing_decoder(model, form, decoder, is_static):
             index = tf.range(places)
             pieces = tf.where(index == written.length, pieces[..., None], written.pieces)
             length = written.length + 1
-            target = tf.where(index == length, MASK_ID, pieces) if form.is_masked else pieces
+            target = (
+                tf.where(index == length, MASK_ID, pieces) if target_format.is_masked else pieces
+            )
             source_length = source.shape[1]
             source = tf.repeat(source[:, None], beams, axis=1)
             input_ids = tf.reshape(
                 tf.concat([source, target], axis=-1), (batch * beams, source_length + places)
             )
-            last = source_length + length - int(not form.is_masked)
+            last = source_length + length - int(not target_format.is_masked)
             if not is_static:
                 input_ids = input_ids[:, : last + 1]
             place = tf.range(tf.shape(input_ids)[1])
@@ -107,7 +111,8 @@ def _recomputing_decoder(model, form, decoder, is_static):
                     "input_ids": input_ids,
                     "input_mask": input_mask,
                     "segment_ids": tf.broadcast_to(
-                        tf.where(place < source_length, *form.segment_ids), tf.shape(input_ids)
+                        tf.where(place < source_length, *target_format.segment_ids),
+                        tf.shape(input_ids),
                     ),
                     "attention_mask": attention_mask.from_ranks(
                         tf.maximum(place - source_length + 1, 0)[None], input_mask

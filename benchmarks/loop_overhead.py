@@ -56,7 +56,7 @@ def make_loop(size, jit_compile, steps, folder):
 
     from nezha_tf.data.reader import ExampleReader
     from nezha_tf.data.schema import Lengths, Limits
-    from nezha_tf.training.checkpoint import RunCheckpoints
+    from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
     from nezha_tf.training.divergence import DivergenceWatch
     from nezha_tf.training.feed import Feed
     from nezha_tf.training.flops import training_flops

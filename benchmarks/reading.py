@@ -91,8 +91,8 @@ def make_reading(path, policy, batch, steps):
     import_tensorflow()
 
     from nezha_tf import Vocabulary
-    from nezha_tf.data.dynamic_masking import DynamicMasking
-    from nezha_tf.data.masking_policies import DEFAULT_MASKED_LM_PROB, POLICIES
+    from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
+    from nezha_tf.data.corruption.policies import DEFAULT_MASKED_LM_PROB, POLICIES
     from nezha_tf.data.reader import ExampleReader
     from nezha_tf.data.schema import Lengths, Limits
 

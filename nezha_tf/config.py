@@ -38,7 +38,7 @@ _HUGGING_FACE_FIXED = {
     "tie_word_embeddings": True,
     "is_decoder": False,
 }
-# How a target is predicted: by [MASK]s in it, or by the pieces before (see `generation.form`).
+# How a target is predicted: by [MASK]s in it, or by the pieces before (see `TargetFormat`).
 TARGET_PREDICTIONS = ("masked", "shift")
 
 

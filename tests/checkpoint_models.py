@@ -8,8 +8,8 @@ from conftest import GOLDEN
 
 from nezha_tf import NezhaConfig
 from nezha_tf.checkpoints import tf1
-from nezha_tf.checkpoints.kinds import KINDS
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.model_folder.kinds import KINDS
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
 FLAGS = {

@@ -11,8 +11,9 @@ import keras
 import numpy as np
 from conftest import REPOSITORY, RESOURCES, SHARED
 
-from nezha_tf import FullTokenizer, NezhaConfig, checkpoints, task_file
+from nezha_tf import FullTokenizer, NezhaConfig, checkpoints
 from nezha_tf.export.exporter import export_folder
+from nezha_tf.model_folder import task_file
 from nezha_tf.modeling import finetuning, pretraining
 
 VOCABULARY = RESOURCES / "vocab.txt"
@@ -37,7 +38,7 @@ def model_of(settings, config):
         num_outputs = max(1, len(settings["labels"]))
         return finetuning.NezhaForSequenceClassification(config, num_outputs)
     if task == "tagging":
-        chain = finetuning.NezhaForChainTagging
+        chain = finetuning.NezhaForCrfTagging
         kind = chain if settings["crf"] else finetuning.NezhaForTokenClassification
         return kind(config, len(settings["labels"]))
     if task == "reading_comprehension":

@@ -44,17 +44,17 @@ def random_sources(vocab_size=30, lengths=(3, 7, 5), seed=1):
     return [[CLS, *rng.integers(5, vocab_size, n - 2).tolist(), SEP] for n in lengths]
 
 
-def next_logits(model, source, targets, form):
+def next_logits(model, source, targets, target_format):
     """Logits [n, V] of the piece after a source and each of n targets of one length.
 
     By full passes over [source; target], without padding.
     """
-    first, second = form.segment_ids
+    first, second = target_format.segment_ids
     targets = np.asarray(targets, int)
-    ids = np.array([[*source, *target] + [MASK] * form.is_masked for target in targets])
+    ids = np.array([[*source, *target] + [MASK] * target_format.is_masked for target in targets])
     length = ids.shape[1]
     visible = np.tril(np.ones((length, length), bool))
-    if form.mode == "seq2seq":
+    if target_format.mode == "seq2seq":
         visible[: len(source), : len(source)] = True
     segments = [first] * len(source) + [second] * (length - len(source))
     outputs = model(

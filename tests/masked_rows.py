@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from nezha_tf.data.masking_policies import POLICIES, MaskingPolicy
-from nezha_tf.pretraining_data.array_masking import Masked
+from nezha_tf.data.corruption.array_masking import Masked
+from nezha_tf.data.corruption.policies import POLICIES, MaskingPolicy
 from nezha_tf.pretraining_data.layout import Rows
 
 # A right program exceeds these in one seed of a hundred thousand; the seeds are fixed.

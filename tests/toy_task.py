@@ -32,16 +32,16 @@ class ToyObjective:
     def inputs(self, batch):
         return {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
 
-    def weights(self, batch):
+    def loss_weights(self, batch):
         return {"toy_loss": ops.cast(batch["input_mask"][:, 0], "float32")}
 
     def losses(self, outputs, batch):
         values = cross_entropies(outputs["logits"], batch["label_ids"], self._label_smoothing)
-        return {"toy_loss": weighted(values, self.weights(batch)["toy_loss"])}
+        return {"toy_loss": weighted(values, self.loss_weights(batch)["toy_loss"])}
 
     def metrics(self, outputs, batch):
         right = hits(outputs["logits"], batch["label_ids"])
-        return {"toy_accuracy": weighted(right, self.weights(batch)["toy_loss"])}
+        return {"toy_accuracy": weighted(right, self.loss_weights(batch)["toy_loss"])}
 
     def predictions(self, outputs):
         return {"logits": outputs["logits"]}

@@ -51,7 +51,7 @@ flags.DEFINE_enum("dtype", "float32", ["float32", "float16"], "The type that wei
 
 
 def main():
-    from nezha_tf.checkpoints.conversion import convert_checkpoint
+    from nezha_tf.conversion.conversion import convert_checkpoint
 
     print(convert_checkpoint(cli.flag_values()))
 

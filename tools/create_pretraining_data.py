@@ -16,7 +16,7 @@ except ImportError as error:
 
 from absl import flags
 
-from nezha_tf.data.masking_policies import DEFAULT_MASKED_LM_PROB, POLICIES, UNMASKED
+from nezha_tf.data.corruption.policies import DEFAULT_MASKED_LM_PROB, POLICIES, UNMASKED
 from nezha_tf.pretraining_data.beam import RUNNERS
 from nezha_tf.pretraining_data.packing import PAIRS
 from nezha_tf.text.word_segmentation import SEGMENTERS

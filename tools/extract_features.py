@@ -13,7 +13,7 @@ except ImportError as error:
 
 from absl import flags
 
-from nezha_tf.tasks.language_model import flags as model_flags
+from nezha_tf.inference import flags as model_flags
 
 flags.DEFINE_string(
     "input_file",
@@ -54,7 +54,7 @@ flags.adopt_module_key_flags(model_flags)
 
 
 def main():
-    from nezha_tf.tasks.features.extract import extract_features
+    from nezha_tf.inference.extract import extract_features
 
     print(extract_features(cli.flag_values()))
 

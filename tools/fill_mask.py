@@ -13,7 +13,7 @@ except ImportError as error:
 
 from absl import flags
 
-from nezha_tf.tasks.language_model import flags as model_flags
+from nezha_tf.inference import flags as model_flags
 
 flags.DEFINE_string("input_file", None, "A text a line, .gz too; from standard input, if none.")
 flags.DEFINE_integer("top_k", 5, "Candidates of a blank.", 1)
@@ -22,7 +22,7 @@ flags.adopt_module_key_flags(model_flags)
 
 
 def main():
-    from nezha_tf.tasks.language_model.fill import fill_mask
+    from nezha_tf.inference.fill import fill_mask
 
     fill_mask(cli.flag_values())
 

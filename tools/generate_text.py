@@ -14,7 +14,7 @@ except ImportError as error:
 
 from absl import flags
 
-from nezha_tf.tasks.language_model import flags as model_flags
+from nezha_tf.inference import flags as model_flags
 
 flags.DEFINE_string(
     "input_file",
@@ -37,7 +37,7 @@ flags.adopt_module_key_flags(model_flags)
 
 
 def main():
-    from nezha_tf.tasks.language_model.generate import generate_text
+    from nezha_tf.inference.generate import generate_text
 
     print(generate_text(cli.flag_values()))
 

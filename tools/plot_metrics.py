@@ -27,7 +27,7 @@ flags.DEFINE_integer(
 
 def main():
     from nezha_tf.errors import require_flag
-    from nezha_tf.training.plot import plot_runs
+    from nezha_tf.pictures.curves import plot_runs
 
     runs = require_flag(FLAGS.runs, "runs")
     output_file = require_flag(FLAGS.output_file, "output_file")

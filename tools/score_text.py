@@ -13,7 +13,7 @@ except ImportError as error:
 
 from absl import flags
 
-from nezha_tf.tasks.language_model import flags as model_flags
+from nezha_tf.inference import flags as model_flags
 
 flags.DEFINE_string(
     "input_file",
@@ -36,7 +36,7 @@ flags.adopt_module_key_flags(model_flags)
 
 
 def main():
-    from nezha_tf.tasks.language_model.score import score_text
+    from nezha_tf.inference.score import score_text
 
     print(score_text(cli.flag_values()))
 

@@ -3,7 +3,7 @@
 import os
 
 from nezha_tf.errors import UserError
-from nezha_tf.model_folder import open_folder
+from nezha_tf.model_folder.folder import open_folder
 
 EXPORT_FILE = "saved_model.pb"
 

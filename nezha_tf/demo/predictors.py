@@ -10,14 +10,14 @@ from nezha_tf.data.rows import Row
 from nezha_tf.data.squad import Question
 from nezha_tf.errors import UserError
 from nezha_tf.export.fill_mask import TOP_K
-from nezha_tf.generation.form import Form
+from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.inference.fill import BlankFiller
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.objectives.tagging import ChainTagging, Tagging
+from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
 from nezha_tf.pictures import attention_maps
 from nezha_tf.pictures.visualize import encoder_of, objective_of
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
 from nezha_tf.tasks.finetuning.packing import TextPacking
-from nezha_tf.tasks.language_model.fill import BlankFiller
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
 from nezha_tf.tasks.reading_comprehension.windows import Windowing
 from nezha_tf.tasks.seq2seq.packing import Packing
@@ -95,7 +95,7 @@ class EntityFinder:
         """Arguments as for `Classifier`."""
         task = folder.task
         self._tokenizer, self._model = folder.tokenizer, model
-        self._objective = ChainTagging() if task["crf"] else Tagging()
+        self._objective = CrfTaggingLoss() if task["crf"] else TaggingLoss()
         self._tag_set = TagSet(task["labels"])
         self._lengths = (task["max_seq_length"], task["window_stride"])
 
@@ -162,10 +162,12 @@ class Writer:
         self._tokenizer = tokenizer
         lengths = (task["max_source_length"], task["max_target_length"], task["truncate_source"])
         self._packing = Packing(tokenizer, *lengths)
-        form = Form(target_prediction=task["target_prediction"])
+        target_format = TargetFormat(target_prediction=task["target_prediction"])
         options = options_of({**task, "num_return_sequences": _hypotheses(task)}, tokenizer)
         # XLA would take longer to compile than a page is looked at.
-        self._write = TargetWriter(model, tokenizer, form, options, 1, seed=1, jit_compile=False)
+        self._write = TargetWriter(
+            model, tokenizer, target_format, options, 1, seed=1, jit_compile=False
+        )
 
     def __call__(self, source):
         """Raises `UserError` where the source holds no piece, or does not fit in."""

@@ -3,10 +3,10 @@
 import importlib
 import os
 
-from nezha_tf import model_folder
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.export.saved_model import write
-from nezha_tf.training.output_folder import VOCAB_FILE
+from nezha_tf.model_folder import folder as model_folder
+from nezha_tf.model_folder.run_folder import VOCAB_FILE
 
 # What serves a folder's task: module and class, imported when it is wanted.
 OF_TASK = {

@@ -4,13 +4,9 @@ import tensorflow as tf
 
 from nezha_tf.checkpoints import loading
 from nezha_tf.export.saved_model import Serving, as_graphs
-from nezha_tf.export.text_reader import (
-    INPUT_MEANINGS,
-    of_ids,
-    text_spec,
-)
+from nezha_tf.export.text_reader import INPUT_MEANINGS, of_ids, text_spec
+from nezha_tf.inference.vectors import pooled
 from nezha_tf.modeling.encoder import NezhaEncoder
-from nezha_tf.tasks.features.vectors import pooled
 
 MEANINGS = {
     **INPUT_MEANINGS,

@@ -5,13 +5,7 @@ import tensorflow as tf
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.errors import UserError
 from nezha_tf.export.saved_model import Serving, as_graphs
-from nezha_tf.export.text_reader import (
-    INPUT_MEANINGS,
-    heads,
-    of_ids,
-    text_spec,
-    valid,
-)
+from nezha_tf.export.text_reader import INPUT_MEANINGS, heads, of_ids, text_spec, valid
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.text.vocabulary import MASK
 

@@ -5,8 +5,8 @@ import tensorflow as tf
 
 from nezha_tf.export.saved_model import Serving, as_graphs
 from nezha_tf.export.text_reader import INPUT_MEANINGS, ids_specs, text_spec
-from nezha_tf.generation.form import Form
 from nezha_tf.generation.generator import Generator, check_room
+from nezha_tf.generation.target_format import TargetFormat
 from nezha_tf.tasks.seq2seq.packing import Side
 from nezha_tf.tasks.seq2seq.writing import options_of
 from nezha_tf.text.graph_detokenizer import GraphDetokenizer
@@ -43,8 +43,8 @@ class Seq2SeqServing(Serving):
         check_room(model.config, np.array([source_length]), target_length)
         self._side = Side("source", 2, source_length, task["truncate_source"])
         self._options = options_of(task, tokenizer)
-        form = Form(target_prediction=task["target_prediction"])
-        self._generator = Generator(model, tokenizer.vocabulary, form, self._options)
+        target_format = TargetFormat(target_prediction=task["target_prediction"])
+        self._generator = Generator(model, tokenizer.vocabulary, target_format, self._options)
         self._detokenizer = GraphDetokenizer(tokenizer.vocabulary)
         self._is_drawn = self._options.method == "sample"
 

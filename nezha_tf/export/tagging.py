@@ -6,14 +6,9 @@ import tensorflow as tf
 
 from nezha_tf.data.entity_tags import OUTSIDE, TagSet
 from nezha_tf.export.saved_model import Serving, as_graphs
-from nezha_tf.export.text_reader import (
-    INPUT_MEANINGS,
-    of_ids,
-    text_of,
-    text_spec,
-)
+from nezha_tf.export.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
 from nezha_tf.export.windows import in_chunks, windows_on
-from nezha_tf.objectives.tagging import ChainTagging, Tagging
+from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
 from nezha_tf.tasks.tagging.examples import SPECIAL_PIECES
 
 MEANINGS = {
@@ -56,7 +51,7 @@ class TaggingServing(Serving):
         """
         model, task = folder.make_model(), folder.task
         super().__init__(model, folder.tokenizer)
-        self._objective = ChainTagging() if task["crf"] else Tagging()
+        self._objective = CrfTaggingLoss() if task["crf"] else TaggingLoss()
         self._tag_set = TagSet(task["labels"])
         self._size = task["max_seq_length"] - SPECIAL_PIECES
         self._stride = task["window_stride"]

@@ -5,13 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from keras import ops
 
-from nezha_tf.generation.hypotheses import (
-    IMPOSSIBLE,
-    Generated,
-    append,
-    best,
-    length_penalty,
-)
+from nezha_tf.generation.hypotheses import IMPOSSIBLE, Generated, append, best, length_penalty
 
 
 class Beams(NamedTuple):

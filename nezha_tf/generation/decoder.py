@@ -51,15 +51,15 @@ class Cache(NamedTuple):
 class Decoder:
     """Gives the logits of the next piece, with a cache."""
 
-    def __init__(self, model, form, mask_id):
+    def __init__(self, model, target_format, mask_id):
         """Args:
         model: a `NezhaForMaskedLM`.
-        form: `Form`.
+        target_format: `TargetFormat`.
         mask_id: the id of [MASK].
         """
         self._encoder, self._head = model.encoder, model.masked_lm
         self._config = model.config
-        self._form = form
+        self._target_format = target_format
         self._mask_id = mask_id
 
     def start(self, source_ids, source_mask, beams, max_length):
@@ -74,16 +74,16 @@ class Decoder:
         Returns:
           Logits of the first piece, float32 [B, V]; `Source`; an empty `Cache`.
         """
-        form = self._form
+        target_format = self._target_format
         batch, length = ops.shape(source_ids)
-        first, second = form.segment_ids
+        first, second = target_format.segment_ids
         input_ids, input_mask = source_ids, source_mask
         segment_ids = tf.fill((batch, length), first)
-        if form.is_masked:
+        if target_format.is_masked:
             input_ids = tf.concat([input_ids, tf.fill((batch, 1), self._mask_id)], axis=1)
             input_mask = tf.pad(input_mask, [[0, 0], [0, 1]], constant_values=1)
             segment_ids = tf.concat([segment_ids, tf.fill((batch, 1), second)], axis=1)
-        ranks = form.ranks(length, int(form.is_masked))
+        ranks = target_format.ranks(length, int(target_format.is_masked))
         outputs = self._encoder(
             {
                 "input_ids": input_ids,
@@ -120,7 +120,7 @@ class Decoder:
           Logits of the next piece, float32 [B, beams, V], and the cache with these.
         """
         batch, beams = ops.shape(pieces)
-        queries = 1 + int(self._form.is_masked)
+        queries = 1 + int(self._target_format.is_masked)
         blanks = tf.fill((batch, (queries - 1) * beams), self._mask_id)
         input_ids = tf.concat([pieces, blanks], axis=1)
         length = ops.shape(source.input_mask)[1]
@@ -128,14 +128,14 @@ class Decoder:
         outputs = self._encoder(
             {
                 "input_ids": input_ids,
-                "segment_ids": tf.fill(ops.shape(input_ids), self._form.segment_ids[1]),
+                "segment_ids": tf.fill(ops.shape(input_ids), self._target_format.segment_ids[1]),
                 "attention_mask": attention_mask.of_beams(
                     source.input_mask, cache.ancestors, cache.length, queries
                 ),
                 "position_ids": position_ids(
                     source.input_mask, tf.repeat(places, beams), self._config
                 ),
-                "memory": [
+                "past_key_values": [
                     (of_source, tuple(_places_and_beams(part) for part in of_target))
                     for of_source, of_target in zip(
                         source.keys_and_values, cache.keys_and_values, strict=True

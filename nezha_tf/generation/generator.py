@@ -9,6 +9,7 @@ from nezha_tf.generation.beam_search import BeamSearch
 from nezha_tf.generation.decoder import Decoder
 from nezha_tf.generation.rules import Rules
 from nezha_tf.generation.sampling import Sampling
+from nezha_tf.text.vocabulary import check_vocabulary
 
 
 class Generator:
@@ -18,23 +19,23 @@ class Generator:
     it is traced anew for each shape of the sources. `search` is its body.
     """
 
-    def __init__(self, model, vocabulary, form, options, jit_compile=True):
+    def __init__(self, model, vocabulary, target_format, options, jit_compile=True):
         """Args:
           model: a `NezhaForMaskedLM`.
           vocabulary: its `Vocabulary`.
-          form: `Form`, that in which the model was trained.
+          target_format: `TargetFormat`, that in which the model was trained.
           options: `GenerationOptions`.
           jit_compile: compile by XLA: seconds for each shape, and faster afterwards.
 
         Raises:
           UserError: the model lacks segments, or has fewer rows than the vocabulary has pieces.
         """
-        form.check(model.config)
+        target_format.check(model.config)
         check_vocabulary(model.config, vocabulary)
         self._config = model.config
         self._vocabulary = vocabulary
         self._options = options
-        self._decoder = Decoder(model, form, vocabulary.mask_id)
+        self._decoder = Decoder(model, target_format, vocabulary.mask_id)
         self._rules = Rules(options, vocabulary, model.config.vocab_size)
         self._generate = tf.function(self.search, jit_compile=jit_compile, autograph=False)
 
@@ -94,15 +95,6 @@ class Generator:
             goes_on, step, (state, cache), maximum_iterations=options.max_length - 1
         )
         return search.result(state)
-
-
-def check_vocabulary(config, vocabulary):
-    """Raises UserError where a vocabulary has more pieces than a model has rows."""
-    if len(vocabulary) > config.vocab_size:
-        raise UserError(
-            f"the vocabulary has {len(vocabulary)} pieces and the model {config.vocab_size} rows "
-            "(vocab_size); pass the vocabulary that belongs to the model"
-        )
 
 
 def check_room(config, source_lengths, target_lengths):

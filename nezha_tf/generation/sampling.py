@@ -5,13 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf.generation.hypotheses import (
-    IMPOSSIBLE,
-    Generated,
-    append,
-    best,
-    length_penalty,
-)
+from nezha_tf.generation.hypotheses import IMPOSSIBLE, Generated, append, best, length_penalty
 from nezha_tf.modeling.dropout import mix
 
 

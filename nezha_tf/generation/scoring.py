@@ -17,18 +17,18 @@ class TargetScorer:
     A text by itself is scored as what follows [CLS] in the mode "left_to_right".
     """
 
-    def __init__(self, model, vocabulary, form, jit_compile=True):
+    def __init__(self, model, vocabulary, target_format, jit_compile=True):
         """Args:
           model: a `NezhaForMaskedLM`.
           vocabulary: its `Vocabulary`.
-          form: `Form`, that in which the model was trained.
+          target_format: `TargetFormat`, that in which the model was trained.
           jit_compile: compile by XLA.
 
         Raises:
           UserError: the model lacks segments.
         """
-        form.check(model.config)
-        self._model, self._form, self._mask_id = model, form, vocabulary.mask_id
+        target_format.check(model.config)
+        self._model, self._target_format, self._mask_id = model, target_format, vocabulary.mask_id
         self._score = tf.function(self._log_probs, jit_compile=jit_compile, autograph=False)
 
     def __call__(self, source_ids, source_mask, target_ids, target_mask):
@@ -49,14 +49,14 @@ class TargetScorer:
         return self._score(*(tf.constant(array, tf.int32) for array in arrays)).numpy()
 
     def _log_probs(self, source_ids, source_mask, target_ids, target_mask):
-        form = self._form
+        target_format = self._target_format
         source_length, target_length = source_ids.shape[1], target_ids.shape[1]
         places = tf.range(source_length + target_length)
         input_ids = tf.concat([source_ids, target_ids], axis=1)
         input_mask = tf.concat([source_mask, target_mask], axis=1)
-        ranks = form.ranks(source_length, target_length)
+        ranks = target_format.ranks(source_length, target_length)
         first = source_length - 1
-        if form.is_masked:
+        if target_format.is_masked:
             first = source_length + target_length
             blanks = tf.fill(target_ids.shape, self._mask_id)
             input_ids = tf.concat([input_ids, blanks], axis=1)
@@ -68,7 +68,9 @@ class TargetScorer:
         inputs = {
             "input_ids": input_ids,
             "input_mask": input_mask,
-            "segment_ids": tf.broadcast_to(tf.where(is_source, *form.segment_ids), input_ids.shape),
+            "segment_ids": tf.broadcast_to(
+                tf.where(is_source, *target_format.segment_ids), input_ids.shape
+            ),
             "attention_mask": attention_mask.with_blanks(ranks, input_mask, is_blank),
             "position_ids": position_ids(source_mask, places, self._model.config),
             "masked_lm_positions": tf.broadcast_to(

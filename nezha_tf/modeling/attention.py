@@ -45,7 +45,7 @@ class SelfAttention(keras.layers.Layer):
         hidden_states,
         attention_mask,
         relative_position=None,
-        memory=(),
+        past_key_values=(),
         num_queries=None,
         training=False,
     ):
@@ -53,8 +53,9 @@ class SelfAttention(keras.layers.Layer):
           hidden_states: [B, T, hidden_size].
           attention_mask: bool, broadcastable to [B, 1, Q, S]; True attends.
           relative_position: None, or what `RelativePosition` gives, for Q queries and S keys.
-          memory: pairs (keys, values), each [B, N, M, H], of pieces that are attended to beside
-            these T. Of the S keys they come first, in their order, and the T last.
+          past_key_values: pairs (keys, values), each [B, N, M, H], of cached pieces that are
+            attended to beside these T. Of the S keys they come first, in their order, and the T
+            last.
           num_queries: Q, where only the first so many of the T pieces attend; None: all.
           training: whether dropout is on.
 
@@ -64,7 +65,7 @@ class SelfAttention(keras.layers.Layer):
         query, key, value = self._heads(hidden_states)
         if num_queries is not None:
             query, hidden_states = query[:, :, :num_queries], hidden_states[:, :num_queries]
-        blocks = (*memory, (key, value))
+        blocks = (*past_key_values, (key, value))
         probs = self._softmax(
             query, [keys for keys, _ in blocks], attention_mask, relative_position
         )

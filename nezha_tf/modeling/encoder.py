@@ -43,7 +43,7 @@ class TransformerLayer(keras.layers.Layer):
         hidden_states,
         attention_mask,
         relative_position=None,
-        memory=(),
+        past_key_values=(),
         num_queries=None,
         training=False,
     ):
@@ -52,7 +52,7 @@ class TransformerLayer(keras.layers.Layer):
             hidden_states,
             attention_mask,
             relative_position,
-            memory,
+            past_key_values,
             num_queries=num_queries,
             training=training,
         )
@@ -74,7 +74,7 @@ class NezhaEncoder(keras.Model):
           one: short sequences are computed in a way that is faster for them.
         pooled_only: whether the last layer's output is wanted of the first piece alone, from
           which `pooled_output` is made: nothing is spent on the others' (of 4 layers about a
-          fifth of the arithmetic). Not for use with a `memory`.
+          fifth of the arithmetic). Not for use with `past_key_values`.
         **kwargs: `name`, and `dtype` (a Keras dtype policy), as for any Keras model.
         """
         super().__init__(**kwargs)
@@ -118,8 +118,8 @@ class NezhaEncoder(keras.Model):
             pieces that are not those of the places 0 to T-1, or not alone:
             `position_ids`, int [B, T], rows of the table of absolute positions;
             `relative_position`, what `relative_position` gives for their places, with those
-            of the memory before them;
-            `memory`, for each layer the `memory` of `SelfAttention`.
+            of the cached pieces before them;
+            `past_key_values`, for each layer those of `SelfAttention`.
           training: whether dropout is on.
 
         Returns:
@@ -141,15 +141,15 @@ class NezhaEncoder(keras.Model):
             inputs.get("embedding_perturbation"),
             training=training,
         )
-        memory = inputs.get("memory", [()] * len(self.transformer_layers))
+        cached = inputs.get("past_key_values", [()] * len(self.transformer_layers))
         output = embedding_output
         encoder_outputs, keys_and_values = [], []
         all_pieces = {"attention_mask": attention_mask, "relative_position": relative_position}
         views = [all_pieces] * len(self.transformer_layers)
         if self.pooled_only:
             views[-1] = self._view_of_first_piece(attention_mask, ops.shape(input_ids)[1])
-        for layer, remembered, view in zip(self.transformer_layers, memory, views, strict=True):
-            output, own = layer(output, **view, memory=remembered, training=training)
+        for layer, past, view in zip(self.transformer_layers, cached, views, strict=True):
+            output, own = layer(output, **view, past_key_values=past, training=training)
             encoder_outputs.append(output)
             keys_and_values.append(own)
         return {
@@ -164,7 +164,7 @@ class NezhaEncoder(keras.Model):
         """Computes how much each piece attends to each, in evaluation mode.
 
         Args:
-          inputs: as for `call`, without a `memory`.
+          inputs: as for `call`, without `past_key_values`.
 
         Returns:
           A list of float32 [B, N, T, T], one for each layer: the share of the query (third axis)

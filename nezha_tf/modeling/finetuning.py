@@ -60,7 +60,7 @@ class NezhaForTokenClassification(NezhaForSequenceClassification):
     reads = "sequence_output"
 
 
-class NezhaForChainTagging(NezhaForTokenClassification):
+class NezhaForCrfTagging(NezhaForTokenClassification):
     """Scores paths of tags: a conditional random field on the scores of each piece."""
 
     def build(self, input_shape=None):

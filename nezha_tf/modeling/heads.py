@@ -6,7 +6,7 @@ from keras import ops
 from nezha_tf.modeling import layers
 
 
-class MaskedLanguageModelHead(keras.layers.Layer):
+class MaskedLMHead(keras.layers.Layer):
     """Scores the vocabulary at the masked positions only (`get_masked_lm_output` of BERT)."""
 
     def __init__(self, config, **kwargs):

@@ -3,7 +3,7 @@
 import keras
 
 from nezha_tf.modeling.encoder import NezhaEncoder
-from nezha_tf.modeling.heads import LinearHead, MaskedLanguageModelHead
+from nezha_tf.modeling.heads import LinearHead, MaskedLMHead
 
 
 class NezhaForMaskedLM(keras.Model):
@@ -17,7 +17,7 @@ class NezhaForMaskedLM(keras.Model):
         super().__init__(**kwargs)
         self.config = config
         self.encoder = NezhaEncoder(config, dtype=self.dtype_policy)
-        self.masked_lm = MaskedLanguageModelHead(config, dtype=self.dtype_policy, name="masked_lm")
+        self.masked_lm = MaskedLMHead(config, dtype=self.dtype_policy, name="masked_lm")
         self.build()
 
     def build(self, input_shape=None):

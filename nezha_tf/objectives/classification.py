@@ -8,7 +8,7 @@ INPUTS = ("input_ids", "input_mask", "segment_ids")
 LOSS = "classification_loss"
 
 
-class Classification:
+class ClassificationLoss:
     """One class of several: cross-entropy (`create_model` of BERT's run_classifier.py).
 
     Batches have `label_ids` int [B] beside the model's inputs. An example that is nothing but
@@ -25,15 +25,15 @@ class Classification:
         """Returns the model's inputs."""
         return {name: batch[name] for name in INPUTS}
 
-    def weights(self, batch):
+    def loss_weights(self, batch):
         """Returns what each example counts, by the name of its loss: [B]."""
         # Every example begins with [CLS]; only padding has no first piece.
         return {LOSS: ops.cast(batch["input_mask"][:, 0], "float32")}
 
     def losses(self, outputs, batch):
-        """Returns the loss as a `Ratio`, under its name."""
+        """Returns the loss as a `WeightedMean`, under its name."""
         values = self.values(outputs["logits"], batch["label_ids"])
-        return {LOSS: weighted(values, self.weights(batch)[LOSS])}
+        return {LOSS: weighted(values, self.loss_weights(batch)[LOSS])}
 
     def values(self, logits, label_ids):
         """Returns the loss of each example, float32 [B].
@@ -45,9 +45,9 @@ class Classification:
         return cross_entropies(logits, label_ids, self._label_smoothing)
 
     def metrics(self, outputs, batch):
-        """Returns the metrics beside the loss, each a `Ratio`."""
+        """Returns the metrics beside the loss, each a `WeightedMean`."""
         right = hits(outputs["logits"], batch["label_ids"])
-        return {"accuracy": weighted(right, self.weights(batch)[LOSS])}
+        return {"accuracy": weighted(right, self.loss_weights(batch)[LOSS])}
 
     def distributions(self, outputs, batch):
         """Returns the logits that `RDrop` compares, [B, L], by the name of the loss."""
@@ -58,7 +58,7 @@ class Classification:
         return {"probabilities": ops.softmax(outputs["logits"], axis=-1)}
 
 
-class MultiLabelClassification(Classification):
+class MultiLabelLoss(ClassificationLoss):
     """Any of several classes: the mean over the classes of their sigmoid cross-entropies.
 
     `label_ids` is int [B, L], 1 for each class of an example. Smoothing draws it towards 1/2.
@@ -81,7 +81,7 @@ class MultiLabelClassification(Classification):
         return {"probabilities": ops.sigmoid(outputs["logits"])}
 
 
-class Regression(Classification):
+class RegressionLoss(ClassificationLoss):
     """A number: squared error. `label_ids` is float32 [B], and L is 1."""
 
     distributions = None  # There are no classes.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from keras import ops
 
 
-class Ratio(NamedTuple):
+class WeightedMean(NamedTuple):
     """A mean that is not yet divided, so that it can be summed over replicas and batches.
 
     Attributes:
@@ -20,7 +20,7 @@ class Ratio(NamedTuple):
 
     def plus(self, other):
         """Returns the mean over both, not yet divided."""
-        return Ratio(self.sum + other.sum, self.weight + other.weight, self.epsilon)
+        return WeightedMean(self.sum + other.sum, self.weight + other.weight, self.epsilon)
 
     def over(self, weight):
         """Returns the part of a mean that this sum is; `weight` is the whole's.
@@ -33,13 +33,13 @@ class Ratio(NamedTuple):
     def where(self, condition):
         """Returns this where the condition (a bool scalar) holds, or else a mean over nothing."""
         total, weight = (ops.where(condition, value, 0.0) for value in (self.sum, self.weight))
-        return Ratio(total, weight, self.epsilon)
+        return WeightedMean(total, weight, self.epsilon)
 
 
 def weighted(values, weights, epsilon=0.0):
-    """Returns the weighted mean of values [...] with weights float [...] as a `Ratio`."""
+    """Returns the weighted mean of values [...] with weights float [...] as a `WeightedMean`."""
     weights = ops.cast(weights, "float32")
-    return Ratio(ops.sum(values * weights), ops.sum(weights), epsilon)
+    return WeightedMean(ops.sum(values * weights), ops.sum(weights), epsilon)
 
 
 def cross_entropies(logits, labels, label_smoothing=0.0):

@@ -9,7 +9,7 @@ MASKED_LM_EPSILON = 1e-5
 INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
 
 
-class MaskedPieces(abc.ABC):
+class PieceLoss(abc.ABC):
     """Cross-entropy and accuracy of the predictions of a batch.
 
     Batches are dicts in the feature schema: ids int [B, T], predictions [B, P]. A subclass says
@@ -31,7 +31,7 @@ class MaskedPieces(abc.ABC):
         inputs = {name: batch[name] for name in INPUTS}
         return {**inputs, "attention_mask": self.attention_mask(batch)}
 
-    def weights(self, batch):
+    def loss_weights(self, batch):
         """Returns what each prediction counts, by the name of its loss: [B, P].
 
         Known before the forward pass, so that parts of a batch can divide by the whole's sum.
@@ -39,14 +39,14 @@ class MaskedPieces(abc.ABC):
         return {"masked_lm_loss": batch["masked_lm_weights"]}
 
     def losses(self, outputs, batch):
-        """Returns the losses, each a `Ratio`; the sum of the divided ones is minimised."""
+        """Returns the losses, each a `WeightedMean`; the sum of the divided ones is minimised."""
         losses = cross_entropies(
             outputs["masked_lm_logits"], batch["masked_lm_ids"], self._label_smoothing
         )
-        weights = self.weights(batch)["masked_lm_loss"]
+        weights = self.loss_weights(batch)["masked_lm_loss"]
         return {"masked_lm_loss": weighted(losses, weights, MASKED_LM_EPSILON)}
 
     def metrics(self, outputs, batch):
-        """Returns the metrics beside the losses, each a `Ratio`."""
+        """Returns the metrics beside the losses, each a `WeightedMean`."""
         right = hits(outputs["masked_lm_logits"], batch["masked_lm_ids"])
-        return {"masked_lm_accuracy": weighted(right, self.weights(batch)["masked_lm_loss"])}
+        return {"masked_lm_accuracy": weighted(right, self.loss_weights(batch)["masked_lm_loss"])}

@@ -3,7 +3,7 @@
 from keras import ops
 
 from nezha_tf.errors import UserError
-from nezha_tf.objectives.losses import Ratio, weighted
+from nezha_tf.objectives.losses import WeightedMean, weighted
 
 PREFIX = "r_drop_"
 
@@ -43,25 +43,27 @@ class RDrop:
         """Returns the model's inputs, [2 * B, ...]."""
         return self._objective.inputs(_twice(batch))
 
-    def weights(self, batch):
+    def loss_weights(self, batch):
         """Returns the objective's weights, [2 * B, ...], and [B, ...] for the divergences."""
-        of_divergences = {PREFIX + name: w for name, w in self._objective.weights(batch).items()}
-        return {**self._objective.weights(_twice(batch)), **of_divergences}
+        of_divergences = {
+            PREFIX + name: w for name, w in self._objective.loss_weights(batch).items()
+        }
+        return {**self._objective.loss_weights(_twice(batch)), **of_divergences}
 
     def losses(self, outputs, batch):
-        """Returns the losses, each a `Ratio`; the sum of the divided ones is minimised."""
+        """Returns the losses, each a `WeightedMean`; the sum of the divided ones is minimised."""
         losses = self._objective.losses(outputs, _twice(batch))
-        weights = self._objective.weights(batch)
+        weights = self._objective.loss_weights(batch)
         distributions = self._objective.distributions(outputs, _twice(batch))
         for name, logits in distributions.items():
             values = divergences(*ops.split(logits, 2, axis=0))
             further = tuple(range(len(weights[name].shape), len(values.shape)))
             total, weight, _ = weighted(ops.mean(values, axis=further), weights[name])
-            losses[PREFIX + name] = Ratio(self._alpha * total, weight)
+            losses[PREFIX + name] = WeightedMean(self._alpha * total, weight)
         return losses
 
     def metrics(self, outputs, batch):
-        """Returns the objective's metrics over both passes, each a `Ratio`."""
+        """Returns the objective's metrics over both passes, each a `WeightedMean`."""
         return self._objective.metrics(outputs, _twice(batch))
 
 

@@ -9,7 +9,7 @@ INPUTS = ("input_ids", "input_mask", "segment_ids")
 LOWEST = -1e9
 
 
-class AnswerSpan:
+class AnswerSpanLoss:
     """The mean cross-entropy of start and end (`compute_loss` of BERT's run_squad.py).
 
     Unlike there, padding is no candidate, so that the loss does not depend on its amount. Batches
@@ -27,25 +27,25 @@ class AnswerSpan:
         """Returns the model's inputs."""
         return {name: batch[name] for name in INPUTS}
 
-    def weights(self, batch):
+    def loss_weights(self, batch):
         """Returns what each window counts, by the name of its loss: [B]."""
         return {"span_loss": ops.cast(batch["input_mask"][:, 0], "float32")}
 
     def losses(self, outputs, batch):
-        """Returns the loss, a `Ratio`."""
+        """Returns the loss, a `WeightedMean`."""
         values = [
             self._cross_entropies(logits, positions, batch["input_mask"])
             for logits, positions in _ends(outputs, batch)
         ]
-        return {"span_loss": weighted(sum(values) / 2, self.weights(batch)["span_loss"])}
+        return {"span_loss": weighted(sum(values) / 2, self.loss_weights(batch)["span_loss"])}
 
     def metrics(self, outputs, batch):
-        """Returns the share of windows of which both ends are the likeliest ones, a `Ratio`."""
+        """Returns the share of windows of which both ends are the likeliest, a `WeightedMean`."""
         start, end = (
             hits(_masked(logits, batch["input_mask"]), positions)
             for logits, positions in _ends(outputs, batch)
         )
-        return {"span_accuracy": weighted(start * end, self.weights(batch)["span_loss"])}
+        return {"span_accuracy": weighted(start * end, self.loss_weights(batch)["span_loss"])}
 
     def distributions(self, outputs, batch):
         """Returns the logits that `RDrop` compares, [B, 2, T], by the name of the loss."""

@@ -3,10 +3,10 @@
 from keras import ops
 
 from nezha_tf.modeling import crf
-from nezha_tf.objectives.losses import Ratio, cross_entropies, hits, weighted
+from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weighted
 
 
-class Tagging:
+class TaggingLoss:
     """Cross-entropy of each piece's tag.
 
     Batches have `input_ids`, `input_mask`, `segment_ids`, `label_ids` (the tags) and `label_mask`,
@@ -23,19 +23,19 @@ class Tagging:
         """Returns the model's inputs."""
         return {n: batch[n] for n in ("input_ids", "input_mask", "segment_ids", "label_mask")}
 
-    def weights(self, batch):
+    def loss_weights(self, batch):
         """Returns what each piece counts: [B, T]."""
         return {"tagging_loss": ops.cast(batch["label_mask"], "float32")}
 
     def losses(self, outputs, batch):
-        """Returns the loss as a `Ratio`."""
+        """Returns the loss as a `WeightedMean`."""
         losses = cross_entropies(outputs["logits"], batch["label_ids"], self._label_smoothing)
-        return {"tagging_loss": weighted(losses, self.weights(batch)["tagging_loss"])}
+        return {"tagging_loss": weighted(losses, self.loss_weights(batch)["tagging_loss"])}
 
     def metrics(self, outputs, batch):
-        """Returns the share of pieces with the right tag as a `Ratio`."""
+        """Returns the share of pieces with the right tag as a `WeightedMean`."""
         right = hits(outputs["logits"], batch["label_ids"])
-        return {"tagging_accuracy": weighted(right, self.weights(batch)["tagging_loss"])}
+        return {"tagging_accuracy": weighted(right, self.loss_weights(batch)["tagging_loss"])}
 
     def distributions(self, outputs, batch):
         """Returns the logits that `RDrop` compares, [B, T, L], by the name of the loss."""
@@ -48,7 +48,7 @@ class Tagging:
         return {"tag_ids": tag_ids, "probabilities": ops.max(probabilities, axis=-1)}
 
 
-class ChainTagging(Tagging):
+class CrfTaggingLoss(TaggingLoss):
     """Log-likelihood of the tags of a sequence; the best path of tags is what is predicted."""
 
     distributions = None  # Of the pieces alone there are none.
@@ -56,8 +56,8 @@ class ChainTagging(Tagging):
     def losses(self, outputs, batch):
         """Returns the loss of a piece: a long sequence counts as much as its pieces do."""
         found = crf.log_likelihoods(outputs["chain"], batch["label_ids"])
-        weights = self.weights(batch)["tagging_loss"]
-        return {"tagging_loss": Ratio(-ops.sum(found), ops.sum(weights))}
+        weights = self.loss_weights(batch)["tagging_loss"]
+        return {"tagging_loss": WeightedMean(-ops.sum(found), ops.sum(weights))}
 
     def metrics(self, outputs, batch):
         """Returns nothing: the best path would have to be searched in each step."""

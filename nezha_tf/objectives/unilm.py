@@ -5,13 +5,13 @@ from keras import ops
 from nezha_tf.modeling import attention_mask
 from nezha_tf.objectives.losses import cross_entropies, hits, weighted
 from nezha_tf.objectives.masked_lm import MASKED_LM_EPSILON
-from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.objectives.pretraining import MaskedLMLoss
 
 
-class UnifiedLanguageModel(MaskedLanguageModel):
+class UniLMLoss(MaskedLMLoss):
     """Masked LM in which an example's segment ids say what its pieces see (UniLM §2.3).
 
-    Batches are those of `MaskedLanguageModel`, with segment ids as in
+    Batches are those of `MaskedLMLoss`, with segment ids as in
     `attention_mask.SEGMENT_IDS`; examples of all objectives may stand in one. Next-sentence
     prediction counts for the bidirectional ones only.
     """
@@ -19,7 +19,7 @@ class UnifiedLanguageModel(MaskedLanguageModel):
     def __init__(self, names, label_smoothing=0.0, of_pairs=True):
         """Args:
         names: the objectives that have metrics of their own, keys of `SEGMENT_IDS`.
-        label_smoothing, of_pairs: as for `MaskedLanguageModel`.
+        label_smoothing, of_pairs: as for `MaskedLMLoss`.
         """
         super().__init__(label_smoothing, of_pairs)
         self._names = names
@@ -27,8 +27,8 @@ class UnifiedLanguageModel(MaskedLanguageModel):
     def attention_mask(self, batch):
         return attention_mask.by_segments(batch["input_mask"], batch["segment_ids"])
 
-    def weights(self, batch):
-        weights = super().weights(batch)
+    def loss_weights(self, batch):
+        weights = super().loss_weights(batch)
         if self._of_pairs:
             is_of = attention_mask.objective_masks(batch["segment_ids"])
             weights["next_sentence_loss"] *= ops.cast(is_of["bidirectional"], "float32")

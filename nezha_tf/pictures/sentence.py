@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.config import SEGMENT_IDS
-from nezha_tf.data.objective_mixture import ObjectiveMixture
+from nezha_tf.data.corruption.objective_mixture import ObjectiveMixture
 from nezha_tf.errors import UserError
 from nezha_tf.modeling import attention_mask
 

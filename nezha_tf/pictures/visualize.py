@@ -2,14 +2,8 @@
 
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.files import whole_file
-from nezha_tf.model_folder import open_folder
-from nezha_tf.pictures import (
-    PICTURES,
-    attention_maps,
-    attention_masks,
-    fonts,
-    relative_positions,
-)
+from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.pictures import PICTURES, attention_maps, attention_masks, fonts, relative_positions
 from nezha_tf.text.tokenization import FullTokenizer
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.data.masking_policies import POLICIES, UNMASKED, MaskingPolicy
+from nezha_tf.data.corruption.policies import POLICIES, UNMASKED, MaskingPolicy
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.user_dictionary import Entities, read_user_dictionary

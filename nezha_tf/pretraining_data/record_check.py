@@ -8,8 +8,8 @@ import numpy as np
 
 from nezha_tf import console, storage
 from nezha_tf.data import schema
+from nezha_tf.data.corruption.policies import UNMASKED
 from nezha_tf.data.framing import read_frames, record_of
-from nezha_tf.data.masking_policies import UNMASKED
 from nezha_tf.pretraining_data.manifest import manifest_path, shards_named
 from nezha_tf.pretraining_data.provenance import fault_of_vocabulary
 from nezha_tf.pretraining_data.shard_files import read_record, record_name

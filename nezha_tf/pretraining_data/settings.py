@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from nezha_tf.data.masking_policies import (
+from nezha_tf.data.corruption.policies import (
     DEFAULT_MASKED_LM_PROB,
     POLICIES,
     UNMASKED,

@@ -5,8 +5,8 @@ import array
 import numpy as np
 
 from nezha_tf.data import draws, schema
-from nezha_tf.data.masking_policies import POLICIES, UNMASKED
-from nezha_tf.pretraining_data.array_masking import ArrayMasking
+from nezha_tf.data.corruption.array_masking import ArrayMasking
+from nezha_tf.data.corruption.policies import POLICIES, UNMASKED
 from nezha_tf.pretraining_data.encoding import encode_block
 from nezha_tf.pretraining_data.layout import Layout
 from nezha_tf.pretraining_data.packing import PairPacker, pack_full_sentences

@@ -89,3 +89,12 @@ class Vocabulary:
     @functools.cached_property
     def mask_id(self):
         return self._ids[MASK]
+
+
+def check_vocabulary(config, vocabulary):
+    """Raises UserError where a vocabulary has more pieces than a model has rows."""
+    if len(vocabulary) > config.vocab_size:
+        raise UserError(
+            f"the vocabulary has {len(vocabulary)} pieces and the model {config.vocab_size} rows "
+            "(vocab_size); pass the vocabulary that belongs to the model"
+        )

@@ -16,7 +16,7 @@ def gradients_of_both(one_pass, shape, epsilon):
 
     Args:
       one_pass: function of a perturbation, float32 [B, T, H] -> (list of gradients, the
-        perturbation's last; dict of `Ratio`).
+        perturbation's last; dict of `WeightedMean`).
       shape: (B, T, H).
       epsilon: the length, above 0.
 

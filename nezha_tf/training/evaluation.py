@@ -54,8 +54,8 @@ class Evaluation:
 
     def __call__(self, moving_average=None):
         """Returns dict of name to float, of the averages where they are given."""
-        place = moving_average.in_place() if moving_average else contextlib.nullcontext()
-        with place:
+        averaged = moving_average.in_place() if moving_average else contextlib.nullcontext()
+        with averaged:
             return loop.evaluate(self._eval_step, self._reader.guarded(self._over_replicas))
 
     def _over_replicas(self, skip_batches):

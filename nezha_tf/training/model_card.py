@@ -13,11 +13,11 @@ from os.path import isfile
 from absl import flags as absl_flags
 
 from nezha_tf import files
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.model_folder.run_folder import VOCAB_FILE
 from nezha_tf.training import flag_history
-from nezha_tf.training.checkpoint import RunCheckpoints
 from nezha_tf.training.flags import flag_text
 from nezha_tf.training.moving_average import MovingAverage
-from nezha_tf.training.output_folder import VOCAB_FILE
 
 FILE_NAME = "README.md"
 # The first line, by which a card is told from a file of the user's own.

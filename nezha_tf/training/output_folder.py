@@ -4,12 +4,10 @@ import json
 import os
 import shutil
 
-from nezha_tf import files, task_file
+from nezha_tf import files
 from nezha_tf.errors import UserError
-
-CONFIG_FILE, VOCAB_FILE = "bert_config.json", "vocab.txt"
-# In the folder of several runs: what they came to, and which was the best.
-SWEEP_FILE = "sweep.json"
+from nezha_tf.model_folder import task_file
+from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, read_settings, vocabulary_in
 
 
 def write_settings(folder, task):
@@ -55,36 +53,6 @@ def check(folder, task):
         )
 
 
-def read_settings(folder, name):
-    """Returns what the `task.json` of a task's folder says, or {} where there is none.
-
-    Args:
-      folder: of the run.
-      name: of the task.
-
-    Raises:
-      UserError: as for `task_file.read`, or it is of another task.
-    """
-    found = task_file.read(folder) or {}
-    if found and found["task"] != name:
-        raise UserError(
-            f"{folder} is the folder of a run of another task ({found['task']}, not {name}); "
-            "pass another --output_dir"
-        )
-    return found
-
-
-def has_settings(folder):
-    """Whether a run has left its `task.json` there."""
-    return os.path.exists(os.path.join(folder, task_file.FILE_NAME))
-
-
-def vocabulary_in(folder):
-    """Returns the path of the vocabulary that a run has left in a folder, or None."""
-    path = os.path.join(folder, VOCAB_FILE)
-    return path if os.path.exists(path) else None
-
-
 def settings_of(task):
     """Returns what `task.json` says of a `Task`."""
     flags, own = task.flags, task.settings()
@@ -94,27 +62,6 @@ def settings_of(task):
         "uses_averages": flags["ema_decay"] > 0,
     }
     return {"task": own["task"], **common, **own}
-
-
-def run_folder(folder, learning_rate, seed):
-    """Returns the folder of one of the runs in a folder of several."""
-    return os.path.join(folder, f"lr_{learning_rate}", f"seed_{seed}")
-
-
-def best_run_folder(folder):
-    """Returns the folder of the best of several runs, or None where the folder is not of such.
-
-    Raises:
-      UserError: a damaged file that tells of the runs.
-    """
-    path = os.path.join(folder, SWEEP_FILE)
-    found = files.read_object(path)
-    if found is None:
-        return None
-    try:
-        return run_folder(folder, found["best"]["learning_rate"], found["best"]["seed"])
-    except (LookupError, TypeError) as error:
-        raise UserError(f"{path} does not say which run is the best; it is damaged") from error
 
 
 def _copy_vocabulary(source, folder):

@@ -11,20 +11,19 @@ import tensorflow as tf
 
 from nezha_tf import console, files, locks
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.training import flag_history, model_card, output_folder, recipe, start, strategy
-from nezha_tf.training.checkpoint import (
-    RunCheckpoints,
-    random_states,
-    training_state,
-)
+from nezha_tf.model_folder import run_folder
+from nezha_tf.model_folder.metrics_file import read_metrics
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.training import devices, flag_history, model_card, output_folder, recipe, start
 from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.feed import Feed
 from nezha_tf.training.flags import flag_text
 from nezha_tf.training.flops import training_flops
 from nezha_tf.training.loop import Loop
 from nezha_tf.training.monitor import Monitor
+from nezha_tf.training.state import random_states, training_state
 from nezha_tf.training.stop import StopRequest
-from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput, read_metrics
+from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput
 
 # Of the folder of a run while it trains.
 LOCK_FILE = "run.lock"
@@ -46,9 +45,9 @@ def run(flags, make_task):
       UserError: bad flags, files or data.
       Terminated: SIGTERM came.
     """
-    place = prepare(flags)
-    run_in(place, flags, make_task)
-    return strategy.is_chief(place)
+    strategy = prepare(flags)
+    run_in(strategy, flags, make_task)
+    return devices.is_chief(strategy)
 
 
 def prepare(flags):
@@ -58,14 +57,16 @@ def prepare(flags):
       UserError: bad flags.
     """
     _check(flags)
-    place = strategy.make_strategy(flags["distribution_strategy"], flags["num_gpus"], flags["tpu"])
+    strategy = devices.make_strategy(
+        flags["distribution_strategy"], flags["num_gpus"], flags["tpu"]
+    )
     for flag in ("train_batch_size", "eval_batch_size"):
         if flags["do_train" if flag.startswith("train") else "do_eval"]:
-            strategy.check_batch_size(place, flags[flag], flag)
-    return place
+            devices.check_batch_size(strategy, flags[flag], flag)
+    return strategy
 
 
-def run_in(place, flags, make_task, before=None):
+def run_in(strategy, flags, make_task, before=None):
     """Does as `run` does, in the place of `prepare`.
 
     Returns:
@@ -73,22 +74,22 @@ def run_in(place, flags, make_task, before=None):
     """
     keras.utils.set_random_seed(flags["seed"])
     task = make_task(flags)
-    with alone_in(flags, place):
-        this = Run(flags, place, task, before)
+    with alone_in(flags, strategy):
+        this = Run(flags, strategy, task, before)
         results = this.run()
-        strategy.agree_on(place, 0)  # No worker leaves before the chief has written all.
+        devices.agree_on(strategy, 0)  # No worker leaves before the chief has written all.
     return this, results
 
 
 @contextlib.contextmanager
-def alone_in(flags, place):
+def alone_in(flags, strategy):
     """Keeps other runs that train out of the --output_dir while the block trains.
 
     Several workers are one run, and their chief holds the lock.
 
     Args:
       flags: dict with `output_dir` and `do_train`; without the latter nobody is kept out.
-      place: the `tf.distribute.Strategy`.
+      strategy: the `tf.distribute.Strategy`.
 
     Raises:
       UserError: another one is there; all workers raise it.
@@ -97,11 +98,11 @@ def alone_in(flags, place):
     with contextlib.ExitStack() as stack:
         taken = None
         try:
-            if flags["do_train"] and strategy.is_chief(place):
+            if flags["do_train"] and devices.is_chief(strategy):
                 stack.enter_context(locks.held(os.path.join(folder, LOCK_FILE), folder))
         except UserError as error:
             taken = error
-        if not strategy.agree_on(place, int(taken is not None)) or taken:
+        if not devices.agree_on(strategy, int(taken is not None)) or taken:
             raise taken or UserError(f"another run writes {folder}, as the chief has found")
         yield
 
@@ -109,10 +110,10 @@ def alone_in(flags, place):
 class Run:
     """The run of one process: the only one, or a worker of several."""
 
-    def __init__(self, flags, place, task, before=None):
+    def __init__(self, flags, strategy, task, before=None):
         """Args:
         flags: as for `run`; the task has resolved those that depend on its data.
-        place: the `tf.distribute.Strategy`.
+        strategy: the `tf.distribute.Strategy`.
         task: a `Task`.
         before: None, or a `Run` that has ended, of the same flags but for seed and folder: what
           it has compiled is used again.
@@ -120,15 +121,15 @@ class Run:
         recipe.check(flags)
         output_folder.check(flags["output_dir"], task)
         self._flags = flags
-        self._strategy = place
+        self._strategy = strategy
         self._task = task
-        self._is_chief = strategy.is_chief(place)
+        self._is_chief = devices.is_chief(strategy)
         self._folder = flags["output_dir"]
         self._before = before
         self._parts = self._train_step = None
-        with place.scope():
+        with strategy.scope():
             self._model = task.make_model(flags["precision"])
-        self._evaluation = task.make_evaluation(place, self._model) if flags["do_eval"] else None
+        self._evaluation = task.make_evaluation(strategy, self._model) if flags["do_eval"] else None
 
     def run(self):
         """Trains, evaluates and predicts as asked, and prints the table at the end.
@@ -156,7 +157,7 @@ class Run:
             found.update({f"eval {name}": value for name, value in results.items()})
         if flags.get("do_predict"):
             found.update({f"predict {name}": value for name, value in self._predict().items()})
-        if self._is_chief and not output_folder.has_settings(self._folder):
+        if self._is_chief and not run_folder.has_settings(self._folder):
             output_folder.write_settings(self._folder, self._task)
         rows = [(name, _number(v)) for name, v in found.items() if "trust_ratio/" not in name]
         rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
@@ -164,7 +165,7 @@ class Run:
         if flags["do_train"] and self._is_chief:
             self._say(model_card.write(self._task, self._description(), found))
         if flags["plot"] and self._is_chief:
-            from nezha_tf.training.plot import plot_curves
+            from nezha_tf.pictures.curves import plot_curves
 
             self._say(f"curves in {plot_curves(self._folder)}")
         return found
@@ -189,7 +190,7 @@ class Run:
         checkpoints = self._checkpoints()
         restored = self._restore(checkpoints, parts.moving_average)
         first_step, last_step = train_step.step, self._flags["num_train_steps"]
-        if not strategy.agree_on(self._strategy, first_step):
+        if not devices.agree_on(self._strategy, first_step):
             raise UserError(
                 f"the workers go on from different steps (this one from {first_step}): "
                 f"--output_dir={self._folder} must be one folder that all of them see"
@@ -288,7 +289,7 @@ class Run:
                 self._say(line)
             if average:
                 average.restart()
-        strategy.part_random_states(self._strategy, random_states(self._model))
+        devices.part_random_states(self._strategy, random_states(self._model))
         return restored
 
     def _newest(self):

@@ -2,11 +2,11 @@
 
 import os
 
-from nezha_tf import published, task_file
 from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.files import same_bytes
-from nezha_tf.model_folder import weights_of
-from nezha_tf.training.output_folder import vocabulary_in
+from nezha_tf.model_folder import published, task_file
+from nezha_tf.model_folder.folder import weights_of
+from nezha_tf.model_folder.run_folder import vocabulary_in
 
 
 def load_initial(model, path, fresh_names, flags):

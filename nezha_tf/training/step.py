@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf.objectives.losses import Ratio
+from nezha_tf.objectives.losses import WeightedMean
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training.adversarial import PERTURBATION, gradients_of_both
 
@@ -17,7 +17,7 @@ class StepReport(NamedTuple):
     """What training steps report; float32 scalars unless said otherwise.
 
     Attributes:
-      ratios: dict of the losses and metrics, each a `Ratio`, over the whole batches.
+      ratios: dict of the losses and metrics, each a `WeightedMean`, over the whole batches.
       tokens: pieces in the batches that are no padding.
       skipped: steps that changed no weight.
       stop: above 0 where a worker asks for an end.
@@ -163,7 +163,7 @@ class TrainStep:
         )
 
     def _replica_step(self, batch, stop):
-        weights = {n: tf.reduce_sum(w) for n, w in self._objective.weights(batch).items()}
+        weights = {n: tf.reduce_sum(w) for n, w in self._objective.loss_weights(batch).items()}
         tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), tf.float32)
         # The identity puts it on the replica's device, which a sum over replicas needs to know.
         weights, tokens, stop = self._sum_over_replicas((weights, tokens, tf.identity(stop)))
@@ -244,7 +244,7 @@ class TrainStep:
 
     def _whole(self, ratio):
         total, weight = self._sum_over_replicas((ratio.sum, ratio.weight))
-        return Ratio(total, weight, ratio.epsilon)
+        return WeightedMean(total, weight, ratio.epsilon)
 
     def _sum_over_replicas(self, tensors):
         if not self._sums_over_replicas:
@@ -290,7 +290,7 @@ class TrainStep:
 def make_eval_step(strategy, model, objective, jit_compile=False):
     """Returns a compiled function: (distributed) batch -> dict of losses and metrics.
 
-    Each is a `Ratio` over the global batch.
+    Each is a `WeightedMean` over the global batch.
 
     Args:
       strategy: the `tf.distribute.Strategy` in whose scope the model was made.
@@ -317,7 +317,7 @@ def reduced(strategy, ratio):
         strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
         for value in (ratio.sum, ratio.weight)
     )
-    return Ratio(total, weight, strategy.experimental_local_results(ratio.epsilon)[0])
+    return WeightedMean(total, weight, strategy.experimental_local_results(ratio.epsilon)[0])
 
 
 def _first_not_finite(norms):

@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from nezha_tf import console
 from nezha_tf.files import write_text
-from nezha_tf.objectives.losses import Ratio
-
-METRICS_FILE = "metrics.jsonl"
+from nezha_tf.model_folder.metrics_file import METRICS_FILE, read_metrics
+from nezha_tf.objectives.losses import WeightedMean
 
 # What tf.summary.scalar attaches; that function itself wants TensorBoard, which is needed to
 # look at the summaries but not to write them.
@@ -20,15 +19,15 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 
 
 class Averages:
-    """Sums `Ratio`s over batches, to divide them once at the end."""
+    """Sums `WeightedMean`s over batches, to divide them once at the end."""
 
     def __init__(self):
         self._sums = {}
 
     def add(self, ratios):
-        """Adds a dict of name to `Ratio`."""
+        """Adds a dict of name to `WeightedMean`."""
         for name, ratio in ratios.items():
-            ratio = Ratio(*map(float, ratio))
+            ratio = WeightedMean(*map(float, ratio))
             self._sums[name] = self._sums[name].plus(ratio) if name in self._sums else ratio
 
     def means(self):
@@ -141,21 +140,6 @@ class RunRecord:
         """Ends the progress bar and the summaries."""
         self._bar.close()
         self._writer.close()
-
-
-def read_metrics(folder):
-    """Returns the entries of a run's `metrics.jsonl` (list of dict), rising by step."""
-    path = os.path.join(folder, METRICS_FILE)
-    if not os.path.exists(path):
-        return []
-    entries = []
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            try:
-                entries.append(json.loads(line))
-            except ValueError:  # the last line of a run that was killed while it wrote
-                break
-    return entries
 
 
 def _drop_later_entries(path, step):

@@ -1,25 +1,10 @@
 """What a run must know of the task that it trains."""
 
 import abc
-from typing import NamedTuple
 
 from nezha_tf.config import UNILM_SEGMENTS, NezhaConfig, told_defaults
 from nezha_tf.errors import UserError
-
-
-class BestMetric(NamedTuple):
-    """The result of an evaluation by which the best checkpoint is chosen.
-
-    Attributes:
-      name: as in the evaluation's results.
-      higher_is_better: whether the best one has the highest value, or the lowest.
-    """
-
-    name: str
-    higher_is_better: bool
-
-
-LOWEST_LOSS = BestMetric("loss", higher_is_better=False)
+from nezha_tf.model_folder.run_checkpoints import LOWEST_LOSS
 
 
 class Task(abc.ABC):

@@ -7,7 +7,8 @@ import tensorflow as tf
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nezha_tf.data import draws, dynamic_masking
+from nezha_tf.data import draws
+from nezha_tf.data.corruption import dynamic_masking
 
 KEYS = st.integers(0, 2**64 - 1)
 COUNTERS = st.integers(0, 2**63 - 2) | st.integers(0, 10_000)

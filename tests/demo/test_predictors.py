@@ -8,7 +8,7 @@ from conftest import RESOURCES
 from demo_folders import SETTINGS, TAGS, write_folder
 
 import nezha_tf
-from nezha_tf import Form, FullTokenizer
+from nezha_tf import FullTokenizer, TargetFormat
 from nezha_tf.demo.models import open_models
 from nezha_tf.errors import UserError
 
@@ -141,7 +141,9 @@ def test_written_texts_have_the_score_of_their_pieces(models, folders, read, mon
             ids.append(tokenizer.vocabulary.sep_id)
         total = 0.0
         for n, piece in enumerate(ids):
-            logits = generation_models.next_logits(folders["titles"][1], source, [ids[:n]], Form())
+            logits = generation_models.next_logits(
+                folders["titles"][1], source, [ids[:n]], TargetFormat()
+            )
             total += float(tf.nn.log_softmax(logits)[0, piece])
         assert score == pytest.approx(total / ((5 + len(ids)) / 6) ** 0.7, abs=1e-3)
 

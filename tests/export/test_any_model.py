@@ -13,10 +13,10 @@ from nezha_tf.data.rows import Row
 from nezha_tf.demo.models import open_models
 from nezha_tf.errors import UserError
 from nezha_tf.export.exporter import export_folder
-from nezha_tf.model_folder import open_folder
-from nezha_tf.tasks.features.texts import pack
-from nezha_tf.tasks.features.vectors import make_step
-from nezha_tf.tasks.language_model.fill import BlankFiller
+from nezha_tf.inference.fill import BlankFiller
+from nezha_tf.inference.texts import pack
+from nezha_tf.inference.vectors import make_step
+from nezha_tf.model_folder.folder import open_folder
 
 LENGTH = 40
 SETTINGS = {"task": "pretraining", "max_seq_length": LENGTH, "objectives": "bidirectional"}

@@ -8,8 +8,8 @@ from export_folders import INVALID, LONG_TEXT, NUM_TEXTS, ODD_TEXTS, ask, make_e
 
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.squad import Question, read_questions
-from nezha_tf.model_folder import open_folder
-from nezha_tf.objectives.span import AnswerSpan
+from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.objectives.span import AnswerSpanLoss
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
 from nezha_tf.tasks.reading_comprehension.windows import Windowing
@@ -70,7 +70,7 @@ def test_answers_equal_the_python_path(exports, name):
     rows = [Question(str(n), passage, text, ()) for n, (text, passage) in enumerate(QUESTIONS)]
     windows = Windowing(folder.tokenizer, *lengths)(rows)
     reader = ArrayReader(windows.arrays, task["max_seq_length"])
-    logits = predict(folder.make_model(), AnswerSpan(), reader, 32, False)
+    logits = predict(folder.make_model(), AnswerSpanLoss(), reader, 32, False)
     threshold = task["null_score_diff_threshold"] if name == "negative" else None
     search = AnswerSearch(task["n_best_size"], task["max_answer_length"], threshold)
     found = ask_all(exports[name], QUESTIONS)

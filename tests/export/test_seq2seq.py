@@ -15,8 +15,8 @@ from export_folders import (
 )
 
 from nezha_tf.data.rows import Row
-from nezha_tf.generation.form import Form
-from nezha_tf.model_folder import open_folder
+from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.tasks.seq2seq import writing
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.text.detokenization import detokenize
@@ -73,7 +73,7 @@ def from_python(folder, texts, seed):
     writer = writing.TargetWriter(
         folder.make_model(),
         tokenizer,
-        Form(target_prediction=task["target_prediction"]),
+        TargetFormat(target_prediction=task["target_prediction"]),
         writing.options_of(task, tokenizer),
         len(texts),
         seed,

@@ -8,8 +8,8 @@ from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import TagSet
-from nezha_tf.model_folder import open_folder
-from nezha_tf.objectives.tagging import ChainTagging, Tagging
+from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.tagging.examples import WindowedSentences
 
@@ -53,7 +53,7 @@ def test_entities_equal_the_python_path(exports, name):
     examples = WindowedSentences(
         SENTENCES, folder.tokenizer, TagSet(folder.task["labels"]), LENGTH, stride
     )
-    objective = ChainTagging() if crf else Tagging()
+    objective = CrfTaggingLoss() if crf else TaggingLoss()
     reader = ArrayReader(examples.arrays, LENGTH)
     python = examples.entities(predict(folder.make_model(), objective, reader, 32, False))
     found = ask(exports[name], text=TEXTS)

@@ -6,8 +6,8 @@ import tensorflow as tf
 from generation_models import ENCODINGS, MASK, next_logits, random_model, random_sources
 
 from nezha_tf.generation.decoder import Decoder
-from nezha_tf.generation.form import MODES, TARGET_PREDICTIONS, Form
 from nezha_tf.generation.sources import pad_left
+from nezha_tf.generation.target_format import MODES, TARGET_PREDICTIONS, TargetFormat
 
 BEAMS, LENGTH = 3, 4
 
@@ -18,14 +18,14 @@ BEAMS, LENGTH = 3, 4
 def test_cached_logits_equal_full_passes(encoding, target_prediction, mode):
     """At each step, of each beam, where hypotheses change their beams all the time."""
     model = random_model(encoding, layers=2)
-    form = Form(mode=mode, target_prediction=target_prediction)
+    target_format = TargetFormat(mode=mode, target_prediction=target_prediction)
     sources = random_sources()
-    decoder = Decoder(model, form, MASK)
+    decoder = Decoder(model, target_format, MASK)
     step = tf.function(decoder.step)
     rng = np.random.default_rng(2)
     logits, source, cache = decoder.start(*pad_left(sources, 9), BEAMS, LENGTH)
     for row, ids in enumerate(sources):
-        expected = next_logits(model, ids, [[]], form)
+        expected = next_logits(model, ids, [[]], target_format)
         np.testing.assert_allclose(logits[row : row + 1], expected, atol=1e-5)
     targets = np.zeros((len(sources), BEAMS, 0), int)
     for _ in range(LENGTH):
@@ -33,7 +33,7 @@ def test_cached_logits_equal_full_passes(encoding, target_prediction, mode):
         targets = np.concatenate([targets, pieces], axis=-1)
         logits, cache = step(source, cache, tf.constant(pieces[..., 0], tf.int32))
         for row, ids in enumerate(sources):
-            expected = next_logits(model, ids, targets[row], form)
+            expected = next_logits(model, ids, targets[row], target_format)
             np.testing.assert_allclose(logits[row], expected, atol=1e-5)
         parents = rng.integers(0, BEAMS, (len(sources), BEAMS))
         targets = np.take_along_axis(targets, parents[..., None], axis=1)

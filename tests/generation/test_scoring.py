@@ -17,49 +17,51 @@ from generation_models import (
 )
 
 from nezha_tf.errors import UserError
-from nezha_tf.generation.form import MODES, TARGET_PREDICTIONS, Form
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.scoring import PseudoScorer, TargetScorer
 from nezha_tf.generation.sources import pad_left, pad_right
+from nezha_tf.generation.target_format import MODES, TARGET_PREDICTIONS, TargetFormat
 
 FORMS = [
-    Form(mode=mode, target_prediction=prediction)
+    TargetFormat(mode=mode, target_prediction=prediction)
     for mode, prediction in itertools.product(MODES, TARGET_PREDICTIONS)
 ]
 
 
 @pytest.mark.parametrize(
-    "encoding, form",
+    "encoding, target_format",
     list(zip(itertools.cycle(ENCODINGS), FORMS)),
     ids=lambda value: (
         value if isinstance(value, str) else f"{value.mode}-{value.target_prediction}"
     ),
 )
-def test_one_pass_equals_a_pass_for_each_piece(encoding, form):
+def test_one_pass_equals_a_pass_for_each_piece(encoding, target_format):
     model = random_model(encoding, layers=2)
     sources, targets = random_sources(), [[6, 7, 8, 9, SEP], [10], [11, 12, 11]]
-    scorer = TargetScorer(model, vocabulary_of(30), form, jit_compile=False)
+    scorer = TargetScorer(model, vocabulary_of(30), target_format, jit_compile=False)
     found = scorer(*pad_left(sources, 8), *pad_right(targets, 6))
     assert found.shape == (3, 6)
     for row, source, target in zip(found, sources, targets, strict=True):
         for index, piece in enumerate(target):
-            logits = next_logits(model, source, [target[:index]], form)[0]
+            logits = next_logits(model, source, [target[:index]], target_format)[0]
             expected = tf.nn.log_softmax(logits)[piece]
             np.testing.assert_allclose(row[index], expected, atol=1e-5)
         assert not row[len(target) :].any()
 
 
-@pytest.mark.parametrize("form", FORMS[:2], ids=lambda form: form.target_prediction)
-def test_a_hypothesis_has_the_score_of_its_search(form):
+@pytest.mark.parametrize(
+    "target_format", FORMS[:2], ids=lambda target_format: target_format.target_prediction
+)
+def test_a_hypothesis_has_the_score_of_its_search(target_format):
     """Whatever rules and length penalty the search had."""
     model, vocabulary, sources = random_model("absolute"), vocabulary_of(30), random_sources()
     options = GenerationOptions(
         max_length=6, num_return_sequences=3, min_length=3, no_repeat_ngram_size=1
     )
-    generator = Generator(model, vocabulary, form, options, jit_compile=False)
+    generator = Generator(model, vocabulary, target_format, options, jit_compile=False)
     hypotheses = generator(*pad_left(sources, 9))
-    scorer = TargetScorer(model, vocabulary, form, jit_compile=False)
+    scorer = TargetScorer(model, vocabulary, target_format, jit_compile=False)
     for rank in range(3):
         ids = hypotheses.ids[:, rank].numpy()
         mask = np.arange(6) < hypotheses.lengths[:, rank].numpy()[:, None]
@@ -89,7 +91,9 @@ def test_pieces_masked_in_turn():
 
 
 def test_no_room_is_named():
-    scorer = TargetScorer(random_model("absolute"), vocabulary_of(30), Form(), jit_compile=False)
+    scorer = TargetScorer(
+        random_model("absolute"), vocabulary_of(30), TargetFormat(), jit_compile=False
+    )
     with pytest.raises(UserError, match=r"source of 7 pieces and a target of 34.*40"):
         scorer(*pad_left(random_sources(), 7), *pad_right([[5] * 33, [5] * 34, [5] * 34], 40))
     scorer(*pad_left(random_sources(), 7), *pad_right([[5] * 33] * 3, 40))

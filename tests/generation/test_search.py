@@ -14,17 +14,19 @@ from generation_models import (
 )
 
 from nezha_tf.errors import UserError
-from nezha_tf.generation.form import Form
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.sampling import gumbel
 from nezha_tf.generation.sources import pad_left
+from nezha_tf.generation.target_format import TargetFormat
 
 
-def generate(model, sources, form=None, seed=0, jit_compile=False, vocab_size=None, **options):
+def generate(
+    model, sources, target_format=None, seed=0, jit_compile=False, vocab_size=None, **options
+):
     vocabulary = vocabulary_of(vocab_size or model.config.vocab_size)
     options = GenerationOptions(**options)
-    generator = Generator(model, vocabulary, form or Form(), options, jit_compile)
+    generator = Generator(model, vocabulary, target_format or TargetFormat(), options, jit_compile)
     found = generator(*pad_left(sources, max(map(len, sources)) + 1), seed=seed)
     return type(found)(*(part.numpy() for part in found))
 
@@ -43,12 +45,12 @@ def log_softmax(logits):
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
-def every_target(model, source, form, letters, max_length):
+def every_target(model, source, target_format, letters, max_length):
     """Yields (pieces, log-probability) of each target over some letters."""
     sums = {(): 0.0}
     for _ in range(max_length):
         prefixes = list(sums)
-        steps = log_softmax(next_logits(model, source, prefixes, form))
+        steps = log_softmax(next_logits(model, source, prefixes, target_format))
         longer = {}
         for prefix, step in zip(prefixes, steps, strict=True):
             yield [*prefix, SEP], sums[prefix] + step[SEP]
@@ -77,16 +79,16 @@ def has_repeat(pieces, size, exempt=()):
 def test_a_wide_beam_finds_the_optimum(alpha, target_prediction, mode, rules):
     """As wide as there are ways to go on from all prefixes: 4 from each of 27."""
     model = random_model(vocab_size=8)
-    form = Form(mode=mode, target_prediction=target_prediction)
+    target_format = TargetFormat(mode=mode, target_prediction=target_prediction)
     sources = random_sources(8, (3, 5))
     options = {"max_length": 4, "beam_size": 108, "num_return_sequences": 6}
-    found = generate(model, sources, form, length_penalty=alpha, **options, **rules)
+    found = generate(model, sources, target_format, length_penalty=alpha, **options, **rules)
     size, exempt = rules.get("no_repeat_ngram_size", 9), (6,) if "exempt_pieces" in rules else ()
     for example, source in enumerate(sources):
         ranked = sorted(
             (
                 (penalised(total, len(pieces), alpha), total, pieces)
-                for pieces, total in every_target(model, source, form, (5, 6, 7), 4)
+                for pieces, total in every_target(model, source, target_format, (5, 6, 7), 4)
                 if len(pieces) >= rules.get("min_length", 1)
                 and not has_repeat(pieces, size, exempt)
             ),
@@ -98,11 +100,13 @@ def test_a_wide_beam_finds_the_optimum(alpha, target_prediction, mode, rules):
             np.testing.assert_allclose(found.log_probs[example, row], total, atol=1e-5)
 
 
-def plain_beam_search(model, source, form, beams, max_length, alpha):
+def plain_beam_search(model, source, target_format, beams, max_length, alpha):
     """Beam search one hypothesis after the other, to the maximum length whatever happens."""
     running, ended = [(0.0, [])], []
     for length in range(1, max_length + 1):
-        steps = log_softmax(next_logits(model, source, [pieces for _, pieces in running], form))
+        steps = log_softmax(
+            next_logits(model, source, [pieces for _, pieces in running], target_format)
+        )
         candidates = [
             (total + step[piece], [*pieces, piece])
             for (total, pieces), step in zip(running, steps, strict=True)
@@ -131,12 +135,12 @@ def test_a_narrow_beam_equals_a_plain_search(alpha, target_prediction, encoding)
     """Which never stops early: so stopping early loses nothing."""
     model = random_model(encoding, vocab_size=16, scale=0.4)
     model.masked_lm.output_bias.assign(tf.one_hot(SEP, 16) * 2.0)
-    form = Form(target_prediction=target_prediction)
+    target_format = TargetFormat(target_prediction=target_prediction)
     sources = random_sources(16)
     found = generate(
         model,
         sources,
-        form,
+        target_format,
         max_length=7,
         beam_size=3,
         num_return_sequences=3,
@@ -144,7 +148,7 @@ def test_a_narrow_beam_equals_a_plain_search(alpha, target_prediction, encoding)
     )
     lengths = set()
     for example, source in enumerate(sources):
-        expected = plain_beam_search(model, source, form, 3, 7, alpha)
+        expected = plain_beam_search(model, source, target_format, 3, 7, alpha)
         for row, (score, pieces) in enumerate(expected):
             assert pieces_of(found, example, row) == pieces
             np.testing.assert_allclose(found.scores[example, row], score, atol=1e-5)
@@ -162,7 +166,7 @@ def test_a_beam_of_one_is_greedy():
     for example, source in enumerate(sources):
         pieces = []
         while len(pieces) < 6 and pieces[-1:] != [SEP]:
-            logits = next_logits(model, source, [pieces], Form())[0]
+            logits = next_logits(model, source, [pieces], TargetFormat())[0]
             logits[[0, 1, 2, 4]] = -np.inf
             pieces.append(int(logits.argmax()))
         assert pieces_of(greedy, example, 0) == pieces
@@ -266,7 +270,7 @@ def test_the_loop_ends_when_every_example_is_done(options):
     model = random_model()
     model.masked_lm.output_bias.assign(tf.one_hot(SEP, 30) * 30.0)
     options = GenerationOptions(max_length=40, min_length=3, **options)
-    generator = Generator(model, vocabulary_of(30), Form(), options, jit_compile=False)
+    generator = Generator(model, vocabulary_of(30), TargetFormat(), options, jit_compile=False)
     generator._decoder = counting = CountingDecoder(generator._decoder)
     generator(*pad_left(random_sources(), 9))
     # Other hypotheses of a beam may end a little later.
@@ -281,7 +285,7 @@ def test_frequencies_of_samples(options):
     from scipy.stats import chisquare
 
     model, source = random_model(scale=0.4), random_sources()[1]
-    probs = np.exp(log_softmax(next_logits(model, source, [[]], Form())[0]))
+    probs = np.exp(log_softmax(next_logits(model, source, [[]], TargetFormat())[0]))
     probs[[0, 1, 2, 4]] = 0
     probs = probs ** (1 / options.get("temperature", 1)) / np.sum(
         probs ** (1 / options.get("temperature", 1))
@@ -311,7 +315,9 @@ def test_frequencies_of_samples(options):
 
 def test_samples_are_those_of_their_seed():
     options = GenerationOptions(method="sample", num_return_sequences=3, max_length=8)
-    generator = Generator(random_model(), vocabulary_of(30), Form(), options, jit_compile=False)
+    generator = Generator(
+        random_model(), vocabulary_of(30), TargetFormat(), options, jit_compile=False
+    )
     sources = pad_left(random_sources(), 8)
     first, same, other = (generator(*sources, seed=seed).ids.numpy() for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
@@ -343,12 +349,12 @@ def test_mistakes_are_named():
         with pytest.raises(UserError, match=message):
             GenerationOptions(**options)
     with pytest.raises(UserError, match="mode must be one of"):
-        Form(mode="right_to_left")
+        TargetFormat(mode="right_to_left")
     model = random_model("absolute")
     with pytest.raises(UserError, match=r"7 pieces.*target of 34.*max_position_embeddings 40"):
         generate(model, random_sources(), max_length=34)
     generate(model, random_sources(), max_length=33, method="greedy")
     with pytest.raises(UserError, match=r"segments 5 and 6.*has 6"):
-        generate(model, random_sources(), Form(segment_ids=(5, 6)))
+        generate(model, random_sources(), TargetFormat(segment_ids=(5, 6)))
     with pytest.raises(UserError, match="vocabulary has 31 pieces and the model 30"):
         generate(model, random_sources(), vocab_size=31)

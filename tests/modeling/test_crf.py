@@ -12,8 +12,8 @@ from conftest import REPOSITORY
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.modeling import crf
-from nezha_tf.modeling.finetuning import NezhaForChainTagging
-from nezha_tf.objectives.tagging import ChainTagging
+from nezha_tf.modeling.finetuning import NezhaForCrfTagging
+from nezha_tf.objectives.tagging import CrfTaggingLoss
 
 L = 3
 # Padding behind, a piece without a tag between, before and behind, a single piece, and none.
@@ -145,8 +145,8 @@ def make_batch():
 
 
 def test_the_model_is_float32_in_its_chain_and_has_names(tmp_path):
-    model = NezhaForChainTagging(CONFIG, L, dtype="mixed_bfloat16")
-    batch, objective = make_batch(), ChainTagging()
+    model = NezhaForCrfTagging(CONFIG, L, dtype="mixed_bfloat16")
+    batch, objective = make_batch(), CrfTaggingLoss()
     outputs = model(objective.inputs(batch))
     assert {values.dtype for values in outputs["chain"]} == {tf.float32, tf.bool}
     losses = objective.losses(outputs, batch)["tagging_loss"]
@@ -165,7 +165,7 @@ def test_the_model_is_float32_in_its_chain_and_has_names(tmp_path):
     checkpoints.save_tf1_checkpoint(model, prefix)
     shapes = dict(tf.train.list_variables(prefix))
     assert shapes["crf/transitions"] == [3, 3] and shapes["crf/start_transitions"] == [3]
-    other = NezhaForChainTagging(CONFIG, L)
+    other = NezhaForCrfTagging(CONFIG, L)
     assert not checkpoints.load_tf1_checkpoint(other, prefix).missing
     np.testing.assert_array_equal(other.crf.transitions, model.crf.transitions)
 
@@ -180,15 +180,15 @@ sys.meta_path.insert(0, Hide())
 import jax
 import numpy as np
 from nezha_tf import NezhaConfig
-from nezha_tf.modeling.finetuning import NezhaForChainTagging
-from nezha_tf.objectives.tagging import ChainTagging
+from nezha_tf.modeling.finetuning import NezhaForCrfTagging
+from nezha_tf.objectives.tagging import CrfTaggingLoss
 given, made = sys.argv[1:]
 values = dict(np.load(given))
 weights = [values.pop(name) for name in sorted(values) if name.startswith("weight.")]
 batch = values
-model = NezhaForChainTagging(NezhaConfig(%s), 3)
+model = NezhaForCrfTagging(NezhaConfig(%s), 3)
 model.set_weights(weights)
-objective = ChainTagging()
+objective = CrfTaggingLoss()
 others = [variable.value for variable in model.non_trainable_variables]
 def loss_of(trainable):
     outputs, _ = model.stateless_call(trainable, others, objective.inputs(batch))
@@ -208,8 +208,8 @@ CONFIG_TEXT += ", intermediate_size=32, type_vocab_size=2"
 
 def test_it_runs_where_there_is_no_tensorflow(tmp_path):
     """In a process that cannot import tensorflow, on JAX: the same loss, gradients and path."""
-    model = NezhaForChainTagging(CONFIG, L)
-    chain, batch, objective = make_chain(), make_batch(), ChainTagging()
+    model = NezhaForCrfTagging(CONFIG, L)
+    chain, batch, objective = make_chain(), make_batch(), CrfTaggingLoss()
     for variable, value in zip(
         model.crf.weights, (chain.start, chain.transitions, chain.end), strict=True
     ):

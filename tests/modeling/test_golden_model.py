@@ -7,14 +7,14 @@ from helpers import GOLDEN_MODELS, golden_batch, load_golden_model, total_loss
 
 from nezha_tf import NezhaEncoder
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.objectives.pretraining import MaskedLMLoss
 
 
 @pytest.mark.parametrize("name", GOLDEN_MODELS)
 def test_forward(golden, name):
     figures = golden(f"{name}/forward")
     batch = golden_batch(figures)
-    model, objective = load_golden_model(name), MaskedLanguageModel()
+    model, objective = load_golden_model(name), MaskedLMLoss()
     outputs = model(objective.inputs(batch))
     found = {
         "embedding_output": outputs["embedding_output"],
@@ -36,10 +36,10 @@ def test_forward(golden, name):
 def test_examples_that_are_no_pairs_have_the_masked_lm_loss_alone(golden):
     figures = golden("nezha_tiny/forward")
     batch = golden_batch(figures)
-    model, objective = load_golden_model("nezha_tiny"), MaskedLanguageModel(of_pairs=False)
+    model, objective = load_golden_model("nezha_tiny"), MaskedLMLoss(of_pairs=False)
     outputs = model(objective.inputs(batch))
     (name,), (loss,) = zip(*objective.losses(outputs, batch).items(), strict=True)
-    assert name == "masked_lm_loss" and set(objective.weights(batch)) == {name}
+    assert name == "masked_lm_loss" and set(objective.loss_weights(batch)) == {name}
     np.testing.assert_allclose(loss.over(loss.weight), figures[f"out.{name}"], atol=2e-5, rtol=0)
     assert set(objective.metrics(outputs, batch)) == {"masked_lm_accuracy"}
 
@@ -47,7 +47,7 @@ def test_examples_that_are_no_pairs_have_the_masked_lm_loss_alone(golden):
 @pytest.mark.parametrize("name", GOLDEN_MODELS)
 def test_gradients(golden, name):
     batch = golden_batch(golden(f"{name}/forward"))
-    model, objective = load_golden_model(name), MaskedLanguageModel()
+    model, objective = load_golden_model(name), MaskedLMLoss()
     variables = tf1_names(model)
     with tf.GradientTape() as tape:
         loss = total_loss(objective.losses(model(objective.inputs(batch)), batch))

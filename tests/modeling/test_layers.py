@@ -320,7 +320,7 @@ for stage in ("modeling", "objectives", "optimization"):
     for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)
 from nezha_tf.objectives import classification
-from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 model_folder, weights = sys.argv[1:]
 config = nezha_tf.NezhaConfig.from_json_file(model_folder + "/bert_config.json")
@@ -328,7 +328,7 @@ model = nezha_tf.NezhaForPreTraining(config)
 model.set_weights([array for _, array in sorted(np.load(weights).items())])
 figures = np.load(model_folder + "/forward.npz")
 batch = {key[3:]: figures[key] for key in figures if key.startswith("in.")}
-objective = MaskedLanguageModel()
+objective = MaskedLMLoss()
 def loss_of(trainable):
     outputs, _ = model.stateless_call(trainable, others, objective.inputs(batch))
     losses = objective.losses(outputs, batch).values()
@@ -347,7 +347,7 @@ optimizer.apply(gradients, model.trainable_variables)
 assert int(optimizer.iterations) == 1
 zeros = np.zeros((2, 3), "float32")
 labels = {"input_mask": np.ones((2, 4), int), "label_ids": np.zeros((2, 3), int)}
-[loss] = classification.MultiLabelClassification().losses({"logits": zeros}, labels).values()
+[loss] = classification.MultiLabelLoss().losses({"logits": zeros}, labels).values()
 assert abs(loss.over(loss.weight) - np.log(2)) < 1e-6, loss
 """
 

@@ -16,8 +16,8 @@ def found(objective, logits, label_ids, dtype=tf.int32):
     batch = {"input_mask": tf.constant(MASK, tf.int32), "label_ids": tf.constant(label_ids, dtype)}
     outputs = {"logits": tf.constant(logits)}
     losses = objective.losses(outputs, batch)
-    assert losses.keys() == objective.weights(batch).keys() == {"classification_loss"}
-    assert np.array_equal(objective.weights(batch)["classification_loss"], [1, 1, 1, 0])
+    assert losses.keys() == objective.loss_weights(batch).keys() == {"classification_loss"}
+    assert np.array_equal(objective.loss_weights(batch)["classification_loss"], [1, 1, 1, 0])
     loss = losses["classification_loss"]
     assert float(loss.weight) == 3
     return float(loss.sum), objective.metrics(outputs, batch), objective.predictions(outputs)
@@ -26,7 +26,7 @@ def found(objective, logits, label_ids, dtype=tf.int32):
 @pytest.mark.parametrize("smoothing", (0.0, 0.1))
 def test_one_class_of_several(smoothing):
     labels = [2, 0, 1, 0]
-    loss, metrics, predictions = found(classification.Classification(smoothing), LOGITS, labels)
+    loss, metrics, predictions = found(classification.ClassificationLoss(smoothing), LOGITS, labels)
     expected = right = 0
     for row in range(3):
         shares = np.exp(LOGITS[row].astype(np.float64))
@@ -43,7 +43,7 @@ def test_one_class_of_several(smoothing):
 @pytest.mark.parametrize("smoothing", (0.0, 0.2))
 def test_any_of_several_classes(smoothing):
     labels = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]])
-    objective = classification.MultiLabelClassification(smoothing)
+    objective = classification.MultiLabelLoss(smoothing)
     loss, metrics, predictions = found(objective, LOGITS, labels)
     shares = 1 / (1 + np.exp(-LOGITS.astype(np.float64)))
     wanted = np.where(labels, 1 - smoothing / 2, smoothing / 2)
@@ -54,6 +54,6 @@ def test_any_of_several_classes(smoothing):
 
 def test_a_number():
     logits, labels = LOGITS[:, :1], np.array([0.5, -1.0, 2.0, 9.0])
-    loss, metrics, predictions = found(classification.Regression(), logits, labels, tf.float32)
+    loss, metrics, predictions = found(classification.RegressionLoss(), logits, labels, tf.float32)
     assert loss == pytest.approx(((logits[:3, 0] - labels[:3]) ** 2).sum(), rel=1e-5)
     assert not metrics and np.array_equal(predictions["value"], logits[:, 0])

@@ -17,7 +17,7 @@ class Given:
     def inputs(self, batch):
         return batch
 
-    def weights(self, batch):
+    def loss_weights(self, batch):
         return {"given_loss": batch["weights"]}
 
     def losses(self, outputs, batch):
@@ -57,7 +57,7 @@ def test_divergence_against_relative_entropy(weights, logits):
     for ratio in (losses["given_loss"], objective.metrics(outputs, batch)["given_metric"]):
         assert float(ratio.over(ratio.weight)) == pytest.approx(mean, rel=1e-4, abs=1e-6)
     # The step divides by the sums of these weights.
-    for name, values in objective.weights(batch).items():
+    for name, values in objective.loss_weights(batch).items():
         assert float(np.sum(values)) == float(losses[name].weight)
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from nezha_tf import NezhaConfig
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.objectives.seq2seq import SequenceToSequence
+from nezha_tf.objectives.seq2seq import Seq2SeqLoss
 
 CONFIG = NezhaConfig(
     vocab_size=30,
@@ -49,14 +49,14 @@ def tensors(batch):
 
 
 def logits_of(model, batch):
-    objective = SequenceToSequence()
+    objective = Seq2SeqLoss()
     return model(objective.inputs(tensors(batch)))["masked_lm_logits"].numpy()
 
 
 @pytest.mark.parametrize("smoothing", (0.0, 0.1))
 def test_loss_and_accuracy_are_numpys(model, smoothing):
     batch = make_batch()
-    objective = SequenceToSequence(smoothing)
+    objective = Seq2SeqLoss(smoothing)
     outputs = model(objective.inputs(tensors(batch)))
     (loss,) = objective.losses(outputs, tensors(batch)).values()
     (accuracy,) = objective.metrics(outputs, tensors(batch)).values()
@@ -74,7 +74,7 @@ def test_loss_and_accuracy_are_numpys(model, smoothing):
     assert float(loss.sum) == pytest.approx(total, rel=1e-5)
     assert float(loss.weight) == float(accuracy.weight) == count
     assert float(accuracy.sum) == right
-    assert objective.weights(batch).keys() == objective.losses(outputs, tensors(batch)).keys()
+    assert objective.loss_weights(batch).keys() == objective.losses(outputs, tensors(batch)).keys()
 
 
 def test_a_prediction_sees_the_source_and_what_is_left_of_it(model):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from nezha_tf.objectives.span import AnswerSpan
+from nezha_tf.objectives.span import AnswerSpanLoss
 
 LENGTHS = (7, 4, 1, 0)
 
@@ -33,7 +33,7 @@ def tensors(values):
 @pytest.mark.parametrize("length", (7, 12))
 def test_loss_and_accuracy_are_numpys(smoothing, length):
     logits, batch = figures(length)
-    objective = AnswerSpan(smoothing)
+    objective = AnswerSpanLoss(smoothing)
     arguments = tensors(logits), tensors(batch)
     (loss,) = objective.losses(*arguments).values()
     (accuracy,) = objective.metrics(*arguments).values()
@@ -52,4 +52,4 @@ def test_loss_and_accuracy_are_numpys(smoothing, length):
     assert float(loss.sum) == pytest.approx(total, rel=1e-5)
     assert float(loss.weight) == float(accuracy.weight) == 3
     assert float(accuracy.sum) == right and 0 < right < 3
-    assert objective.weights(tensors(batch)).keys() == objective.losses(*arguments).keys()
+    assert objective.loss_weights(tensors(batch)).keys() == objective.losses(*arguments).keys()

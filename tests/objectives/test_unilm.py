@@ -9,8 +9,8 @@ from helpers import random_batch
 from nezha_tf import NezhaConfig, NezhaForPreTraining
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives.pretraining import MaskedLanguageModel
-from nezha_tf.objectives.unilm import UnifiedLanguageModel
+from nezha_tf.objectives.pretraining import MaskedLMLoss
+from nezha_tf.objectives.unilm import UniLMLoss
 
 NAMES = tuple(SEGMENT_IDS)
 CONFIG = NezhaConfig(
@@ -52,10 +52,10 @@ def test_each_example_has_its_objectives_mask(batch):
 
 def test_losses_and_metrics_are_those_of_each_example(batch):
     keras.utils.set_random_seed(3)
-    model, objective = NezhaForPreTraining(CONFIG), UnifiedLanguageModel(NAMES)
+    model, objective = NezhaForPreTraining(CONFIG), UniLMLoss(NAMES)
     outputs = model(objective.inputs(batch))
     found = {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
-    plain, sums = MaskedLanguageModel(), {}
+    plain, sums = MaskedLMLoss(), {}
     for row in range(12):
         name, alone = NAMES[row % 4], row_of(batch, row)
         inputs = plain.inputs(alone)
@@ -83,7 +83,7 @@ def test_a_batch_without_a_bidirectional_example_is_trained_on(batch):
     model = NezhaForPreTraining(CONFIG)
     gradients = []
     for of_pairs in (True, False):
-        objective = UnifiedLanguageModel(NAMES, of_pairs=of_pairs)
+        objective = UniLMLoss(NAMES, of_pairs=of_pairs)
         with tf.GradientTape() as tape:
             losses = objective.losses(model(objective.inputs(batch)), batch)
             loss = sum(ratio.over(ratio.weight) for ratio in losses.values())
@@ -96,7 +96,7 @@ def test_a_batch_without_a_bidirectional_example_is_trained_on(batch):
 
 def test_label_smoothing_is_of_what_is_trained_alone(batch):
     model = NezhaForPreTraining(CONFIG)
-    smooth, plain = (UnifiedLanguageModel(NAMES, share) for share in (0.2, 0.0))
+    smooth, plain = (UniLMLoss(NAMES, share) for share in (0.2, 0.0))
     outputs = model(plain.inputs(batch))
     # Of an untrained model all answers are alike, and smoothing then changes nothing.
     outputs["masked_lm_logits"] = 30.0 * outputs["masked_lm_logits"]

@@ -10,7 +10,7 @@ from conftest import RESOURCES
 
 from nezha_tf import FullTokenizer, Vocabulary
 from nezha_tf.data.corpus import read_documents
-from nezha_tf.data.masking_policies import budgets
+from nezha_tf.data.corruption.policies import budgets
 from nezha_tf.pretraining_data.layout import Layout
 from nezha_tf.pretraining_data.packing import PairPacker, pack_full_sentences, truncated
 

@@ -7,11 +7,7 @@ import pytest
 
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.identity import digest
-from nezha_tf.pretraining_data.provenance import (
-    Provenance,
-    fault_of_vocabulary,
-    provenance_of,
-)
+from nezha_tf.pretraining_data.provenance import Provenance, fault_of_vocabulary, provenance_of
 from nezha_tf.pretraining_data.shard_files import FORMAT, record_name
 
 

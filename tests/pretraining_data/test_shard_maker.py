@@ -12,7 +12,7 @@ from conftest import RESOURCES
 from nezha_tf import Vocabulary
 from nezha_tf.data import schema
 from nezha_tf.data.corpus import read_documents
-from nezha_tf.data.masking_policies import POLICIES
+from nezha_tf.data.corruption.policies import POLICIES
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_maker import ShardMaker

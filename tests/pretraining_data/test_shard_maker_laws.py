@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nezha_tf import FullTokenizer, Vocabulary
 from nezha_tf.data import schema
-from nezha_tf.data.masking_policies import POLICIES, UNMASKED
+from nezha_tf.data.corruption.policies import POLICIES, UNMASKED
 from nezha_tf.pretraining_data import pieces, shard_maker
 from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_maker import ShardMaker

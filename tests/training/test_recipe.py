@@ -15,7 +15,7 @@ from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 from nezha_tf.errors import UserError
 from nezha_tf.objectives.losses import cross_entropies, weighted
-from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.training import recipe
 from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.flops import training_flops
@@ -38,7 +38,7 @@ def one_step(optimizer, freeze=0, count=1, ema_decay=None):
     step = TrainStep(
         tf.distribute.get_strategy(),
         model,
-        MaskedLanguageModel(),
+        MaskedLMLoss(),
         optimizer,
         training=False,
         moving_average=average,

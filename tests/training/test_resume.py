@@ -13,7 +13,7 @@ import tensorflow as tf
 from commands import assert_one_line, ended, run_pretraining, start_pretraining
 
 from nezha_tf.errors import STATUS_TERMINATED
-from nezha_tf.training.checkpoint import RunCheckpoints
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 
 # Dropout is on (the configuration's default), the examples are shuffled, two files; with XLA.
 RUN = ("--input_file=train.tfrecord,eval.tfrecord", "--num_train_steps=40", "--steps_per_loop=4")

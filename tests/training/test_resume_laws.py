@@ -18,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from records import write_numbers
 
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import recipe
-from nezha_tf.training.checkpoint import RunCheckpoints, training_state
 from nezha_tf.training.feed import Feed
-from nezha_tf.training.pretraining import Pretraining
+from nezha_tf.training.state import training_state
 
 BATCH = 4
 CONFIG = {

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from checkpoint_models import config_of, weights_like, write_model
 
-from nezha_tf import model_folder
-from nezha_tf.checkpoints.kinds import KINDS
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
-from nezha_tf.tasks.language_model.loading import load_model
+from nezha_tf.inference.loading import load_model
+from nezha_tf.model_folder import folder as model_folder
+from nezha_tf.model_folder.kinds import KINDS
 from nezha_tf.training import start
 
 COMMON = {"task": "pretraining", "objectives": "bidirectional", "max_seq_length": 8}

@@ -10,12 +10,12 @@ from helpers import load_golden_model, random_batch
 
 from nezha_tf import Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.objectives.pretraining import MaskedLanguageModel
-from nezha_tf.objectives.unilm import UnifiedLanguageModel
-from nezha_tf.training.checkpoint import random_states
+from nezha_tf.objectives.pretraining import MaskedLMLoss
+from nezha_tf.objectives.unilm import UniLMLoss
+from nezha_tf.training.devices import part_random_states
 from nezha_tf.training.precision import DynamicLossScale
+from nezha_tf.training.state import random_states
 from nezha_tf.training.step import TrainStep, make_eval_step
-from nezha_tf.training.strategy import part_random_states
 
 CONFIG = dataclasses.replace(load_golden_model("nezha_tiny").config, num_hidden_layers=1)
 BATCH = random_batch(CONFIG)
@@ -38,7 +38,7 @@ def new_step(strategy, loss_scale=None, training=False, **settings):
         step = TrainStep(
             strategy,
             model,
-            MaskedLanguageModel(),
+            MaskedLMLoss(),
             Lamb(1e-3),
             clip_norm=0.5,
             loss_scale=scale,
@@ -137,7 +137,7 @@ def test_a_skipped_step_leaves_the_averages_of_its_interval_alone():
 def test_a_batch_without_a_pair_that_counts_is_trained_on():
     """Of UniLM's mixture none but bidirectional examples have a next sentence."""
     model = NezhaForPreTraining(dataclasses.replace(CONFIG, type_vocab_size=6))
-    step = TrainStep(replicas(1), model, UnifiedLanguageModel(["left_to_right"]), Lamb(1e-3))
+    step = TrainStep(replicas(1), model, UniLMLoss(["left_to_right"]), Lamb(1e-3))
     report = step.on_batch({**BATCH, "segment_ids": 2 * BATCH["input_mask"]})
     assert report.skipped == 0 and 0 < report.gradient_norm < np.inf
     assert report.ratios["next_sentence_loss"].weight == 0
@@ -152,7 +152,7 @@ def test_replicas_draw_dropout_of_their_own():
 
     @tf.function
     def outputs():
-        inputs = MaskedLanguageModel().inputs(BATCH)
+        inputs = MaskedLMLoss().inputs(BATCH)
         return strategy.run(lambda: model(inputs, training=True)["sequence_output"])
 
     first, second = strategy.experimental_local_results(outputs())
@@ -170,7 +170,7 @@ def test_evaluation_over_replicas_is_that_of_the_whole_batch():
     for count in (1, 3):
         strategy = replicas(count)
         model, _, _ = new_step(strategy)
-        step = make_eval_step(strategy, model, MaskedLanguageModel())
+        step = make_eval_step(strategy, model, MaskedLMLoss())
         ratios = step(next(feed(strategy)))
         values.append({name: float(ratio.over(ratio.weight)) for name, ratio in ratios.items()})
     assert values[0] == pytest.approx(values[1], rel=1e-5)
@@ -178,7 +178,7 @@ def test_evaluation_over_replicas_is_that_of_the_whole_batch():
 
 def test_examples_that_are_padding_count_for_nothing():
     model, _, _ = new_step(replicas(1))
-    step = make_eval_step(replicas(1), model, MaskedLanguageModel())
+    step = make_eval_step(replicas(1), model, MaskedLMLoss())
     padded = {name: tf.pad(v, [(0, 2), (0, 0)]) for name, v in BATCH.items()}
     for name, ratio in step(padded).items():
         assert float(ratio.over(ratio.weight)) == pytest.approx(

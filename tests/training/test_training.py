@@ -14,11 +14,12 @@ from helpers import golden_batch, load_golden_model, total_loss
 from nezha_tf import AdamWeightDecay, Lamb, NezhaConfig, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.errors import UserError
-from nezha_tf.objectives.losses import Ratio, cross_entropies, hits, weighted
-from nezha_tf.objectives.pretraining import MaskedLanguageModel
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weighted
+from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
-from nezha_tf.training.checkpoint import RunCheckpoints, training_state
 from nezha_tf.training.precision import DynamicLossScale
+from nezha_tf.training.state import training_state
 from nezha_tf.training.step import COUNTERS, TrainStep
 from nezha_tf.training.summaries import Averages
 
@@ -109,7 +110,7 @@ def new_run(optimizer_class=Lamb, loss_scale=None, seed=1, precision="float32", 
     step = TrainStep(
         tf.distribute.get_strategy(),
         model,
-        MaskedLanguageModel(),
+        MaskedLMLoss(),
         optimizer,
         loss_scale=loss_scale,
     )
@@ -174,7 +175,7 @@ def test_losses_are_pairs_that_add_up_over_batches(golden):
     assert means["loss"] == pytest.approx(expected, rel=1e-5)
     right = ((logits.argmax(-1) == labels) * weights).sum() / weights.sum()
     assert means["accuracy"] == pytest.approx(right)
-    assert total_loss({"a": Ratio(6.0, 2.0, 1.0), "b": Ratio(1.0, 4.0)}) == 2.25
+    assert total_loss({"a": WeightedMean(6.0, 2.0, 1.0), "b": WeightedMean(1.0, 4.0)}) == 2.25
 
 
 def test_clipping_against_numpy():

@@ -13,7 +13,7 @@ import tensorflow as tf
 from commands import CONFIG, ended, run_pretraining, start_pretraining
 
 from nezha_tf.errors import STATUS_TERMINATED
-from nezha_tf.training.checkpoint import RunCheckpoints
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 
 RUN = ("--num_train_steps=20", "--num_warmup_steps=2", "--learning_rate=1e-3", "--clip_norm=0.5")
 RUN += ("--train_batch_size=12", "--save_checkpoints_steps=10", "--log_steps=10")

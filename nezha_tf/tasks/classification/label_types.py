@@ -24,7 +24,7 @@ class SingleLabel:
     """
 
     has_one_class = True
-    objective = objectives.Classification
+    objective = objectives.ClassificationLoss
 
     def __init__(self, labels, separator):
         """Args:
@@ -90,7 +90,7 @@ class MultiLabel(SingleLabel):
     """Any of several classes; in a file parted by a separator, or a list in JSON."""
 
     has_one_class = False
-    objective = objectives.MultiLabelClassification
+    objective = objectives.MultiLabelLoss
 
     @staticmethod
     def labels_in(text, separator):
@@ -131,7 +131,7 @@ class Number:
     """A number, as of regression; attributes and methods as above."""
 
     has_one_class = False
-    objective = objectives.Regression
+    objective = objectives.RegressionLoss
     labels = ()
     num_outputs = 1
 

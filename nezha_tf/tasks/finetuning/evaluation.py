@@ -36,8 +36,8 @@ class PredictingEvaluation(Evaluation):
         self._predict_step = other._predict_step
 
     def __call__(self, moving_average=None):
-        place = moving_average.in_place() if moving_average else contextlib.nullcontext()
-        with place:
+        averaged = moving_average.in_place() if moving_average else contextlib.nullcontext()
+        with averaged:
             batches = self._reader.guarded(self._over_replicas)
             means, self._outputs = collect(self._predict_step, batches)
         return {**with_total_loss(means), **self._task.measure(self._outputs)}
@@ -69,7 +69,7 @@ def predict(model, objective, reader, batch_size, jit_compile):
 def make_predict_step(strategy, model, objective, jit_compile, is_labelled):
     """Returns a compiled function of a (distributed) batch.
 
-    It returns (dict of losses and metrics, each a `Ratio` over the global batch, and empty where
+    It returns (dict of losses and metrics, each a `WeightedMean` over the global batch, empty where
     it is not labelled; dict of the predictions of all replicas, [B, ...], with `example_index`
     [B], which is -1 for examples that are nothing but padding).
     """

@@ -2,9 +2,8 @@
 
 import os
 
-from nezha_tf import task_file
 from nezha_tf.errors import UserError
-from nezha_tf.training import output_folder
+from nezha_tf.model_folder import run_folder, task_file
 
 # A label a line, in folders of before `task.json`.
 OLD_FILE = "labels.txt"
@@ -24,7 +23,7 @@ def labels_of_run(folder, task):
       UserError: an unreadable file, or one of another task.
     """
     path = os.path.join(folder or "", task_file.FILE_NAME)
-    settings = output_folder.read_settings(folder or "", task)
+    settings = run_folder.read_settings(folder or "", task)
     if settings:
         return path, settings["labels"]
     old_path = os.path.join(folder or "", OLD_FILE)

@@ -11,7 +11,8 @@ import numpy as np
 
 from nezha_tf import console, files
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.training import model_card, output_folder, strategy
+from nezha_tf.model_folder import run_folder
+from nezha_tf.training import devices, model_card, output_folder
 from nezha_tf.training import run as training_run
 
 # In the folder of each run: its flags and results, written when it has ended.
@@ -53,14 +54,14 @@ def run(flags, make_task):
         return training_run.run(base, make_task)
     if not flags["do_eval"]:
         raise UserError("several learning rates or seeds are compared by evaluation: --do_eval")
-    place = training_run.prepare(base)
-    sweep = Sweep(base, place, make_task(base))
+    strategy = training_run.prepare(base)
+    sweep = Sweep(base, strategy, make_task(base))
     seeds = [(flags["seed"] + number) % 2**32 for number in range(flags["num_seeds"])]
     settings = [(rate, seed) for rate in rates for seed in seeds]
-    with training_run.alone_in(base, place):
+    with training_run.alone_in(base, strategy):
         sweep.begin()
         sweep.conclude([sweep.outcome(*setting, settings) for setting in settings])
-    return strategy.is_chief(place)
+    return devices.is_chief(strategy)
 
 
 def learning_rates(texts):
@@ -87,16 +88,16 @@ def learning_rates(texts):
 class Sweep:
     """The runs of one process: the only one, or a worker of several."""
 
-    def __init__(self, flags, place, task):
+    def __init__(self, flags, strategy, task):
         """Args:
         flags: of one run, as the task has resolved them.
-        place: the `tf.distribute.Strategy`.
+        strategy: the `tf.distribute.Strategy`.
         task: a `FineTuning`, which has read the data for all runs.
         """
         self._flags = flags
-        self._place = place
+        self._strategy = strategy
         self._task = task
-        self._is_chief = strategy.is_chief(place)
+        self._is_chief = devices.is_chief(strategy)
         self._before = {}  # the last run, by its rate
 
     def begin(self):
@@ -106,7 +107,7 @@ class Sweep:
 
     def outcome(self, rate, seed, settings):
         """Returns the `Outcome` of one of the settings; makes the run where it is not there."""
-        folder = output_folder.run_folder(self._flags["output_dir"], rate, seed)
+        folder = run_folder.sweep_member(self._flags["output_dir"], rate, seed)
         flags = {**self._flags, "learning_rate": rate, "seed": seed, "output_dir": folder}
         number = f"run {settings.index((rate, seed)) + 1} of {len(settings)}: {folder}"
         results = _results_there(folder, flags)
@@ -125,7 +126,7 @@ class Sweep:
         if self._is_chief:
             text = table(outcomes, best, metric, flags["output_dir"])
             files.write_text(self._path("sweep.txt"), text + "\n")
-            _write_json(self._path(output_folder.SWEEP_FILE), summary(outcomes, best, metric))
+            _write_json(self._path(run_folder.SWEEP_FILE), summary(outcomes, best, metric))
             self._say(text)
             if flags["do_train"]:
                 self._say(model_card.copy(best.folder, flags["output_dir"]))
@@ -141,7 +142,7 @@ class Sweep:
     def _run(self, flags, task_flags, before=None):
         try:
             task = self._task.with_flags(task_flags)
-            return training_run.run_in(self._place, flags, lambda _: task, before)
+            return training_run.run_in(self._strategy, flags, lambda _: task, before)
         except UserError as error:
             raise UserError(f"{flags['output_dir']}: {error}") from error
         finally:

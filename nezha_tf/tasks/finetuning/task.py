@@ -6,12 +6,13 @@ import os
 
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.errors import require_flag
-from nezha_tf.generation.generator import check_vocabulary
+from nezha_tf.model_folder.run_checkpoints import BestMetric
 from nezha_tf.objectives.r_drop import RDrop
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
-from nezha_tf.training.task import BestMetric, Task
+from nezha_tf.text.vocabulary import check_vocabulary
+from nezha_tf.training.task import Task
 
 
 class FineTuning(Task):

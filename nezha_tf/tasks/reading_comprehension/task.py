@@ -2,12 +2,13 @@
 
 import functools
 
-from nezha_tf import console, files, task_file
+from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import read_questions
 from nezha_tf.errors import require_flag
+from nezha_tf.model_folder import task_file
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
-from nezha_tf.objectives.span import AnswerSpan
+from nezha_tf.objectives.span import AnswerSpanLoss
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.reading_comprehension import metrics
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
@@ -53,7 +54,7 @@ class ReadingComprehension(FineTuning):
         return NezhaForQuestionAnswering(self.config, length, dtype=precision)
 
     def make_objective(self, label_smoothing):
-        return AnswerSpan(label_smoothing)
+        return AnswerSpanLoss(label_smoothing)
 
     def measure(self, outputs):
         """Returns F1 and the rest of `metrics.measure`.

@@ -3,23 +3,25 @@
 import contextlib
 import os
 
-from nezha_tf import console, files, task_file
+from nezha_tf import console, files
+from nezha_tf.data.corruption.policies import check_share
 from nezha_tf.data.in_memory import InMemoryReader
-from nezha_tf.data.masking_policies import check_share
 from nezha_tf.data.rows import read_rows
 from nezha_tf.data.schema import Lengths
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.generation.form import Form
-from nezha_tf.generation.generator import check_vocabulary
+from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.model_folder import task_file
+from nezha_tf.model_folder.run_checkpoints import BestMetric
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.objectives.seq2seq import SequenceToSequence
+from nezha_tf.objectives.seq2seq import Seq2SeqLoss
 from nezha_tf.tasks.seq2seq import metrics
 from nezha_tf.tasks.seq2seq.features import MaskedTarget, ShiftedTarget, TrainingFeatures
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.tokenization import FullTokenizer
+from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.evaluation import Evaluation
-from nezha_tf.training.task import BestMetric, Task
+from nezha_tf.training.task import Task
 
 PREDICTIONS_FILE = "predictions.jsonl"
 
@@ -69,7 +71,7 @@ class Seq2Seq(Task):
         return model
 
     def make_objective(self, label_smoothing):
-        return SequenceToSequence(label_smoothing)
+        return Seq2SeqLoss(label_smoothing)
 
     def make_evaluation(self, strategy, model):
         flags = self.flags
@@ -141,7 +143,7 @@ class Seq2Seq(Task):
             self._made_writer = TargetWriter(
                 model,
                 self._tokenizer,
-                Form(target_prediction=flags["target_prediction"]),
+                TargetFormat(target_prediction=flags["target_prediction"]),
                 self._options,
                 flags["predict_batch_size"],
                 flags["seed"],

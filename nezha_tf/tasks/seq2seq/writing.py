@@ -28,15 +28,17 @@ class Hypothesis(NamedTuple):
 class TargetWriter:
     """Writes the targets of sources with the present weights of a model."""
 
-    def __init__(self, model, tokenizer, form, options, batch_size, seed, jit_compile):
+    def __init__(self, model, tokenizer, target_format, options, batch_size, seed, jit_compile):
         """Args:
         model: a `NezhaForMaskedLM`.
         tokenizer: the `FullTokenizer` of its texts.
-        form, options, jit_compile: as for `Generator`.
+        target_format, options, jit_compile: as for `Generator`.
         batch_size: sources that are written for at a time.
         seed: of sampling; each row adds its number, so that its batch does not matter.
         """
-        self._generator = Generator(model, tokenizer.vocabulary, form, options, jit_compile)
+        self._generator = Generator(
+            model, tokenizer.vocabulary, target_format, options, jit_compile
+        )
         self._tokenizer = tokenizer
         self._batch_size = batch_size
         self._seed = seed

@@ -7,8 +7,8 @@ from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import read_entity_file
 from nezha_tf.data.entity_tags import TagSet
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.modeling.finetuning import NezhaForChainTagging, NezhaForTokenClassification
-from nezha_tf.objectives.tagging import ChainTagging, Tagging
+from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
+from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
 from nezha_tf.tasks.finetuning.labels import labels_of_run
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.tagging import metrics
@@ -56,12 +56,12 @@ class NamedEntities(FineTuning):
         }
 
     def make_model(self, precision):
-        kind = NezhaForChainTagging if self.flags["crf"] else NezhaForTokenClassification
+        kind = NezhaForCrfTagging if self.flags["crf"] else NezhaForTokenClassification
         length = self.flags["max_seq_length"]
         return kind(self.config, len(self._tag_set), length, dtype=precision)
 
     def make_objective(self, label_smoothing):
-        return ChainTagging() if self.flags["crf"] else Tagging(label_smoothing)
+        return CrfTaggingLoss() if self.flags["crf"] else TaggingLoss(label_smoothing)
 
     def measure(self, outputs):
         scores = self._scores("eval", outputs)[metrics.ALL]

@@ -8,7 +8,7 @@ from commands import QUICK_CONFIG, flags_of, run
 from helpers import assert_is_a_model
 
 from nezha_tf.errors import UserError
-from nezha_tf.modeling.finetuning import NezhaForChainTagging, NezhaForTokenClassification
+from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
 from nezha_tf.tasks.tagging.task import NamedEntities
 from nezha_tf.training import recipe
 from nezha_tf.training.run import run as run_task
@@ -91,7 +91,7 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
     assert float(rows[-1][3]) == pytest.approx(results["f1"], abs=1e-4)
     assert int(rows[-1][4]) == int(rows[1][4]) + int(rows[2][4]) == count
     tags = json.loads((folder / "task.json").read_text())["labels"]
-    kind = NezhaForChainTagging if "--crf" in changes else NezhaForTokenClassification
+    kind = NezhaForCrfTagging if "--crf" in changes else NezhaForTokenClassification
     settings = {"task": "tagging", "labels": tags, "window_stride": 15}
     assert_is_a_model(folder, kind, results["global_step"], data / "vocab.txt", **settings)
     if "--crf" not in changes:

@@ -1,0 +1,157 @@
+"""What a converted model computes beside the one that it was made of."""
+
+import contextlib
+import os
+
+import numpy as np
+
+from nezha_tf import console
+from nezha_tf.checkpoints import loading, tf1
+from nezha_tf.config import read_values
+from nezha_tf.conversion import transformers_peer
+from nezha_tf.errors import UserError
+from nezha_tf.model_folder.kinds import KINDS, POOLER
+from nezha_tf.model_folder.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
+
+# Beyond this the models are not the same; the rounding of float32 stays well below it.
+MOST = 1e-3
+_BATCH, _LENGTH, _STRIDE = 3, 200, 20
+_OUTPUTS = (
+    "sequence_output",
+    "pooled_output",
+    "masked_lm_logits",
+    "next_sentence_logits",
+    "logits",
+    "start_logits",
+    "end_logits",
+)
+# What is computed from the pooler's output.
+_FROM_POOLER = {
+    "pretraining": ("pooled_output", "next_sentence_logits"),
+    "classification": ("pooled_output", "logits"),
+}
+
+
+def compare(source, weights, config, written):
+    """Runs a model and what was made of it on the same random input.
+
+    Args:
+      source: the `Source`.
+      weights: its `Weights`, rounded to the type that was written, with its own segment rows.
+      config: `NezhaConfig` of the new model.
+      written: path of the new weights.
+
+    Returns:
+      A table of the largest differences as text, with a line for each library that was not there.
+
+    Raises:
+      UserError: they differ by more than `MOST`, or are not finite numbers.
+    """
+    needed = [name for name in weights.missing if not name.startswith((POOLER, "cls/", "crf/"))]
+    if needed:
+        return f"not compared: nothing can be computed without {needed[0]}"
+    segments = min(source.config.type_vocab_size, config.type_vocab_size)
+    inputs = _random_inputs(source.config, segments)
+    said = []
+    before, one = _source_side(source, weights, inputs, said)
+    after, other = _written_side(weights, config, written, inputs, said)
+    compared = _compared(weights, before, after)
+    rows = []
+    for name in compared:
+        difference = _difference(before[name], after[name])
+        rows.append((name, f"{difference:.1e}"))
+        if not difference <= MOST:
+            raise UserError(
+                f"{name} of the new model differs by {difference:.1e} (by {one} and by {other}), "
+                f"more than {MOST:.0e}: nothing is written; is the configuration its own?"
+            )
+    batch, length = inputs["input_ids"].shape
+    title = f"largest difference on {batch} x {length} random pieces: {one} before, {other} after"
+    return "\n".join([console.table(title, rows), *said])
+
+
+def _random_inputs(config, segments):
+    """Returns int32 arrays [3, T], T being 200 where positions allow; all rows but one padded."""
+    rng = np.random.default_rng(0)
+    length = min(_LENGTH, config.max_position_embeddings)
+    lengths = np.array([[length], [max(1, length * 3 // 4)], [min(7, length)]])
+    places = np.arange(0, length, _STRIDE)
+    inputs = {
+        "input_ids": rng.integers(0, config.vocab_size, (_BATCH, length)),
+        "input_mask": np.arange(length) < lengths,
+        "segment_ids": rng.integers(0, min(segments, 2), (_BATCH, length)),
+        "masked_lm_positions": np.tile(places, (_BATCH, 1)),
+        "label_mask": np.ones((_BATCH, length)),
+    }
+    return {name: value.astype("int32") for name, value in inputs.items()}
+
+
+def _source_side(source, weights, inputs, said):
+    """Returns (outputs of the model as it was, what computed them)."""
+    if source.is_hugging_face:
+        values = source.config_values
+        if "model_type" not in values:
+            values = source.config.to_hugging_face()
+        elif KINDS[weights.kind].has_labels:
+            values = {**values, "num_labels": weights.num_labels}
+        dtype = next(iter(weights.values.values())).dtype
+        tensors = {
+            name: value.astype(dtype).astype("float32")
+            for name, value in source.reader.tensors().items()
+        }
+        with _said_if_unavailable(said):
+            found = transformers_peer.outputs(weights.kind, values, inputs, tensors=tensors)
+            return found, "transformers"
+    return _ours(weights, source.config, source.path, weights, inputs), "nezha_tf"
+
+
+def _written_side(weights, config, written, inputs, said):
+    """Returns (outputs of the model that was written, what computed them)."""
+    path, reader = loading.open_checkpoint(written)
+    folder = os.path.dirname(path)
+    config_file = os.path.join(folder, HUGGING_FACE_CONFIG_FILE)
+    if os.path.exists(config_file):
+        with _said_if_unavailable(said):
+            values = read_values(config_file)
+            found = transformers_peer.outputs(weights.kind, values, inputs, folder=folder)
+            return found, "transformers"
+    return _ours(weights, config, path, reader, inputs), "nezha_tf"
+
+
+@contextlib.contextmanager
+def _said_if_unavailable(said):
+    try:
+        yield
+    except transformers_peer.Unavailable as error:
+        line = f"not compared with Hugging Face's code ({error}): pip install -e '.[interop]'"
+        if line not in said:
+            said.append(line)
+
+
+def _ours(weights, config, path, reader, inputs):
+    model = weights.model(config)
+    tf1.load_weights(model, path, reader, may_be_missing=weights.missing)
+    outputs = model(inputs)
+    return {name: outputs[name].numpy() for name in _OUTPUTS if name in outputs}
+
+
+def _compared(weights, *sides):
+    """Returns the names of the outputs that both sides have and that no missing weight is in."""
+    names = [name for name in _OUTPUTS if all(name in outputs for outputs in sides)]
+    if any(name.startswith(POOLER) for name in weights.missing):
+        without = _FROM_POOLER.get(weights.kind, ("pooled_output",))
+        names = [name for name in names if name not in without]
+    for prefix, output in (
+        ("cls/predictions/", "masked_lm_logits"),
+        ("cls/seq_relationship/", "next_sentence_logits"),
+    ):
+        if any(name.startswith(prefix) for name in weights.missing) and output in names:
+            names.remove(output)
+    return names
+
+
+def _difference(before, after):
+    """Returns the largest difference; NaN where either has one."""
+    # A model that classifies computes its last layer for the first piece alone.
+    length = min(before.shape[1], after.shape[1]) if before.ndim == 3 else None
+    return np.max(np.abs(before[:, :length] - after[:, :length]))

@@ -1,0 +1,161 @@
+"""The layouts that a model can be written in, each a folder that is complete in itself."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+
+from nezha_tf.checkpoints import hugging_face, tf1
+from nezha_tf.checkpoints.name_table import hugging_face_name
+from nezha_tf.config import NezhaConfig
+from nezha_tf.errors import UserError
+from nezha_tf.files import write_text
+from nezha_tf.model_folder import task_file
+from nezha_tf.model_folder.kinds import KINDS, LABELLED
+from nezha_tf.model_folder.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
+from nezha_tf.model_folder.published import TOKENIZER_FILE
+from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE
+from nezha_tf.text.vocabulary import PAD
+
+TF1, OURS, HUGGING_FACE = FORMATS = ("tf1", "nezha_tf", "hugging_face")
+# As Google names a published one.
+_TF1_NAME = "bert_model.ckpt"
+# What the originals know; in the rest they would compute something else, or refuse the file.
+_TF1_ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+_PROBLEM_TYPES = {
+    "single": "single_label_classification",
+    "multi": "multi_label_classification",
+    "regression": "regression",
+}
+
+
+def check_format(layout, weights, config, dtype):
+    """Raises UserError where a model has no counterpart in a layout."""
+    if layout == OURS:
+        return
+    if layout == HUGGING_FACE:
+        config.to_hugging_face()
+        for name in weights.values:
+            if hugging_face_name(name) is None:
+                raise UserError(
+                    f"{name} has no counterpart in Hugging Face's models; leave it out with "
+                    f"--drop={name.partition('/')[0]}/"
+                )
+        return
+    if dtype != "float32":
+        raise UserError(f"--dtype={dtype}: TF1's programs read float32 only (--format=tf1)")
+    for key, fits in (
+        ("position_encoding", config.position_encoding != "learned_relative"),
+        ("hidden_act", config.hidden_act in _TF1_ACTIVATIONS),
+        ("layer_norm_eps", config.layer_norm_eps == NezhaConfig(vocab_size=1).layer_norm_eps),
+    ):
+        if not fits:
+            raise UserError(
+                f"{key} {getattr(config, key)!r} has no counterpart in TF1's programs; take "
+                "--format=nezha_tf, or say otherwise in a --config_file"
+            )
+    if any(name.startswith("crf/") for name in weights.values):
+        raise UserError("crf/ has no counterpart in TF1's programs; leave it out with --drop=crf/")
+
+
+def write(folder, layout, source, weights, config):
+    """Writes a model into a folder.
+
+    Args:
+      folder: an empty one.
+      layout: one of `FORMATS`.
+      source: the `Source` that it comes from.
+      weights: `Weights`, of the type that is written.
+      config: their `NezhaConfig`.
+
+    Returns:
+      What `loading.open_checkpoint` takes.
+
+    Raises:
+      UserError: it cannot be written.
+    """
+    if layout == HUGGING_FACE:
+        path = _write_hugging_face(folder, source, weights, config)
+    else:
+        config.to_json_file(os.path.join(folder, CONFIG_FILE))
+        name = _TF1_NAME
+        if layout == OURS:
+            name = f"model.ckpt-{tf1.global_step_of(source.reader)}"
+        path = os.path.join(folder, name)
+        tf1.write_tensors(path, weights.values)
+        if layout == OURS:
+            tf1.name_newest(folder, [name])
+    if source.vocab_file:
+        shutil.copyfile(source.vocab_file, os.path.join(folder, VOCAB_FILE))
+    task = _task(source, weights)
+    if task:
+        task_file.write(folder, task)
+    elif source.do_lower_case is not None and layout != HUGGING_FACE:
+        _write_json(folder, TOKENIZER_FILE, {"do_lower_case": source.do_lower_case})
+    return path
+
+
+def _task(source, weights):
+    """Returns what the new `task.json` says, or None where the model has lost its head."""
+    if not source.task:
+        return None
+    task = {**source.task, "uses_averages": False}
+    if source.kind == "crf_tagging" and weights.kind == "tagging":
+        return {**task, "crf": False}
+    heads = KINDS[source.kind].heads
+    is_whole = all(any(name.startswith(head) for name in weights.values) for head in heads)
+    return task if is_whole else None
+
+
+def _write_hugging_face(folder, source, weights, config):
+    values = config.to_hugging_face()
+    prefix = "" if weights.kind == "encoder" else f"{values['model_type']}."
+    tensors = {}
+    for name, value in weights.values.items():
+        theirs = (prefix if name.startswith("bert/") else "") + hugging_face_name(name)
+        turned = value.T if name.endswith("/kernel") else value
+        tensors[theirs] = np.ascontiguousarray(turned)
+    path = os.path.join(folder, hugging_face.FILE_NAMES[0])
+    hugging_face.write_safetensors(path, tensors)
+    dtypes = {value.dtype.name for value in tensors.values()}
+    architecture = values["model_type"].capitalize() + KINDS[weights.kind].architecture
+    values |= {"architectures": [architecture], "torch_dtype": dtypes.pop()}
+    values |= _labels(source, weights)
+    if source.vocabulary:
+        values["pad_token_id"] = source.vocabulary.pieces.index(PAD)
+    _write_json(folder, HUGGING_FACE_CONFIG_FILE, values)
+    if source.do_lower_case is not None:
+        tokenizer = {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": source.do_lower_case,
+            "model_max_length": config.max_position_embeddings,
+        }
+        _write_json(folder, TOKENIZER_FILE, tokenizer)
+    return path
+
+
+def _labels(source, weights):
+    """Returns the keys of a config.json on the labels of a head, where it has some.
+
+    Raises:
+      UserError: as many names of labels as the head has rows are not there.
+    """
+    if LABELLED[0] not in weights.values:
+        return {}
+    task = source.task or {}
+    labels = task.get("labels") or [f"LABEL_{index}" for index in range(weights.num_labels)]
+    by_id = {str(index): label for index, label in enumerate(labels)}
+    if len(labels) != weights.num_labels:
+        raise UserError(
+            f"the head of {source.path} has {weights.num_labels} rows, and task.json names "
+            f"{len(labels)} labels; is it of another model?"
+        )
+    keys = {"id2label": by_id, "label2id": {label: int(key) for key, label in by_id.items()}}
+    problem = _PROBLEM_TYPES.get(task.get("label_type"))
+    return {**keys, "problem_type": problem} if problem else keys
+
+
+def _write_json(folder, name, values):
+    text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False)
+    write_text(os.path.join(folder, name), text + "\n")

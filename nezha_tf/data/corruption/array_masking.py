@@ -1,0 +1,188 @@
+"""Which pieces of many sequences are predicted, and what stands in their place, on arrays."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.data import draws
+from nezha_tf.data.corruption.policies import MASKED_SHARE, RANDOM_SHARE, budgets
+
+
+class Masked(NamedTuple):
+    """Masked sequences.
+
+    Attributes:
+      ids: int32 [B, T], with replacements.
+      positions: int32 [B, P], the predicted places in rising order, then zeros.
+      labels: int32 [B, P], the pieces that stood there, then zeros.
+      weights: float32 [B, P], 1 for a prediction.
+    """
+
+    ids: np.ndarray
+    positions: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+
+
+class ArrayMasking:
+    """Applies a `MaskingPolicy` to rows.
+
+    Units are shuffled by sorting random keys; then one step takes the next anchor of every row
+    that has budget left. A run that would overrun the budget, or touch what is chosen, is passed
+    over, as in the original. What is drawn for a row depends on its key alone.
+    """
+
+    def __init__(self, vocabulary, policy, max_seq_length, masked_lm_prob, max_predictions_per_seq):
+        """Args:
+        vocabulary: a `Vocabulary`.
+        policy: a `MaskingPolicy`.
+        max_seq_length: length T of a row.
+        masked_lm_prob: share of a sequence, special pieces counted, that is predicted.
+        max_predictions_per_seq: most predictions P of a row.
+        """
+        self._mask_id = vocabulary.mask_id
+        self._vocab_size = len(vocabulary)
+        self._policy = policy
+        self._run_ends = policy.run_ends
+        self._length = max_seq_length
+        self._predictions = max_predictions_per_seq
+        self._budgets = budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq)
+
+    def __call__(self, rows, keys):
+        """Masks rows.
+
+        Args:
+          rows: the `Rows`.
+          keys: uint64 [B], random.
+
+        Returns:
+          A `Masked`.
+        """
+        units = Units.of(rows, self._policy.of_words)
+        order, sizes = self.anchors(units, keys)
+        anchor_of = choose(units, order, sizes, self._budgets[rows.lengths])
+        row, unit = np.nonzero(anchor_of >= 0)
+        first, sizes = units.starts[row, unit], (units.ends - units.starts)[row, unit]
+        place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes - first, sizes)
+        drawn_at = place
+        if self._policy.draws_once:
+            drawn_at = np.repeat(units.starts[row, anchor_of[row, unit]], sizes)
+        row = np.repeat(row, sizes)
+        ids = rows.ids.copy()
+        labels = ids[row, place]
+        ids[row, place] = self._replacements(labels, keys[row], place, drawn_at)
+        return self._with_slots(ids, labels, row, place)
+
+    def anchors(self, units, keys):
+        """Draws what each unit would do as an anchor.
+
+        Args:
+          units: the `Units`.
+          keys: uint64 [B].
+
+        Returns:
+          (the units of each row in random order, those that are none behind them, int64 [B, U];
+          how many units each takes, itself counted, int64 [B, U]).
+        """
+        keys = keys[:, None]
+        shuffle = draws.bits(keys, units.starts)
+        shuffle[units.numbers >= units.counts[:, None]] = np.iinfo(np.uint64).max
+        order = np.argsort(shuffle, axis=1)
+        if not len(self._run_ends):
+            return order, np.ones_like(order)
+        drawn = draws.uniform(keys, units.starts + self._length)
+        sizes = 1 + np.searchsorted(self._run_ends, drawn, side="right")
+        return order, np.minimum(sizes, units.left)  # a run ends with its segment
+
+    def _replacements(self, pieces, keys, places, drawn_at):
+        """Returns what stands in the place of pieces: [MASK], a random piece or the same."""
+        share = draws.uniform(keys, drawn_at + 2 * self._length)
+        random_bits = draws.bits(keys, places + 3 * self._length) >> np.uint64(32)
+        random_ids = (random_bits * np.uint64(self._vocab_size)) >> np.uint64(32)
+        found = np.where(share < MASKED_SHARE + RANDOM_SHARE, random_ids.astype(np.int32), pieces)
+        return np.where(share < MASKED_SHARE, self._mask_id, found)
+
+    def _with_slots(self, ids, labels, row, place):
+        shape = len(ids), self._predictions
+        counts = np.bincount(row, minlength=len(ids))
+        slot = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        positions, labels_of = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        weights = np.zeros(shape, np.float32)
+        positions[row, slot] = place
+        labels_of[row, slot] = labels
+        weights[row, slot] = 1.0
+        return Masked(ids, positions, labels_of, weights)
+
+
+def choose(units, order, sizes, budget):
+    """Chooses runs of units, anchor by anchor.
+
+    Args:
+      units: the `Units`.
+      order: int64 [B, U], the anchors of each row in the order of their turns.
+      sizes: int64 [B, U], how many units the run of each anchor has.
+      budget: int [B], most pieces of a row.
+
+    Returns:
+      int64 [B, U], the anchor whose run a unit is chosen with, or -1.
+    """
+    anchor_of = np.full(order.shape, -1)
+    chosen = np.zeros(len(order), np.int64)
+    longest = int(sizes.max(initial=1))
+    row = np.flatnonzero(units.counts > 0)
+    for turn in range(order.shape[1]):
+        anchor = order[row, turn]
+        size = sizes[row, anchor]
+        pieces = units.ends[row, anchor + size - 1] - units.starts[row, anchor]
+        fits = chosen[row] + pieces <= budget[row]
+        for step in range(longest):
+            inside = step < size
+            fits[inside] &= anchor_of[row[inside], anchor[inside] + step] < 0
+        taken, first = row[fits], anchor[fits]
+        chosen[taken] += pieces[fits]
+        for step in range(longest):
+            inside = step < size[fits]
+            anchor_of[taken[inside], first[inside] + step] = first[inside]
+        row = row[(chosen[row] < budget[row]) & (turn + 1 < units.counts[row])]
+        if not len(row):
+            break
+    return anchor_of
+
+
+class Units(NamedTuple):
+    """The units of rows, U at most in one; what is behind a row's last unit means nothing.
+
+    Attributes:
+      counts: int64 [B].
+      numbers: int64 [1, U].
+      starts, ends: int64 [B, U], the places of a unit's first piece and behind its last.
+      left: int64 [B, U], how many units there are from this one to the end of its segment.
+    """
+
+    counts: np.ndarray
+    numbers: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    left: np.ndarray
+
+    @classmethod
+    def of(cls, rows, of_words):
+        """Finds the units of `Rows`: words, or pieces."""
+        begins = rows.word_starts & rows.is_text if of_words else rows.is_text
+        counts = np.count_nonzero(begins, axis=1)
+        shape = len(counts), max(1, int(counts.max(initial=0)))
+        # A unit ends where the next begins or the text does, and [SEP] is behind every text.
+        borders = np.flatnonzero(begins | ~rows.is_text)
+        is_unit = begins.reshape(-1)[borders]
+        unit, special = np.flatnonzero(is_unit), np.flatnonzero(~is_unit)
+        # The units of a segment are beside each other: its last ends at a special piece.
+        left = special[np.searchsorted(special, unit)] - unit
+        row_start = np.repeat(np.arange(shape[0]) * begins.shape[1], counts)
+        shift = np.repeat(np.arange(shape[0]) * shape[1] - (np.cumsum(counts) - counts), counts)
+        where = np.arange(len(unit)) + shift
+        arrays = []
+        for values in (borders[unit] - row_start, borders[unit + 1] - row_start, left):
+            array = np.zeros(shape, np.int64)
+            array.reshape(-1)[where] = values
+            arrays.append(array)
+        return cls(counts, np.arange(shape[1])[None], *arrays)

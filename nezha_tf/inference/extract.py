@@ -1,0 +1,176 @@
+"""From a file of texts to a file of their vectors, or of the likeness of pairs."""
+
+import contextlib
+import json
+import os
+import tempfile
+
+import numpy as np
+
+from nezha_tf import console, files
+from nezha_tf.errors import UserError, require_flag
+from nezha_tf.inference import texts as text_files
+from nezha_tf.inference.loading import UNREAD_NAMES, load_model
+from nezha_tf.inference.vectors import (
+    VectorFile,
+    layer_numbers,
+    make_step,
+    row_counts,
+    write_vectors,
+)
+from nezha_tf.modeling.encoder import NezhaEncoder
+
+LAST_LAYER = ["-1"]
+# Of the vectors in JSON, as in the original's extract_features.py.
+DECIMALS = 6
+
+
+def extract_features(flags):
+    """Writes the vectors of texts, or the cosine similarity of pairs.
+
+    Args:
+      flags: dict of the flags of tools/extract_features.py.
+
+    Returns:
+      What to print.
+
+    Raises:
+      UserError: a mistake in the flags or in the files.
+    """
+    _check(flags)
+    paths = files.expand(require_flag(flags["input_file"], "input_file"), "input_file")
+    if flags["output_file"]:
+        files.require_other(flags["output_file"], "output_file", paths)
+    rows = text_files.read_pairs(paths, needed=flags["similarity"])
+    if flags["level"] == "character" and "text_pair" in rows[0].values:
+        raise UserError(f"{rows[0].place}: --level=character is for one text a line, not for two")
+    model, tokenizer = _load(flags)
+    alone = text_files.each_alone(rows) if flags["similarity"] else rows
+    texts = text_files.pack(alone, tokenizer, flags["max_seq_length"])
+    if flags["similarity"]:
+        said = _write_similarity(flags, model, texts, rows)
+    elif flags["output_file"].endswith(".npy"):
+        said = _write_array(flags, model, texts)
+    else:
+        said = _write_lines(flags, model, texts, tokenizer.vocabulary)
+    truncated = f"; too long, so truncated: {texts.truncated:,}" if texts.truncated else ""
+    return f"{said}{truncated}"
+
+
+def _check(flags):
+    output_file = flags["output_file"]
+    endings = (".json", ".jsonl") if flags["similarity"] else (".json", ".jsonl", ".npy")
+    if not flags["similarity"]:
+        require_flag(output_file, "output_file")
+    elif flags["level"] != "text":
+        raise UserError(f"--similarity is of texts; leave out --level={flags['level']}")
+    if output_file and not output_file.endswith(endings):
+        raise UserError(f"--output_file={output_file} must end in {', '.join(endings)}")
+    if flags["pooling"] == "pooler" and flags["layers"] != LAST_LAYER:
+        raise UserError("--pooling=pooler is of the last layer; leave out --layers")
+
+
+def _load(flags):
+    """Returns the encoder and the tokenizer of the flags."""
+
+    def check(config):
+        layer_numbers(flags["layers"], config.num_hidden_layers)
+        rows, longest = config.max_position_embeddings, flags["max_seq_length"]
+        if config.position_encoding == "absolute" and longest > rows:
+            raise UserError(
+                f"--max_seq_length={longest} is past the model's table of absolute positions "
+                f"(max_position_embeddings {rows})"
+            )
+
+    reads_pooler = flags["level"] == "text" and flags["pooling"] == "pooler"
+    return load_model(flags, check, NezhaEncoder, () if reads_pooler else UNREAD_NAMES)
+
+
+def _write_vectors(flags, model, texts, path):
+    """Writes the vectors as a `.npy` file; returns the offsets of `write_vectors`."""
+    level = flags["level"]
+    pooling = flags["pooling"] if level == "text" else None
+    layers = layer_numbers(flags["layers"], model.config.num_hidden_layers)
+    width = model.config.hidden_size * len(layers)
+    step = make_step(model, layers, pooling)
+    with VectorFile(path, sum(row_counts(texts, level)), width) as file:
+        return write_vectors(
+            file, step, texts, level, flags["max_seq_length"], flags["predict_batch_size"]
+        )
+
+
+def _write_array(flags, model, texts):
+    """Writes [rows, D], and beside it where each text's rows begin if it has several."""
+    path = flags["output_file"]
+    with files.whole_file(path) as temporary:
+        offsets = _write_vectors(flags, model, texts, temporary)
+    said = f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
+    if flags["level"] == "text":
+        return said
+    offsets_path = f"{path.removesuffix('.npy')}.offsets.npy"
+    with files.whole_file(offsets_path) as temporary, open(temporary, "wb") as file:
+        np.save(file, offsets)
+    return f"{said}; text i has its rows [offsets[i], offsets[i + 1]), {offsets_path}"
+
+
+def _write_lines(flags, model, texts, vocabulary):
+    """Writes lines of JSON: what a row holds, and its vectors."""
+    path = flags["output_file"]
+    with files.whole_file(path) as temporary, _scratch(path) as scratch:
+        offsets = _write_vectors(flags, model, texts, scratch)
+        vectors = np.load(scratch, mmap_mode="r")
+        with open(temporary, "w", encoding="utf-8") as file:
+            for index in console.progress(range(len(texts.rows)), desc="writing", unit="text"):
+                found = vectors[offsets[index] : offsets[index + 1]]
+                found = found.astype(np.float64).round(DECIMALS).tolist()
+                line = _line(texts, index, flags["level"], found, vocabulary)
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    return f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
+
+
+def _line(texts, index, level, vectors, vocabulary):
+    """Returns the object that a text's line holds."""
+    values = texts.rows[index].values
+    if level == "text":
+        return {**values, "vector": vectors[0]}
+    if level == "piece":
+        pieces = vocabulary.pieces_of(texts.ids[index].tolist())
+        return {**values, "pieces": pieces, "vectors": vectors}
+    positions = text_files.covered_characters(texts.spans[index])[0].tolist()
+    characters = [values["text"][position] for position in positions]
+    return {**values, "characters": characters, "positions": positions, "vectors": vectors}
+
+
+def _write_similarity(flags, model, texts, rows):
+    """Writes or shows the cosine similarity of the texts of each pair."""
+    path = flags["output_file"]
+    with _scratch(path) as scratch:
+        _write_vectors(flags, model, texts, scratch)
+        vectors = np.load(scratch, mmap_mode="r")
+        similarities = [_cosine(*vectors[i : i + 2]) for i in range(0, len(vectors), 2)]
+    if path:
+        lines = [
+            json.dumps({**row.values, "similarity": value}, ensure_ascii=False) + "\n"
+            for row, value in zip(rows, similarities, strict=True)
+        ]
+        files.write_text(path, "".join(lines))
+    else:
+        for row, value in zip(rows, similarities, strict=True):
+            print(f"{value:.4f}  {row.values['text']}  |  {row.values['text_pair']}")
+    return f"{console.plural(len(rows), 'pair')}; similarity {np.mean(similarities):.4f} on average"
+
+
+def _cosine(first, second):
+    first, second = first.astype(np.float64), second.astype(np.float64)
+    norms = np.linalg.norm(first) * np.linalg.norm(second)
+    return round(float(first @ second / max(norms, 1e-12)), DECIMALS)
+
+
+@contextlib.contextmanager
+def _scratch(output_file):
+    """Yields the path of a file beside an output, where there is room for as much."""
+    folder = os.path.dirname(output_file or "")
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder or None) as scratch:
+        yield os.path.join(scratch, "vectors.npy")

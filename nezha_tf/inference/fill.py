@@ -1,0 +1,114 @@
+"""Filling blanks: the likeliest pieces at each [MASK] of a text."""
+
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf import console
+from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.data.corpus import read_lines
+from nezha_tf.errors import UserError
+from nezha_tf.inference.loading import load_model
+from nezha_tf.text.vocabulary import MASK
+
+
+class BlankFiller:
+    """Gives candidates for the blanks of a text, each by itself, with both sides seen."""
+
+    def __init__(self, model, tokenizer, top_k):
+        """Args:
+        model: `NezhaForMaskedLM`.
+        tokenizer: `FullTokenizer`.
+        top_k: candidates of a blank.
+        """
+        self._model, self._tokenizer, self._top_k = model, tokenizer, top_k
+
+    def __call__(self, text):
+        """Returns for each [MASK] of a text a list of (piece, probability), likeliest first.
+
+        Raises:
+          UserError: there is no [MASK] in it, or it is past the table of absolute positions.
+        """
+        vocabulary = self._tokenizer.vocabulary
+        # The tokenizer itself would part the brackets from the word.
+        parts = [self._tokenizer.tokenize(part) for part in text.split(MASK)]
+        if len(parts) == 1:
+            raise UserError(f"no {MASK} in the text; write one for each piece to be filled in")
+        ids = [vocabulary.cls_id]
+        blanks = []
+        for part in parts:
+            ids += [*vocabulary.ids_of(part), vocabulary.mask_id]
+            blanks.append(len(ids) - 1)
+        # After the last part there is no blank but the end.
+        ids[blanks.pop()] = vocabulary.sep_id
+        outputs = self._model(
+            {
+                "input_ids": tf.constant([ids]),
+                "input_mask": tf.ones((1, len(ids)), tf.int32),
+                "segment_ids": tf.fill((1, len(ids)), SEGMENT_IDS["bidirectional"][0]),
+                "masked_lm_positions": tf.constant([blanks]),
+            }
+        )
+        probs = tf.nn.softmax(outputs["masked_lm_logits"][0])[:, : len(vocabulary)]
+        found = tf.math.top_k(probs, min(self._top_k, len(vocabulary)))
+        return [
+            list(zip(vocabulary.pieces_of(pieces), values.tolist(), strict=True))
+            for pieces, values in zip(found.indices.numpy(), np.array(found.values), strict=True)
+        ]
+
+
+def fill_mask(flags):
+    """Shows candidates for the blanks of a file's lines, or of lines as they are typed.
+
+    Args:
+      flags: dict of the flags of tools/fill_mask.py.
+
+    Raises:
+      UserError: a mistake in the flags, or in a line of the file; one that is typed is told and
+        the next one read.
+    """
+    if flags["input_file"]:
+        lines = list(_file_lines(flags["input_file"]))
+    filler = BlankFiller(*load_model(flags), flags["top_k"])
+    if flags["input_file"]:
+        for place, text in lines:
+            try:
+                print(_shown(text, filler(text)))
+            except UserError as error:
+                raise UserError(f"{place}: {error}") from error
+        return
+    while text := _typed():
+        try:
+            print(_shown(text, filler(text)))
+        except UserError as error:
+            print(error)
+
+
+def _file_lines(path):
+    """Yields (place, text) of the lines of a file."""
+    number = 0
+    for number, line in enumerate(read_lines(path), start=1):
+        text = line.strip()
+        if not text:
+            raise UserError(f"{path}, line {number}: empty; give it a text, or delete the line")
+        yield f"{path}, line {number}", text
+    if not number:
+        raise UserError(f"{path} holds no line")
+
+
+def _typed():
+    """Returns a line from standard input; "" at its end, or where an empty line is typed."""
+    if sys.stdin.isatty():
+        print(f"text with {MASK} (an empty line ends): ", end="", flush=True)
+    return sys.stdin.readline().strip()
+
+
+def _shown(text, blanks):
+    """Returns the candidates of a text's blanks as tables."""
+    lines = [text]
+    for number, candidates in enumerate(blanks, start=1):
+        title = f"{MASK} {number}" if len(blanks) > 1 else MASK
+        rows = [(piece, f"{probability:.2%}") for piece, probability in candidates]
+        lines.append(console.table(title, rows))
+    return "\n".join(lines)

@@ -1,0 +1,216 @@
+"""A folder as a model: what a run has left, or a published checkpoint, opened in one line."""
+
+import functools
+import glob
+import os
+
+from nezha_tf.checkpoints import hugging_face, loading
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.config import NezhaConfig
+from nezha_tf.errors import UserError
+from nezha_tf.model_folder import published, task_file
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, best_sweep_member
+from nezha_tf.modeling.encoder import NezhaEncoder
+from nezha_tf.modeling.finetuning import (
+    NezhaForCrfTagging,
+    NezhaForQuestionAnswering,
+    NezhaForSequenceClassification,
+    NezhaForTokenClassification,
+)
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
+from nezha_tf.text.tokenization import FullTokenizer
+from nezha_tf.text.vocabulary import check_vocabulary
+
+
+def load(folder):
+    """Returns the tokenizer and the model of a folder.
+
+    Args:
+      folder: as for `open_folder`.
+
+    Returns:
+      (`FullTokenizer`, Keras model with its weights: `ModelFolder.make_model` says which).
+
+    Raises:
+      UserError: as for `open_folder`, or weights that are damaged or of another model.
+    """
+    opened = open_folder(folder)
+    return opened.tokenizer, opened.make_model()
+
+
+def open_folder(path, do_lower_case=None):
+    """Opens a folder; the weights are not loaded yet.
+
+    Args:
+      path: the --output_dir of a run; that of several runs, for the best of them; or a folder of
+        a published model: `bert_config.json` (or Hugging Face's `config.json`), weights and
+        `vocab.txt`.
+      do_lower_case: in place of what the folder says.
+
+    Returns:
+      `ModelFolder`.
+
+    Raises:
+      UserError: no such folder, none of a model, or a damaged file in it.
+    """
+    path = os.fspath(path)
+    if not os.path.isdir(path):
+        what = "a file; give the folder that it is in" if os.path.exists(path) else "not there"
+        raise UserError(f"no model in {path}: it is {what}")
+    return ModelFolder(folder_of_model(path), do_lower_case)
+
+
+def folder_of_model(path):
+    """Returns the folder itself, or where it is one of several runs, that of the best of them."""
+    is_run = RunCheckpoints(path, {}).steps()
+    return path if is_run else best_sweep_member(path) or path
+
+
+class ModelFolder:
+    """A model with all that belongs to it.
+
+    Attributes:
+      path: the folder.
+      config: `NezhaConfig`.
+      task: dict, what `task.json` says (see `task_file.SETTINGS`); where the folder has none,
+        what `published.settings_of` finds: {"task": None} for a model without a task's head.
+      do_lower_case: whether texts are lower-cased: by `task.json`, or else Hugging Face's
+        `tokenizer_config.json`, or else true.
+      checkpoint: what `checkpoints.load` takes. Of a run the best one where an evaluation chose
+        one, or else the newest.
+    """
+
+    def __init__(self, path, do_lower_case=None):
+        """Arguments and errors as for `open_folder`."""
+        self.path = path
+        self.checkpoint = checkpoint_in(path)
+        self.config = NezhaConfig.from_json_file(config_file_in(path, self.checkpoint))
+        self.task = task_file.read(path)
+        self.do_lower_case = do_lower_case
+        if self.task is None:
+            self.task = published.settings_of(path, self.config, self.checkpoint)
+        if do_lower_case is None:
+            found = self.task.get("do_lower_case")
+            self.do_lower_case = published.do_lower_case(path) if found is None else found
+
+    @property
+    def vocab_file(self):
+        """The path of `vocab.txt`; `UserError` where it is missing."""
+        path = os.path.join(self.path, VOCAB_FILE)
+        if not os.path.exists(path):
+            raise UserError(
+                f"no {VOCAB_FILE} in {self.path}; copy the vocabulary there that the model was "
+                "trained with"
+            )
+        return path
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The `FullTokenizer`; `UserError` where the vocabulary is not the model's."""
+        tokenizer = FullTokenizer(self.vocab_file, self.do_lower_case)
+        try:
+            check_vocabulary(self.config, tokenizer.vocabulary)
+        except UserError as error:
+            raise UserError(f"{self.path}: {error}") from error
+        return tokenizer
+
+    def make_model(self):
+        """Returns the task's Keras model, with the weights or with their moving averages.
+
+        Without a task it is what the checkpoint has the heads for: `NezhaForPreTraining`,
+        `NezhaForMaskedLM`, or `NezhaEncoder`; a pooler that it lacks stays random.
+
+        Raises:
+          UserError: weights that are damaged, or of another model.
+        """
+        model, may_be_missing = self._fresh_model()
+        averages = self.task.get("uses_averages", False)
+        loading.load(model, self.checkpoint, may_be_missing, averages=averages)
+        return model
+
+    def _fresh_model(self):
+        """Returns (model, prefixes of the names that its checkpoint may lack)."""
+        settings, config = self.task, self.config
+        task, pooler = settings["task"], ("bert/pooler/",)
+        if task == "pretraining":
+            return NezhaForPreTraining(config), ()
+        if task == "seq2seq":
+            return NezhaForMaskedLM(config), pooler
+        if task is None:
+            return self._model_of_names(), pooler
+        length = settings["max_seq_length"]
+        if task == "reading_comprehension":
+            return NezhaForQuestionAnswering(config, length), pooler
+        if task == "tagging":
+            kind = NezhaForCrfTagging if settings["crf"] else NezhaForTokenClassification
+            return kind(config, len(settings["labels"]), length), pooler
+        is_number = settings["label_type"] == "regression"
+        num_outputs = 1 if is_number else len(settings["labels"])
+        return NezhaForSequenceClassification(config, num_outputs, length), ()
+
+    def _model_of_names(self):
+        """Returns the model that the checkpoint has all the heads of."""
+        _, reader = loading.open_checkpoint(self.checkpoint)
+        names = set(reader.get_variable_to_shape_map())
+        for kind in (NezhaForPreTraining, NezhaForMaskedLM):
+            model = kind(self.config)
+            if {name for name in tf1_names(model) if name.startswith("cls/")} <= names:
+                return model
+        return NezhaEncoder(self.config)
+
+
+def weights_of(path):
+    """Returns which weights --init_checkpoint means: those that the folder's model has.
+
+    Args:
+      path: of a checkpoint, as for `loading.open_checkpoint`, or of its folder; of a run's folder
+        the best checkpoint is meant, as in `ModelFolder`.
+
+    Returns:
+      (what `loading.open_checkpoint` takes, whether the moving averages in it are the weights, as
+      `task.json` beside it says).
+
+    Raises:
+      UserError: a damaged `task.json`.
+    """
+    path = os.fspath(path)
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        folder = folder_of_model(path)
+        step = RunCheckpoints(folder, {}, best_metric=None).chosen()
+        path = path if step is None else RunCheckpoints(folder, {}).path(step)
+    return path, bool((task_file.read(folder) or {}).get("uses_averages"))
+
+
+def checkpoint_in(folder):
+    """Returns what `checkpoints.load` takes, of all that may hold weights."""
+    checkpoints = RunCheckpoints(folder, {}, best_metric=None)
+    step = checkpoints.chosen()
+    if step is not None:
+        return checkpoints.path(step)
+    weights = hugging_face.find_weights(folder)
+    if weights:
+        return weights
+    found = sorted(glob.glob(os.path.join(glob.escape(folder), "*.index")))
+    if not found:
+        raise UserError(
+            f"no weights in {folder}: neither TF1's (*.ckpt.index) nor Hugging Face's "
+            f"({', '.join(hugging_face.FILE_NAMES)})"
+        )
+    if len(found) > 1:
+        names = ", ".join(map(os.path.basename, found))
+        raise UserError(f"several checkpoints in {folder} ({names}); leave one of them there")
+    return found[0].removesuffix(".index")
+
+
+def config_file_in(folder, checkpoint):
+    """Returns the path of the configuration, of the checkpoint's layout where there are two."""
+    names = [CONFIG_FILE, published.CONFIG_FILE]
+    if hugging_face.find_weights(checkpoint):
+        names.reverse()
+    paths = [os.path.join(folder, name) for name in names]
+    for path in paths:
+        if os.path.exists(path):
+            return path
+    raise UserError(f"no {' or '.join(sorted(names))} in {folder}; copy the model's there")

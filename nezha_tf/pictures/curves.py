@@ -1,0 +1,304 @@
+"""Pictures of the curves that runs recorded; needs the extra [plot]."""
+
+import math
+import os
+from typing import NamedTuple
+
+from nezha_tf.errors import UserError
+from nezha_tf.files import whole_file
+from nezha_tf.model_folder.metrics_file import METRICS_FILE, read_metrics
+from nezha_tf.pictures.fonts import require_matplotlib
+
+# What is drawn unless other metrics are asked for, where it was recorded, under which title.
+TITLES = {
+    "masked_lm_loss": "masked-LM loss",
+    "masked_lm_accuracy": "masked-LM accuracy",
+    "next_sentence_accuracy": "next-sentence accuracy",
+    "classification_loss": "classification loss",
+    "accuracy": "accuracy",
+    "learning_rate": "learning rate",
+    "gradient_norm": "gradient norm, before clipping",
+    "loss_scale": "loss scale",
+    "trust_ratio": "LAMB trust ratio",
+    "tokens_per_second": "tokens per second",
+}
+# One metric, of which a record has an entry for each part of the model: trust_ratio/layer_3.
+_TRUST_RATIO = "trust_ratio"
+# Metrics that may span decades; they are then drawn on a logarithmic axis.
+_WIDE = ("gradient_norm", "weight_norm", _TRUST_RATIO)
+# What was set, not measured, is never smoothed.
+_SET = ("learning_rate", "loss_scale")
+_HELD_OUT = "eval_"
+# Ends the label of a line that a smoothed one is drawn over.
+_RAW = ", raw"
+_MOST_COLUMNS = 4
+_PANEL_INCHES = (4.2, 3.1)
+# Parts of the model that the legend of their trust ratios names, out of what may be dozens.
+_MOST_PARTS_NAMED = 6
+
+
+class Run(NamedTuple):
+    """What is drawn in one colour.
+
+    Attributes:
+      label: its name in the legend.
+      entries: of its record, as `read_metrics` returns them.
+    """
+
+    label: str
+    entries: list
+
+
+def plot_curves(folder):
+    """Draws the curves of one run into its `curves.png`, whose path it returns."""
+    path = os.path.join(folder, "curves.png")
+    plot_runs([folder], path)
+    return path
+
+
+def plot_runs(folders, path, labels=(), metrics=(), smoothing=1):
+    """Draws the curves of runs into one PNG; it appears whole or not at all.
+
+    Args:
+      folders: the runs' folders.
+      path: of the PNG.
+      labels: names of the runs in the legend; by default those of their folders.
+      metrics: names of entries of the record; by default those of `TITLES`. The held-out values
+        (`eval_...`) are drawn with them, and `trust_ratio` stands for those of all parts.
+      smoothing: entries that a training value is averaged over, itself in the middle.
+
+    Raises:
+      UserError: matplotlib is missing, a folder has no record, a metric is in none of them, or
+        the labels are too few or too many.
+    """
+    require_matplotlib()
+    if not path.endswith(".png"):
+        raise UserError(f"--output_file={path}: curves are drawn as PNG, so name it {path}.png")
+    labels = labels or _names(folders)
+    if len(labels) != len(folders):
+        raise UserError(f"--labels has {len(labels)} names for the {len(folders)} of --runs")
+    runs = [Run(label, _entries(folder)) for label, folder in zip(labels, folders, strict=True)]
+    figure = draw(runs, _chosen(metrics, runs), smoothing)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, dpi=120, format="png")
+
+
+def draw(runs, metrics, smoothing=1):
+    """Returns a matplotlib figure with a panel for each metric.
+
+    Args:
+      runs: list of `Run`.
+      metrics: names, as for `plot_runs`.
+      smoothing: likewise.
+    """
+    # Not through pyplot, whose figures and backend belong to the whole process.
+    from matplotlib.figure import Figure
+
+    rows, columns = _grid(len(metrics))
+    width, height = columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1]
+    figure = Figure(figsize=(width, height), layout="constrained")
+    panels = list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
+    for panel, metric in zip(panels, metrics, strict=False):
+        by_part = metric == _TRUST_RATIO and len(runs) == 1
+        if by_part:
+            _draw_parts(panel, runs[0], smoothing)
+        else:
+            _draw_metric(panel, runs, metric, smoothing)
+        _dress(panel, metric)
+        if by_part:
+            _name_parts(panel)
+        elif metric == _TRUST_RATIO:
+            panel.set_title(f"{TITLES[metric]}, mean of all parts", fontsize="medium")
+    for panel in panels[len(metrics) :]:
+        panel.remove()
+    figure.supxlabel("step", fontsize="medium")
+    _add_legend(figure, runs, metrics)
+    return figure
+
+
+def _grid(count):
+    """Returns (rows, columns) for a number of panels: wider than high, with few cells empty."""
+    rows = max(round(math.sqrt(0.6 * count)), math.ceil(count / _MOST_COLUMNS))
+    return rows, math.ceil(count / rows)
+
+
+def _names(folders):
+    """Returns the last part of each folder's path, or the paths where that is not enough."""
+    names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
+    return names if len(set(names)) == len(names) else list(folders)
+
+
+def _entries(folder):
+    entries = read_metrics(folder)
+    if not entries:
+        raise UserError(
+            f"{folder} holds no {METRICS_FILE} with entries; give the --output_dir of a run of "
+            "run_pretraining.py that has trained for --log_steps at least"
+        )
+    return entries
+
+
+def _chosen(metrics, runs):
+    """Returns the metrics to draw: those asked for, or the usual ones that were recorded."""
+    names = {name for run in runs for entry in run.entries for name in entry} - {"step"}
+    recorded = {name.removeprefix(_HELD_OUT).partition("/")[0] for name in names}
+    unknown = [metric for metric in metrics if metric not in recorded]
+    if unknown:
+        raise UserError(
+            f"--metrics: no run recorded {unknown[0]!r}; there are {', '.join(sorted(recorded))}"
+        )
+    chosen = list(metrics) or [metric for metric in TITLES if metric in recorded]
+    if not chosen:
+        names = ", ".join(sorted(recorded))
+        raise UserError(f"none of the usual curves was recorded; pass --metrics, out of {names}")
+    return chosen
+
+
+def _draw_metric(panel, runs, metric, smoothing):
+    """Draws a line for each run's training values, and one with marks for its held-out ones."""
+    for run, color in zip(runs, _colors(len(runs)), strict=True):
+        if metric == _TRUST_RATIO:
+            steps, values = _mean_of_parts(run.entries)
+        else:
+            steps, values = _series(run.entries, metric)
+        entries = 1 if metric in _SET else smoothing
+        _draw_training(panel, steps, values, entries, color, f"{run.label} {metric}")
+        held_out = _HELD_OUT + metric
+        steps, values = _series(run.entries, held_out)
+        if steps:
+            label = f"{run.label} {held_out}"
+            panel.plot(steps, values, color=color, label=label, **_style(held_out=True))
+
+
+def _draw_parts(panel, run, smoothing):
+    """Draws the trust ratio of each part of the model, from dark to light with depth."""
+    from matplotlib import colormaps
+
+    names = list(dict.fromkeys(name for entry in run.entries for name in entry if _is_part(name)))
+    colors = colormaps["viridis"]([0.95 * i / max(1, len(names) - 1) for i in range(len(names))])
+    for name, color in zip(names, colors, strict=True):
+        part = name.partition("/")[2]
+        _draw_training(panel, *_series(run.entries, name), smoothing, color, part)
+
+
+def _name_parts(panel):
+    """Names some of the parts of the model, in a legend above their lines."""
+    lines = [line for line in panel.lines if not line.get_label().endswith(_RAW)]
+    count = min(len(lines), _MOST_PARTS_NAMED)
+    named = [round(i * (len(lines) - 1) / max(1, count - 1)) for i in range(count)]
+    low, high = panel.get_ylim()
+    is_log = panel.get_yscale() == "log"
+    # A quarter of the height is left for the legend.
+    panel.set_ylim(low, high * (high / low) ** (1 / 3) if is_log else high + (high - low) / 3)
+    handles = [lines[index] for index in named]
+    panel.legend(handles=handles, fontsize="small", loc="upper center", ncols=3, frameon=False)
+
+
+def _draw_training(panel, steps, values, smoothing, color, label):
+    """Draws a line; a smoothed one over a pale one of the values themselves."""
+    if steps and smoothing > 1:
+        panel.plot(steps, values, color=color, linewidth=0.8, alpha=0.25, label=label + _RAW)
+        values = _smoothed(values, smoothing)
+    if steps:
+        mark = "." if len(steps) == 1 else None  # a line of one point would not be seen
+        style = _style(held_out=False)
+        panel.plot(steps, values, color=color, label=label, marker=mark, **style)
+
+
+def _style(held_out):
+    if held_out:
+        return {"linewidth": 1.2, "marker": "o", "markersize": 4, "markeredgecolor": "white"}
+    return {"linewidth": 0.9, "alpha": 0.85}
+
+
+def _colors(count):
+    """Returns a colour for each of several runs."""
+    from matplotlib import colormaps
+
+    if count <= 10:
+        return colormaps["tab10"].colors[:count]
+    return list(colormaps["turbo"]([index / (count - 1) for index in range(count)]))
+
+
+def _series(entries, name):
+    """Returns (steps, values) of the entries that have a value of this name."""
+    found = [entry for entry in entries if name in entry]
+    return [entry["step"] for entry in found], [entry[name] for entry in found]
+
+
+def _mean_of_parts(entries):
+    """Returns (steps, means over the parts of the model) of the trust ratios."""
+    steps, means = [], []
+    for entry in entries:
+        ratios = [value for name, value in entry.items() if _is_part(name)]
+        if ratios:
+            steps.append(entry["step"])
+            means.append(sum(ratios) / len(ratios))
+    return steps, means
+
+
+def _is_part(name):
+    return name.startswith(f"{_TRUST_RATIO}/")
+
+
+def _smoothed(values, count):
+    """Returns the mean of each value and those around it, as many on either side."""
+    last = len(values) - 1
+    reaches = [min(count // 2, index, last - index) for index in range(len(values))]
+    windows = (values[i - reach : i + reach + 1] for i, reach in enumerate(reaches))
+    return [sum(window) / len(window) for window in windows]
+
+
+def _dress(panel, metric):
+    """Gives a panel its title, its scale and the form of its numbers."""
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    panel.set_title(TITLES.get(metric, metric.replace("_", " ")), fontsize="medium")
+    panel.grid(alpha=0.3)
+    panel.tick_params(labelbottom=True, labelsize="small")
+    panel.tick_params(which="minor", labelsize="small")
+    panel.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    panel.xaxis.set_major_formatter(EngFormatter(sep=""))
+    values = [value for line in panel.lines for value in line.get_ydata()]
+    if metric == "loss_scale":
+        panel.set_yscale("log", base=2)
+    elif metric in _WIDE and _spans_a_decade(values):
+        panel.set_yscale("log")
+    elif metric.endswith("accuracy"):
+        panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g} %")
+    elif metric.endswith("_per_second"):
+        panel.yaxis.set_major_formatter(EngFormatter(sep=""))
+    else:
+        panel.ticklabel_format(axis="y", scilimits=(-2, 4), useMathText=True)
+
+
+def _spans_a_decade(values):
+    positive = [value for value in values if 0 < value < math.inf]
+    return bool(positive) and max(positive) > 10 * min(positive)
+
+
+def _add_legend(figure, runs, metrics):
+    """Names the runs where there are several, and the two kinds of lines where there are both."""
+    from matplotlib.lines import Line2D
+
+    handles, labels = [], []
+    if len(runs) > 1:
+        handles = [Line2D([], [], color=color, linewidth=2.5) for color in _colors(len(runs))]
+        labels = [run.label for run in runs]
+    names = {name for run in runs for entry in run.entries for name in entry}
+    if any(_HELD_OUT + metric in names for metric in metrics):
+        color = "0.35" if len(runs) > 1 else _colors(1)[0]
+        handles += [Line2D([], [], color=color, **_style(held_out)) for held_out in (False, True)]
+        labels += ["training", "held out"]
+    if not handles:
+        return
+    # As many beside each other as fit, at about 11 letters an inch.
+    longest = max(map(len, labels)) + 6
+    columns = max(1, min(len(labels), int(figure.get_figwidth() * 11 / longest)))
+    legend = figure.legend(
+        handles, [" "] * len(labels), loc="outside upper center", ncols=columns, frameon=False
+    )
+    # Set afterwards: matplotlib leaves out labels that begin with "_" and takes $...$ for formulas.
+    for text, label in zip(legend.get_texts(), labels, strict=True):
+        text.set_parse_math(False)
+        text.set_text(label)

@@ -1,1 +1,0 @@
-"""A trained model at work: continuing and generating text, filling blanks, scoring."""

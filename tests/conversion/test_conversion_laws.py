@@ -1,0 +1,137 @@
+"""Laws of names and layouts, of any small model: one name each, the same bits there and back."""
+
+import json
+
+import keras
+import laws
+import numpy as np
+import pytest
+from checkpoint_models import (
+    CLASSIFICATION,
+    FLAGS,
+    TAGGING,
+    assert_equal,
+    config_of,
+    weights_in,
+    weights_like,
+    write_model,
+)
+from hugging_face_peer import spelt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nezha_tf import NezhaConfig, checkpoints
+from nezha_tf.checkpoints.name_table import hugging_face_name, tf1_name_of, tf1_names
+from nezha_tf.conversion.conversion import convert_checkpoint
+from nezha_tf.errors import UserError
+from nezha_tf.model_folder.kinds import KINDS
+
+ENCODINGS = ("functional_relative", "learned_relative", "absolute")
+TASKS = {"classification": CLASSIFICATION, "tagging": TAGGING}
+TASKS["crf_tagging"] = {**TAGGING, "crf": True}
+
+
+@st.composite
+def models(draw):
+    """Returns (a generator of its weights, kind, configuration, labels)."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    config = config_of(
+        rng,
+        num_hidden_layers=draw(st.integers(1, 3)),
+        position_encoding=draw(st.sampled_from(ENCODINGS)),
+        type_vocab_size=draw(st.integers(1, 6)),
+    )
+    return rng, draw(st.sampled_from(list(KINDS))), config
+
+
+@pytest.fixture(autouse=True)
+def no_peer(monkeypatch):
+    """Hugging Face's code takes seconds to start, and has tests of its own."""
+    monkeypatch.setattr("nezha_tf.conversion.transformers_peer._LIBRARIES", ("no_such_library",))
+
+
+def names_of_bert(kind, config):
+    """Returns the names that the originals' programs give the weights of a model."""
+    norm, dense = ("gamma", "beta"), ("kernel", "bias")
+    parts = {"bert/embeddings/LayerNorm": norm}
+    for index in range(config.num_hidden_layers):
+        layer = f"bert/encoder/layer_{index}"
+        for part in ("attention/self/query", "attention/self/key", "attention/self/value"):
+            parts[f"{layer}/{part}"] = dense
+        for part in ("attention/output", "output"):
+            parts |= {f"{layer}/{part}/dense": dense, f"{layer}/{part}/LayerNorm": norm}
+        parts[f"{layer}/intermediate/dense"] = dense
+    if kind in ("pretraining", "masked_lm"):
+        parts |= {
+            f"cls/predictions/transform/{n}": p for n, p in (("dense", dense), ("LayerNorm", norm))
+        }
+    head = ("output_weights", "output_bias")
+    heads = {"pretraining": ["cls/seq_relationship/"], "reading_comprehension": ["cls/squad/"]}
+    names = [f"{below}{name}" for below in heads.get(kind, ()) for name in head]
+    names += head if kind in TASKS else ()
+    names += [f"{name}/{part}" for name, both in parts.items() for part in both]
+    names += ["bert/embeddings/word_embeddings", "bert/embeddings/token_type_embeddings"]
+    names += ["cls/predictions/output_bias"] * (kind in ("pretraining", "masked_lm"))
+    names += ["bert/embeddings/position_embeddings"] * (config.position_encoding == "absolute")
+    return sorted(names)
+
+
+OURS_ALONE = ("bert/encoder/relative_position/", "crf/")
+
+
+@laws.examples(5)
+@given(models())
+def test_weights_have_the_names_of_bert_and_are_loaded_as_they_were_saved(tmp_path, values):
+    rng, kind, config = values
+    model = KINDS[kind].model(config, 3)
+    names = tf1_names(model)
+    assert len(names) == len({id(variable) for variable in model.weights}) == len(model.weights)
+    known = [name for name in names if not name.startswith((*OURS_ALONE, "bert/pooler/"))]
+    assert sorted(known) == names_of_bert(kind, config)
+    for name in names:
+        theirs = hugging_face_name(name)
+        if name.startswith(OURS_ALONE):
+            assert theirs is None
+            continue
+        if not name.startswith(("output_", "cls/squad/")):
+            assert spelt(name, old=False) in (theirs, f"bert.{theirs}")
+        for prefix in ("", "bert.", "nezha."):
+            assert tf1_name_of(prefix + theirs) == name
+    # Any bits: small numbers, negative zero, infinity, none.
+    for variable in model.weights:
+        bits = rng.integers(0, 2**32, variable.shape, np.uint32)
+        variable.assign(bits.view(np.float32))
+    checkpoints.save_tf1_checkpoint(model, tmp_path / "model.ckpt-1")
+    keras.utils.set_random_seed(1)
+    other = KINDS[kind].model(config, 3)
+    assert checkpoints.load(other, tmp_path / "model.ckpt-1") == ([], [], "")
+    for variable, again in zip(model.weights, other.weights, strict=True):
+        found, wanted = (v.numpy().view(np.uint32) for v in (again, variable))
+        np.testing.assert_array_equal(found, wanted, variable.path)
+
+
+def convert(source, target, layout):
+    flags = {"from": str(source), "to": str(target), "format": layout}
+    return convert_checkpoint({**FLAGS, **flags})
+
+
+@pytest.mark.parametrize("layout", ("tf1", "hugging_face"))
+@laws.examples(2)
+@given(values=models())
+def test_models_come_back_bit_by_bit(tmp_path_factory, layout, values):
+    """From the layouts that have their like; the others refuse them and leave nothing."""
+    rng, kind, config = values
+    folder = tmp_path_factory.mktemp("models")
+    weights = weights_like(rng, kind, config)
+    write_model(folder / "run", config, weights, TASKS.get(kind))
+    if config.position_encoding == "learned_relative" or kind == "crf_tagging":
+        with pytest.raises(UserError, match="counterpart in"):
+            convert(folder / "run", folder / "there", layout)
+        assert not (folder / "there").exists()
+        layout = "nezha_tf"
+    convert(folder / "run", folder / "there", layout)
+    convert(folder / "there", folder / "back", "nezha_tf")
+    assert_equal(weights_in(folder / "back" / "model.ckpt-0"), weights)
+    assert NezhaConfig.from_json_file(folder / "back" / "bert_config.json") == config
+    if kind in TASKS:
+        assert json.loads((folder / "back" / "task.json").read_text()) == TASKS[kind]

@@ -1,0 +1,253 @@
+"""Vectors of texts against plain NumPy on what the model puts out for each text by itself."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from commands import run
+
+from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
+from nezha_tf.errors import UserError
+from nezha_tf.inference.extract import extract_features
+from nezha_tf.inference.texts import covered_characters
+
+# The last two are what a Hangul syllable is made of.
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊,", "hel", "##lo", "ᄀ", "##ᅡᆨ"]
+MOST = 12
+# Rising and falling in length, more than a batch of 4; the third is cut.
+TEXTS = [
+    "甲乙丙",
+    "丁",
+    "甲乙丙丁戊" * 4,
+    "戊hello,甲",
+    "丙丙",
+    "甲 龘 hel乙각",
+    "乙甲戊丁",
+    "丁甲",
+]
+PAIRS = [("甲乙", "hello"), ("丁丙丁", "丁丙丁"), ("戊" * 9, "甲" * 9)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A folder with a random model of two layers, and the model."""
+    folder = tmp_path_factory.mktemp("model")
+    config = NezhaConfig(
+        vocab_size=20,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+        type_vocab_size=2,
+        max_position_embeddings=16,
+        initializer_range=0.5,
+        position_encoding="absolute",
+    )
+    keras.utils.set_random_seed(1)
+    model = NezhaEncoder(config)
+    checkpoints.save_tf1_checkpoint(model, folder / "model.ckpt")
+    config.to_json_file(str(folder / "config.json"))
+    (folder / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
+    return folder, model
+
+
+@pytest.fixture
+def extract(model, tmp_path):
+    """Returns a function: rows, changes of the flags -> (output's path, what was said)."""
+    folder, _ = model
+
+    def of(rows, output="out.jsonl", **changes):
+        source = tmp_path / "in.jsonl"
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        flags = {
+            "bert_config_file": str(folder / "config.json"),
+            "vocab_file": str(folder / "vocab.txt"),
+            "do_lower_case": True,
+            "init_checkpoint": str(folder / "model.ckpt"),
+            "input_file": str(source),
+            "output_file": output and str(tmp_path / output),
+            "level": "text",
+            "layers": ["-1"],
+            "pooling": "mean",
+            "similarity": False,
+            "max_seq_length": MOST,
+            "predict_batch_size": 4,
+        }
+        return tmp_path / (output or ""), extract_features({**flags, **changes})
+
+    return of
+
+
+def singles(texts):
+    return [{"text": text} for text in texts]
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def outputs_of(model, text, pair=None):
+    """Returns the pieces of one text, or two that fit, and the model's outputs without batch."""
+    tokenizer = FullTokenizer(model[0] / "vocab.txt")
+    first = ["[CLS]", *tokenizer.tokenize(text)[: MOST - 2], "[SEP]"]
+    second = [*tokenizer.tokenize(pair), "[SEP]"] if pair else []
+    ids = np.array([tokenizer.convert_tokens_to_ids(first + second)])
+    segments = np.array([[0] * len(first) + [1] * len(second)])
+    outputs = model[1]({"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": segments})
+    states = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    states = [state[0].numpy() for state in states]
+    return first + second, states, outputs["pooled_output"][0].numpy()
+
+
+@pytest.mark.parametrize("pooling", ("mean", "cls", "max", "pooler"))
+def test_vectors_of_texts(model, extract, pooling):
+    layers = ["-1"] if pooling == "pooler" else ["-1", "0", "1"]
+    path, said = extract(singles(TEXTS), "out.npy", pooling=pooling, layers=layers)
+    assert said.startswith(f"{len(TEXTS)} texts; ") and said.endswith("truncated: 1")
+    expected = []
+    for text in TEXTS:
+        pieces, states, pooled = outputs_of(model, text)
+        vectors = np.concatenate([states[2], states[0], states[1]], axis=1)
+        assert pieces[0] == "[CLS]" and pieces[-1] == "[SEP]"
+        expected.append(
+            {
+                "mean": vectors[1:-1].mean(axis=0),
+                "max": vectors[1:-1].max(axis=0),
+                "cls": vectors[0],
+                "pooler": pooled,
+            }[pooling]
+        )
+    found = np.load(path)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.array(expected), atol=1e-5)
+    if pooling == "cls":
+        lines = read_lines(extract(singles(TEXTS), pooling=pooling, layers=layers)[0])
+        assert [line["text"] for line in lines] == TEXTS
+        np.testing.assert_allclose([line["vector"] for line in lines], found, atol=6e-7)
+
+
+def test_vectors_of_pieces(model, extract):
+    array, said = extract(singles(TEXTS), "out.npy", level="piece", layers=["-2"])
+    offsets = np.load(array.with_name("out.offsets.npy"))
+    assert "out.offsets.npy" in said
+    path, _ = extract(singles(TEXTS), level="piece", layers=["-2"])
+    vectors, lines = np.load(array), read_lines(path)
+    assert len(offsets) == len(TEXTS) + 1 and offsets[-1] == len(vectors)
+    for index, (text, line) in enumerate(zip(TEXTS, lines, strict=True)):
+        pieces, states, _ = outputs_of(model, text)
+        assert line["text"] == text and line["pieces"] == pieces
+        rows = vectors[offsets[index] : offsets[index + 1]]
+        np.testing.assert_allclose(rows, states[1], atol=1e-5)
+        np.testing.assert_allclose(line["vectors"], rows, atol=6e-7)
+
+
+def test_vectors_of_pairs(model, extract):
+    rows = [{"text": a, "text_pair": b} for a, b in PAIRS[:2]]
+    path, _ = extract(rows, level="piece")
+    for row, line in zip(rows, read_lines(path), strict=True):
+        pieces, states, _ = outputs_of(model, row["text"], row["text_pair"])
+        assert line["pieces"] == pieces and line["text_pair"] == row["text_pair"]
+        np.testing.assert_allclose(line["vectors"], states[2], atol=1e-5)
+    # The mean leaves out the [SEP] between them, too.
+    path, said = extract([{"text": a, "text_pair": b} for a, b in PAIRS])
+    assert "truncated: 1" in said
+    pieces, states, _ = outputs_of(model, *PAIRS[0])
+    is_text = [piece not in ("[CLS]", "[SEP]") for piece in pieces]
+    expected = states[2][is_text].mean(axis=0)
+    np.testing.assert_allclose(read_lines(path)[0]["vector"], expected, atol=1e-5)
+
+
+def test_vectors_of_characters(model, extract):
+    """Each character has the vector of its piece; white space and what was cut have none."""
+    path, _ = extract(singles(TEXTS), level="character")
+    lines = read_lines(path)
+    assert [line["text"] for line in lines] == TEXTS
+    cut = lines[2]
+    assert cut["characters"] == list(TEXTS[2][: MOST - 2])
+    # Character -> the places, after [CLS], of its pieces, worked out by hand.
+    by_hand = {
+        3: {0: [1], 1: [2], 2: [2], 3: [2], 4: [3], 5: [3], 6: [4], 7: [5]},
+        5: {0: [1], 2: [2], 4: [3], 5: [3], 6: [3], 7: [4], 8: [5, 6]},
+    }
+    for index, characters in by_hand.items():
+        line, text = lines[index], TEXTS[index]
+        states = outputs_of(model, text)[1]
+        assert line["positions"] == list(characters)
+        assert line["characters"] == [text[position] for position in characters]
+        expected = [states[2][places].mean(axis=0) for places in characters.values()]
+        np.testing.assert_allclose(line["vectors"], expected, atol=1e-5)
+    array, _ = extract(singles(TEXTS), "out.npy", level="character")
+    offsets = np.load(array.with_name("out.offsets.npy"))
+    assert np.diff(offsets).tolist() == [len(line["positions"]) for line in lines]
+    np.testing.assert_allclose(
+        np.load(array), np.concatenate([line["vectors"] for line in lines]), atol=6e-7
+    )
+
+
+def test_characters_covered_by_random_spans():
+    """Against a loop over every pair."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        starts = np.sort(rng.integers(0, 20, rng.integers(1, 9)))
+        spans = np.stack([starts, starts + rng.integers(1, 4, len(starts))], axis=1)
+        positions, place, piece = covered_characters(spans)
+        pairs = {(c, p) for p, (a, b) in enumerate(spans) for c in range(a, b)}
+        assert positions.tolist() == sorted({c for c, _ in pairs})
+        found = list(zip(positions[place].tolist(), piece.tolist(), strict=True))
+        assert len(found) == len(pairs) and set(found) == pairs
+
+
+def test_similarity_of_pairs(extract, capsys):
+    rows = [{"text": a, "text_pair": b} for a, b in PAIRS]
+    path, said = extract(rows, similarity=True)
+    lines = read_lines(path)
+    vectors = np.load(extract(singles(t for pair in PAIRS for t in pair), "out.npy")[0])
+    for row, line, first, second in zip(rows, lines, vectors[::2], vectors[1::2], strict=True):
+        cosine = first @ second / np.sqrt((first @ first) * (second @ second))
+        assert line == {**row, "similarity": pytest.approx(cosine, abs=1e-5)}
+    assert lines[1]["similarity"] == 1.0
+    mean = np.mean([line["similarity"] for line in lines])
+    assert said == f"3 pairs; similarity {mean:.4f} on average"
+    extract(rows, output=None, similarity=True)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1] == "1.0000  丁丙丁  |  丁丙丁" and len(shown) == 3
+
+
+def test_a_reading_of_columns_through_the_tool(model):
+    folder, _ = model
+    (folder / "in.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS), encoding="utf-8")
+    standard = ("--bert_config_file=config.json", "--vocab_file=vocab.txt", "--input_file=in.tsv")
+    standard += ("--init_checkpoint=model.ckpt", "--max_seq_length=12", "--output_file=out/x.npy")
+    result = run("tools/extract_features.py", *standard, "--pooling=cls", folder=folder)
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    assert result.stdout == "3 texts; vectors in out/x.npy; too long, so truncated: 1\n"
+    found = np.load(folder / "out" / "x.npy")
+    np.testing.assert_allclose(found[0], outputs_of(model, *PAIRS[0])[1][2][0], atol=1e-5)
+    assert [path.name for path in (folder / "out").iterdir()] == ["x.npy"]
+
+
+def test_mistakes_are_one_line(extract, tmp_path):
+    pair, alone = {"text": "甲", "text_pair": "乙"}, {"text": "甲"}
+    for rows, changes, message in (
+        ([alone, pair], {}, r"in.jsonl, line 1: one text, where other lines have two"),
+        ([alone], {"similarity": True}, r'line 1: "text_pair" is missing'),
+        ([pair], {"level": "character"}, r"line 1: --level=character is for one text a line"),
+        ([pair], {"similarity": True, "level": "piece"}, r"leave out --level=piece"),
+        ([alone, {"text": " "}], {}, r"line 2: text is empty"),
+        ([alone, {"text": "\u0007"}], {}, r"line 2: text holds no piece of text"),
+        ([alone], {"output": None}, r"--output_file is needed"),
+        ([alone], {"output": "out.txt"}, r"out.txt must end in .json, .jsonl, .npy"),
+        ([pair], {"output": "out.npy", "similarity": True}, r"out.npy must end in .json, .jsonl$"),
+        ([alone], {"input_file": None}, r"--input_file is needed"),
+        ([alone], {"layers": ["3"]}, r"--layers: '3' is none of 0 .* to 2, or of -1 .* to -3"),
+        ([alone], {"layers": ["-4"]}, r"--layers: '-4' is none"),
+        ([alone], {"layers": ["--1"]}, r"--layers: '--1' is none"),
+        ([alone], {"layers": ["last"]}, r"--layers: 'last' is none"),
+        ([alone], {"layers": ["0"], "pooling": "pooler"}, r"--pooling=pooler is of the last layer"),
+        ([alone], {"max_seq_length": 17}, r"--max_seq_length=17 is past .*embeddings 16"),
+    ):
+        with pytest.raises(UserError, match=message) as error:
+            extract(rows, **changes)
+        assert "\n" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]

@@ -1,0 +1,209 @@
+"""The tools that run a trained model: they agree with each other, and name mistakes."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from commands import flags_of, run_anew
+
+from nezha_tf import NezhaConfig, checkpoints
+from nezha_tf.errors import UserError
+from nezha_tf.inference.fill import fill_mask
+from nezha_tf.inference.generate import generate_text
+from nezha_tf.inference.score import score_text
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己"]
+CONFIG = {
+    "vocab_size": 12,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "type_vocab_size": 6,
+    "max_position_embeddings": 24,
+    "initializer_range": 0.5,
+}
+SOURCES = ["甲乙丙", "丁", "戊己甲乙丙丁戊己", "甲甲"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A folder with a random model, and the model."""
+    folder = tmp_path_factory.mktemp("model")
+    config = NezhaConfig(**CONFIG)
+    tf.keras.utils.set_random_seed(1)
+    model = NezhaForMaskedLM(config)
+    model.masked_lm.output_bias.assign(tf.one_hot(PIECES.index("[SEP]"), 12))
+    checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt"))
+    config.to_json_file(str(folder / "config.json"))
+    (folder / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
+    return folder, model
+
+
+@pytest.fixture
+def flags(model, tmp_path):
+    """Returns a function that gives the flags of a tool with this model, and changes."""
+    folder, _ = model
+
+    def of(tool, **changes):
+        return {
+            **flags_of(f"tools/{tool}.py"),
+            "bert_config_file": str(folder / "config.json"),
+            "vocab_file": str(folder / "vocab.txt"),
+            "init_checkpoint": str(folder / "model.ckpt"),
+            "input_file": str(tmp_path / "in.jsonl"),
+            "output_file": str(tmp_path / "out.jsonl"),
+            "max_source_length": 8,
+            "max_target_length": 6,
+            "jit_compile": False,
+            **changes,
+        }
+
+    return of
+
+
+def write_lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("target_prediction", ("masked", "shift"))
+def test_what_is_written_is_scored_alike(flags, tmp_path, target_prediction):
+    write_lines(tmp_path / "in.jsonl", [{"src": source} for source in SOURCES])
+    target_format = {"target_prediction": target_prediction}
+    # An [UNK] would leave no trace in the text.
+    changes = {"length_penalty": 0.0, "num_return_sequences": 3, "banned_words": ["[UNK]"]}
+    said = generate_text(flags("generate_text", **target_format, **changes))
+    assert said.startswith("4 texts; too long, so truncated: 1 source; written to")
+    written = read_lines(tmp_path / "out.jsonl")
+    assert [line["src"] for line in written] == SOURCES
+    # Those that ended before the limit, so that there is a [SEP] in their score.
+    pairs = [
+        {"src": line["src"], "tgt": hypothesis["text"], "expected": hypothesis["score"]}
+        for line in written
+        for hypothesis in line["hypotheses"]
+        if 0 < len(hypothesis["text"]) < 6
+    ]
+    assert len(pairs) >= 4
+    write_lines(tmp_path / "in.jsonl", pairs)
+    said = score_text(flags("score_text", **target_format, predict_batch_size=4))
+    scores = read_lines(tmp_path / "out.jsonl")
+    np.testing.assert_allclose(
+        [line["log_prob"] for line in scores], [pair["expected"] for pair in pairs], atol=1e-4
+    )
+    total = sum(line["log_prob"] for line in scores)
+    assert f"{len(pairs)} texts" in said and f"{total:.3f}" in said
+    assert all(line["pieces"] == len(line["tgt"]) + 1 for line in scores)
+
+
+def test_scores_of_texts(model, flags, tmp_path):
+    """Perplexity from left to right and with pieces masked in turn, of one piece by hand."""
+    write_lines(tmp_path / "in.jsonl", [{"text": text} for text in SOURCES])
+    for mode, segment, ids in (("left_to_right", 2, [2, 4]), ("bidirectional", 0, [2, 4, 3])):
+        score_text(flags("score_text", mode=mode))
+        scores = read_lines(tmp_path / "out.jsonl")
+        assert [line["pieces"] for line in scores] == [len(text) for text in SOURCES]
+        logits = model[1](
+            {
+                "input_ids": tf.constant([ids]),
+                "input_mask": tf.ones((1, len(ids)), tf.int32),
+                "segment_ids": tf.fill((1, len(ids)), segment),
+                "masked_lm_positions": tf.constant([[1]]),
+                **(
+                    {"attention_mask": tf.constant([[[True, False], [True, True]]])}
+                    if mode == "left_to_right"
+                    else {}
+                ),
+            }
+        )["masked_lm_logits"][0, 0]
+        expected = tf.nn.softmax(logits)[PIECES.index("丁")]
+        np.testing.assert_allclose(scores[1]["perplexity"], 1 / expected, rtol=1e-4)
+
+
+def test_a_prompt_goes_on(flags):
+    """The same seed goes on alike; a prompt that is too long keeps its end."""
+    options = {"mode": "left_to_right", "input_file": None, "output_file": None}
+    options |= {"decoding": "sample", "num_return_sequences": 3}
+    said = [
+        generate_text(flags("generate_text", prompt=prompt, seed=seed, **options))
+        for prompt, seed in (("甲乙丙丁戊己甲", 1), ("甲乙丙丁戊己甲", 1), ("甲乙丙丁戊己甲", 2))
+    ]
+    assert said[0] == said[1] != said[2]
+    assert said[0].endswith("\n1 text")
+    longer = generate_text(flags("generate_text", prompt="丙甲乙丙丁戊己甲", seed=1, **options))
+    assert longer.splitlines()[1:-1] == said[0].splitlines()[1:-1]
+    assert longer.endswith("\n1 text; too long, so truncated: 1 prompt")
+
+
+def test_blanks_are_filled(model, tmp_path):
+    folder, filled = model
+    result = run_anew(
+        "tools/fill_mask.py",
+        *("--bert_config_file=config.json", "--vocab_file=vocab.txt", "--top_k=2"),
+        "--init_checkpoint=model.ckpt",
+        folder=folder,
+        stdin=write_input(tmp_path, "甲[MASK]丙[MASK]\n乙\n"),
+    )
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    ids = tf.constant([[2, 5, 4, 7, 4, 3]])
+    logits = filled(
+        {
+            "input_ids": ids,
+            "input_mask": tf.ones_like(ids),
+            "segment_ids": tf.zeros_like(ids),
+            "masked_lm_positions": tf.constant([[2, 4]]),
+        }
+    )["masked_lm_logits"][0]
+    expected = ["甲[MASK]丙[MASK]"]
+    for number, probs in enumerate(tf.nn.softmax(logits).numpy()[:, :11], start=1):
+        expected.append(f"[MASK] {number}")
+        expected += [f"{PIECES[i]} {probs[i]:.2%}" for i in np.argsort(-probs)[:2]]
+    expected.append("no [MASK] in the text; write one for each piece to be filled in")
+    assert [" ".join(line.split()) for line in result.stdout.splitlines()] == expected
+
+
+def write_input(folder, text):
+    (folder / "typed.txt").write_text(text, encoding="utf-8")
+    return (folder / "typed.txt").open()
+
+
+def test_mistakes_are_named(flags, tmp_path):
+    changed = {
+        "two_rows": {**CONFIG, "type_vocab_size": 2, "use_relative_position": True},
+        "absolute": {**CONFIG, "use_relative_position": False},
+    }
+    for name, config in changed.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(config))
+    two_rows, absolute = ({"bert_config_file": str(tmp_path / f"{name}.json")} for name in changed)
+    (tmp_path / "in.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": " ", "tgt": "乙"}\n')
+    (tmp_path / "blank.txt").write_text("甲[MASK]\n\n")
+    for tool, function, changes, message in (
+        ("generate_text", generate_text, {}, r"in.jsonl, line 2: src is empty"),
+        ("score_text", score_text, {}, r"in.jsonl, line 2: src is empty"),
+        ("generate_text", generate_text, {"input_file": None}, "one of --prompt and --input_file"),
+        ("generate_text", generate_text, {"input_file": "none.txt"}, "no file matches"),
+        ("fill_mask", fill_mask, {"input_file": str(tmp_path / "blank.txt")}, "line 2: empty"),
+        ("fill_mask", fill_mask, {"input_file": str(tmp_path / "no.txt")}, "cannot read"),
+        ("fill_mask", fill_mask, {"input_file": str(tmp_path / "in.jsonl")}, r"line 1: no \[MASK"),
+        ("fill_mask", fill_mask, {"init_checkpoint": "none"}, "no checkpoint at none"),
+    ):
+        with pytest.raises(UserError, match=message):
+            function(flags(tool, **changes))
+    prompt = {"prompt": "甲", "input_file": None}
+    for changes, message in (
+        ({"init_checkpoint": None}, "--init_checkpoint is needed"),
+        ({"segment_ids": ["4"]}, "--segment_ids=4 must be two numbers"),
+        (two_rows, r"segments 4 and 5, and the model has 2 .*--segment_ids"),
+        ({**two_rows, "segment_ids": ["0", "1"]}, r"token_type_embeddings has shape \[6, 16\]"),
+        (
+            {**absolute, "max_target_length": 17},
+            r"source of 8 pieces and a target of 17 .*embeddings 24",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            generate_text(flags("generate_text", **prompt, **changes))

@@ -1,0 +1,274 @@
+"""Published folders opened in one line, and what may be wrong with a folder."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import GOLDEN
+from helpers import golden_batch
+from safetensors.numpy import load_file, save_file
+
+import nezha_tf
+from nezha_tf import NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.tf1 import write_tensors
+from nezha_tf.errors import UserError
+from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.modeling.finetuning import (
+    NezhaForQuestionAnswering,
+    NezhaForSequenceClassification,
+    NezhaForTokenClassification,
+)
+from nezha_tf.text.vocabulary import SPECIAL_PIECES
+from nezha_tf.training import model_card
+
+SETTINGS = {
+    "task": "pretraining",
+    "do_lower_case": False,
+    "max_seq_length": 32,
+    "uses_averages": False,
+    "objectives": "bidirectional",
+}
+
+
+def write_vocabulary(folder, count):
+    pieces = [*SPECIAL_PIECES, "ab", "AB"]
+    pieces += [chr(0x4E00 + number) for number in range(count - len(pieces))]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def published(tmp_path):
+    """A folder as Google published them."""
+    source = GOLDEN / "nezha_tiny"
+    shutil.copy(source / "bert_config.json", tmp_path)
+    for path in source.glob("model.ckpt.*"):
+        shutil.copy(path, tmp_path / path.name.replace("model.ckpt", "bert_model.ckpt"))
+    write_vocabulary(tmp_path, 211)
+    return tmp_path
+
+
+def test_a_published_folder_is_a_tokenizer_and_a_model(published, golden):
+    tokenizer, model = nezha_tf.load(published)
+    assert isinstance(model, NezhaForPreTraining)
+    assert tokenizer.convert_tokens_to_ids(tokenizer.tokenize("AB一")) == [5, 7]
+    figures = golden("nezha_tiny/forward")
+    outputs = model(golden_batch(figures))
+    for name in ("pooled_output", "sequence_output"):
+        np.testing.assert_allclose(outputs[name], figures[f"out.{name}"], atol=2e-5)
+    opened = open_folder(published)
+    assert opened.task == {"task": None} and opened.do_lower_case
+    cased = open_folder(published, do_lower_case=False).tokenizer
+    assert cased.convert_tokens_to_ids(cased.tokenize("AB一")) == [6, 7]
+
+
+@pytest.mark.parametrize("kind", ("bert", "nezha"))
+def test_a_folder_of_hugging_face_is_one_too(tmp_path, kind):
+    folder = tmp_path / "model"
+    shutil.copytree(GOLDEN / f"hugging_face_{kind}", folder)
+    write_vocabulary(folder, 20)
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    tokenizer, model = nezha_tf.load(folder)
+    assert isinstance(model, NezhaForPreTraining) and not tokenizer.do_lower_case
+    with np.load(folder / "forward.npz") as figures:
+        inputs = {
+            "input_ids": figures["in.input_ids"],
+            "input_mask": figures["in.attention_mask"],
+            "segment_ids": figures["in.token_type_ids"],
+            "masked_lm_positions": np.zeros((len(figures["in.input_ids"]), 1), int),
+        }
+        outputs = model(inputs)
+        np.testing.assert_allclose(outputs["pooled_output"], figures["pooled_output"], atol=1e-5)
+
+
+CLASSES = {"architectures": ["BertForSequenceClassification"]}
+TAGS = {"architectures": ["BertForTokenClassification"]}
+NAMED = {"id2label": {"1": "B-甲", "0": "O", "2": "I-甲"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "num_labels", "kind", "settings"),
+    (
+        (
+            CLASSES | NAMED,
+            3,
+            NezhaForSequenceClassification,
+            {"label_type": "single", "labels": ["O", "B-甲", "I-甲"], "do_lower_case": False},
+        ),
+        (
+            {"problem_type": "multi_label_classification"},
+            2,
+            NezhaForSequenceClassification,
+            {"label_type": "multi", "labels": ["LABEL_0", "LABEL_1"], "is_pair": False},
+        ),
+        (CLASSES, 1, NezhaForSequenceClassification, {"label_type": "regression", "labels": []}),
+        (
+            TAGS | NAMED,
+            3,
+            NezhaForTokenClassification,
+            {"task": "tagging", "labels": ["O", "B-甲", "I-甲"], "crf": False, "scheme": "BIO"},
+        ),
+        ({}, None, NezhaForQuestionAnswering, {"task": "reading_comprehension"}),
+        ({"architectures": ["BertForMultipleChoice"]}, 1, NezhaForPreTraining, {"task": None}),
+    ),
+)
+def test_a_fine_tuned_model_of_hugging_face_is_of_its_task(
+    tmp_path, changes, num_labels, kind, settings
+):
+    """Its logits are the head's matrix times what transformers' encoder gives."""
+    source = GOLDEN / "hugging_face_bert"
+    config = json.loads((source / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    name, size = ("qa_outputs", 2) if num_labels is None else ("classifier", num_labels)
+    draw = np.random.default_rng(3)
+    weight = draw.normal(size=(size, config["hidden_size"])).astype(np.float32)
+    bias = draw.normal(size=size).astype(np.float32)
+    tensors = load_file(source / "model.safetensors")
+    tensors |= {f"{name}.weight": weight, f"{name}.bias": bias}
+    save_file(tensors, tmp_path / "model.safetensors")
+
+    opened = open_folder(tmp_path)
+    assert {name: opened.task[name] for name in settings} == settings
+    model = opened.make_model()
+    assert type(model) is kind and not opened.do_lower_case
+    if settings.get("task", "") is None:
+        return
+    with np.load(source / "forward.npz") as file:
+        figures = dict(file)
+    inputs = {
+        "input_ids": figures["in.input_ids"],
+        "input_mask": figures["in.attention_mask"],
+        "segment_ids": figures["in.token_type_ids"],
+    }
+    outputs = model(inputs)
+    if num_labels is None:
+        outputs["logits"] = np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
+    read = "pooled_output" if kind is NezhaForSequenceClassification else "sequence_output"
+    np.testing.assert_allclose(outputs["logits"], figures[read] @ weight.T + bias, atol=1e-4)
+
+    for names in ({"0": "O"}, {"0": "a", "1": "a", "2": "b"}, {"0": 1, "1": 2, "2": 3}, [1, 2, 3]):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **changes, "id2label": names}))
+        if settings.get("labels"):
+            with pytest.raises(UserError, match=r"config\.json: (id2label|labels) must"):
+                open_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "kind"),
+    (
+        (("cls/seq_relationship/", "bert/pooler/"), NezhaForMaskedLM),
+        (("cls/predictions/output_bias",), NezhaEncoder),
+    ),
+)
+def test_without_all_heads_it_is_the_model_of_those_it_has(published, lacking, kind):
+    reader = tf.train.load_checkpoint(str(published / "bert_model.ckpt"))
+    names = [name for name in reader.get_variable_to_shape_map() if not name.startswith(lacking)]
+    write_tensors(published / "bert_model.ckpt", {name: reader.get_tensor(name) for name in names})
+    _, model = nezha_tf.load(published)
+    assert type(model) is kind
+    for name, variable in tf1_names(model).items():
+        if not name.startswith(lacking):
+            np.testing.assert_array_equal(variable.numpy(), reader.get_tensor(name))
+
+
+def test_the_checkpoint_is_the_best_one_or_the_newest(published):
+    model = NezhaForPreTraining(open_folder(published).config)
+    for step in (2, 10, 9):
+        checkpoints.save_tf1_checkpoint(model, published / f"model.ckpt-{step}")
+    assert open_folder(published).checkpoint == str(published / "model.ckpt-10")
+    best = published / "best_checkpoint.json"
+    for text, step in (
+        ('{"global_step": 2, "f1": 0.5}', 2),
+        ('{"global_step": 3, "f1": 0.5}', 10),  # which is not kept
+        ("[]", 10),
+    ):
+        best.write_text(text)
+        assert open_folder(published).checkpoint == str(published / f"model.ckpt-{step}")
+
+
+def test_what_is_wrong_with_a_folder_is_one_line(published, tmp_path_factory):
+    def breaks(message, change):
+        folder = tmp_path_factory.mktemp("broken")
+        shutil.copytree(published, folder, dirs_exist_ok=True)
+        change(folder)
+        with pytest.raises(UserError) as error:
+            nezha_tf.load(folder)
+        assert message in str(error.value) and str(folder) in str(error.value)
+        assert len(str(error.value).splitlines()) == 1
+
+    breaks("it is not there", lambda folder: shutil.rmtree(folder))
+    breaks("no vocab.txt in", lambda folder: (folder / "vocab.txt").unlink())
+    breaks("has 212 pieces and the model 211", lambda folder: write_vocabulary(folder, 212))
+    breaks("no bert_config.json or", lambda folder: (folder / "bert_config.json").unlink())
+    breaks("no weights in", lambda folder: (folder / "bert_model.ckpt.index").unlink())
+    data = "bert_model.ckpt.data-00000-of-00001"
+    breaks("is damaged at", lambda folder: (folder / data).write_bytes(b""))
+    other = "nezha_model.ckpt.index"
+    breaks(other, lambda folder: shutil.copy(folder / "bert_model.ckpt.index", folder / other))
+    odd = '{"do_lower_case": "no"}'
+    breaks("must be true or f", lambda f: (f / "tokenizer_config.json").write_text(odd))
+    with pytest.raises(UserError, match="it is a file; give the folder"):
+        nezha_tf.load(published / "vocab.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    (
+        ("{", "is not JSON"),
+        ("[]", "is not a JSON object"),
+        ({"task": "parsing"}, "task must be one of pretraining, "),
+        ({"task": ["seq2seq"]}, "task must be one of pretraining, "),
+        ({"max_seq_length": 32.0}, "max_seq_length must be a whole number of at least 1, not 32.0"),
+        ({"max_seq_length": True}, "max_seq_length must be"),
+        ({"do_lower_case": None}, "do_lower_case must be true or false, not null"),
+        ({"task": "tagging"}, "lacks 'labels'"),
+        (
+            {
+                "task": "classification",
+                "label_type": "single",
+                "is_pair": False,
+                "labels": ["a"] * 2,
+            },
+            'labels must be a list of different texts, not ["a", "a"]',
+        ),
+    ),
+)
+def test_a_damaged_task_file_is_one_line(published, text, message):
+    path = published / "task.json"
+    path.write_text(text if isinstance(text, str) else json.dumps({**SETTINGS, **text}))
+    with pytest.raises(UserError) as error:
+        open_folder(published)
+    assert message in str(error.value) and str(path) in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_card_takes_the_place_of_a_card_alone(tmp_path):
+    """What the user wrote stays."""
+    for name, text in (("run", "new"), ("card", "old"), ("empty", None), ("own", None)):
+        (tmp_path / name).mkdir()
+        if text:
+            card = f"{model_card.MARK}\n# {text}\n"
+            (tmp_path / name / "README.md").write_text(card)
+    (tmp_path / "own" / "README.md").write_bytes(b"# Mine \xff\n")
+    for name in ("card", "empty"):
+        path = tmp_path / name / "README.md"
+        assert str(path) in model_card.copy(tmp_path / "run", tmp_path / name)
+        assert path.read_text() == f"{model_card.MARK}\n# new\n"
+    assert "stays as it is" in model_card.copy(tmp_path / "run", tmp_path / "own")
+    assert (tmp_path / "own" / "README.md").read_bytes() == b"# Mine \xff\n"
+    assert "no model card in" in model_card.copy(tmp_path / "own", tmp_path / "empty")
+
+
+def test_large_inputs_of_a_card_are_one_row(tmp_path, monkeypatch):
+    for number in range(3):
+        (tmp_path / f"{number}.tfrecord").write_bytes(b"0123456789")
+    flags = {"input_file": f"{tmp_path}/*.tfrecord", "eval_file": f"{tmp_path}/2.tfrecord"}
+    monkeypatch.setattr(model_card, "MOST_HASHED", 20)
+    small, large = model_card.input_files(flags)
+    # sha256sum
+    digest = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"
+    assert small == ("eval_file", str(tmp_path / "2.tfrecord"), 10, digest)
+    assert large == ("input_file", f"{tmp_path}/*.tfrecord (3 files)", 30, "")
