@@ -15,27 +15,16 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from absl import flags
-
-from nezha_tf.tasks.classification import flags as classification_flags
-from nezha_tf.tasks.classification.metrics import NAMES
-from nezha_tf.tasks.finetuning import flags as finetuning_flags
-from nezha_tf.training import flags as training_flags
-
-classification_flags.define()
-flags.adopt_module_key_flags(classification_flags)
-finetuning_flags.define(("loss", *NAMES), best_metric=None)
-flags.adopt_module_key_flags(finetuning_flags)
-flags.adopt_module_key_flags(training_flags)
+from nezha_tf.tasks.classification.settings import ClassificationSettings
 
 
-def main():
+def main(settings):
     from nezha_tf.export.exporter import run_and_export
     from nezha_tf.tasks.classification.task import Classification
-    from nezha_tf.tasks.finetuning import sweep
+    from nezha_tf.tasks.finetuning.sweep import run
 
-    run_and_export(sweep.run, cli.flag_values(), Classification)
+    run_and_export(run, settings, Classification)
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    cli.run(main, ClassificationSettings)

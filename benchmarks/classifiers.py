@@ -42,7 +42,7 @@ def make_ours(size, texts, count, training, shortens):
     from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
     from nezha_tf.objectives.classification import ClassificationLoss
     from nezha_tf.tasks.finetuning.evaluation import collect, make_predict_step
-    from nezha_tf.training.step import TrainStep
+    from nezha_tf.training.step import Recipe, TrainStep
 
     ids, labels = random_examples(size, texts, count)
     arrays = {"input_ids": ids, "segment_ids": [0 * i for i in ids], "label_ids": labels}
@@ -52,7 +52,8 @@ def make_ours(size, texts, count, training, shortens):
     if not training:
         step = make_predict_step(strategy, model, objective, jit_compile=True, is_labelled=False)
         return lambda: collect(step, reader.evaluation_batches(size.batch))
-    step = TrainStep(strategy, model, objective, AdamWeightDecay(2e-5), jit_compile=True)
+    recipe = Recipe(AdamWeightDecay(2e-5))
+    step = TrainStep(strategy, model, objective, recipe, jit_compile=True)
     batches = iter(reader.training_batches(size.batch, seed=1))
     per_epoch = reader.batches_per_epoch(size.batch)
     return lambda: float(step.run(batches, per_epoch).gradient_norm)

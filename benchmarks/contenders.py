@@ -86,7 +86,7 @@ def our_train_step(size, position_encoding, jit_compile, objective=None):
 
     from nezha_tf import AdamWeightDecay, NezhaForPreTraining
     from nezha_tf.objectives.pretraining import MaskedLMLoss
-    from nezha_tf.training.step import TrainStep
+    from nezha_tf.training.step import Recipe, TrainStep
 
     config = our_config(size, position_encoding)
     model, optimizer = NezhaForPreTraining(config), AdamWeightDecay(1e-4)
@@ -94,7 +94,7 @@ def our_train_step(size, position_encoding, jit_compile, objective=None):
         tf.distribute.get_strategy(),
         model,
         objective or MaskedLMLoss(),
-        optimizer,
+        Recipe(optimizer),
         jit_compile=jit_compile,
     )
     return step, config, optimizer

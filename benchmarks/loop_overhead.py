@@ -60,6 +60,7 @@ def make_loop(size, jit_compile, steps, folder):
     from nezha_tf.training.divergence import DivergenceWatch
     from nezha_tf.training.feed import Feed
     from nezha_tf.training.flops import training_flops
+    from nezha_tf.training.journal import Journal
     from nezha_tf.training.loop import Loop, Plan
     from nezha_tf.training.monitor import Monitor
     from nezha_tf.training.stop import StopRequest
@@ -84,11 +85,13 @@ def make_loop(size, jit_compile, steps, folder):
             batches,
             until,
             _NoCheckpoints(run, {}),
-            record,
-            Monitor(step, optimizer, None, reader),
-            Throughput(size.batch, flops),
+            Journal(
+                record,
+                Monitor(step, optimizer, None, reader),
+                Throughput(size.batch, flops),
+                DivergenceWatch(0, 1),
+            ),
             StopRequest(),
-            DivergenceWatch(0, 1),
         )
         return loop.run(first)
 

@@ -13,15 +13,18 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags, logging
 
-from nezha_tf import console, inputs
+from nezha_tf import console, inputs, settings
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
+
+# `run` defines the flags of the program that calls it.
+flags.disclaim_key_flags()
 
 # As of a program that SIGPIPE ends.
 STATUS_BROKEN_PIPE = 141
 
 
-def run(main, with_tensorflow=True):
-    """Parses the flags, runs `main()` and leaves with its status.
+def run(main, settings_class=None, with_tensorflow=True):
+    """Parses the flags, runs `main` and leaves with its status.
 
     A `UserError`, a full disk or an unknown flag is one line on stderr and status 1; a run that
     SIGTERM ended is status 75, an interrupt 130, a reader of the output that is gone 141.
@@ -29,12 +32,20 @@ def run(main, with_tensorflow=True):
     before anything slow is imported.
 
     Args:
-      main: function without arguments.
+      main: function of the settings; without arguments where there is no `settings_class`.
+      settings_class: the dataclass of the program's settings, each field of which is a flag (see
+        `settings.define`).
       with_tensorflow: whether tensorflow is imported first, and quietly; programs that handle
         text alone do without its three seconds and 800 MB.
     """
     logging.set_verbosity(logging.WARNING)
-    app.run(lambda argv: _guarded(main, argv, with_tensorflow), flags_parser=_parse_flags)
+    if settings_class:
+        settings.define(settings_class)
+
+    def call_main():
+        main(*([settings.from_flags(settings_class)] if settings_class else []))
+
+    app.run(lambda argv: _guarded(call_main, argv, with_tensorflow), flags_parser=_parse_flags)
 
 
 def flag_values():

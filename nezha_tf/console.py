@@ -1,4 +1,4 @@
-"""What a person sees while waiting and at the end: progress bars, tables, and no noise."""
+"""Progress bars, tables and a quiet terminal."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The one exception for what a user can mend."""
+"""The exception for mistakes that a user can correct, and what belongs to it."""
 
 import re
 

@@ -60,7 +60,7 @@ def require_other(path, flag, inputs):
 
 
 def file_id(path):
-    """Returns what tells a file from others, by whatever name, or link to it, it is called."""
+    """Returns what identifies a file, whatever name or link leads to it."""
     try:
         found = os.stat(path)
     except OSError:  # not there yet, or remote
@@ -69,7 +69,7 @@ def file_id(path):
 
 
 def same_bytes(path, other):
-    """Whether two files hold the same."""
+    """Whether two files have the same content."""
     return _bytes_of(path) == _bytes_of(other)
 
 
@@ -133,7 +133,7 @@ def whole_file(path):
 
 @contextlib.contextmanager
 def _named_as(path, temporary):
-    """Errors of the block name the file that is meant, not the temporary one."""
+    """Makes errors of the block name the final file, not the temporary one."""
     try:
         yield
     except OSError as error:
@@ -149,7 +149,7 @@ def temporary_name(path, process_id):
 
 
 def writer_of(temporary):
-    """Returns the process that a temporary name is of; None where it is none of this machine."""
+    """Returns the id of the process that wrote a temporary file; None: not of this machine."""
     process = re.search(rf"\.{re.escape(platform.node())}\.(\d+)\.tmp$", temporary)
     return int(process[1]) if process else None
 

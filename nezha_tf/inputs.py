@@ -1,4 +1,4 @@
-"""The files that the flags of a program name, looked at before anything slow is imported.
+"""A check of the files that flags name, before anything slow is imported.
 
 tensorflow takes several seconds: a mistyped name is told before them. What a file holds is looked
 at where that is quick; the rest is for who reads it.
@@ -11,7 +11,7 @@ from nezha_tf.config import NezhaConfig
 from nezha_tf.errors import UserError
 from nezha_tf.text.vocabulary import Vocabulary
 
-# Flags of names and globs, and the flag without which they are not read, where a program has it.
+# Flags that hold names or globs, and the flag without which the program does not read them.
 _PATTERNS = {
     "input_file": "do_train",
     "train_file": "do_train",

@@ -1,4 +1,4 @@
-"""One process at a time: a lock on a file, which ends with the process that holds it."""
+"""A lock on a file, so that one process at a time works; it ends when its process ends."""
 
 import contextlib
 import errno

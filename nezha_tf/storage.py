@@ -75,7 +75,7 @@ def remove(path):
 
 
 class _RemoteFile(io.RawIOBase):
-    """A `tf.io.gfile.GFile` as Python's own files are."""
+    """A `tf.io.gfile.GFile` with the interface of Python's files."""
 
     def __init__(self, path, mode):
         self.name = path

@@ -8,7 +8,10 @@ import subprocess
 import sys
 import tempfile
 
+from absl import flags
 from conftest import REPOSITORY, RESOURCES
+
+from nezha_tf import settings
 
 CONFIG = {
     "vocab_size": 9200,
@@ -144,6 +147,14 @@ class ForkedProgram:
         if self.returncode is None:
             self.returncode = ask_fork_server("wait", self.pid, until_it_ends)
         return self.returncode
+
+
+def settings_of(settings_class, *arguments):
+    """Returns the settings of a command line; "--flagfile=..." may be among the arguments."""
+    flag_values = flags.FlagValues()
+    settings.define(settings_class, flag_values)
+    flag_values(["program", *arguments])
+    return settings.from_flags(settings_class, flag_values)
 
 
 def flags_of(program, *arguments):

@@ -70,12 +70,12 @@ class ToyTask(FineTuning):
     """Reads "COUNT SEED" from the file of a part."""
 
     def read(self, part):
-        with open(self.flags[f"{part}_file"], encoding="utf-8") as file:
+        with open(getattr(self.settings, f"{part}_file"), encoding="utf-8") as file:
             text = file.read()
         self.notes.append(f"{part}: {text}")
         return Examples(*map(int, text.split()))
 
-    def settings(self):
+    def task_file_settings(self):
         labels = [str(label) for label in range(LABELS)]
         own = {"label_type": "single", "labels": labels, "is_pair": False}
         return {"task": "classification", **own}
@@ -103,7 +103,7 @@ class ToyTask(FineTuning):
 
 
 def write_files(folder):
-    """Writes what the task reads, under the names of `FLAGS`."""
+    """Writes what the task reads, under the names of `CHANGES`."""
     (folder / "config.json").write_text(json.dumps(CONFIG))
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces = special + [chr(0x4E00 + number) for number in range(25)]
@@ -112,7 +112,7 @@ def write_files(folder):
         (folder / f"{part}.txt").write_text(f"{count} {len(part)}")
 
 
-FLAGS = {
+CHANGES = {
     "bert_config_file": "config.json",
     "vocab_file": "vocab.txt",
     "train_file": "train.txt",

@@ -1,5 +1,6 @@
 """From a model folder to a SavedModel."""
 
+import dataclasses
 import importlib
 import os
 
@@ -40,28 +41,29 @@ def export(flags):
     return export_folder(path, output_dir, flags["task"])
 
 
-def run_and_export(run, flags, make_task):
+def run_and_export(run, settings, make_task):
     """Runs a program, and with --do_export writes the SavedModel of what it has left.
 
     Args:
       run: `training.run.run` or `tasks.finetuning.sweep.run`.
-      flags: the program's; with --do_export and none of its other modes it is not run.
+      settings: the program's; with --do_export and none of its other modes it is not run.
       make_task: as for `run`.
 
     Raises:
       UserError: as for `run` and `export_folder`; what can be seen before the run is told then.
     """
-    folder = flags["output_dir"]
-    if not flags["do_export"] or not folder:
-        run(flags, make_task)
+    folder = settings.output_dir
+    if not settings.do_export or not folder:
+        run(settings, make_task)
         return
-    export_dir = flags["export_dir"] or os.path.join(folder, "export")
+    export_dir = settings.export_dir or os.path.join(folder, "export")
     check_output_dir(export_dir)
-    if not flags["vocab_file"] and not os.path.exists(os.path.join(folder, VOCAB_FILE)):
+    if not settings.vocab_file and not os.path.exists(os.path.join(folder, VOCAB_FILE)):
         raise UserError("--do_export puts the vocabulary into the SavedModel; pass --vocab_file")
     is_chief = True
-    if any(flags.get(mode) for mode in ("do_train", "do_eval", "do_predict")):
-        is_chief = run({**flags, "do_export": False, "export_dir": None}, make_task)
+    if settings.do_train or settings.do_eval or settings.do_predict:
+        without = dataclasses.replace(settings, do_export=False, export_dir=None)
+        is_chief = run(without, make_task)
     if is_chief:
         print(export_folder(folder, export_dir), flush=True)
 

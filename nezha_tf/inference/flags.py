@@ -2,8 +2,9 @@
 
 from absl import flags
 
+from nezha_tf import settings
 from nezha_tf.config import TARGET_PREDICTIONS
-from nezha_tf.tasks.seq2seq import flags as seq2seq_flags
+from nezha_tf.tasks.seq2seq.settings import ENDS, SearchSettings
 
 
 def define_model():
@@ -31,7 +32,7 @@ def define_form():
     flags.DEFINE_enum(
         "truncate_source",
         None,
-        seq2seq_flags.ENDS,
+        ENDS,
         "Which end of a longer source is cut off; the tail of a source and the head of a prompt, "
         "if not given.",
     )
@@ -39,7 +40,6 @@ def define_form():
 
 def define_search():
     """Defines how targets are searched."""
-    seq2seq_flags.define_search()
-    flags.adopt_module_key_flags(seq2seq_flags)
+    settings.define(SearchSettings)
     flags.DEFINE_integer("seed", 1, "Of sampling; the same seed gives the same text.", 0)
     flags.DEFINE_bool("jit_compile", True, "Compile the search with XLA.")

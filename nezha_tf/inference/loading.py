@@ -51,7 +51,7 @@ def load_model(
     check_vocabulary(config, tokenizer.vocabulary)
     model = model_class(config)
     checkpoint, averages = weights_of(checkpoint)
-    for line in differences(checkpoint, flags):
+    for line in differences(checkpoint, vocab_file, flags["do_lower_case"]):
         print(line, file=sys.stderr)
     loading.load(model, checkpoint, may_be_missing, averages=averages)
     return model, tokenizer

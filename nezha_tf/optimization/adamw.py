@@ -10,7 +10,7 @@ VARIANTS = ("bert", "paper")
 
 @keras.saving.register_keras_serializable("nezha_tf")
 class AdamWeightDecay(MomentOptimizer):
-    """Adam whose weight decay is no part of the gradient.
+    """Adam with weight decay that is not part of the gradient.
 
     `variant="bert"` is `AdamWeightDecayOptimizer` of BERT's optimization.py: no correction of
     bias, so that with the usual betas step s (from 1) is (1 - 0.9^s) / sqrt(1 - 0.999^s) times as

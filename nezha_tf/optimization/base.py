@@ -1,4 +1,4 @@
-"""What LAMB and BERT's AdamW share: two moments, and decay that passes over some variables."""
+"""What LAMB and AdamW share: two moments, and weight decay that excludes some variables."""
 
 import math
 import re
@@ -37,7 +37,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.exclude_patterns = tuple(exclude_from_weight_decay)
         self.layer_decay = layer_decay
-        # {part of a variable's path: what its rate is multiplied with}
+        # {part of a variable's path: factor of its learning rate}
         self.rate_factors = dict(rate_factors or {})
 
     def build(self, variables):
@@ -77,7 +77,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         return trust_ratio
 
     def _corrected(self, m, v):
-        """Returns the moments without their pull towards the zeros that they began as."""
+        """Returns the moments corrected for their bias towards their initial zeros."""
         count = ops.cast(self.iterations + 1, m.dtype)
         return m / (1.0 - ops.power(self.beta_1, count)), v / (1.0 - ops.power(self.beta_2, count))
 

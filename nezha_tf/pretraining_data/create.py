@@ -1,6 +1,7 @@
 """A corpus to TFRecords: what `tools/create_pretraining_data.py` does."""
 
 import contextlib
+import dataclasses
 import functools
 import os
 import signal
@@ -24,7 +25,28 @@ from nezha_tf.pretraining_data.output_set import OutputSet
 from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
 from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_files import ShardJob, make_shard, shard_names
+from nezha_tf.settings import flag
 from nezha_tf.text.vocabulary import Vocabulary
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramSettings(Settings):
+    """All flags of `tools/create_pretraining_data.py`; see `create_pretraining_data`."""
+
+    input_file: str | None = flag(None, "Text files: names or globs, comma-separated; .gz too.")
+    output_file: str | None = flag(
+        None,
+        "TFRecord file; several shards of train.tfrecord are train-00000-of-00032.tfrecord and so "
+        "on.",
+    )
+    eval_output_file: str = flag("", "TFRecord file for the documents that are held out.")
+    eval_share: float = flag(0.05, "Share of the documents that are held out.", 0, 1)
+    num_output_shards: int = flag(
+        0, "Number of files; 0: as many as give each 4 MiB of text at most.", 0
+    )
+    num_workers: int = flag(0, "Number of processes; 0: one for each core.", 0)
+    runner: str = flag("", "Apache Beam runner that makes the shards.", choices=("", *beam.RUNNERS))
+    beam_options: str = flag("", "Options of the runner: '--project=... --temp_location=...'.")
 
 
 def create_pretraining_data(

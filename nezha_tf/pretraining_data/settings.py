@@ -10,8 +10,10 @@ from nezha_tf.data.corruption.policies import (
     check_share,
 )
 from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.packing import PAIRS
+from nezha_tf.settings import flag
 from nezha_tf.text.user_dictionary import read_user_dictionary
-from nezha_tf.text.word_segmentation import require_segmenter
+from nezha_tf.text.word_segmentation import SEGMENTERS, require_segmenter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,43 +22,49 @@ class Settings:
 
     With the text, the vocabulary and the user dictionary they determine every byte; how many
     workers there are, and where the files lie, is no part of them.
-
-    Attributes:
-      vocab_file: path of a `vocab.txt`.
-      do_lower_case: lower-case the text and strip accents.
-      max_seq_length: length T of an example, in pieces.
-      max_predictions_per_seq: most predictions P of an example.
-      random_seed: seed that every draw derives from.
-      dupe_factor: how often each document is gone through, masked anew each time; held-out
-        documents are gone through once.
-      masked_lm_prob: share of the pieces that is predicted.
-      short_seq_prob: how often a pass over a document aims at a random shorter length.
-      random_next_prob: how often segment B is of another document, where there is a choice.
-      masking: what is masked together; with "none" nothing is, each document is gone through
-        once, and words and entities of `user_dict` are units for the masking of the reader.
-      pair: what the two segments of an example are: "nsp", "sop" or "none".
-      segmenter: what cuts the text into words.
-      user_dict: path of a dictionary of one's own words, or "".
-      on_invalid: what is done with bytes that are not UTF-8: "error", "replace" or "skip" (the
-        line).
-      num_output_shards: files that the training documents are parted into.
-      eval_share: share of the documents kept out; 0 where none are.
     """
 
-    vocab_file: str
-    do_lower_case: bool = True
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    random_seed: int = 12345
-    dupe_factor: int = 10
-    masked_lm_prob: float = DEFAULT_MASKED_LM_PROB
-    short_seq_prob: float = 0.1
-    random_next_prob: float = 0.5
-    masking: str = "whole_word"
-    pair: str = "nsp"
-    segmenter: str = "jieba"
-    user_dict: str = ""
-    on_invalid: str = "error"
+    vocab_file: str | None = flag(None, "The vocabulary, one piece a line.")
+    do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
+    max_seq_length: int = flag(128, "Length of an example in pieces.", 5)
+    max_predictions_per_seq: int = flag(20, "Most predictions of an example.", 1)
+    random_seed: int = flag(12345, "Seed of all draws; the same seed gives the same bytes.")
+    dupe_factor: int = flag(
+        10,
+        "Number of passes over each document, masked anew in each; held-out documents have one.",
+        1,
+    )
+    masked_lm_prob: float = flag(
+        DEFAULT_MASKED_LM_PROB, "Share of the pieces that is predicted.", 0, 1
+    )
+    short_seq_prob: float = flag(
+        0.1, "Share of the passes over a document that make shorter examples.", 0, 1
+    )
+    random_next_prob: float = flag(
+        0.5, "Share of the pairs whose second segment comes from another document.", 0, 1
+    )
+    masking: str = flag(
+        "whole_word",
+        "Masking policy; none: run_pretraining.py masks the examples when it reads them "
+        "(--dynamic_masking), and there is one pass over each document.",
+        choices=(*POLICIES, UNMASKED),
+    )
+    pair: str = flag(
+        "nsp",
+        "The two segments of an example. nsp: in half of the pairs the second is random; sop: in "
+        "half of the pairs the two are swapped; none: one segment of full sentences.",
+        choices=PAIRS,
+    )
+    segmenter: str = flag("jieba", "Program that cuts the text into words.", choices=SEGMENTERS)
+    user_dict: str = flag(
+        "", "Dictionary of your own words or entities: a word, its frequency and its tag a line."
+    )
+    on_invalid: str = flag(
+        "error",
+        "What to do with bytes that are not UTF-8. error: fail and name the line; replace: drop "
+        "the bytes; skip: leave out the line.",
+        choices=("error", "replace", "skip"),
+    )
     num_output_shards: int = 1
     eval_share: float = 0.0
 

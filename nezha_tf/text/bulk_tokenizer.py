@@ -15,7 +15,7 @@ import numpy as np
 from nezha_tf.text import characters
 from nezha_tf.text.vocabulary import UNK
 
-# What the table says of a code point that is no token by itself.
+# Entry of the table for a code point that is not a token by itself.
 _UNSEEN, _SPACE, _ORDINARY, _ODD = -1, -2, -3, -4
 _LONGEST_CACHED, _MOST_CACHED = 40, 2**17  # bound the memory it takes
 

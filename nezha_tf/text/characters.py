@@ -1,4 +1,4 @@
-"""Which characters the originals drop, blank out and set apart (BERT's tokenization.py)."""
+"""Which characters the originals drop, replace by a space or separate (tokenization.py)."""
 
 import functools
 import unicodedata

@@ -9,7 +9,7 @@ from nezha_tf.text import characters
 from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
 
 _UNUSED = re.compile(r"\[unused\d+\]")
-# How ASCII punctuation stands beside words: what leans on the word before it, what on the word
+# ASCII punctuation that is written without a space after the word before it, and before the word
 # after it. All other (`-`, `/`, `'`, `@`, `&` ...) leans on both.
 _LEANS_LEFT, _LEANS_RIGHT = ",;:!?%)]}", "([{$"
 # Between two digits they belong to a number or a time.
@@ -19,7 +19,7 @@ WIDE, WORD, LEFT, RIGHT, BOTH = range(5)
 
 
 class _SourceToken(NamedTuple):
-    """A token of the source as the tokenizer has it ([UNK], or folded), and as it was written."""
+    """A token of the source: as the tokenizer gives it ([UNK] or folded), and as it was written."""
 
     text: str
     written: str
@@ -77,7 +77,7 @@ def is_dropped(piece):
 
 
 def is_inner(piece):
-    """Whether a piece goes on with the token of the one before it."""
+    """Whether a piece continues the token of the piece before it."""
     return piece.startswith("##") and len(piece) > 2
 
 
@@ -97,7 +97,7 @@ def _source_tokens(source, tokenizer):
 
 
 def _known(tokens, source_tokens):
-    """Puts what the source has in the place of each [UNK], and drops those it has nothing for."""
+    """Replaces each [UNK] by the source's text, and drops those that have no counterpart in it."""
     texts = [token.text for token in source_tokens]
     candidates = [index for index, text in enumerate(texts) if text == UNK]
     unused, known = list(candidates), []
@@ -114,7 +114,7 @@ def _known(tokens, source_tokens):
 
 
 def _agreement(tokens, index, source, source_index):
-    """Returns how many tokens before and after two places are the same, without a gap."""
+    """Returns how many tokens directly before and after two positions are equal."""
     before = zip(tokens[:index][::-1], source[:source_index][::-1], strict=False)
     after = zip(tokens[index + 1 :], source[source_index + 1 :], strict=False)
     return sum(

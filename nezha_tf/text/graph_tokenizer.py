@@ -17,7 +17,7 @@ _SEPARATOR = rf"[ \p{{P}}$+<=>\^`|~{_CJK}]"
 # No run of so many characters, no token of so many: a cheap test that most text passes.
 _LONG_RUN = rf".*[^ -/:-@\[-`{{-~\x{{4E00}}-\x{{9FFF}}，。、]{{{MAX_CHARS_PER_TOKEN + 1}}}"
 TOKENIZED_AT_ONCE = 1024
-_UNMATCHED = "\ue000"  # of private use, so a piece of no vocabulary: becomes [UNK]
+_UNMATCHED = "\ue000"  # A private-use character, which is in no vocabulary: it becomes [UNK].
 
 
 class GraphTokenizer(tf.Module):

@@ -23,7 +23,7 @@ class JiebaWords:
 
     def __init__(self, tokenizer):
         """Args:
-        tokenizer: an initialized `jieba.Tokenizer`; what is added to it later may go unseen.
+        tokenizer: an initialized `jieba.Tokenizer`; words that it gets later may have no effect.
         """
         from jieba import finalseg
 

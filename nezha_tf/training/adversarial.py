@@ -1,4 +1,4 @@
-"""Training at word embeddings that are moved to where the loss rises, too."""
+"""Adversarial training: a second pass with perturbed word embeddings (FGM)."""
 
 import tensorflow as tf
 
@@ -7,7 +7,7 @@ PERTURBATION = "embedding_perturbation"
 
 
 def gradients_of_both(one_pass, shape, epsilon):
-    """Returns the gradients of the loss where the batch is, plus those where it rises most.
+    """Returns the gradients of the loss of a batch, plus those of the perturbed batch.
 
     The fast gradient method (Miyato et al., arXiv 1605.07725 §3): the word embeddings of each
     example, all of its pieces together, move by a vector of length `epsilon` along the gradient
@@ -31,9 +31,9 @@ def gradients_of_both(one_pass, shape, epsilon):
 def perturbation_along(rise, epsilon):
     """Returns the gradient [B, T, H] with each example's part at length epsilon, or at 0.
 
-    Where it is not finite, neither is the result: the step is skipped as any other.
+    Where the gradient is not finite the result is not either, and the step is skipped.
     """
-    # First by the largest entry: squares of small gradients are none in float32.
+    # Divided by the largest entry first: in float32 the squares of small gradients are 0.
     largest = tf.reduce_max(tf.abs(rise), axis=(1, 2), keepdims=True)
     rise = tf.math.divide_no_nan(rise, largest)
     length = tf.sqrt(tf.reduce_sum(tf.square(rise), axis=(1, 2), keepdims=True))

@@ -1,4 +1,4 @@
-"""Where a run takes place: one device, several GPUs, several machines, or a TPU."""
+"""The devices of a run: one device, several GPUs, several machines, or a TPU."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from nezha_tf.errors import UserError, first_line
 
-# Parts the dropout of the replicas: far more than the draws of one replica could count up to.
+# Distance between the dropout seeds of two replicas: more than one replica can ever draw.
 _SEED_STRIDE = 0x1000003
 
 
@@ -25,7 +25,7 @@ def make_strategy(name, num_gpus=None, tpu=None):
       A `tf.distribute.Strategy`.
 
     Raises:
-      UserError: fewer GPUs than asked for, no such TPU, or a TF_CONFIG that is none.
+      UserError: fewer GPUs than asked for, no such TPU, or an invalid TF_CONFIG.
     """
     if num_gpus is not None:
         _show_gpus(num_gpus)
@@ -69,8 +69,8 @@ def check_batch_size(strategy, batch_size, flag):
 def part_random_states(strategy, variables):
     """Gives each replica dropout of its own; the first replica's state stays as it is.
 
-    Keras starts all replicas with one state, so that the n-th examples of all of them would
-    lose the same positions.
+    Keras starts all replicas with the same state, so the n-th example of every replica would
+    get the same dropout mask.
 
     Args:
       strategy: a `tf.distribute.Strategy`.
@@ -90,7 +90,7 @@ def part_random_states(strategy, variables):
 
 
 def agree_on(strategy, number):
-    """Whether all workers hold the same number, as they do who share a folder."""
+    """Whether all workers pass the same number; workers that see one folder do."""
     context = _per_worker(strategy, number)
 
     @tf.function

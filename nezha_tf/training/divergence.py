@@ -1,4 +1,4 @@
-"""Tells a run whose loss runs away from one that is merely noisy."""
+"""Detects a run whose loss diverges, and is not merely noisy."""
 
 import collections
 
@@ -10,7 +10,7 @@ _ENTRIES_SHOWN = 10
 
 
 class DivergenceWatch:
-    """Stops a run whose loss stays far above the lowest it has been at."""
+    """Stops a run whose loss stays far above its minimum."""
 
     def __init__(self, factor, patience, entries=()):
         """Args:

@@ -37,7 +37,7 @@ class Evaluation:
         jit_compile: as for `make_eval_step`.
         """
         self._strategy = strategy
-        self._eval_step = make_eval_step(strategy, model, objective, jit_compile)
+        self.eval_step = make_eval_step(strategy, model, objective, jit_compile)
         self._reader = reader
         self._folder = folder
         self._batch_size = batch_size
@@ -50,13 +50,13 @@ class Evaluation:
           other: an `Evaluation` of the same class, of the same arguments but for the model
             and the folder.
         """
-        self._eval_step = other._eval_step
+        self.eval_step = other.eval_step
 
     def __call__(self, moving_average=None):
         """Returns dict of name to float, of the averages where they are given."""
         averaged = moving_average.in_place() if moving_average else contextlib.nullcontext()
         with averaged:
-            return loop.evaluate(self._eval_step, self._reader.guarded(self._over_replicas))
+            return loop.evaluate(self.eval_step, self._reader.guarded(self._over_replicas))
 
     def _over_replicas(self, skip_batches):
         """Returns the batches, each split over the workers and their replicas."""

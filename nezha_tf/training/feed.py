@@ -7,7 +7,7 @@ from nezha_tf.errors import UserError, first_line
 
 
 class Feed:
-    """Training batches, from where the counter of batches stands."""
+    """Training batches, from a given batch of the sequence on."""
 
     def __init__(self, strategy, reader, batch_size, seed, sharding="element"):
         """Args:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from nezha_tf.config import read_values
 from nezha_tf.files import write_text
 from nezha_tf.model_folder.run_folder import CONFIG_FILE
-from nezha_tf.training.flags import flag_text
+from nezha_tf.settings import flag_text
 
 FILE_NAME = "flags_history.jsonl"
 FLAGS_FILE = "run.flags"

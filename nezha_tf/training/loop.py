@@ -7,17 +7,18 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.errors import Terminated, UserError
+from nezha_tf.training.journal import brief, scores_of, with_total_loss
 from nezha_tf.training.summaries import Averages
 
 
 class Plan(NamedTuple):
-    """When what happens in a run; all are counts of steps.
+    """When a run saves, logs and ends; all numbers are steps.
 
     Attributes:
       num_train_steps: updates to make in all.
       save_checkpoints_steps: updates between two checkpoints; the last step saves too.
       log_steps: updates between two entries of the record.
-      steps_per_loop: most steps between two looks from Python.
+      steps_per_loop: most steps between two returns to Python.
       max_skipped_steps: skipped steps in a row that end the run.
       profile_steps: None, or (first, last): a profile is taken of what lies between.
       patience_steps: updates after the best checkpoint that end the run early; 0: none do.
@@ -60,11 +61,8 @@ class Loop:
         feed,
         plan,
         checkpoints,
-        record,
-        monitor,
-        throughput,
+        journal,
         stop,
-        watch,
         evaluate=None,
     ):
         """Args:
@@ -72,11 +70,8 @@ class Loop:
         feed: `Feed`.
         plan: `Plan`.
         checkpoints: `RunCheckpoints`.
-        record: `RunRecord`, or `SilentRecord`.
-        monitor: `Monitor`.
-        throughput: `Throughput`.
+        journal: `Journal`.
         stop: `StopRequest`.
-        watch: `DivergenceWatch`.
         evaluate: None, or a callable that returns a dict of name to float, called after each
           save; its values are recorded as `eval_<name>`.
         """
@@ -84,11 +79,8 @@ class Loop:
         self._feed = feed
         self._plan = plan
         self._checkpoints = checkpoints
-        self._record = record
-        self._monitor = monitor
-        self._throughput = throughput
+        self._journal = journal
         self._stop = stop
-        self._watch = watch
         self._evaluate = evaluate
         self._started = time.monotonic()
 
@@ -109,7 +101,7 @@ class Loop:
         step, averages, last_report, entry = first_step, Averages(), None, {}
         profile = _Profile(self._plan.profile_steps, self._checkpoints.folder)
         batches = self._feed.batches(self._train_step.count("batches_read"))
-        self._throughput.restart()
+        self._journal.restart()
         with profile:
             while not self._is_over(step):
                 profile.at(step)
@@ -117,19 +109,18 @@ class Loop:
                 try:
                     report = self._train_step.run(batches, count, self._stop.requested)
                 except tf.errors.OpError as error:
-                    self._record.say(self._feed.explain(error))
+                    self._journal.say(self._feed.explain(error))
                     batches = self._feed.batches(self._train_step.count("batches_read"))
                     step = self._train_step.step
                     continue
                 made = count - int(report.skipped)
                 step += made
-                self._record.advance(made)
+                self._journal.advance(made, count, float(report.tokens))
                 averages.add(report.ratios)
-                self._throughput.add(count, float(report.tokens))
                 last_report = report if made else last_report
                 self._check_skipped(step, report)
                 if made and self._plan.logs(step):
-                    entry = self._log(step, averages, last_report)
+                    entry = self._journal.log(step, averages, last_report)
                     averages = Averages()
                 if made and self._plan.saves(step):
                     entry = self._save(step, first_step, entry)
@@ -143,38 +134,24 @@ class Loop:
         if not self._checkpoints.has_stalled(step, self._plan.patience_steps):
             return False
         best = self._checkpoints.best()["global_step"]
-        self._record.say(f"stopped early at step {step}: nothing was better than at step {best}")
+        self._journal.say(f"stopped early at step {step}: nothing was better than at step {best}")
         return True
-
-    def _log(self, step, averages, report):
-        entry = with_total_loss(averages.means())
-        entry["learning_rate"] = float(report.learning_rate)
-        entry["gradient_norm"] = float(report.gradient_norm)
-        entry.update(self._monitor.values(report))
-        entry.update(self._throughput.rates())
-        self._throughput.restart()
-        self._record.write(step, entry)
-        self._record.show(_brief(entry))
-        self._watch.check(step, entry)
-        return entry
 
     def _save(self, step, first_step, entry):
         pause, scores = time.monotonic(), {}
         self._checkpoints.save(step)
         if self._evaluate is not None:
             results = self._evaluate()
-            found = {f"eval_{name}": value for name, value in results.items()}
-            self._record.write(step, found)
+            found = self._journal.log_evaluation(step, results)
             entry = {**entry, **found}
             self._checkpoints.note_evaluation(step, results)
-            others = {name: value for name, value in results.items() if not _is_shown(name)}
-            scores = {n: f"{v:.4g}" for n, v in others.items() if "/" not in n}
-        self._throughput.leave_out(time.monotonic() - pause)
+            scores = scores_of(results)
+        self._journal.leave_out(time.monotonic() - pause)
         steps_left = self._plan.num_train_steps - step
         left = (time.monotonic() - self._started) / (step - first_step) * steps_left
-        shown = {"step": f"{step}/{self._plan.num_train_steps}", **_brief(entry), **scores}
+        shown = {"step": f"{step}/{self._plan.num_train_steps}", **brief(entry), **scores}
         shown["left"] = f"{left / 60:.1f} min"
-        self._record.say("  ".join(f"{name} {value}" for name, value in shown.items()))
+        self._journal.say("  ".join(f"{name} {value}" for name, value in shown.items()))
         return entry
 
     def _check_skipped(self, step, report):
@@ -224,34 +201,3 @@ def evaluate(eval_step, batches):
     for batch in batches:
         averages.add(eval_step(batch))
     return with_total_loss(averages.means())
-
-
-def with_total_loss(values):
-    """Returns the values with `loss`, the sum of those named `..._loss`."""
-    total = sum(value for name, value in values.items() if name.endswith("_loss"))
-    return {**values, "loss": total}
-
-
-def _brief(entry):
-    """Returns an entry's values as short text: each loss with its accuracy, then the rest."""
-    shown = {}
-    for name in entry:
-        if name.endswith("_loss") and name != "eval_loss":
-            task = name.removesuffix("_loss")
-            shown[task] = _loss_text(entry, task)
-    shown["lr"] = f"{entry['learning_rate']:.2e}"
-    shown["norm"] = f"{entry['gradient_norm']:.2f}"
-    shown["ex/s"] = f"{entry['examples_per_second']:.1f}"
-    shown["tok/s"] = f"{entry['tokens_per_second']:,.0f}"
-    return shown
-
-
-def _is_shown(name):
-    """Whether `_brief` shows a result, or leaves it to the record."""
-    return name == "loss" or "_loss" in name or "_accuracy" in name
-
-
-def _loss_text(entry, task):
-    text = f"{entry[f'{task}_loss']:.3f}"
-    accuracy = entry.get(f"{task}_accuracy")
-    return text if accuracy is None else f"{text} ({accuracy:.1%})"

@@ -10,13 +10,11 @@ import platform
 import sys
 from os.path import isfile
 
-from absl import flags as absl_flags
-
 from nezha_tf import files
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
+from nezha_tf.settings import changed, flag_text, flags_of
 from nezha_tf.training import flag_history
-from nezha_tf.training.flags import flag_text
 from nezha_tf.training.moving_average import MovingAverage
 
 FILE_NAME = "README.md"
@@ -35,7 +33,7 @@ def write(task, description, results):
     Args:
       task, description, results: as for `text_of`.
     """
-    return _place(task.flags["output_dir"], text_of(task, description, results))
+    return _place(task.settings.output_dir, text_of(task, description, results))
 
 
 def copy(folder, target):
@@ -71,21 +69,21 @@ def text_of(task, description, results):
       description: a line on the model.
       results: dict of "train NAME", "eval NAME" and "predict NAME" to number.
     """
-    flags = task.flags
-    given = changed_flags(flags)
+    settings = task.settings
+    given = changed_flags(settings)
     counts = [(part, f"{count:,}") for part, count in task.example_counts.items()]
     sections = (
         ("Results", _table(("metric", "value"), _rounded(results))),
         ("Data", "\n".join(f"- {note}" for note in task.notes)),
         ("", _table(("part", "inputs"), counts)),
-        ("", _table(("flag", "file", "bytes", "SHA-256"), input_files(flags))),
+        ("", _table(("flag", "file", "bytes", "SHA-256"), input_files(settings))),
         ("Flags that are not the defaults", _block("\n".join(given))),
-        *_changes(flags["output_dir"]),
+        *_changes(settings.output_dir),
         ("Configuration", _block(json.dumps(task.config.to_dict(), indent=2, sort_keys=True))),
         ("Versions", _table(("", "version"), versions())),
-        ("Use", _use(flags)),
+        ("Use", _use(settings)),
     )
-    parts = [f"# {os.path.basename(os.path.abspath(flags['output_dir']))}", _origin(task)]
+    parts = [f"# {os.path.basename(os.path.abspath(settings.output_dir))}", _origin(task)]
     parts[1:1] = [f"{description[0].upper()}{description[1:]}."]
     for title, text in sections:
         parts += [f"## {title}"] if title else []
@@ -93,34 +91,31 @@ def text_of(task, description, results):
     return "\n\n".join([f"{MARK}\n{parts[0]}", *parts[1:]]) + "\n"
 
 
-def changed_flags(flags):
+def changed_flags(settings):
     """Returns the lines of a flag file for those that differ from the program's defaults.
 
     Among them are those that follow from the data.
     """
-    known, lines = absl_flags.FLAGS, []
-    for name, value in sorted(flags.items()):
-        default = known[name].default if name in known else None
-        if value is not None and (default is None or flag_text(value) != flag_text(default)):
-            lines.append(f"--{name}={flag_text(value)}")
-    return lines
+    found = sorted(changed(settings).items())
+    return [f"--{name}={flag_text(value)}" for name, value in found if value is not None]
 
 
-def input_files(flags):
+def input_files(settings):
     """Returns (flag, path, bytes, SHA-256) of each local file that a flag names, sorted.
 
     Where they are too large to be read once more, a flag's files are one row.
     """
     rows = []
-    for flag in sorted(name for name in flags if name.endswith(INPUT_FLAGS) and flags[name]):
-        value = flag_text(flags[flag])
+    given = {name: value for name, value in flags_of(settings).items() if value}
+    for flag in sorted(name for name in given if name.endswith(INPUT_FLAGS)):
+        value = flag_text(given[flag])
         if os.path.isdir(value):
             value = os.path.join(glob.escape(value), "*")
         paths = {path for pattern in value.split(",") for path in glob.glob(pattern.strip())}
         paths = sorted(filter(isfile, paths))
         total = sum(map(os.path.getsize, paths))
         if total > MOST_HASHED:
-            rows.append((flag, f"{flag_text(flags[flag])} ({len(paths):,} files)", total, ""))
+            rows.append((flag, f"{value} ({len(paths):,} files)", total, ""))
         else:
             rows += [(flag, path, os.path.getsize(path), _hash_of(path)) for path in paths]
     return rows
@@ -139,11 +134,11 @@ def versions():
 
 def _origin(task):
     """Returns how the model was made, and which checkpoint it is."""
-    flags, day = task.flags, datetime.datetime.now(datetime.UTC).date()
-    begun_with = flag_history.begun_with(flags["output_dir"])
-    start = begun_with.get("--init_checkpoint") if begun_with else flags["init_checkpoint"]
+    settings, day = task.settings, datetime.datetime.now(datetime.UTC).date()
+    begun_with = flag_history.begun_with(settings.output_dir)
+    start = begun_with.get("--init_checkpoint") if begun_with else settings.init_checkpoint
     start = f"the checkpoint `{start}`" if start else "random weights"
-    checkpoints = RunCheckpoints(flags["output_dir"], {}, best_metric=task.best_metric)
+    checkpoints = RunCheckpoints(settings.output_dir, {}, best_metric=task.best_metric)
     step = checkpoints.chosen()
     is_best = step == (checkpoints.best() or {}).get("global_step")
     why = f"the best by {task.best_metric.name}" if is_best else "the last"
@@ -151,7 +146,7 @@ def _origin(task):
         f"Trained by `{_program()}` from {start}; this card was written on {day}.",
         f"The model is `{checkpoints.path(step)}`, {why}.",
     ]
-    if flags["ema_decay"]:
+    if settings.ema_decay:
         (name,) = MovingAverage.names(["NAME"])
         lines.append(
             "It is used with the averages of its weights (`--ema_decay`), which are stored as "
@@ -174,9 +169,9 @@ def _changes(folder):
     return [("Changed on the way", f"{text}\n\n{table}")]
 
 
-def _use(flags):
+def _use(settings):
     """Returns how the model is opened in Python, and the command that predicts with it."""
-    folder = flags["output_dir"]
+    folder = settings.output_dir
     lines = f'import nezha_tf\n\ntokenizer, model = nezha_tf.load("{folder}")'
     parts = [f"```python\n{lines}\n```"]
     if not os.path.exists(os.path.join(folder, VOCAB_FILE)):
@@ -185,17 +180,17 @@ def _use(flags):
             f"The vocabulary is not here: copy the `{VOCAB_FILE}` that the examples were made "
             "with into this folder (`--vocab_file` does so).",
         )
-    if "do_predict" in flags:
-        parts.append(_block(_command(flags)))
+    if "do_predict" in flags_of(settings):
+        parts.append(_block(_command(settings)))
     return "\n\n".join(parts)
 
 
-def _command(flags):
+def _command(settings):
     """Returns the command that predicts with the model."""
-    folder = flags["output_dir"]
+    folder = settings.output_dir
     lines = [f"python {_program()} --flagfile={os.path.join(folder, 'run.flags')}"]
     lines.append("--nodo_train --nodo_eval --do_predict")
-    if "predict_file" in flags:
+    if "predict_file" in flags_of(settings):
         lines.append("--predict_file=FILE")
     return " \\\n    ".join(lines)
 

@@ -1,4 +1,4 @@
-"""What the record holds of a run's inner state, beside losses and rates."""
+"""Norms, trust ratios and counters for the record of a run."""
 
 import collections
 

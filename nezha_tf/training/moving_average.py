@@ -1,4 +1,4 @@
-"""Averages of the weights over the steps, to evaluate and publish."""
+"""Moving averages of the weights, for evaluation and publication."""
 
 import contextlib
 
@@ -11,8 +11,8 @@ from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 class MovingAverage:
     """An exponential moving average of each weight, as tf.train.ExponentialMovingAverage.
 
-    With `num_updates`, as there: the decay is at most (1 + s) / (10 + s) at step s, so that the
-    random start does not linger.
+    As there with `num_updates`, the decay is at most (1 + s) / (10 + s) at step s, so the random
+    initial weights are soon forgotten.
     """
 
     def __init__(self, model, iterations, decay):
@@ -46,7 +46,7 @@ class MovingAverage:
 
     @contextlib.contextmanager
     def in_place(self):
-        """Puts the averages in the weights' place while the block runs."""
+        """Replaces the weights by their averages while the block runs."""
         kept = [tf.identity(variable) for variable in self._variables]
         for average, variable in zip(self._averages, self._variables, strict=True):
             variable.assign(average)

@@ -21,7 +21,7 @@ def write_settings(folder, task):
       UserError: as for `check`.
     """
     check(folder, task)
-    _copy_vocabulary(task.flags["vocab_file"], folder)
+    _copy_vocabulary(task.settings.vocab_file, folder)
     task.config.to_json_file(os.path.join(folder, CONFIG_FILE))
     task_file.write(folder, settings_of(task))
 
@@ -37,15 +37,15 @@ def check(folder, task):
       UserError: the folder is of another task, has another vocabulary, or its texts are
         lower-cased and the task's are not, or the other way round.
     """
-    settings = settings_of(task)
-    stored = read_settings(folder, settings["task"])
-    if stored and stored["do_lower_case"] != settings["do_lower_case"]:
+    wanted = settings_of(task)
+    stored = read_settings(folder, wanted["task"])
+    if stored and stored["do_lower_case"] != wanted["do_lower_case"]:
         raise UserError(
-            f"do_lower_case is {json.dumps(settings['do_lower_case'])} here, and "
+            f"do_lower_case is {json.dumps(wanted['do_lower_case'])} here, and "
             f"{json.dumps(stored['do_lower_case'])} in the run in {folder}; pass another "
             "--output_dir"
         )
-    source, target = task.flags["vocab_file"], vocabulary_in(folder)
+    source, target = task.settings.vocab_file, vocabulary_in(folder)
     if source and target and not files.same_bytes(source, target):
         raise UserError(
             f"--vocab_file={source} is another vocabulary than that of the run in {target}; "
@@ -55,11 +55,11 @@ def check(folder, task):
 
 def settings_of(task):
     """Returns what `task.json` says of a `Task`."""
-    flags, own = task.flags, task.settings()
+    settings, own = task.settings, task.task_file_settings()
     common = {
-        "do_lower_case": flags["do_lower_case"],
-        "max_seq_length": flags.get("max_seq_length"),
-        "uses_averages": flags["ema_decay"] > 0,
+        "do_lower_case": settings.do_lower_case,
+        "max_seq_length": getattr(settings, "max_seq_length", None),
+        "uses_averages": settings.ema_decay > 0,
     }
     return {"task": own["task"], **common, **own}
 

@@ -9,7 +9,7 @@ class DynamicLossScale:
     """Keeps float16 gradients within range (Micikevicius et al., arXiv 1710.03740 §3.2).
 
     The scale grows after `growth_steps` good steps in a row and backs off at each step whose
-    gradients are not finite, down to 1. The original waits for two bad steps before it does.
+    gradients are not finite, down to 1. The original backs off only after two such steps.
     """
 
     def __init__(
@@ -19,7 +19,7 @@ class DynamicLossScale:
         growth_factor=2.0,
         backoff_factor=0.5,
     ):
-        """Raises `UserError` for a scale that would not move as it should."""
+        """Raises `UserError` for a first scale or a growth below 1, or a backoff not in (0, 1)."""
         if initial_scale < 1 or growth_factor < 1 or not 0 < backoff_factor < 1:
             raise UserError(
                 f"a loss scale from {initial_scale:g} that grows by {growth_factor:g} and backs "

@@ -1,4 +1,4 @@
-"""What a run must have to go on, under the names that it has in a checkpoint.
+"""The state that a run needs to resume, under its names in a checkpoint.
 
 Beside the weights a file holds `global_step`, the optimizer's moments under the originals' slot
 names, averages of weights under TF1's name for them, and under `nezha_tf/` what only we have: the
@@ -9,7 +9,7 @@ from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 
 
 def training_state(model, optimizer, **others):
-    """Returns {name in a checkpoint: variable} of all that a run must have to go on.
+    """Returns {name in a checkpoint: variable} of all that a run needs to resume.
 
     Args:
       model: a Keras model of the name table.
@@ -29,6 +29,6 @@ def training_state(model, optimizer, **others):
 
 
 def random_states(model):
-    """Returns the states of the generators that a model draws its dropout from, in its order."""
+    """Returns the states of a model's dropout generators, in the model's order."""
     weights = {id(variable) for variable in model.weights}
     return [variable.value for variable in model.variables if id(variable) not in weights]

@@ -1,5 +1,6 @@
 """One training step and one evaluation step, for any objective, on any number of replicas."""
 
+import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -53,6 +54,28 @@ class StepReport(NamedTuple):
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a step changes a model.
+
+    Attributes:
+      optimizer: a `MomentOptimizer`.
+      clip_norm: bound of the gradients' global norm.
+      loss_scale: a `DynamicLossScale`, or None.
+      moving_average: a `MovingAverage`, or None.
+      accumulation_steps: micro-batches that a replica's part of a batch is cut into.
+      adversarial_epsilon: L2 size of the perturbation of an example's word embeddings that the
+        model is trained with as well; 0: none. See `gradients_of_both`.
+    """
+
+    optimizer: object
+    clip_norm: float = 1.0
+    loss_scale: object = None
+    moving_average: object = None
+    accumulation_steps: int = 1
+    adversarial_epsilon: float = 0.0
+
+
 class TrainStep:
     """Updates a model with batches, in the originals' order.
 
@@ -67,13 +90,8 @@ class TrainStep:
         strategy,
         model,
         objective,
-        optimizer,
+        recipe,
         *,
-        clip_norm=1.0,
-        loss_scale=None,
-        accumulation_steps=1,
-        adversarial_epsilon=0.0,
-        moving_average=None,
         jit_compile=False,
         training=True,
     ):
@@ -82,13 +100,7 @@ class TrainStep:
         model: a Keras model.
         objective: gives `inputs(batch)`, `weights(batch)`, `losses(outputs, batch)` and
           `metrics(outputs, batch)`.
-        optimizer: a `MomentOptimizer`.
-        clip_norm: bound of the global norm.
-        loss_scale: a `DynamicLossScale`, or None.
-        accumulation_steps: micro-batches that a replica's part of a batch is cut into.
-        adversarial_epsilon: length of the perturbation of an example's word embeddings that
-          the model is trained with as well; 0: it is not. See `gradients_of_both`.
-        moving_average: a `MovingAverage`, or None.
+        recipe: a `Recipe`.
         jit_compile: whether XLA compiles the gradients and, where there is one replica, the
           update: apart, as the update need not be compiled anew for each length of a batch.
         training: whether dropout is on.
@@ -96,21 +108,21 @@ class TrainStep:
         self._strategy = strategy
         self._model = model
         self._objective = objective
-        self._optimizer = optimizer
-        self._clip_norm = clip_norm
-        self._loss_scale = loss_scale
-        self._accumulation_steps = accumulation_steps
-        self._adversarial_epsilon = adversarial_epsilon
-        self._moving_average = moving_average
+        self._optimizer = recipe.optimizer
+        self._clip_norm = recipe.clip_norm
+        self._loss_scale = recipe.loss_scale
+        self._accumulation_steps = recipe.accumulation_steps
+        self._adversarial_epsilon = recipe.adversarial_epsilon
+        self._moving_average = recipe.moving_average
         self._training = training
         self.variables = model.trainable_variables
         with strategy.scope():
-            optimizer.build(self.variables)
+            recipe.optimizer.build(self.variables)
             self._counters = {name: _counter() for name in COUNTERS}
         self._sums_over_replicas = strategy.num_replicas_in_sync > 1
         # AutoGraph is for the loops only: converting all that they call takes seconds.
         self._gradients = tf.function(
-            self._gradients_of, jit_compile=jit_compile, autograph=accumulation_steps > 1
+            self._gradients_of, jit_compile=jit_compile, autograph=recipe.accumulation_steps > 1
         )
         self._change = self._clip_and_update
         if jit_compile and not self._sums_over_replicas:
@@ -227,7 +239,7 @@ class TrainStep:
     def _pass(self, batch, weights, perturbation=None):
         """Returns the gradients of the variables and of the perturbation, if any; and ratios."""
         sources = [variable.value for variable in self.variables]
-        # Without the dependency the generators of dropout go on though no batch could be read.
+        # Otherwise dropout seeds advance even when reading fails.
         with tf.control_dependencies(list(batch.values())), tf.GradientTape() as tape:
             inputs = self._objective.inputs(batch)
             if perturbation is not None:

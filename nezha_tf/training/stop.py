@@ -1,10 +1,10 @@
-"""SIGTERM: what a scheduler sends before it takes the machine away."""
+"""SIGTERM, which a scheduler sends before it takes the machine away."""
 
 import signal
 
 
 class StopRequest:
-    """Turns SIGTERM into a wish that the training loop grants after the steps under way."""
+    """Turns SIGTERM into a request that the training loop follows after the current steps."""
 
     def __init__(self):
         self.requested = 0.0

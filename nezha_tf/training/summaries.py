@@ -19,7 +19,7 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 
 
 class Averages:
-    """Sums `WeightedMean`s over batches, to divide them once at the end."""
+    """Sums `WeightedMean`s over batches and divides once at the end."""
 
     def __init__(self):
         self._sums = {}
@@ -37,7 +37,7 @@ class Averages:
 
 
 class Throughput:
-    """Rates since it was made; pauses do not count."""
+    """Rates since its creation or last restart; pauses are left out."""
 
     def __init__(self, examples_per_step, flops_per_example, peak_flops=None):
         """Args:
@@ -81,7 +81,7 @@ class Throughput:
 
 
 class SilentRecord:
-    """What a worker records that is not the chief: nothing."""
+    """The record of a worker that is not the chief: it writes nothing."""
 
     def advance(self, steps):
         pass

@@ -1,6 +1,9 @@
 """What a run must know of the task that it trains."""
 
 import abc
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from nezha_tf.config import UNILM_SEGMENTS, NezhaConfig, told_defaults
 from nezha_tf.errors import UserError
@@ -8,13 +11,14 @@ from nezha_tf.model_folder.run_checkpoints import LOWEST_LOSS
 
 
 class Task(abc.ABC):
-    """A task: its data, model, objective and evaluation, made from the program's flags.
+    """A task: its data, model, objective and evaluation, made from the program's settings.
 
     `Run` calls the methods in the order in which they stand here, and where the program has
     --do_predict, before the last of them `predict(model)`: that writes predictions and returns
     their metrics, a dict of name to float.
 
     Attributes:
+      settings: the program's `RunSettings`, in which the task has filled in what its data decide.
       config: the `NezhaConfig`.
       lengths: (pieces, predictions) of an example, for the count of its arithmetic.
       train_reader: with --do_train, gives `training_batches` and the rest of what `Feed` asks of
@@ -24,6 +28,7 @@ class Task(abc.ABC):
         the last.
       fresh_names: prefixes of the names of weights that keep their random start where
         --init_checkpoint lacks them.
+      rate_factors: dict of a part of a variable's path to the factor of its learning rate.
       notes: lines on the data, for whoever starts the run.
       example_counts: dict of part ("train", "eval", "predict") to the number of inputs in it,
         where it is known.
@@ -34,26 +39,34 @@ class Task(abc.ABC):
     # The pretraining heads and the pooler, which a published checkpoint may lack.
     fresh_names = ("cls/", "bert/pooler/")
     train_reader = None
+    rate_factors: Mapping = MappingProxyType({})
 
-    def __init__(self, flags):
+    def __init__(self, settings):
         """Reads the configuration; a subclass opens its data files here, too.
+
+        Args:
+          settings: the program's `RunSettings`.
 
         Raises:
           UserError: a bad configuration or bad data.
         """
-        self.flags = flags
+        self.settings = settings
         self.notes = []
         self.example_counts = {}
-        self.config = NezhaConfig.from_json_file(flags["bert_config_file"])
-        defaults = told_defaults(flags["bert_config_file"], self.config)
+        self.config = NezhaConfig.from_json_file(settings.bert_config_file)
+        defaults = told_defaults(settings.bert_config_file, self.config)
         if defaults:
             self.notes.append(defaults)
 
+    def resolve(self, **values):
+        """Fills in settings that the data decide; those that the caller has stay as they are."""
+        self.settings = dataclasses.replace(self.settings, **values)
+
     @abc.abstractmethod
-    def settings(self):
+    def task_file_settings(self):
         """Returns what `task.json` says of this task alone: "task" and the rest, for JSON.
 
-        See `task_file.SETTINGS`; those of all tasks are from the flags.
+        See `task_file.SETTINGS`; those that all tasks have come from the program's settings.
         """
 
     @abc.abstractmethod
@@ -73,8 +86,8 @@ class Task(abc.ABC):
         """Returns what is trained or evaluated, for `TrainStep`."""
 
     def make_training_objective(self):
-        """Returns `make_objective` as the flags have it, or a wrapping of it."""
-        return self.make_objective(self.flags["label_smoothing"])
+        """Returns `make_objective` as the settings have it, or a wrapping of it."""
+        return self.make_objective(self.settings.label_smoothing)
 
     def check_segments(self, what):
         """Raises a `UserError` where the model lacks the segments that name UniLM's objectives.
@@ -86,7 +99,7 @@ class Task(abc.ABC):
         if rows < UNILM_SEGMENTS:
             raise UserError(
                 f"{what} needs type_vocab_size {UNILM_SEGMENTS} in "
-                f"{self.flags['bert_config_file']}, not {rows}: segment ids name the objective "
+                f"{self.settings.bert_config_file}, not {rows}: segment ids name the objective "
                 "(a checkpoint of two rows is extended when it is loaded)"
             )
 
@@ -96,5 +109,5 @@ class Task(abc.ABC):
         if self.config.position_encoding == "absolute" and max_seq_length > rows:
             raise UserError(
                 f"--{flag}={max_seq_length} is past the table of absolute positions of "
-                f"{self.flags['bert_config_file']} (max_position_embeddings {rows})"
+                f"{self.settings.bert_config_file} (max_position_embeddings {rows})"
             )

@@ -21,6 +21,7 @@ from nezha_tf.modeling.finetuning import (
     NezhaForSequenceClassification,
     NezhaForTokenClassification,
 )
+from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 from nezha_tf.training import model_card
 
@@ -265,9 +266,11 @@ def test_a_card_takes_the_place_of_a_card_alone(tmp_path):
 def test_large_inputs_of_a_card_are_one_row(tmp_path, monkeypatch):
     for number in range(3):
         (tmp_path / f"{number}.tfrecord").write_bytes(b"0123456789")
-    flags = {"input_file": f"{tmp_path}/*.tfrecord", "eval_file": f"{tmp_path}/2.tfrecord"}
+    settings = PretrainingSettings(
+        input_file=f"{tmp_path}/*.tfrecord", eval_file=f"{tmp_path}/2.tfrecord"
+    )
     monkeypatch.setattr(model_card, "MOST_HASHED", 20)
-    small, large = model_card.input_files(flags)
+    small, large = model_card.input_files(settings)
     # sha256sum
     digest = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"
     assert small == ("eval_file", str(tmp_path / "2.tfrecord"), 10, digest)

@@ -10,7 +10,7 @@ from nezha_tf import AdamWeightDecay, Lamb, warmup_linear_decay
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.optimization.schedules import WarmupPolynomialDecay
-from nezha_tf.training.step import TrainStep
+from nezha_tf.training.step import Recipe, TrainStep
 
 
 @pytest.mark.parametrize("optimizer", ("lamb", "adamw"))
@@ -21,7 +21,8 @@ def test_five_steps(golden, name, optimizer):
     model = load_golden_model(name)
     schedule = warmup_linear_decay(1e-3, num_train_steps=10, num_warmup_steps=3)
     instance = {"lamb": Lamb, "adamw": AdamWeightDecay}[optimizer](schedule)
-    step = TrainStep(tf.distribute.get_strategy(), model, MaskedLMLoss(), instance, training=False)
+    recipe = Recipe(instance)
+    step = TrainStep(tf.distribute.get_strategy(), model, MaskedLMLoss(), recipe, training=False)
     for number in range(6):
         result = step.on_batch(batch)
         # Global norms and losses before the step.

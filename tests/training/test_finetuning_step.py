@@ -13,7 +13,7 @@ from nezha_tf.objectives.r_drop import RDrop
 from nezha_tf.optimization.base import MomentOptimizer
 from nezha_tf.training.adversarial import perturbation_along
 from nezha_tf.training.precision import DynamicLossScale
-from nezha_tf.training.step import TrainStep
+from nezha_tf.training.step import Recipe, TrainStep
 
 # Each piece is another one, padding too; the last example is nothing but padding.
 LENGTHS = (6, 3, 5, 0)
@@ -54,7 +54,13 @@ def new_model(model_class=NezhaForSequenceClassification, **settings):
 
 
 def gradients_of_step(
-    objective, model_class, replicas=1, loss_scale=None, precision="float32", **settings
+    objective,
+    model_class,
+    replicas=1,
+    loss_scale=None,
+    precision="float32",
+    jit_compile=False,
+    **settings,
 ):
     """Returns what a step subtracts from each variable, which is the gradient."""
     strategy = tf.distribute.get_strategy()
@@ -66,8 +72,10 @@ def gradients_of_step(
         model = new_model(model_class, dtype=precision)
         optimizer = Descent(1.0, beta_1=0.0)
         scale = loss_scale and DynamicLossScale(loss_scale, 1000)
-        settings |= {"loss_scale": scale, "clip_norm": 1e9, "training": False}
-        step = TrainStep(strategy, model, objective, optimizer, **settings)
+        recipe = Recipe(optimizer, clip_norm=1e9, loss_scale=scale, **settings)
+        step = TrainStep(
+            strategy, model, objective, recipe, jit_compile=jit_compile, training=False
+        )
     before = [variable.numpy() for variable in model.trainable_variables]
     dataset = tf.data.Dataset.from_tensor_slices(BATCH).repeat().batch(4 // replicas)
     batch = next(iter(strategy.distribute_datasets_from_function(lambda _: dataset)))

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import PRETRAINING, assert_each_one_line, assert_one_line, flags_of, run_pretraining
+from commands import PRETRAINING, assert_each_one_line, assert_one_line, run_pretraining
 from helpers import load_golden_model, random_batch
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
@@ -22,7 +22,8 @@ from nezha_tf.training.flops import training_flops
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.monitor import Monitor
 from nezha_tf.training.moving_average import MovingAverage
-from nezha_tf.training.step import TrainStep
+from nezha_tf.training.settings import RunSettings
+from nezha_tf.training.step import Recipe, TrainStep
 
 CONFIG = load_golden_model("nezha_tiny").config  # two layers
 BATCH = random_batch(CONFIG)
@@ -39,9 +40,8 @@ def one_step(optimizer, freeze=0, count=1, ema_decay=None):
         tf.distribute.get_strategy(),
         model,
         MaskedLMLoss(),
-        optimizer,
+        Recipe(optimizer, moving_average=average),
         training=False,
-        moving_average=average,
     )
     values = [{name: variable.numpy() for name, variable in tf1_names(model).items()}]
     for _ in range(count):
@@ -66,10 +66,10 @@ def depth(name):
         ("adamw", "paper", AdamWeightDecay),
     ),
 )
-def test_flags_choose_the_optimizer(name, variant, optimizer_class):
-    arguments = (f"--optimizer={name}", f"--{name}_variant={variant}")
-    flags = flags_of("run_pretraining.py", *arguments, "--num_warmup_steps=1")
-    optimizer = recipe.make(flags, NezhaForPreTraining(CONFIG)).optimizer
+def test_settings_choose_the_optimizer(name, variant, optimizer_class):
+    chosen = {"optimizer": name, f"{name}_variant": variant}
+    settings = RunSettings(**chosen, num_warmup_steps=1)
+    optimizer = recipe.make(settings, NezhaForPreTraining(CONFIG), {}).optimizer
     assert type(optimizer) is optimizer_class and optimizer.variant == variant
 
 

@@ -13,12 +13,12 @@ import laws
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import flags_of
 from hypothesis import given
 from hypothesis import strategies as st
 from records import write_numbers
 
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import recipe
 from nezha_tf.training.feed import Feed
@@ -55,11 +55,10 @@ class Trained(NamedTuple):
 
 @pytest.fixture(scope="module")
 def make(tmp_path_factory):
-    """Returns a function: flags -> `Trained`; it is made once, as tracing takes long."""
+    """Returns a function: settings -> `Trained`; it is made once, as tracing takes long."""
     folder, made = tmp_path_factory.mktemp("data"), {}
     (folder / "config.json").write_text(json.dumps(CONFIG))
     standard = {
-        **flags_of("run_pretraining.py"),
         "bert_config_file": str(folder / "config.json"),
         "output_dir": str(folder / "run"),
         "input_file": ",".join(write_numbers(folder, 9, 6)),  # an epoch is 4 batches or 3
@@ -78,19 +77,19 @@ def make(tmp_path_factory):
     def make(changes):
         key = tuple(changes.values())
         if key not in made:
-            made[key] = trained({**standard, **changes})
+            made[key] = trained(PretrainingSettings(**standard, **changes))
         return made[key]
 
     return make
 
 
-def trained(flags):
+def trained(settings):
     keras.utils.set_random_seed(1)
-    task = Pretraining(flags)
-    model = task.make_model(flags["precision"])
-    parts = recipe.make(flags, model)
+    task = Pretraining(settings)
+    model = task.make_model(settings.precision)
+    parts = recipe.make(settings, model, task.rate_factors)
     objective = task.make_training_objective()
-    step = recipe.make_step(flags, tf.distribute.get_strategy(), model, objective, parts)
+    step = recipe.make_step(settings, tf.distribute.get_strategy(), model, objective, parts)
     average = parts.moving_average
     averages = average.state() if average else {}
     state = training_state(model, parts.optimizer, counters=step.state(), averages=averages)
@@ -126,9 +125,11 @@ def recipes():
 
 @laws.examples(2)
 @given(recipes(), st.sets(st.integers(0, 7), min_size=1, max_size=2), st.integers(0, 2**32 - 1))
-def test_a_run_that_goes_on_is_one_that_was_never_stopped(make, tmp_path_factory, flags, at, seed):
+def test_a_run_that_goes_on_is_one_that_was_never_stopped(
+    make, tmp_path_factory, changes, at, seed
+):
     """Weights, moments, averages, loss scale, counters and the generators of dropout."""
-    run, folder = make(flags), tmp_path_factory.mktemp("run")
+    run, folder = make(changes), tmp_path_factory.mktemp("run")
     checkpoints = {step: RunCheckpoints(str(folder / str(step)), run.state) for step in at}
     for name, value in run.beginning.items():
         run.state[name].assign(value)

@@ -11,6 +11,7 @@ from nezha_tf.errors import UserError
 from nezha_tf.inference.loading import load_model
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder.kinds import KINDS
+from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.training import start
 
 COMMON = {"task": "pretraining", "objectives": "bidirectional", "max_seq_length": 8}
@@ -55,11 +56,13 @@ def test_all_ways_to_a_model_give_the_same_weights(folder, uses_averages, name):
     of_tools, _ = load_model(flags)
     assert is_averaged(path, of_tools) == uses_averages
     model = KINDS["pretraining"].model(config, 0)
-    line, *warnings = start.load_initial(model, str(path / name), (), flags)
+    del flags["init_checkpoint"]
+    settings = PretrainingSettings(**flags)
+    line, *warnings = start.load_initial(model, str(path / name), (), settings)
     assert is_averaged(path, model) == ("moving averages" in line) == uses_averages
     assert not warnings
     model = KINDS["pretraining"].model(config, 0)
-    (line,), step = start.load(model, str(path / name), (), {**flags, "ema_decay": 0.0})
+    (line,), step = start.load(model, str(path / name), (), settings)
     assert step == 7 and ("moving averages" in line) == uses_averages
     assert is_averaged(path, model) == uses_averages
     assert is_averaged(path, model_folder.open_folder(path).make_model()) == uses_averages
@@ -70,7 +73,7 @@ def test_averages_that_are_not_there(folder):
     weights = weights_like(np.random.default_rng(1), "pretraining", config)
     start.loading.tf1.write_tensors(path / "model.ckpt-7", weights)
     with pytest.raises(UserError, match=r"model\.ckpt-7 holds no moving averages of weights"):
-        start.load(KINDS["pretraining"].model(config, 0), str(path), (), {"ema_decay": 0.0})
+        start.load(KINDS["pretraining"].model(config, 0), str(path), (), PretrainingSettings())
 
 
 def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
@@ -80,13 +83,13 @@ def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     other.write_text("\n".join(reversed(pieces)))
     flags = {"vocab_file": str(other), "do_lower_case": True}
     model = KINDS["pretraining"].model(config, 0)
-    _, vocabulary, case = start.load_initial(model, str(path), (), flags)
+    _, vocabulary, case = start.load_initial(model, str(path), (), PretrainingSettings(**flags))
     config_file = str(path / "bert_config.json")
     load_model({**flags, "bert_config_file": config_file, "init_checkpoint": str(path)})
     assert capsys.readouterr().err == f"{vocabulary}\n{case}\n"
     assert "is another vocabulary than" in vocabulary and "--nodo_lower_case" in case
     (path / "task.json").unlink()
     (path / "vocab.txt").unlink()
-    assert start.differences(str(path / "model.ckpt-7"), flags) == []
+    assert start.differences(str(path / "model.ckpt-7"), *flags.values()) == []
     (path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
-    assert len(start.differences(str(path / "model.ckpt-7"), flags)) == 1
+    assert len(start.differences(str(path / "model.ckpt-7"), *flags.values())) == 1

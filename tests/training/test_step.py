@@ -15,7 +15,7 @@ from nezha_tf.objectives.unilm import UniLMLoss
 from nezha_tf.training.devices import part_random_states
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.state import random_states
-from nezha_tf.training.step import TrainStep, make_eval_step
+from nezha_tf.training.step import Recipe, TrainStep, make_eval_step
 
 CONFIG = dataclasses.replace(load_golden_model("nezha_tiny").config, num_hidden_layers=1)
 BATCH = random_batch(CONFIG)
@@ -30,7 +30,7 @@ def replicas(count):
     return tf.distribute.MirroredStrategy([f"CPU:{index}" for index in range(count)], sums)
 
 
-def new_step(strategy, loss_scale=None, training=False, **settings):
+def new_step(strategy, loss_scale=None, training=False, jit_compile=False, **recipe):
     with strategy.scope():
         keras.utils.set_random_seed(3)
         model = NezhaForPreTraining(CONFIG)
@@ -39,11 +39,9 @@ def new_step(strategy, loss_scale=None, training=False, **settings):
             strategy,
             model,
             MaskedLMLoss(),
-            Lamb(1e-3),
-            clip_norm=0.5,
-            loss_scale=scale,
+            Recipe(Lamb(1e-3), clip_norm=0.5, loss_scale=scale, **recipe),
+            jit_compile=jit_compile,
             training=training,
-            **settings,
         )
     return model, step, scale
 
@@ -137,7 +135,7 @@ def test_a_skipped_step_leaves_the_averages_of_its_interval_alone():
 def test_a_batch_without_a_pair_that_counts_is_trained_on():
     """Of UniLM's mixture none but bidirectional examples have a next sentence."""
     model = NezhaForPreTraining(dataclasses.replace(CONFIG, type_vocab_size=6))
-    step = TrainStep(replicas(1), model, UniLMLoss(["left_to_right"]), Lamb(1e-3))
+    step = TrainStep(replicas(1), model, UniLMLoss(["left_to_right"]), Recipe(Lamb(1e-3)))
     report = step.on_batch({**BATCH, "segment_ids": 2 * BATCH["input_mask"]})
     assert report.skipped == 0 and 0 < report.gradient_norm < np.inf
     assert report.ratios["next_sentence_loss"].weight == 0

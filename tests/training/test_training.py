@@ -20,7 +20,7 @@ from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.state import training_state
-from nezha_tf.training.step import COUNTERS, TrainStep
+from nezha_tf.training.step import COUNTERS, Recipe, TrainStep
 from nezha_tf.training.summaries import Averages
 
 
@@ -111,8 +111,7 @@ def new_run(optimizer_class=Lamb, loss_scale=None, seed=1, precision="float32", 
         tf.distribute.get_strategy(),
         model,
         MaskedLMLoss(),
-        optimizer,
-        loss_scale=loss_scale,
+        Recipe(optimizer, loss_scale=loss_scale),
     )
     return model, step, training_state(model, optimizer, counters=step.state())
 

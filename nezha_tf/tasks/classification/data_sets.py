@@ -105,52 +105,51 @@ DATA_SETS = {
 NAMES = (*DATA_SETS, CUSTOM)
 
 
-def data_set_of(flags):
-    """Returns the `DataSet` of the flags.
+def data_set_of(settings):
+    """Returns the `DataSet` of the settings.
 
     Args:
-      flags: dict of `task_name`, and for `custom` of `text_column`, `text_pair_column`,
+      settings: what has `task_name`, and for `custom` of `text_column`, `text_pair_column`,
         `label_column` and `columns`.
 
     Raises:
       UserError: columns that `columns` lacks, or one column for two things.
     """
-    name = require_flag(flags["task_name"], "task_name")
+    name = require_flag(settings.task_name, "task_name")
     if name != CUSTOM:
         return DATA_SETS[name]
-    names = tuple(flags["columns"])
+    names = tuple(settings.columns)
     for flag in ("text_column", "text_pair_column"):
-        if names and flags[flag] and flags[flag] not in names:
-            raise UserError(
-                f"--columns={','.join(names)} has no {flags[flag]!r}; name it with --{flag}"
-            )
-    wanted = [flags[f"{name}_column"] for name in ("text", "text_pair", "label")]
+        column = getattr(settings, flag)
+        if names and column and column not in names:
+            raise UserError(f"--columns={','.join(names)} has no {column!r}; name it with --{flag}")
+    wanted = [getattr(settings, f"{name}_column") for name in ("text", "text_pair", "label")]
     if len(set(wanted)) < len(wanted):
         raise UserError(
             f"--text_column, --text_pair_column and --label_column are {wanted}; name another "
             "column for each"
         )
     columns = Columns(
-        flags["text_column"], flags["text_pair_column"] or None, flags["label_column"], names
+        settings.text_column, settings.text_pair_column or None, settings.label_column, names
     )
     return DataSet(_parts(columns, [], [], []))
 
 
-def files_of(data_set, part, flags):
+def files_of(data_set, part, settings):
     """Returns the names of a part's files: of --train_file and the like, or in --data_dir.
 
     Args:
       data_set: `DataSet`.
       part: "train", "eval" or "predict".
-      flags: dict of `data_dir`, `train_file`, `eval_file` and `predict_file`.
+      settings: what has `data_dir`, `train_file`, `eval_file` and `predict_file`.
 
     Raises:
       UserError: no such file.
     """
     flag, names = f"{part}_file", data_set.parts[part].names
-    if flags[flag] or not names:
-        return files.expand(require_flag(flags[flag], flag), flag)
-    folder = flags["data_dir"]
+    if getattr(settings, flag) or not names:
+        return files.expand(require_flag(getattr(settings, flag), flag), flag)
+    folder = settings.data_dir
     if not folder:
         raise UserError(f"--data_dir is needed (or --{flag}): the folder of {' or '.join(names)}")
     paths = [os.path.join(folder, name) for name in names]

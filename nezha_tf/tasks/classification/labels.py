@@ -5,11 +5,11 @@ from nezha_tf.tasks.classification.label_types import LABEL_TYPES, Number
 from nezha_tf.tasks.finetuning.labels import labels_of_run
 
 
-def label_type_of(flags, data_set, training_part):
+def label_type_of(settings, data_set, training_part):
     """Returns what the labels are, an object of `label_types`.
 
     Args:
-      flags: dict of `label_type`, `labels`, `label_separator` and `output_dir`.
+      settings: what has `label_type`, `labels`, `label_separator` and `output_dir`.
       data_set: `DataSet`.
       training_part: `Part` of the training data, or None where the run does not train: then the
         labels are those that its folder tells of.
@@ -17,14 +17,14 @@ def label_type_of(flags, data_set, training_part):
     Raises:
       UserError: no labels, or others than the folder's.
     """
-    kind = LABEL_TYPES[flags["label_type"]]
+    kind = LABEL_TYPES[settings.label_type]
     if kind is Number:
         return Number()
-    separator = flags["label_separator"]
-    wanted = list(flags["labels"]) or list(data_set.labels)
+    separator = settings.label_separator
+    wanted = list(settings.labels) or list(data_set.labels)
     if not wanted and training_part:
         wanted = _found(training_part, kind, separator)
-    path, stored = labels_of_run(flags["output_dir"], "classification")
+    path, stored = labels_of_run(settings.output_dir, "classification")
     if stored and wanted and stored != wanted:
         raise UserError(
             f"the classes are {_told(wanted)}, but those of the run in {path} {_told(stored)}; "
@@ -33,7 +33,7 @@ def label_type_of(flags, data_set, training_part):
     labels = stored or wanted
     if not labels:
         raise UserError(f"cannot tell the classes: there is no {path}; train first, or --labels")
-    _check(labels, flags)
+    _check(labels, settings)
     return kind(labels, separator)
 
 
@@ -57,8 +57,8 @@ def _found(part, kind, separator):
         return sorted(found)
 
 
-def _check(labels, flags):
-    least = 2 if flags["label_type"] == "single" else 1
+def _check(labels, settings):
+    least = 2 if settings.label_type == "single" else 1
     if len(set(labels)) < max(least, len(labels)):
         raise UserError(
             f"the classes are {_told(labels)}; there must be at least {least}, all different"

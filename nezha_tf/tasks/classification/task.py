@@ -1,5 +1,7 @@
 """Classification and regression as a task: what `run_classifier.py` trains and evaluates."""
 
+import dataclasses
+
 import numpy as np
 
 from nezha_tf.errors import UserError
@@ -14,46 +16,48 @@ from nezha_tf.tasks.finetuning.task import FineTuning
 
 
 class Classification(FineTuning):
-    """Fine-tuning on texts, or pairs of them, with labels; see run_classifier.py for the flags."""
+    """Fine-tuning on labelled texts or pairs; the settings are `ClassificationSettings`."""
 
-    def __init__(self, flags):
-        self._data_set = data_set_of(flags)
+    def __init__(self, settings):
+        self._data_set = data_set_of(settings)
         self._label_type = None
-        _check(flags)
-        super().__init__(flags)
+        _check(settings)
+        measured = metrics.OF_LABEL_TYPE[settings.label_type]
+        best_metric = settings.best_metric or measured[0]
+        super().__init__(dataclasses.replace(settings, best_metric=best_metric))
         self.notes.append(self._on_labels())
 
     def read(self, part):
-        flags = self.flags
+        settings = self.settings
         columns = self._data_set.parts[part].columns
         is_pair = columns.text_pair is not None
         if is_pair and self.config.type_vocab_size < 2:
             raise UserError(
-                f"pairs need type_vocab_size 2 in {flags['bert_config_file']}, not "
+                f"pairs need type_vocab_size 2 in {settings.bert_config_file}, not "
                 f"{self.config.type_vocab_size}"
             )
-        packing = TextPacking(self.tokenizer.vocabulary, flags["max_seq_length"], is_pair)
-        paths = files_of(self._data_set, part, flags)
-        found = read_part(self._data_set, part, paths, flags["skip_bad_rows"])
+        packing = TextPacking(self.tokenizer.vocabulary, settings.max_seq_length, is_pair)
+        paths = files_of(self._data_set, part, settings)
+        found = read_part(self._data_set, part, paths, settings.skip_bad_rows)
         if self._label_type is None:
             training = found if part == "train" else None
-            self._label_type = label_type_of(flags, self._data_set, training)
+            self._label_type = label_type_of(settings, self._data_set, training)
         examples = pack(found, self.graph_tokenizer, packing, self._label_type)
         what = "pair" if is_pair else "text"
         self.notes.append(found.note(what, len(examples.texts), packing.num_truncated))
         return examples
 
-    def settings(self):
+    def task_file_settings(self):
         columns = [part.columns for part in self._data_set.parts.values()]
         return {
             "task": "classification",
-            "label_type": self.flags["label_type"],
+            "label_type": self.settings.label_type,
             "labels": list(self._label_type.labels),
             "is_pair": any(names.text_pair is not None for names in columns),
         }
 
     def make_model(self, precision):
-        num_outputs, length = self._label_type.num_outputs, self.flags["max_seq_length"]
+        num_outputs, length = self._label_type.num_outputs, self.settings.max_seq_length
         return NezhaForSequenceClassification(self.config, num_outputs, length, dtype=precision)
 
     def make_objective(self, label_smoothing):
@@ -65,11 +69,11 @@ class Classification(FineTuning):
     def report(self, outputs):
         if not self._label_type.has_one_class:
             return []
-        labels, folder = self._label_type.labels, self.flags["output_dir"]
+        labels, folder = self._label_type.labels, self.settings.output_dir
         predicted = self._label_type.predicted(outputs)
         matrix = confusion.confusion_matrix(self._held_out(outputs), predicted, len(labels))
         lines = [confusion.write_table(folder, matrix, labels)]
-        if self.flags["plot"]:
+        if self.settings.plot:
             lines.append(confusion.draw(folder, matrix, labels))
         return lines
 
@@ -81,8 +85,8 @@ class Classification(FineTuning):
             | prediction
             for text, prediction in zip(examples.texts, found, strict=True)
         ]
-        flags = self.flags
-        write_predictions(flags["output_dir"], flags["predictions_format"], entries)
+        settings = self.settings
+        write_predictions(settings.output_dir, settings.predictions_format, entries)
         labelled = [i for i, label in enumerate(examples.labels) if label is not None]
         if not labelled:
             return {}
@@ -107,19 +111,17 @@ class Classification(FineTuning):
         return f"{len(labels)} classes: {', '.join(labels[:20])}{counts}"
 
 
-def _check(flags):
-    """Resolves --best_metric, and raises a `UserError` where flags do not go together."""
-    measured = metrics.OF_LABEL_TYPE[flags["label_type"]]
-    flags["best_metric"] = flags["best_metric"] or measured[0]
-    choices = ("loss", *measured)
-    if flags["best_metric"] not in choices:
+def _check(settings):
+    """Raises a `UserError` where settings do not go together."""
+    choices = ("loss", *metrics.OF_LABEL_TYPE[settings.label_type])
+    if settings.best_metric not in (None, *choices):
         raise UserError(
-            f"--best_metric={flags['best_metric']} is not measured with "
-            f"--label_type={flags['label_type']}; take one of {', '.join(choices)}"
+            f"--best_metric={settings.best_metric} is not measured with "
+            f"--label_type={settings.label_type}; take one of {', '.join(choices)}"
         )
-    if flags["label_type"] == "regression" and flags["label_smoothing"]:
+    if settings.label_type == "regression" and settings.label_smoothing:
         raise UserError(
             "--label_smoothing is of classes; leave it out with --label_type=regression"
         )
-    if flags["do_eval"] or flags["do_predict"]:
+    if settings.do_eval or settings.do_predict:
         metrics.require_libraries()

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from nezha_tf import console
 from nezha_tf.training.evaluation import Evaluation
-from nezha_tf.training.loop import with_total_loss
+from nezha_tf.training.journal import with_total_loss
 from nezha_tf.training.step import reduced
 from nezha_tf.training.summaries import Averages
 
@@ -27,19 +27,19 @@ class PredictingEvaluation(Evaluation):
         super().__init__(
             strategy, model, objective, reader, batch_size, max_batches, folder, jit_compile
         )
-        self._predict_step = make_predict_step(strategy, model, objective, jit_compile, True)
+        self.predict_step = make_predict_step(strategy, model, objective, jit_compile, True)
         self._task = task
         self._outputs = None
 
     def take_over(self, other):
         super().take_over(other)
-        self._predict_step = other._predict_step
+        self.predict_step = other.predict_step
 
     def __call__(self, moving_average=None):
         averaged = moving_average.in_place() if moving_average else contextlib.nullcontext()
         with averaged:
             batches = self._reader.guarded(self._over_replicas)
-            means, self._outputs = collect(self._predict_step, batches)
+            means, self._outputs = collect(self.predict_step, batches)
         return {**with_total_loss(means), **self._task.measure(self._outputs)}
 
     def write(self, step, results):

@@ -1,5 +1,6 @@
 """Runs of a task with several learning rates and seeds, and what they come to."""
 
+import dataclasses
 import gc
 import json
 import math
@@ -12,6 +13,7 @@ import numpy as np
 from nezha_tf import console, files
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder import run_folder
+from nezha_tf.settings import flags_of
 from nezha_tf.training import devices, model_card, output_folder
 from nezha_tf.training import run as training_run
 
@@ -28,7 +30,7 @@ class Outcome(NamedTuple):
     results: dict
 
 
-def run(flags, make_task):
+def run(settings, make_task):
     """Runs a fine-tuning program.
 
     With one learning rate and one seed that is `training.run.run`; else each rate is run with
@@ -37,30 +39,29 @@ def run(flags, make_task):
     best run (that of the best seed of the rate with the best mean), and its predictions.
 
     Args:
-      flags: as for `training.run.run`, but for `learning_rate`, a list of str, and with
-        `num_seeds`.
-      make_task: callable of the flags that returns a `FineTuning`.
+      settings: the program's `FineTuningSettings`.
+      make_task: callable of the settings that returns a `FineTuning`.
 
     Returns:
       Whether this process is the one that writes.
 
     Raises:
-      UserError: bad flags, files or data, or a run that failed; those before it stay.
+      UserError: bad settings, files or data, or a run that failed; those before it stay.
       Terminated: SIGTERM came.
     """
-    rates = learning_rates(flags["learning_rate"])
-    base = {**flags, "learning_rate": rates[0], "num_seeds": 1}
-    if len(rates) == flags["num_seeds"] == 1:
+    rates = learning_rates(settings.learning_rate)
+    base = dataclasses.replace(settings, learning_rate=rates[0], num_seeds=1)
+    if len(rates) == settings.num_seeds == 1:
         return training_run.run(base, make_task)
-    if not flags["do_eval"]:
+    if not settings.do_eval:
         raise UserError("several learning rates or seeds are compared by evaluation: --do_eval")
     strategy = training_run.prepare(base)
-    sweep = Sweep(base, strategy, make_task(base))
-    seeds = [(flags["seed"] + number) % 2**32 for number in range(flags["num_seeds"])]
-    settings = [(rate, seed) for rate in rates for seed in seeds]
+    sweep = Sweep(strategy, make_task(base))
+    seeds = [(settings.seed + number) % 2**32 for number in range(settings.num_seeds)]
+    grid = [(rate, seed) for rate in rates for seed in seeds]
     with training_run.alone_in(base, strategy):
         sweep.begin()
-        sweep.conclude([sweep.outcome(*setting, settings) for setting in settings])
+        sweep.conclude([sweep.outcome(*setting, grid) for setting in grid])
     return devices.is_chief(strategy)
 
 
@@ -88,70 +89,77 @@ def learning_rates(texts):
 class Sweep:
     """The runs of one process: the only one, or a worker of several."""
 
-    def __init__(self, flags, strategy, task):
+    def __init__(self, strategy, task):
         """Args:
-        flags: of one run, as the task has resolved them.
         strategy: the `tf.distribute.Strategy`.
-        task: a `FineTuning`, which has read the data for all runs.
+        task: a `FineTuning` with the settings of one run, which has read the data for all runs.
         """
-        self._flags = flags
+        self._settings = task.settings
         self._strategy = strategy
         self._task = task
         self._is_chief = devices.is_chief(strategy)
-        self._before = {}  # the last run, by its rate
+        self._before = {}  # what the last run has compiled, by its rate
 
     def begin(self):
         """Writes what the model of every run is, for programs that are given the whole folder."""
         if self._is_chief:
-            output_folder.write_settings(self._flags["output_dir"], self._task)
+            output_folder.write_settings(self._settings.output_dir, self._task)
 
-    def outcome(self, rate, seed, settings):
-        """Returns the `Outcome` of one of the settings; makes the run where it is not there."""
-        folder = run_folder.sweep_member(self._flags["output_dir"], rate, seed)
-        flags = {**self._flags, "learning_rate": rate, "seed": seed, "output_dir": folder}
-        number = f"run {settings.index((rate, seed)) + 1} of {len(settings)}: {folder}"
-        results = _results_there(folder, flags)
+    def outcome(self, rate, seed, grid):
+        """Returns the `Outcome` of a rate and a seed; runs it where it has not been run."""
+        folder = run_folder.sweep_member(self._settings.output_dir, rate, seed)
+        settings = dataclasses.replace(
+            self._settings, learning_rate=rate, seed=seed, output_dir=folder
+        )
+        number = f"run {grid.index((rate, seed)) + 1} of {len(grid)}: {folder}"
+        results = _results_there(folder, settings)
         self._say(f"{number}, done before" if results else number)
         if not results:
-            run, results = self._run(flags, flags, self._before.get(rate))
-            self._before = {rate: run}
+            run, results = self._run(settings, settings, self._before.get(rate))
+            self._before = {rate: run.compiled}
             if self._is_chief:
-                _write_json(os.path.join(folder, RESULTS_FILE), _done(flags, results))
+                _write_json(os.path.join(folder, RESULTS_FILE), _done(settings, results))
         return Outcome(rate, seed, folder, results)
 
     def conclude(self, outcomes):
         """Writes the table, the best run's card and its predictions."""
-        flags, metric = self._flags, self._task.best_metric
+        settings, metric = self._settings, self._task.best_metric
         best = best_of(outcomes, metric)
         if self._is_chief:
-            text = table(outcomes, best, metric, flags["output_dir"])
+            text = table(outcomes, best, metric, settings.output_dir)
             files.write_text(self._path("sweep.txt"), text + "\n")
             _write_json(self._path(run_folder.SWEEP_FILE), summary(outcomes, best, metric))
             self._say(text)
-            if flags["do_train"]:
-                self._say(model_card.copy(best.folder, flags["output_dir"]))
-        if flags["do_predict"]:
+            if settings.do_train:
+                self._say(model_card.copy(best.folder, settings.output_dir))
+        if settings.do_predict:
             self._predict(best)
 
     def _predict(self, best):
         """Writes the best run's predictions into the folder of them all."""
-        flags = {**self._flags, "learning_rate": best.learning_rate, "seed": best.seed}
-        flags |= {"do_train": False, "do_eval": False, "plot": False}
-        self._run({**flags, "output_dir": best.folder}, flags)
+        settings = dataclasses.replace(
+            self._settings,
+            learning_rate=best.learning_rate,
+            seed=best.seed,
+            do_train=False,
+            do_eval=False,
+            plot=False,
+        )
+        self._run(dataclasses.replace(settings, output_dir=best.folder), settings)
 
-    def _run(self, flags, task_flags, before=None):
+    def _run(self, settings, task_settings, before=None):
         try:
-            task = self._task.with_flags(task_flags)
-            return training_run.run_in(self._strategy, flags, lambda _: task, before)
+            task = self._task.with_settings(task_settings)
+            return training_run.run_in(self._strategy, task, settings, before)
         except UserError as error:
-            raise UserError(f"{flags['output_dir']}: {error}") from error
+            raise UserError(f"{settings.output_dir}: {error}") from error
         finally:
             # Models and compiled steps refer to themselves in circles.
             keras.backend.clear_session()
             gc.collect()
 
     def _path(self, name):
-        return os.path.join(self._flags["output_dir"], name)
+        return os.path.join(self._settings.output_dir, name)
 
     def _say(self, line):
         if self._is_chief:
@@ -240,20 +248,20 @@ def _mean_text(mean, deviation):
     return f"{mean:.4f}" if deviation is None else f"{mean:.4f} ± {deviation:.4f}"
 
 
-def _results_there(folder, flags):
-    """Returns the results of a run that has ended under these flags, or None."""
+def _results_there(folder, settings):
+    """Returns the results of a run that has ended under these settings, or None."""
     try:
         with open(os.path.join(folder, RESULTS_FILE), encoding="utf-8") as file:
             found = json.load(file)
     except (FileNotFoundError, ValueError):
         return None
     # Written and read as that was: a tuple is then a list.
-    same = found["flags"] == json.loads(json.dumps(flags))
+    same = found["flags"] == json.loads(json.dumps(flags_of(settings)))
     return found["results"] if same else None
 
 
-def _done(flags, results):
-    return {"flags": flags, "results": results}
+def _done(settings, results):
+    return {"flags": flags_of(settings), "results": results}
 
 
 def _write_json(path, values):

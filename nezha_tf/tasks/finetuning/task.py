@@ -32,22 +32,22 @@ class FineTuning(Task):
     # The heads of pretraining and of other tasks, and the pooler.
     fresh_names = ("cls/", "bert/pooler/", "output_", "crf/")
 
-    def __init__(self, flags):
-        super().__init__(flags)
-        vocab_file = require_flag(flags["vocab_file"], "vocab_file")
-        self.tokenizer = FullTokenizer(vocab_file, flags["do_lower_case"])
+    def __init__(self, settings):
+        super().__init__(settings)
+        vocab_file = require_flag(settings.vocab_file, "vocab_file")
+        self.tokenizer = FullTokenizer(vocab_file, settings.do_lower_case)
         check_vocabulary(self.config, self.tokenizer.vocabulary)
-        self.graph_tokenizer = GraphTokenizer(self.tokenizer.vocabulary, flags["do_lower_case"])
-        self.check_length(flags["max_seq_length"], "max_seq_length")
-        name = flags["best_metric"]
+        self.graph_tokenizer = GraphTokenizer(self.tokenizer.vocabulary, settings.do_lower_case)
+        self.check_length(settings.max_seq_length, "max_seq_length")
+        name = settings.best_metric
         self.best_metric = BestMetric(name, not name.endswith(("loss", "error")))
-        parts = [part for part in ("train", "eval", "predict") if flags[f"do_{part}"]]
+        parts = [part for part in ("train", "eval", "predict") if getattr(settings, f"do_{part}")]
         self.examples = {part: self.read(part) for part in parts}
         self.example_counts = {
             part: len(found.arrays["input_ids"]) for part, found in self.examples.items()
         }
-        self.lengths = (flags["max_seq_length"], 0)
-        if flags["do_train"]:
+        self.lengths = (settings.max_seq_length, 0)
+        if settings.do_train:
             self.train_reader = self._reader("train")
             self.lengths = (self.train_reader.mean_length, 0)
             self._set_course()
@@ -76,50 +76,50 @@ class FineTuning(Task):
         """Writes the predictions; returns metrics where the examples are labelled, or {}."""
 
     def make_training_objective(self):
-        objective, alpha = super().make_training_objective(), self.flags["r_drop_alpha"]
+        objective, alpha = super().make_training_objective(), self.settings.r_drop_alpha
         return RDrop(objective, alpha) if alpha else objective
 
     def make_evaluation(self, strategy, model):
-        flags = self.flags
+        settings = self.settings
         return PredictingEvaluation(
             strategy,
             model,
             self.make_objective(0.0),
             self._reader("eval"),
-            flags["eval_batch_size"],
-            flags["max_eval_steps"],
-            flags["output_dir"],
-            flags["jit_compile"],
+            settings.eval_batch_size,
+            settings.max_eval_steps,
+            settings.output_dir,
+            settings.jit_compile,
             self,
         )
 
     def predict(self, model):
         """Predicts, and returns what `write_predictions` does."""
-        flags = self.flags
+        settings = self.settings
         reader, objective = self._reader("predict"), self.make_objective(0.0)
-        batch_size, jit_compile = flags["predict_batch_size"], flags["jit_compile"]
+        batch_size, jit_compile = settings.predict_batch_size, settings.jit_compile
         return self.write_predictions(predict(model, objective, reader, batch_size, jit_compile))
 
-    def with_flags(self, flags):
-        """Returns this task, its data read already, for a run with other flags."""
+    def with_settings(self, settings):
+        """Returns this task, its data read already, for a run with other settings."""
         other = copy.copy(self)
-        other.flags = flags
+        other.settings = settings
         return other
 
     def path(self, name):
         """Returns the path of a file in the folder of the run."""
-        return os.path.join(self.flags["output_dir"], name)
+        return os.path.join(self.settings.output_dir, name)
 
     def _reader(self, part):
-        flags = self.flags
+        settings = self.settings
         arrays = self.examples[part].arrays
-        return ArrayReader(arrays, flags["max_seq_length"], flags["bucket_by_length"])
+        return ArrayReader(arrays, settings.max_seq_length, settings.bucket_by_length)
 
     def _set_course(self):
-        """Resolves the flags that depend on the number of examples."""
-        flags = self.flags
-        per_epoch = self.train_reader.batches_per_epoch(flags["train_batch_size"])
-        if flags["num_train_steps"] is None:
-            flags["num_train_steps"] = max(1, round(per_epoch * flags["num_train_epochs"]))
-        if flags["save_checkpoints_steps"] is None:
-            flags["save_checkpoints_steps"] = per_epoch
+        """Fills in the settings that depend on the number of examples."""
+        settings = self.settings
+        per_epoch = self.train_reader.batches_per_epoch(settings.train_batch_size)
+        if settings.num_train_steps is None:
+            self.resolve(num_train_steps=max(1, round(per_epoch * settings.num_train_epochs)))
+        if settings.save_checkpoints_steps is None:
+            self.resolve(save_checkpoints_steps=per_epoch)

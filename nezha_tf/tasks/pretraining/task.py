@@ -25,31 +25,31 @@ class Pretraining(Task):
     Examples that are no pairs train masked LM alone (RoBERTa, arXiv 1907.11692 §4.2).
     """
 
-    def __init__(self, flags):
-        super().__init__(flags)
+    def __init__(self, settings):
+        super().__init__(settings)
         vocabulary = None
-        if flags["vocab_file"]:
-            vocabulary = Vocabulary.from_file(flags["vocab_file"])
+        if settings.vocab_file:
+            vocabulary = Vocabulary.from_file(settings.vocab_file)
             check_vocabulary(self.config, vocabulary)
-        self.lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
-        self._mixture = self._make_mixture(flags["objectives"])
+        self.lengths = Lengths(settings.max_seq_length, settings.max_predictions_per_seq)
+        self._mixture = self._make_mixture(settings.objectives)
         self._masking = self._make_masking(vocabulary)
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
         examples = []
-        if flags["do_train"]:
+        if settings.do_train:
             self.train_reader = self._reader("input_file")
             examples += self.train_reader.files
-        if flags["do_eval"]:
+        if settings.do_eval:
             self._eval_reader = self._reader("eval_file")
             examples += self._eval_reader.files
-        vocab_file = flags["vocab_file"] or vocabulary_in(flags["output_dir"])
-        said = {name: flags[name] for name in Provenance._fields}
+        vocab_file = settings.vocab_file or vocabulary_in(settings.output_dir)
+        said = {name: getattr(settings, name) for name in Provenance._fields}
         made = provenance_of(examples, vocab_file, **said)
         self._of_pairs = made.pair != "none"
-        flags["do_lower_case"] = made.do_lower_case
+        self.resolve(do_lower_case=made.do_lower_case)
 
-    def settings(self):
-        return {"task": "pretraining", "objectives": self.flags["objectives"]}
+    def task_file_settings(self):
+        return {"task": "pretraining", "objectives": self.settings.objectives}
 
     def make_model(self, precision):
         model = NezhaForPreTraining(self.config, dtype=precision)
@@ -58,16 +58,16 @@ class Pretraining(Task):
         return model
 
     def make_evaluation(self, strategy, model):
-        flags = self.flags
+        settings = self.settings
         return PretrainingEvaluation(
             strategy,
             model,
             self.make_objective(0.0),
             self._eval_reader,
-            flags["eval_batch_size"],
-            flags["max_eval_steps"],
-            flags["output_dir"],
-            flags["jit_compile"],
+            settings.eval_batch_size,
+            settings.max_eval_steps,
+            settings.output_dir,
+            settings.jit_compile,
         )
 
     def make_objective(self, label_smoothing):
@@ -83,7 +83,7 @@ class Pretraining(Task):
         return mixture
 
     def _make_masking(self, vocabulary):
-        name, share = self.flags["dynamic_masking"], self.flags["masked_lm_prob"]
+        name, share = self.settings.dynamic_masking, self.settings.masked_lm_prob
         if not name:
             if share is not None:
                 raise UserError(
@@ -105,10 +105,10 @@ class Pretraining(Task):
         segments = 2 if self._mixture else self.config.type_vocab_size
         limits = Limits(self.config.vocab_size, segments)
         return ExampleReader(
-            example_files(require_flag(self.flags[flag], flag), flag),
+            example_files(require_flag(getattr(self.settings, flag), flag), flag),
             self.lengths,
             limits,
-            self.flags["skip_corrupt_records"],
+            self.settings.skip_corrupt_records,
             self._mixture,
             self._masking,
         )

@@ -17,40 +17,41 @@ from nezha_tf.tasks.reading_comprehension.writing import write_answers
 
 
 class ReadingComprehension(FineTuning):
-    """Fine-tuning on questions and passages; see run_mrc.py for the flags.
+    """Fine-tuning on questions and passages; the settings are `ReadingComprehensionSettings`.
 
     The examples of `FineTuning` are windows; answers are those of questions.
     """
 
-    def __init__(self, flags):
-        if flags["do_eval"]:
-            metrics.require_libraries(flags["metric"])
-        has_impossible = flags["version_2_with_negative"]
+    def __init__(self, settings):
+        if settings.do_eval:
+            metrics.require_libraries(settings.metric)
+        has_impossible = settings.version_2_with_negative
         self._search = AnswerSearch(
-            flags["n_best_size"],
-            flags["max_answer_length"],
-            flags["null_score_diff_threshold"] if has_impossible else None,
+            settings.n_best_size,
+            settings.max_answer_length,
+            settings.null_score_diff_threshold if has_impossible else None,
         )
-        super().__init__(flags)
+        super().__init__(settings)
 
     def read(self, part):
         """Returns the `Windows` of a part."""
         flag = f"{part}_file"
-        names = files.expand(require_flag(self.flags[flag], flag), flag)
-        bad_rows = BadRows(self.flags["skip_bad_rows"])
+        names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
+        bad_rows = BadRows(self.settings.skip_bad_rows)
         is_prediction = part == "predict"
-        with_impossible = is_prediction or self.flags["version_2_with_negative"]
+        with_impossible = is_prediction or self.settings.version_2_with_negative
         questions = read_questions(names, with_impossible, not is_prediction, bad_rows)
         windows = self._windowing(questions, bad_rows)
         self.notes.append(f"{', '.join(names)}: {windows.description()}{bad_rows.note()}")
         return windows
 
-    def settings(self):
+    def task_file_settings(self):
         name = "reading_comprehension"
-        return {"task": name} | {flag: self.flags[flag] for flag in task_file.SETTINGS[name]}
+        own = {key: getattr(self.settings, key) for key in task_file.SETTINGS[name]}
+        return {"task": name, **own}
 
     def make_model(self, precision):
-        length = self.flags["max_seq_length"]
+        length = self.settings.max_seq_length
         return NezhaForQuestionAnswering(self.config, length, dtype=precision)
 
     def make_objective(self, label_smoothing):
@@ -79,7 +80,7 @@ class ReadingComprehension(FineTuning):
     @functools.cached_property
     def _windowing(self):
         names = ("max_seq_length", "max_query_length", "doc_stride")
-        return Windowing(self.tokenizer, *(self.flags[name] for name in names))
+        return Windowing(self.tokenizer, *(getattr(self.settings, name) for name in names))
 
     def _answers(self, part, outputs):
         """Returns (list of `Example`, list of `Prediction`): those that there are outputs on."""
@@ -96,14 +97,14 @@ class ReadingComprehension(FineTuning):
         return metrics.measure(
             [prediction.best.text for prediction in predictions],
             [[answer.text for answer in example.question.answers] for example in examples],
-            self.flags["metric"],
+            self.settings.metric,
         )
 
     def _write(self, prefix, examples, predictions):
         return write_answers(
-            self.flags["output_dir"],
+            self.settings.output_dir,
             prefix,
-            self.flags["predictions_format"],
+            self.settings.predictions_format,
             [example.question.id for example in examples],
             predictions,
         )

@@ -27,42 +27,42 @@ PREDICTIONS_FILE = "predictions.jsonl"
 
 
 class Seq2Seq(Task):
-    """Fine-tuning on pairs of texts; see run_seq2seq.py for the flags."""
+    """Fine-tuning on pairs of texts; the settings are `Seq2SeqSettings`."""
 
-    def __init__(self, flags):
-        super().__init__(flags)
+    def __init__(self, settings):
+        super().__init__(settings)
         self._check()
         self._made_writer = None
         self._tokenizer = FullTokenizer(
-            require_flag(flags["vocab_file"], "vocab_file"), flags["do_lower_case"]
+            require_flag(settings.vocab_file, "vocab_file"), settings.do_lower_case
         )
         check_vocabulary(self.config, self._tokenizer.vocabulary)
         self._packing = Packing(
             self._tokenizer,
-            flags["max_source_length"],
-            flags["max_target_length"],
-            flags["truncate_source"],
-            flags["truncate_target"],
+            settings.max_source_length,
+            settings.max_target_length,
+            settings.truncate_source,
+            settings.truncate_target,
         )
-        self._options = options_of(flags, self._tokenizer)
+        self._options = options_of(settings, self._tokenizer)
         length = self._packing.max_seq_length
         self.check_length(length, "max_source_length + --max_target_length")
         self._prediction = self._make_prediction()
         self.lengths = Lengths(length, self._prediction.max_predictions_per_seq)
-        self.best_metric = BestMetric(flags["best_metric"], flags["best_metric"] != "loss")
-        if flags["do_train"]:
+        self.best_metric = BestMetric(settings.best_metric, settings.best_metric != "loss")
+        if settings.do_train:
             pairs = self._read("train_file")[1]
-            epochs = flags["num_train_steps"] * flags["train_batch_size"] / len(pairs)
+            epochs = settings.num_train_steps * settings.train_batch_size / len(pairs)
             self.notes[-1] += f", gone through {epochs:.1f} times"
             self.train_reader = self._reader(pairs)
-        if flags["do_eval"]:
+        if settings.do_eval:
             self._eval_rows, self._eval_pairs = self._read("eval_file")
-        if flags["do_predict"]:
+        if settings.do_predict:
             self._predict_rows, self._predict_pairs = self._read("predict_file", ("tgt",))
 
-    def settings(self):
+    def task_file_settings(self):
         own = {"task": "seq2seq", "max_seq_length": self._packing.max_seq_length}
-        return own | {name: self.flags[name] for name in task_file.SETTINGS["seq2seq"]}
+        return own | {name: getattr(self.settings, name) for name in task_file.SETTINGS["seq2seq"]}
 
     def make_model(self, precision):
         model = NezhaForMaskedLM(self.config, dtype=precision)
@@ -74,17 +74,17 @@ class Seq2Seq(Task):
         return Seq2SeqLoss(label_smoothing)
 
     def make_evaluation(self, strategy, model):
-        flags = self.flags
-        count = flags["max_eval_generated"]
+        settings = self.settings
+        count = settings.max_eval_generated
         return Seq2SeqEvaluation(
             strategy,
             model,
             self.make_objective(0.0),
             self._reader(self._eval_pairs),
-            flags["eval_batch_size"],
-            flags["max_eval_steps"],
-            flags["output_dir"],
-            flags["jit_compile"],
+            settings.eval_batch_size,
+            settings.max_eval_steps,
+            settings.output_dir,
+            settings.jit_compile,
             writer=self._writer(model) if count else None,
             rows=self._eval_rows[:count],
             pairs=self._eval_pairs.first(count),
@@ -94,36 +94,36 @@ class Seq2Seq(Task):
         """Writes `predictions.jsonl`; returns the metrics where every row has a target."""
         rows = self._predict_rows
         written = self._writer(model)(rows, self._predict_pairs)
-        path = os.path.join(self.flags["output_dir"], PREDICTIONS_FILE)
+        path = os.path.join(self.settings.output_dir, PREDICTIONS_FILE)
         write_predictions(path, rows, written)
         if not all("tgt" in row.values for row in rows):
             return {}
         return _measure(rows, written)
 
     def _check(self):
-        flags = self.flags
+        settings = self.settings
         self.check_segments("sequence to sequence")
-        if flags["best_metric"] in metrics.NAMES and not flags["max_eval_generated"]:
+        if settings.best_metric in metrics.NAMES and not settings.max_eval_generated:
             raise UserError(
-                f"--best_metric={flags['best_metric']} is of texts that are written; raise "
+                f"--best_metric={settings.best_metric} is of texts that are written; raise "
                 "--max_eval_generated"
             )
-        if flags["do_eval"] and flags["max_eval_generated"]:
+        if settings.do_eval and settings.max_eval_generated:
             metrics.require_libraries()
 
     def _make_prediction(self):
-        flags = self.flags
-        if flags["target_prediction"] == "shift":
-            return ShiftedTarget(flags["max_target_length"])
-        share = flags["masked_lm_prob"]
+        settings = self.settings
+        if settings.target_prediction == "shift":
+            return ShiftedTarget(settings.max_target_length)
+        share = settings.masked_lm_prob
         check_share(share)
-        most = flags["max_predictions_per_seq"]
-        most = most or max(1, round(flags["max_target_length"] * share))
-        return MaskedTarget(self._tokenizer.vocabulary, share, most, flags["max_target_length"])
+        most = settings.max_predictions_per_seq
+        most = most or max(1, round(settings.max_target_length * share))
+        return MaskedTarget(self._tokenizer.vocabulary, share, most, settings.max_target_length)
 
     def _read(self, flag, optional=()):
         """Returns the rows and the pairs of a flag's files; notes what they hold."""
-        names = files.expand(require_flag(self.flags[flag], flag), flag)
+        names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
         rows = [row for name in names for row in read_rows(name, ("src", "tgt"), optional)]
         pairs = self._packing.pack(rows)
         self.example_counts[flag.removesuffix("_file")] = len(rows)
@@ -138,16 +138,16 @@ class Seq2Seq(Task):
 
     def _writer(self, model):
         """Returns the one writer of a run, which is compiled once."""
-        flags = self.flags
+        settings = self.settings
         if self._made_writer is None:
             self._made_writer = TargetWriter(
                 model,
                 self._tokenizer,
-                TargetFormat(target_prediction=flags["target_prediction"]),
+                TargetFormat(target_prediction=settings.target_prediction),
                 self._options,
-                flags["predict_batch_size"],
-                flags["seed"],
-                flags["jit_compile"],
+                settings.predict_batch_size,
+                settings.seed,
+                settings.jit_compile,
             )
         return self._made_writer
 

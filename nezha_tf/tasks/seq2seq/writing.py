@@ -99,21 +99,20 @@ def write_predictions(path, rows, written):
     files.write_text(path, "".join(lines))
 
 
-def options_of(flags, tokenizer):
-    """Returns the `GenerationOptions` of the flags.
+def options_of(settings, tokenizer):
+    """Returns the `GenerationOptions` of settings.
 
     Args:
-      flags: dict of `decoding`, `max_target_length`, `min_target_length`, `beam_size`,
-        `num_return_sequences`, `length_penalty`, `temperature`, `top_k`, `top_p`,
-        `no_repeat_ngram_size`, `exempt_words` and `banned_words`.
+      settings: what has the attributes of `SearchSettings` that say how to search, and
+        `max_target_length`.
       tokenizer: `FullTokenizer`.
 
     Raises:
-      UserError: flags that make no sense, or a word to ban that is not one piece.
+      UserError: settings that make no sense, or a word to ban that is not one piece.
     """
-    exempt = [piece for word in flags["exempt_words"] for piece in _pieces(word, tokenizer)]
+    exempt = [piece for word in settings.exempt_words for piece in _pieces(word, tokenizer)]
     banned = list(BANNED_PIECES)
-    for word in flags["banned_words"]:
+    for word in settings.banned_words:
         pieces = _pieces(word, tokenizer)
         if len(pieces) != 1:
             raise UserError(
@@ -123,14 +122,14 @@ def options_of(flags, tokenizer):
         banned += pieces
     names = ("beam_size", "num_return_sequences", "length_penalty", "temperature", "top_k")
     return GenerationOptions(
-        method=flags["decoding"],
-        max_length=flags["max_target_length"],
-        min_length=flags["min_target_length"],
-        top_p=flags["top_p"],
-        no_repeat_ngram_size=flags["no_repeat_ngram_size"],
+        method=settings.decoding,
+        max_length=settings.max_target_length,
+        min_length=settings.min_target_length,
+        top_p=settings.top_p,
+        no_repeat_ngram_size=settings.no_repeat_ngram_size,
         exempt_pieces=tuple(exempt),
         banned_pieces=tuple(banned),
-        **{name: flags[name] for name in names},
+        **{name: getattr(settings, name) for name in names},
     )
 
 

@@ -19,20 +19,21 @@ REPORT_FILE = "ner_report.tsv"
 
 
 class NamedEntities(FineTuning):
-    """Fine-tuning on sentences with entities; see run_ner.py for the flags."""
+    """Fine-tuning on sentences with entities; the settings are `TaggingSettings`."""
 
-    def __init__(self, flags):
-        self._stride = _stride_of(flags)
-        if flags["crf"] and flags["label_smoothing"]:
+    def __init__(self, settings):
+        self._stride = _stride_of(settings)
+        if settings.crf and settings.label_smoothing:
             raise UserError("--label_smoothing is of single tags; leave it out with --crf")
-        if flags["do_eval"]:
+        if settings.do_eval:
             metrics.require_library()
         self._tag_set = None
-        super().__init__(flags)
+        self.rate_factors = {"/crf/": settings.crf_learning_rate_factor}
+        super().__init__(settings)
 
     def read(self, part):
         is_labelled = part != "predict"
-        self._bad_rows = BadRows(self.flags["skip_bad_rows"])
+        self._bad_rows = BadRows(self.settings.skip_bad_rows)
         if part == "train":
             found = self._read_files(part, is_labelled, None)
             self._tag_set = self._tags_of_training(found)
@@ -41,27 +42,28 @@ class NamedEntities(FineTuning):
                 self._tag_set = self._tags_of_folder()
             found = self._read_files(part, is_labelled, self._tag_set.labels)
         sentences = [sentence for file in found for sentence in file.sentences]
-        length = self.flags["max_seq_length"]
+        length = self.settings.max_seq_length
         examples = WindowedSentences(sentences, self.tokenizer, self._tag_set, length, self._stride)
-        self.notes += _notes(self.flags[f"{part}_file"], found, examples, self._bad_rows)
+        names = getattr(self.settings, f"{part}_file")
+        self.notes += _notes(names, found, examples, self._bad_rows)
         return examples
 
-    def settings(self):
+    def task_file_settings(self):
         return {
             "task": "tagging",
             "labels": self._tag_set.tags,
             "scheme": self._tag_set.scheme,
-            "crf": self.flags["crf"],
+            "crf": self.settings.crf,
             "window_stride": self._stride,
         }
 
     def make_model(self, precision):
-        kind = NezhaForCrfTagging if self.flags["crf"] else NezhaForTokenClassification
-        length = self.flags["max_seq_length"]
+        kind = NezhaForCrfTagging if self.settings.crf else NezhaForTokenClassification
+        length = self.settings.max_seq_length
         return kind(self.config, len(self._tag_set), length, dtype=precision)
 
     def make_objective(self, label_smoothing):
-        return CrfTaggingLoss() if self.flags["crf"] else TaggingLoss(label_smoothing)
+        return CrfTaggingLoss() if self.settings.crf else TaggingLoss(label_smoothing)
 
     def measure(self, outputs):
         scores = self._scores("eval", outputs)[metrics.ALL]
@@ -76,7 +78,7 @@ class NamedEntities(FineTuning):
 
     def write_predictions(self, outputs):
         examples = self.examples["predict"]
-        path = self.path(f"predictions.{self.flags['predictions_format']}")
+        path = self.path(f"predictions.{self.settings.predictions_format}")
         write_predictions(
             path, examples.sentences, examples.entities(outputs), self._tag_set.scheme
         )
@@ -93,11 +95,11 @@ class NamedEntities(FineTuning):
 
     def _read_files(self, part, is_labelled, labels):
         flag = f"{part}_file"
-        names = files.expand(require_flag(self.flags[flag], flag), flag)
+        names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
         return [read_entity_file(name, is_labelled, labels, self._bad_rows) for name in names]
 
     def _tags_of_folder(self):
-        path, tags = labels_of_run(self.flags["output_dir"], "tagging")
+        path, tags = labels_of_run(self.settings.output_dir, "tagging")
         if not tags:
             raise UserError(f"cannot tell the tags: there is no {path}; train first")
         return TagSet.checked(tags, path)
@@ -106,21 +108,21 @@ class NamedEntities(FineTuning):
         entities = (e for file in found for s in file.sentences for e in s.entities)
         labels = {entity.label for entity in entities}
         if not labels:
-            raise UserError(f"--train_file={self.flags['train_file']} holds no entity")
-        scheme = self.flags["scheme"]
+            raise UserError(f"--train_file={self.settings.train_file} holds no entity")
+        scheme = self.settings.scheme
         if scheme == "auto":
             scheme = "BIOES" if any(file.scheme == "BIOES" for file in found) else "BIO"
         return TagSet.of_labels(labels, scheme)
 
 
-def _stride_of(flags):
+def _stride_of(settings):
     """Returns --window_stride, or the half of a window."""
-    size = flags["max_seq_length"] - SPECIAL_PIECES
-    stride = flags["window_stride"] or max(1, size // 2)
+    size = settings.max_seq_length - SPECIAL_PIECES
+    stride = settings.window_stride or max(1, size // 2)
     if stride > size:
         raise UserError(
             f"--window_stride={stride} leaves gaps between windows of {size} pieces "
-            f"(--max_seq_length={flags['max_seq_length']} counts [CLS] and [SEP])"
+            f"(--max_seq_length={settings.max_seq_length} counts [CLS] and [SEP])"
         )
     return stride
 

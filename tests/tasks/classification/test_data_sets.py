@@ -7,11 +7,9 @@ import pytest
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification.data_sets import DATA_SETS, data_set_of, files_of
 from nezha_tf.tasks.classification.examples import read_part
+from nezha_tf.tasks.classification.settings import ClassificationSettings as Settings
 
 XNLI_HEADER = "language\tgold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpromptID"
-CUSTOM = {"task_name": "custom", "text_column": "text", "text_pair_column": None}
-CUSTOM |= {"label_column": "label", "columns": []}
-NO_FILES = {"train_file": None, "eval_file": None, "predict_file": None}
 
 
 def objects(*rows):
@@ -31,7 +29,7 @@ def read(folder, name, part, content, skip_bad_rows=False, data_set=None, file="
         (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_text(content, encoding="utf-8")
     data_set = data_set or DATA_SETS[name]
-    paths = files_of(data_set, part, {**NO_FILES, "data_dir": str(folder)})
+    paths = files_of(data_set, part, Settings(data_dir=str(folder)))
     assert paths == [str(folder / file)]
     return read_part(data_set, part, paths, skip_bad_rows)
 
@@ -98,43 +96,45 @@ def test_the_first_file_that_is_there_goes(tmp_path):
     found = read(tmp_path, "ocnli", "train", content, file="train.json")
     assert texts_of(found) == [("丙", "丁", "neutral")]
     data_set = DATA_SETS["ocnli"]
-    flags = {**NO_FILES, "data_dir": str(tmp_path)}
+    settings = Settings(data_dir=str(tmp_path))
     with pytest.raises(UserError, match=r"has no dev\.json or dev\.jsonl; or pass --eval_file"):
-        files_of(data_set, "eval", flags)
+        files_of(data_set, "eval", settings)
     # A file of one's own with the same columns.
-    flags["eval_file"] = str(tmp_path / "train.jsonl")
-    paths = files_of(data_set, "eval", flags)
+    settings = Settings(eval_file=str(tmp_path / "train.jsonl"))
+    paths = files_of(data_set, "eval", settings)
     assert texts_of(read_part(data_set, "eval", paths, False)) == [("甲", "乙", "neutral")]
     with pytest.raises(UserError, match="--data_dir is needed"):
-        files_of(data_set, "eval", {**NO_FILES, "data_dir": None})
+        files_of(data_set, "eval", Settings())
     with pytest.raises(UserError, match="--train_file is needed"):
-        files_of(data_set_of(CUSTOM), "train", {**NO_FILES, "data_dir": str(tmp_path)})
+        custom = data_set_of(Settings(task_name="custom"))
+        files_of(custom, "train", Settings(data_dir=str(tmp_path)))
 
 
 def test_columns_of_ones_own(tmp_path):
     names = {"text_column": "q", "text_pair_column": "a", "label_column": "y"}
+    names["task_name"] = "custom"
     (tmp_path / "a.csv").write_text('n,y,a,q\n1,是,"乙,\n乙",甲\n')
-    data_set = data_set_of({**CUSTOM, **names})
+    data_set = data_set_of(Settings(**names))
     found = read_part(data_set, "train", [str(tmp_path / "a.csv")], False)
     assert texts_of(found) == [("甲", "乙,\n乙", "是")]
     (tmp_path / "b.tsv").write_text("是\t乙\t甲\n")
-    data_set = data_set_of({**CUSTOM, **names, "columns": ["y", "a", "q"]})
+    data_set = data_set_of(Settings(**names, columns=("y", "a", "q")))
     found = read_part(data_set, "train", [str(tmp_path / "b.tsv")], False)
     assert texts_of(found) == [("甲", "乙", "是")]
     with pytest.raises(UserError, match="--columns=y,q has no 'a'; name it with --text_pair_col"):
-        data_set_of({**CUSTOM, **names, "columns": ["y", "q"]})
+        data_set_of(Settings(**names, columns=("y", "q")))
     with pytest.raises(UserError, match="--task_name is needed"):
-        data_set_of({**CUSTOM, "task_name": None})
+        data_set_of(Settings())
 
 
 def test_the_real_ones(shared_data):
-    flags = {**CUSTOM, "columns": ["text", "label"]}
+    settings = Settings(task_name="custom", columns=("text", "label"))
     found = read_part(
-        data_set_of(flags), "eval", [str(shared_data / "sentiment" / "dev.tsv")], False
+        data_set_of(settings), "eval", [str(shared_data / "sentiment" / "dev.tsv")], False
     )
     assert len(found.texts) == 2111 and {text.label for text in found.texts} == {"0", "1"}
     ocnli = DATA_SETS["ocnli"]
-    paths = files_of(ocnli, "eval", {**NO_FILES, "data_dir": str(shared_data / "ocnli")})
+    paths = files_of(ocnli, "eval", Settings(data_dir=str(shared_data / "ocnli")))
     found = read_part(ocnli, "eval", paths, False)
     assert len(found.texts) + found.unlabelled == 1400
     assert {text.label for text in found.texts} == set(ocnli.labels)

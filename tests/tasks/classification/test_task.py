@@ -6,11 +6,12 @@ import random
 
 import numpy as np
 import pytest
-from commands import QUICK_CONFIG, flags_of, run
+from commands import QUICK_CONFIG, run
 from helpers import assert_is_a_model
 
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
+from nezha_tf.tasks.classification.settings import ClassificationSettings
 from nezha_tf.tasks.classification.task import Classification
 from nezha_tf.training import output_folder
 from nezha_tf.training.run import run as start
@@ -50,16 +51,10 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def defaults():
-    return flags_of("run_classifier.py")
-
-
 @pytest.fixture
-def flags(defaults, data, tmp_path):
-    """Returns a function: label type, changes -> the flags of a short run."""
+def settings(data, tmp_path):
+    """Returns a function: label type, changes -> the settings of a short run."""
     common = {
-        **defaults,
         "task_name": "custom",
         "vocab_file": str(data / "vocab.txt"),
         "bert_config_file": str(data / "config.json"),
@@ -75,7 +70,7 @@ def flags(defaults, data, tmp_path):
     def make(kind="single", **changes):
         paths = {"train_file": "train", "eval_file": "dev", "predict_file": "dev"}
         paths = {flag: str(data / f"{kind}_{part}.jsonl") for flag, part in paths.items()}
-        return {**common, **paths, "label_type": kind, **changes}
+        return ClassificationSettings(**{**common, **paths, "label_type": kind, **changes})
 
     return make
 
@@ -139,9 +134,9 @@ def test_pairs_are_learnt_from_the_command(data, tmp_path):
     assert (folder / "confusion.png").is_file() and (folder / "curves.png").is_file()
 
 
-def test_several_classes_are_learnt_and_predicted_later(flags, data, tmp_path, capsys):
+def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path, capsys):
     changes = {"num_train_epochs": 20.0, "save_checkpoints_steps": 100, "label_smoothing": 0.05}
-    start(flags("multi", do_train=True, do_eval=True, **changes), Classification)
+    start(settings("multi", do_train=True, do_eval=True, **changes), Classification)
     folder = tmp_path / "run"
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["micro_f1"] > 0.9 and results["exact_match"] > 0.8
@@ -154,7 +149,7 @@ def test_several_classes_are_learnt_and_predicted_later(flags, data, tmp_path, c
     del rows[3]["label"]
     predict_file = write(tmp_path / "some.jsonl", *rows)
     capsys.readouterr()
-    start(flags("multi", do_predict=True, predict_file=predict_file), Classification)
+    start(settings("multi", do_predict=True, predict_file=predict_file), Classification)
     found = lines_of(folder / "predictions.jsonl")
     assert [row["text"] for row in found] == [row["text"] for row in rows]
     assert all(set(row["probabilities"]) == {"a", "b"} for row in found)
@@ -170,10 +165,10 @@ def test_several_classes_are_learnt_and_predicted_later(flags, data, tmp_path, c
     assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]  # again
 
 
-def test_numbers_are_learnt(flags, tmp_path):
+def test_numbers_are_learnt(settings, tmp_path):
     changes = {"do_train": True, "do_eval": True, "do_predict": True}
     changes |= {"best_metric": "mean_squared_error", "bucket_by_length": False}
-    start(flags("regression", **changes), Classification)
+    start(settings("regression", **changes), Classification)
     folder = tmp_path / "run"
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["pearson"] > 0.9 and results["mean_squared_error"] < 0.2
@@ -188,7 +183,7 @@ def test_numbers_are_learnt(flags, tmp_path):
     assert np.mean(np.square(errors)) == pytest.approx(results["mean_squared_error"], rel=1e-3)
 
 
-def test_bad_rows_are_one_line_or_counted(flags, data, tmp_path):
+def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
     good = [{"text": "甲", "label": "有"}, {"text": "丙", "label": "无"}]
     for kind, part, row, message in (
         ("single", "eval", {"text": "乙", "label": "也许"}, "label '也许' is none of those of t"),
@@ -210,16 +205,16 @@ def test_bad_rows_are_one_line_or_counted(flags, data, tmp_path):
         changes = {**paths, "do_train": True, "do_eval": True}
         changes["output_dir"] = str(tmp_path / kind)
         with pytest.raises(UserError) as error:
-            Classification(flags(kind, **changes))
+            Classification(settings(kind, **changes))
         assert f"{bad}, line 2: " in str(error.value) and message in str(error.value)
         assert len(str(error.value).splitlines()) == 1
-        task = Classification(flags(kind, **changes, skip_bad_rows=True))
+        task = Classification(settings(kind, **changes, skip_bad_rows=True))
         assert len(task.examples[part].texts) == 2
         [note] = [note for note in task.notes if bad in note]
         assert "2 texts" in note and f"passed over: 1 ({bad}, line 2" in note
 
 
-def test_mistakes_in_flags_are_one_line(flags, data, tmp_path):
+def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
     csv_file = tmp_path / "a.csv"
     csv_file.write_text("text,label\n甲,有\n丙,无\n")
     one_class = write(tmp_path / "one.jsonl", {"text": "甲", "label": "有"})
@@ -245,21 +240,20 @@ def test_mistakes_in_flags_are_one_line(flags, data, tmp_path):
     ):
         changes = {"do_train": True, "output_dir": str(tmp_path / "new"), **changes}
         with pytest.raises(UserError) as error:
-            Classification(flags(**changes))
+            Classification(settings(**changes))
         assert message in str(error.value) and len(str(error.value).splitlines()) == 1
 
 
-def test_classes_are_listed_found_or_those_of_the_folder(flags, tmp_path):
+def test_classes_are_listed_found_or_those_of_the_folder(settings, tmp_path):
     # 9 and 9.0 are one number, written as a number or as a text.
     rows = [{"text": "甲", "label": label} for label in (10, 9, -1, 9.0, -1.0, "10")]
     path = write(tmp_path / "numbers.jsonl", *rows)
     changes = {"train_file": path, "eval_file": path, "output_dir": str(tmp_path / "new")}
 
     def classes(**more):
-        flags_ = flags(**changes, **more)
-        task = Classification(flags_)
-        output_folder.write_settings(flags_["output_dir"], task)  # as a run does
-        return task.make_model("float32").num_labels, flags_["best_metric"]
+        task = Classification(settings(**changes, **more))
+        output_folder.write_settings(task.settings.output_dir, task)  # as a run does
+        return task.make_model("float32").num_labels, task.settings.best_metric
 
     def written(folder):
         return json.loads((tmp_path / folder / "task.json").read_text())["labels"]

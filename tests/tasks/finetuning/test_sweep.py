@@ -1,5 +1,6 @@
 """Sweeps, model cards and averaged weights, on a toy task that runs as the real ones do."""
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -8,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import toy_task
-from absl import flags as absl_flags
-from commands import flags_of, run
+from commands import run, settings_of
+from toy_finetuning import ToySettings
 from toy_task import ToyTask
 
 import nezha_tf
@@ -20,6 +21,7 @@ from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.model_folder.metrics_file import read_metrics
 from nezha_tf.model_folder.run_checkpoints import BestMetric
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
+from nezha_tf.settings import changed, flag_text
 from nezha_tf.tasks.finetuning import sweep
 from nezha_tf.tasks.finetuning.sweep import Outcome
 from nezha_tf.training import model_card, output_folder
@@ -36,17 +38,12 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def defaults():
-    return flags_of(PROGRAM)
-
-
-def flags_in(data, defaults, out, **changes):
-    """The program's flags, for files in `data`."""
-    flags = {**defaults, **toy_task.FLAGS, "learning_rate": ["0.01"], **changes}
+def settings_in(data, out, **changes):
+    """The program's settings, for files in `data`."""
+    values = {**toy_task.CHANGES, "learning_rate": ("0.01",), **changes}
     for name in ("bert_config_file", "vocab_file", "train_file", "eval_file", "predict_file"):
-        flags[name] = str(data / flags[name])
-    return {**flags, "output_dir": str(out)}
+        values[name] = str(data / values[name])
+    return ToySettings(**{**values, "output_dir": str(out)})
 
 
 class CountingTask(ToyTask):
@@ -69,13 +66,13 @@ def tensors(prefix):
 
 
 @pytest.fixture(scope="module")
-def swept(data, defaults, tmp_path_factory):
-    """The flags of a sweep of two rates and two seeds, and its folder."""
+def swept(data, tmp_path_factory):
+    """The settings of a sweep of two rates and two seeds, and its folder."""
     out = tmp_path_factory.mktemp("sweep")
-    flags = flags_in(data, defaults, out, seed=SEEDS[0], num_seeds=2, num_train_epochs=2.0)
-    flags["learning_rate"] = [str(rate) for rate in RATES]
-    sweep.run(dict(flags), CountingTask)
-    return flags, out
+    rates = {"learning_rate": tuple(map(str, RATES)), "seed": SEEDS[0], "num_seeds": 2}
+    settings = settings_in(data, out, num_train_epochs=2.0, **rates)
+    sweep.run(settings, CountingTask)
+    return settings, out
 
 
 def test_a_sweep_reads_once_and_names_the_best(swept):
@@ -105,12 +102,12 @@ def test_a_sweep_reads_once_and_names_the_best(swept):
 
 
 def test_runs_that_have_ended_are_not_made_again(swept, capsys):
-    flags, out = swept
+    settings, out = swept
     before = load(out / "sweep.json")
     (out / "lr_0.03" / "seed_8" / sweep.RESULTS_FILE).unlink()
     saved = [path.stat().st_mtime_ns for path in sorted(out.rglob("model.ckpt-*"))]
     CountingTask.parts = ()
-    sweep.run({**flags, "do_predict": True}, CountingTask)
+    sweep.run(dataclasses.replace(settings, do_predict=True), CountingTask)
     assert CountingTask.parts == ("train", "eval", "predict")
     output = capsys.readouterr().out
     assert output.count("done before") == 3 and output.count("nothing to train") == 1
@@ -119,12 +116,12 @@ def test_runs_that_have_ended_are_not_made_again(swept, capsys):
 
 
 @pytest.fixture(scope="module")
-def alone(data, defaults, tmp_path_factory):
+def alone(data, tmp_path_factory):
     """The folder of a run by the program with the settings of the sweep's last one."""
     out = tmp_path_factory.mktemp("alone")
-    flags = flags_in(data, {}, out, num_train_epochs=2.0, seed=SEEDS[1])
-    flags["learning_rate"] = [str(RATES[1])]
-    arguments = [f"--{name}={training_run.flag_text(value)}" for name, value in flags.items()]
+    rate = {"learning_rate": (str(RATES[1]),)}
+    settings = changed(settings_in(data, out, num_train_epochs=2.0, seed=SEEDS[1], **rate))
+    arguments = [f"--{name}={flag_text(value)}" for name, value in settings.items()]
     result = run(PROGRAM, *arguments, folder=data)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     return out
@@ -139,20 +136,20 @@ def test_one_rate_and_seed_are_a_run_as_any_other(swept, alone):
     assert not (alone / "sweep.json").exists()
 
 
-def compiled(run):
+def traced(compiled):
     """The functions that a run has compiled, and how often each was traced."""
-    step, evaluation = run._train_step, run._evaluation
-    functions = (step._many, step._gradients, evaluation._predict_step)
+    step, evaluation = compiled.train_step, compiled.evaluation
+    functions = (step._many, step._gradients, evaluation.predict_step)
     return functions, [function.experimental_get_tracing_count() for function in functions]
 
 
-def test_a_second_seed_compiles_nothing(data, defaults, tmp_path):
-    flags = flags_in(data, defaults, tmp_path, num_train_epochs=1.0, learning_rate=1e-2)
-    runs = sweep.Sweep(flags, training_run.prepare(flags), ToyTask(flags))
+def test_a_second_seed_compiles_nothing(data, tmp_path):
+    settings = settings_in(data, tmp_path, num_train_epochs=1.0, learning_rate=1e-2)
+    runs = sweep.Sweep(training_run.prepare(settings), ToyTask(settings))
     found, weights = [], []
     for seed in SEEDS:
         runs.outcome(1e-2, seed, [(1e-2, seed)])
-        found.append(compiled(runs._before[1e-2]))
+        found.append(traced(runs._before[1e-2]))
         (path,) = (tmp_path / "lr_0.01" / f"seed_{seed}").glob("model.ckpt-*.index")
         weights.append(tensors(str(path).removesuffix(".index")))
     (functions, counts), (same_functions, same_counts) = found
@@ -167,13 +164,13 @@ class OtherReplicas(tf.distribute.MirroredStrategy):
     _collective_key_base = 1000
 
 
-def test_a_second_seed_on_replicas_is_a_run_as_any_other(data, defaults, tmp_path):
+def test_a_second_seed_on_replicas_is_a_run_as_any_other(data, tmp_path):
     """Each replica has a dropout of its own, which begins anew too."""
-    place, found = OtherReplicas(["CPU:0", "CPU:1"]), []
+    strategy, found = OtherReplicas(["CPU:0", "CPU:1"]), []
     for name, seeds in (("both", SEEDS), ("last", SEEDS[1:])):
-        flags = flags_in(data, defaults, tmp_path / name, num_train_epochs=1.0, learning_rate=1e-2)
-        flags |= {"do_eval": False, "do_predict": False}
-        runs = sweep.Sweep(flags, place, ToyTask(flags))
+        changes = {"learning_rate": 1e-2, "do_eval": False, "do_predict": False}
+        settings = settings_in(data, tmp_path / name, num_train_epochs=1.0, **changes)
+        runs = sweep.Sweep(strategy, ToyTask(settings))
         for seed in seeds:
             runs.outcome(1e-2, seed, [(1e-2, seed)])
         (path,) = (tmp_path / name / "lr_0.01" / f"seed_{SEEDS[1]}").glob("model.ckpt-*.index")
@@ -209,14 +206,13 @@ def test_a_model_card_says_what_is_in_the_folder(alone, data):
     assert program == "toy_finetuning.py"
     old = load(alone / "predictions.json")
     (alone / "predictions.json").unlink()
-    sweep.run(flags_of(PROGRAM, *arguments), ToyTask)
+    sweep.run(settings_of(ToySettings, *arguments), ToyTask)
     np.testing.assert_allclose(load(alone / "predictions.json"), old, atol=1e-5)
     assert (alone / "README.md").read_text(encoding="utf-8") == card
 
 
-def test_a_folder_of_another_task_or_vocabulary_is_refused(data, defaults, tmp_path):
-    flags = flags_in(data, defaults, tmp_path, do_eval=False, do_predict=False)
-    task = ToyTask(flags)
+def test_a_folder_of_another_task_or_vocabulary_is_refused(data, tmp_path):
+    task = ToyTask(settings_in(data, tmp_path, do_eval=False, do_predict=False))
     for _ in range(2):
         output_folder.write_settings(tmp_path, task)
     (tmp_path / "vocab.txt").write_text("other")
@@ -234,7 +230,7 @@ def test_mistakes_in_the_rates():
         with pytest.raises(UserError, match="--learning_rate"):
             sweep.learning_rates(texts)
     with pytest.raises(UserError, match="--do_eval"):
-        sweep.run({"learning_rate": ["1", "2"], "num_seeds": 1, "do_eval": False}, None)
+        sweep.run(ToySettings(learning_rate=("1", "2")), None)
 
 
 def outcomes(scores):
@@ -268,27 +264,23 @@ def test_the_table_of_single_runs_has_no_deviation():
     assert text.splitlines()[2].split() == ["eval", "f1", "0.2500", "0.5000"]
 
 
-def test_flags_of_a_card_are_those_that_differ(monkeypatch):
-    known = absl_flags.FlagValues()
-    absl_flags.DEFINE_list("learning_rate", ["5e-05"], "", flag_values=known)
-    absl_flags.DEFINE_bool("do_train", False, "", flag_values=known)
-    absl_flags.DEFINE_integer("seed", None, "", flag_values=known)
-    monkeypatch.setattr(absl_flags, "FLAGS", known)
-    values = {"learning_rate": 5e-5, "do_train": True, "seed": None}
-    assert model_card.changed_flags(values) == ["--do_train=true"]
-    assert model_card.changed_flags({**values, "learning_rate": 2e-5, "seed": 0}) == [
+def test_flags_of_a_card_are_those_that_differ():
+    settings = ToySettings(learning_rate=5e-5, do_train=True, warmup_proportion=None)
+    assert model_card.changed_flags(settings) == ["--do_train=true"]
+    settings = dataclasses.replace(settings, learning_rate=2e-5, seed=0)
+    assert model_card.changed_flags(settings) == [
         "--do_train=true",
         "--learning_rate=2e-05",
         "--seed=0",
     ]
 
 
-def test_averages_are_what_is_evaluated_and_predicts(data, defaults, tmp_path):
+def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
     """With all else that fine-tuning adds; the one that is named the best is not the last."""
-    flags = flags_in(data, defaults, tmp_path / "out", ema_decay=0.5, keep_checkpoint_max=9)
-    flags |= {"learning_rate": 0.03, "num_train_epochs": 2.0}
-    flags |= {"r_drop_alpha": 1.0, "adversarial_epsilon": 0.1, "label_smoothing": 0.1}
-    training_run.run(dict(flags), ToyTask)
+    changes = {"ema_decay": 0.5, "keep_checkpoint_max": 9, "learning_rate": 0.03}
+    changes |= {"r_drop_alpha": 1.0, "adversarial_epsilon": 0.1, "label_smoothing": 0.1}
+    settings = settings_in(data, tmp_path / "out", num_train_epochs=2.0, **changes)
+    training_run.run(settings, ToyTask)
     out = tmp_path / "out"
     evaluated = {e["step"]: e for e in read_metrics(str(out)) if "eval_loss" in e}
     assert set(evaluated) == {3, 6}
@@ -296,13 +288,13 @@ def test_averages_are_what_is_evaluated_and_predicts(data, defaults, tmp_path):
     assert trained["r_drop_toy_loss"] > 0  # dropout is on
     assert trained["loss"] == pytest.approx(trained["toy_loss"] + trained["r_drop_toy_loss"])
     (out / "best_checkpoint.json").write_text('{"global_step": 3, "accuracy": 2.0}')
-    training_run.run(dict(flags), ToyTask)
+    training_run.run(settings, ToyTask)
     results = load(out / "eval_results.json")
     assert results["global_step"] == 3
     for name in ("loss", "accuracy"):
         assert results[name] == pytest.approx(evaluated[3][f"eval_{name}"], rel=1e-5)
 
-    task = ToyTask(dict(flags))
+    task = ToyTask(settings)
     model, saved = task.make_model("float32"), tensors(out / "model.ckpt-3")
     for name, variable in tf1_names(model).items():
         assert (saved[name] != saved[f"{name}/{AVERAGE_SUFFIX}"]).any(), name

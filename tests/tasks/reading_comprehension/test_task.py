@@ -1,17 +1,19 @@
 """The whole of reading comprehension: a task that is learnt, from the command, and mistakes."""
 
+import dataclasses
 import json
 import random
 
 import numpy as np
 import pytest
-from commands import flags_of, run
+from commands import run, settings_of
 from helpers import assert_is_a_model
 
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
+from nezha_tf.tasks.reading_comprehension.settings import ReadingComprehensionSettings
 from nezha_tf.tasks.reading_comprehension.task import ReadingComprehension
 from nezha_tf.training.run import run as run_task
 
@@ -81,13 +83,17 @@ STANDARD = (
 def test_a_checkpoint_without_a_pooler_is_evaluated(data, tmp_path, monkeypatch, capsys):
     """Hugging Face's models of this task have none."""
     monkeypatch.chdir(data)
-    flags = flags_of("run_mrc.py", *STANDARD) | {"output_dir": str(tmp_path), "do_eval": True}
-    flags |= {"init_checkpoint": "published/model.ckpt"}
-    weights = tf1_names(ReadingComprehension(flags).make_model("float32"))
+    settings = dataclasses.replace(
+        settings_of(ReadingComprehensionSettings, *STANDARD),
+        output_dir=str(tmp_path),
+        do_eval=True,
+        init_checkpoint="published/model.ckpt",
+    )
+    weights = tf1_names(ReadingComprehension(settings).make_model("float32"))
     assert weights.pop("bert/pooler/dense/kernel") is not None
     assert weights.pop("bert/pooler/dense/bias") is not None
     write_tensors("published/model.ckpt", {name: v.value for name, v in weights.items()})
-    run_task(flags, ReadingComprehension)
+    run_task(settings, ReadingComprehension)
     said = capsys.readouterr().out
     assert "not in it, so fresh: bert/pooler/dense/kernel, bert/pooler/dense/bias" in said
     assert 0 <= json.loads((tmp_path / "eval_results.json").read_text())["f1"] < 50
@@ -95,7 +101,7 @@ def test_a_checkpoint_without_a_pooler_is_evaluated(data, tmp_path, monkeypatch,
     weights.pop("cls/squad/output_weights")
     write_tensors("published/model.ckpt", {name: v.value for name, v in weights.items()})
     with pytest.raises(UserError, match="lacks cls/squad/output_weights"):
-        run_task(flags, ReadingComprehension)
+        run_task(settings, ReadingComprehension)
 
 
 def test_answers_are_learnt(data, tmp_path):
@@ -139,24 +145,17 @@ def test_answers_are_learnt(data, tmp_path):
     assert_is_a_model(tmp_path, NezhaForQuestionAnswering, step, vocab_file, **settings)
 
 
-@pytest.fixture(scope="module")
-def defaults():
-    return flags_of("run_mrc.py")
-
-
 @pytest.fixture
-def flags(defaults, data, tmp_path):
+def settings(data, tmp_path):
     paths = {"vocab_file": "vocab.txt", "bert_config_file": "config.json"}
     paths |= {"train_file": "train.json", "eval_file": "dev.json", "predict_file": "dev.json"}
-    return {
-        **defaults,
+    return ReadingComprehensionSettings(
         **{flag: str(data / name) for flag, name in paths.items()},
-        "output_dir": str(tmp_path),
-        "version_2_with_negative": True,
-        "do_eval": True,
-        "do_train": False,
-        "do_predict": True,
-    }
+        output_dir=str(tmp_path),
+        version_2_with_negative=True,
+        do_eval=True,
+        do_predict=True,
+    )
 
 
 def outputs_of(windows):
@@ -169,10 +168,10 @@ def outputs_of(windows):
     return {"start_logits": starts, "end_logits": ends}
 
 
-def test_tables_of_candidates_and_parts_of_an_evaluation(flags, data, tmp_path):
-    flags |= {"predictions_format": "tsv", "n_best_size": 2}
-    flags |= {"max_seq_length": 16, "max_query_length": 2, "doc_stride": 6}
-    task = ReadingComprehension(flags)
+def test_tables_of_candidates_and_parts_of_an_evaluation(settings, data, tmp_path):
+    changes = {"predictions_format": "tsv", "n_best_size": 2}
+    changes |= {"max_seq_length": 16, "max_query_length": 2, "doc_stride": 6}
+    task = ReadingComprehension(dataclasses.replace(settings, **changes))
     outputs = outputs_of(task.examples["predict"])
     measured = task.write_predictions(outputs)
     assert set(measured) > {"f1", "em", "average", "no_answer_accuracy"}
@@ -197,7 +196,7 @@ def test_tables_of_candidates_and_parts_of_an_evaluation(flags, data, tmp_path):
     assert 0 < len(texts) <= 7 and list(texts) == ids[: len(texts)]
 
 
-def test_mistakes_are_one_line(flags, data, tmp_path):
+def test_mistakes_are_one_line(settings, data, tmp_path):
     good = paragraph(random.Random(1), 1)
     answer = {"text": "nowhere", "answer_start": 0}
     bad = {"context": "天地", "qas": [{"id": "Q", "question": "甲", "answers": [answer]}]}
@@ -212,18 +211,23 @@ def test_mistakes_are_one_line(flags, data, tmp_path):
         ({"doc_stride": 500}, "--doc_stride=500 skips text"),
     ):
         with pytest.raises(UserError) as error:
-            ReadingComprehension({**flags, **changes})
+            ReadingComprehension(dataclasses.replace(settings, **changes))
         assert message in str(error.value) and len(str(error.value).splitlines()) == 1
-    task = ReadingComprehension({**flags, "eval_file": bad_file, "skip_bad_rows": True})
+    task = ReadingComprehension(
+        dataclasses.replace(settings, eval_file=bad_file, skip_bad_rows=True)
+    )
     assert len(task.examples["eval"].examples) == 2
     assert "; bad rows passed over: 1 (" in task.notes[-2]
-    task = ReadingComprehension({**flags, "predict_file": bad_file})  # is answered all the same
+    # Is answered all the same.
+    task = ReadingComprehension(dataclasses.replace(settings, predict_file=bad_file))
     assert "answers that are not in their passages: 1" in task.notes[-1]
 
 
-def test_real_data_are_read(flags, shared_data):
+def test_real_data_are_read(settings, shared_data):
     path = str(shared_data / "cmrc2018" / "dev.json")
-    task = ReadingComprehension({**flags, "eval_file": path, "version_2_with_negative": False})
+    task = ReadingComprehension(
+        dataclasses.replace(settings, eval_file=path, version_2_with_negative=False)
+    )
     examples = task.examples["eval"].examples
     assert len(examples) == 533
     assert "533 questions on 128 passages" in task.notes[1]

@@ -1,21 +1,21 @@
 """The whole of fine-tuning: a task that is learnt, from the command, and mistakes in its flags."""
 
+import dataclasses
 import itertools
 import json
 import random
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import flags_of, run
+from commands import run
 from helpers import assert_is_a_model
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 from nezha_tf.tasks.seq2seq.task import Seq2Seq
-from nezha_tf.training.run import Run
 from nezha_tf.training.run import run as start
 
 CHARACTERS = "甲乙丙丁戊己"
@@ -54,14 +54,9 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def defaults():
-    return flags_of("run_seq2seq.py")
-
-
 @pytest.fixture
-def flags(defaults, data, tmp_path):
-    """The flags of a short run on these data."""
+def settings(data, tmp_path):
+    """The settings of a short run on these data."""
     paths = {
         "train_file": "train.jsonl",
         "eval_file": "dev.jsonl",
@@ -69,22 +64,18 @@ def flags(defaults, data, tmp_path):
         "vocab_file": "vocab.txt",
         "bert_config_file": "config.json",
     }
-    return {
-        **defaults,
+    return Seq2SeqSettings(
         **{flag: str(data / name) for flag, name in paths.items()},
-        "output_dir": str(tmp_path / "run"),
-        "max_source_length": 6,
-        "max_target_length": 5,
-        "eval_batch_size": 32,
-        "predict_batch_size": 32,
-        "learning_rate": 5e-3,
-        "num_train_steps": 120,
-        "steps_per_loop": 60,
-        "jit_compile": False,
-        "do_train": False,
-        "do_eval": False,
-        "do_predict": False,
-    }
+        output_dir=str(tmp_path / "run"),
+        max_source_length=6,
+        max_target_length=5,
+        eval_batch_size=32,
+        predict_batch_size=32,
+        learning_rate=5e-3,
+        num_train_steps=120,
+        steps_per_loop=60,
+        jit_compile=False,
+    )
 
 
 def predictions(folder):
@@ -145,37 +136,36 @@ def test_copying_is_learnt_from_masked_targets(data, tmp_path):
     assert_is_a_model(folder, NezhaForMaskedLM, best["global_step"], vocab_file, **settings)
 
 
-def test_copying_is_learnt_from_shifted_targets(flags, capsys):
-    flags |= {"target_prediction": "shift", "do_train": True, "do_predict": True}
-    flags |= {"decoding": "greedy", "ema_decay": 0.5}
-    keras.utils.set_random_seed(3)
-    Run(flags, tf.distribute.get_strategy(), Seq2Seq(flags)).run()
+def test_copying_is_learnt_from_shifted_targets(settings, capsys):
+    changes = {"target_prediction": "shift", "do_train": True, "do_predict": True}
+    changes |= {"decoding": "greedy", "ema_decay": 0.5, "seed": 3}
+    start(dataclasses.replace(settings, **changes), Seq2Seq)
     output = capsys.readouterr().out
     assert printed(output, "train masked_lm_accuracy") > 0.95
     assert printed(output, "predict exact_match") > 0.95
 
 
-def test_a_checkpoint_of_two_segments_is_extended(flags, data, tmp_path, capsys):
+def test_a_checkpoint_of_two_segments_is_extended(settings, data, tmp_path, capsys):
     old = NezhaForMaskedLM(_config(tmp_path, type_vocab_size=2))
     prefix = str(tmp_path / "old" / "model.ckpt")
     checkpoints.save_tf1_checkpoint(old, prefix)
-    flags |= {"do_train": True, "num_train_steps": 1, "init_checkpoint": prefix}
-    flags |= {"learning_rate": 0.0, "warmup_proportion": 0.0}
-    task = Seq2Seq(flags)
-    Run(flags, tf.distribute.get_strategy(), task).run()
+    changes = {"do_train": True, "num_train_steps": 1, "init_checkpoint": prefix}
+    changes |= {"learning_rate": 0.0, "warmup_proportion": 0.0}
+    settings = dataclasses.replace(settings, **changes)
+    start(settings, Seq2Seq)
     assert "its two segment rows extended to six" in capsys.readouterr().out
-    new = tf.train.load_checkpoint(f"{flags['output_dir']}/model.ckpt-1")
+    new = tf.train.load_checkpoint(f"{settings.output_dir}/model.ckpt-1")
     table = new.get_tensor("bert/embeddings/token_type_embeddings")
     rows = old.encoder.embeddings.token_type_embeddings.numpy()
     assert np.array_equal(table, rows[[0, 1, 0, 0, 0, 1]])
     # The pooler has no gradient and no moments, and stays.
     assert not [n for n in new.get_variable_to_shape_map() if "pooler" in n and "adam" in n]
-    flags |= {"do_train": False, "do_predict": True}
+    settings = dataclasses.replace(settings, do_train=False, do_predict=True)
     with pytest.raises(UserError, match=r"holds no moving averages of weights, .* --ema_decay"):
-        start({**flags, "ema_decay": 0.9}, Seq2Seq)
-    flags["output_dir"] = str(tmp_path / "other")
+        start(dataclasses.replace(settings, ema_decay=0.9), Seq2Seq)
+    settings = dataclasses.replace(settings, output_dir=str(tmp_path / "other"))
     with pytest.raises(UserError, match=r"token_type_embeddings has shape \[2, 32\]"):
-        Run(flags, tf.distribute.get_strategy(), Seq2Seq(flags)).run()
+        start(settings, Seq2Seq)
 
 
 def _config(folder, **changes):
@@ -184,8 +174,8 @@ def _config(folder, **changes):
     return NezhaConfig.from_json_file(path)
 
 
-def test_mistakes_are_one_line(flags, tmp_path):
-    flags |= {"do_train": True, "do_eval": True, "do_predict": True}
+def test_mistakes_are_one_line(settings, tmp_path):
+    settings = dataclasses.replace(settings, do_train=True, do_eval=True, do_predict=True)
     (tmp_path / "short.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": "甲"}\n')
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n" + "甲\n" * 20)
     short = str(tmp_path / "short.jsonl")
@@ -213,13 +203,13 @@ def test_mistakes_are_one_line(flags, tmp_path):
         ({"temperature": 0.0}, "temperature"),
     ):
         with pytest.raises(UserError) as error:
-            Seq2Seq({**flags, **changes})
+            Seq2Seq(dataclasses.replace(settings, **changes))
         assert message in str(error.value) and len(str(error.value).splitlines()) == 1
-    flags["predict_file"] = short  # Without targets there is just nothing to measure.
-    Seq2Seq(flags)
-    flags |= {"do_train": False, "do_eval": False, "do_predict": False}
+    # Without targets there is just nothing to measure.
+    settings = dataclasses.replace(settings, predict_file=short)
+    Seq2Seq(settings)
+    settings = dataclasses.replace(settings, do_train=False, do_eval=False, do_predict=False)
     with pytest.raises(UserError, match="pass --do_train or --do_eval or --do_predict"):
-        start(flags, Seq2Seq)
-    flags["do_predict"] = True
+        start(settings, Seq2Seq)
     with pytest.raises(UserError, match=r"no checkpoint in .*pass --init_checkpoint, or train"):
-        start(flags, Seq2Seq)
+        start(dataclasses.replace(settings, do_predict=True), Seq2Seq)

@@ -1,14 +1,16 @@
 """Named entities from the command: a toy that is learnt, in windows, and mistakes in its flags."""
 
+import dataclasses
 import json
 import random
 
 import pytest
-from commands import QUICK_CONFIG, flags_of, run
+from commands import QUICK_CONFIG, run, settings_of
 from helpers import assert_is_a_model
 
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
+from nezha_tf.tasks.tagging.settings import TaggingSettings
 from nezha_tf.tasks.tagging.task import NamedEntities
 from nezha_tf.training import recipe
 from nezha_tf.training.run import run as run_task
@@ -117,21 +119,21 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
     # The tags are those of the folder now, and what was learnt is read from there.
     monkeypatch.chdir(data)
     labelled = ("--predict_file=dev.jsonl", f"--output_dir={folder}", "--do_predict")
-    flags = flags_of("run_ner.py", *FLAGS, *changes, *labelled)
-    run_task(flags, NamedEntities)
+    settings = settings_of(TaggingSettings, *FLAGS, *changes, *labelled)
+    run_task(settings, NamedEntities)
     words = capsys.readouterr().out.split()
     assert float(words[words.index("f1", words.index("predict")) + 1]) == pytest.approx(
         results["f1"], abs=1e-3
     )
     (data / "other.txt").write_text("一 O\n京 B-GPE\n")
-    flags |= {"do_eval": True, "eval_file": "other.txt"}
+    settings = dataclasses.replace(settings, do_eval=True, eval_file="other.txt")
     with pytest.raises(UserError, match=r"other\.txt, line 2: the label 'GPE' was not there in"):
-        NamedEntities(flags)
+        NamedEntities(settings)
 
 
 def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
     monkeypatch.chdir(data)
-    flags = flags_of("run_ner.py", *FLAGS) | {"output_dir": str(tmp_path), "do_train": True}
+    settings = settings_of(TaggingSettings, *FLAGS, f"--output_dir={tmp_path}", "--do_train")
     (tmp_path / "none.txt").write_text("一 O\n")
     for changes, message in (
         ({"train_file": None}, "--train_file is needed"),
@@ -141,16 +143,17 @@ def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
         ({"do_train": False, "do_predict": True}, "there is no"),
     ):
         with pytest.raises(UserError) as error:
-            NamedEntities({**flags, **changes})
+            NamedEntities(dataclasses.replace(settings, **changes))
         assert message in str(error.value) and len(str(error.value).splitlines()) == 1
 
 
 def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
     monkeypatch.chdir(data)
     (tmp_path / "odd.txt").write_text("王 I-PER\n甲 I-PER\n\n京 LOC\n\n\u200b B-LOC\n一 O\n")
-    flags = flags_of("run_ner.py", *FLAGS) | {"output_dir": str(tmp_path), "do_train": True}
-    flags |= {"train_file": str(tmp_path / "odd.txt"), "skip_bad_rows": True}
-    task = NamedEntities(flags)
+    arguments = (f"--train_file={tmp_path / 'odd.txt'}", "--skip_bad_rows", "--do_train")
+    task = NamedEntities(
+        settings_of(TaggingSettings, *FLAGS, f"--output_dir={tmp_path}", *arguments)
+    )
     said = "\n".join(task.notes)
     for words in (
         "2 sentences with 2 entities (LOC 1, PER 1)",
@@ -163,11 +166,11 @@ def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
 
 def test_transitions_move_at_their_own_rate(data, tmp_path, monkeypatch):
     monkeypatch.chdir(data)
-    flags = flags_of("run_ner.py", *FLAGS, "--crf", "--warmup_proportion=0")
-    flags |= {"learning_rate": 1e-2, "output_dir": str(tmp_path), "do_train": True}
-    task = NamedEntities(flags)
+    arguments = ("--crf", "--warmup_proportion=0", f"--output_dir={tmp_path}", "--do_train")
+    settings = settings_of(TaggingSettings, *FLAGS, *arguments)
+    task = NamedEntities(dataclasses.replace(settings, learning_rate=1e-2))
     model = task.make_model("float32")
-    optimizer = recipe.make(task.flags, model).optimizer
+    optimizer = recipe.make(task.settings, model, task.rate_factors).optimizer
     before = [variable.numpy() for variable in model.trainable_variables]
     optimizer.apply([v * 0 + 1.0 for v in before], model.trainable_variables)
     for variable, old in zip(model.trainable_variables, before, strict=True):

@@ -1,0 +1,44 @@
+"""The settings of run_classifier.py."""
+
+import dataclasses
+
+from nezha_tf.settings import flag
+from nezha_tf.tasks.classification.data_sets import NAMES
+from nezha_tf.tasks.classification.metrics import NAMES as METRICS
+from nezha_tf.tasks.classification.metrics import OF_LABEL_TYPE
+from nezha_tf.tasks.finetuning.settings import FineTuningSettings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassificationSettings(FineTuningSettings):
+    """The data set, its columns and its labels."""
+
+    task_name: str | None = flag(None, "The data set; custom: your own files.", choices=NAMES)
+    data_dir: str | None = flag(None, "Folder with the files of the data set.")
+    train_file: str | None = flag(
+        None,
+        "Examples to train on: .json or .jsonl with an object a line, .tsv or .txt with tabs "
+        "between columns, or .csv; .gz too; file names or globs, comma-separated.",
+    )
+    eval_file: str | None = flag(None, "Examples to evaluate on, in the same formats.")
+    predict_file: str | None = flag(
+        None, "Examples to predict, in the same formats; labels may be left out."
+    )
+    text_column: str = flag("text", "Column, or key, of the text.")
+    text_pair_column: str | None = flag(None, "Column of the second text of a pair.")
+    label_column: str = flag("label", "Column of the label.")
+    columns: tuple[str, ...] = flag(
+        (), "Names of all columns of files whose first line does not name them."
+    )
+    label_type: str = flag(
+        "single",
+        "single: one class for an example; multi: any number of them; regression: a number.",
+        choices=tuple(OF_LABEL_TYPE),
+    )
+    labels: tuple[str, ...] = flag((), "The classes; default: those of the training data.")
+    label_separator: str = flag(
+        ",", "Separator of the classes of an example, where they are no JSON list."
+    )
+    best_metric: str | None = flag(
+        None, "Metric that chooses the best checkpoint.", choices=("loss", *METRICS)
+    )

@@ -1,0 +1,51 @@
+"""The settings of run_pretraining.py."""
+
+import dataclasses
+
+from nezha_tf.data.corruption.policies import POLICIES
+from nezha_tf.pretraining_data.packing import PAIRS
+from nezha_tf.settings import flag
+from nezha_tf.training.settings import RunSettings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingSettings(RunSettings):
+    """What is read, what is masked and what the model is trained for."""
+
+    vocab_file: str | None = flag(
+        None,
+        "Vocabulary of the examples; copied to --output_dir, and needed by --dynamic_masking.",
+    )
+    do_lower_case: bool | None = flag(
+        None,
+        "Whether the examples' text was lower-cased. Only needed for examples that another tool "
+        "made: ours have a record beside them that says so.",
+    )
+    input_file: str | None = flag(
+        None, "TFRecords to train on: file names or globs, comma-separated."
+    )
+    eval_file: str | None = flag(
+        None, "TFRecords to evaluate on: file names or globs, comma-separated."
+    )
+    max_seq_length: int = flag(128, "Length of the examples in pieces.", 1)
+    max_predictions_per_seq: int = flag(20, "Predictions in an example.", 1)
+    dynamic_masking: str | None = flag(
+        None,
+        "Masking policy for examples that were made with --masking=none: they are masked when "
+        "they are read, anew in each epoch.",
+        choices=[name for name, policy in POLICIES.items() if not policy.of_entities],
+    )
+    masked_lm_prob: float | None = flag(
+        None, "Share of the pieces that --dynamic_masking predicts; default: 0.15.", 0, 1
+    )
+    pair: str | None = flag(
+        None,
+        "What the two segments of an example are; none: there is one segment, and no "
+        "next-sentence prediction. Only needed for examples that another tool made.",
+        choices=PAIRS,
+    )
+    objectives: str = flag(
+        "bidirectional",
+        "The objectives and their shares of the examples; UniLM: "
+        "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1.",
+    )

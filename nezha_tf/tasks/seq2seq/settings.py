@@ -1,0 +1,91 @@
+"""The settings of run_seq2seq.py, and of every program that searches targets."""
+
+import dataclasses
+
+from nezha_tf.config import TARGET_PREDICTIONS
+from nezha_tf.generation.options import METHODS
+from nezha_tf.settings import default_of, flag
+from nezha_tf.tasks.seq2seq.metrics import NAMES
+from nezha_tf.training.settings import RunSettings
+
+ENDS = ("tail", "head")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """How targets are searched."""
+
+    decoding: str = flag("beam", "How targets are searched.", choices=METHODS)
+    predict_batch_size: int = flag(16, "Sources in a decoding step.", 1)
+    beam_size: int = flag(4, "Number of hypotheses that beam search keeps.", 1)
+    length_penalty: float = flag(
+        0.7, "Exponent of the length penalty; larger values prefer longer targets."
+    )
+    num_return_sequences: int = flag(1, "Number of targets for a source.", 1)
+    min_target_length: int = flag(2, "Fewest pieces of a target, the final [SEP] counted.", 1)
+    temperature: float = flag(1.0, "Temperature of sampling.", 0)
+    top_k: int = flag(0, "Sample from this many likeliest pieces; 0: from all.", 0)
+    top_p: float = flag(
+        1.0, "Sample from the likeliest pieces that have this probability together.", 0, 1
+    )
+    no_repeat_ngram_size: int = flag(
+        0, "No n-gram of this size occurs twice in a target; 0: no such rule.", 0
+    )
+    exempt_words: tuple[str, ...] = flag((), "Words whose n-grams may be repeated.")
+    banned_words: tuple[str, ...] = flag((), "Words of one piece that are never written.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Seq2SeqSettings(SearchSettings, RunSettings):
+    """The pairs, what is predicted of a target, and how targets are searched.
+
+    The defaults of training are UniLM's for fine-tuning.
+    """
+
+    do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
+    train_file: str | None = flag(
+        None,
+        'Pairs to train on: .json or .jsonl with {"src": ..., "tgt": ...} a line, or .tsv or .txt '
+        "with two columns; .gz too; file names or globs, comma-separated.",
+    )
+    eval_file: str | None = flag(None, "Pairs to evaluate on, in the same formats.")
+    predict_file: str | None = flag(
+        None, "Sources to write targets for, in the same formats; targets may be left out."
+    )
+    do_predict: bool = flag(
+        False, "Write predictions.jsonl with the targets of the best checkpoint."
+    )
+    max_source_length: int = flag(128, "Most pieces of a source, [CLS] and [SEP] counted.", 1)
+    max_target_length: int = flag(64, "Most pieces of a target, the final [SEP] counted.", 1)
+    truncate_source: str = flag(
+        "tail", "Which end of a source that is too long is cut off.", choices=ENDS
+    )
+    truncate_target: str = flag(
+        "tail", "Which end of a target that is too long is cut off.", choices=ENDS
+    )
+    target_prediction: str = flag(
+        "masked",
+        "masked: predict the masked pieces of the target; shift: predict the next piece at each "
+        "position of the target.",
+        choices=TARGET_PREDICTIONS,
+    )
+    masked_lm_prob: float = flag(0.7, "Share of the target's pieces that is masked.", 0, 1)
+    max_predictions_per_seq: int | None = flag(
+        None, "Most masked pieces; default: --masked_lm_prob of the longest target.", 1
+    )
+    best_metric: str = flag(
+        "loss",
+        "Metric that chooses the best checkpoint.",
+        choices=("loss", "masked_lm_accuracy", *NAMES),
+    )
+    max_eval_generated: int = flag(
+        200,
+        "Number of held-out sources for which an evaluation writes and measures targets; 0: it "
+        "measures the loss alone.",
+        0,
+    )
+    optimizer: str = default_of(RunSettings, "optimizer", "adamw")
+    learning_rate: float = default_of(RunSettings, "learning_rate", 3e-5)
+    warmup_proportion: float | None = default_of(RunSettings, "warmup_proportion", 0.1)
+    train_batch_size: int = default_of(RunSettings, "train_batch_size", 64)
+    num_train_steps: int | None = default_of(RunSettings, "num_train_steps", 10_000)

@@ -1,0 +1,46 @@
+"""The settings of run_ner.py."""
+
+import dataclasses
+
+from nezha_tf.data.entity_tags import SCHEMES
+from nezha_tf.settings import flag
+from nezha_tf.tasks.finetuning.settings import FineTuningSettings
+from nezha_tf.tasks.tagging.metrics import NAMES
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggingSettings(FineTuningSettings):
+    """The sentences, their tags, and how long sentences are cut into windows."""
+
+    train_file: str | None = flag(
+        None,
+        'Sentences to train on: .json or .jsonl with {"text": ..., "entities": [{"start":, "end":, '
+        '"label":}]} a line (end: the first character after the entity), or else a character, a '
+        "space or a tab and its tag a line, a blank line between sentences; .gz too; file names or "
+        "globs, comma-separated.",
+    )
+    eval_file: str | None = flag(None, "Sentences to evaluate on, in the same formats.")
+    predict_file: str | None = flag(
+        None,
+        "Sentences in which entities are to be found, in the same formats, entities left out if "
+        "they are unknown; or raw text, one sentence a line.",
+    )
+    scheme: str = flag(
+        "auto",
+        "Tagging scheme of the model; auto: that of the training files, BIO for JSON.",
+        choices=("auto", *SCHEMES),
+    )
+    window_stride: int | None = flag(
+        None,
+        "Pieces between the starts of two windows of a long sentence; default: half a window.",
+        1,
+    )
+    crf: bool = flag(False, "Put a conditional random field on the tag scores.")
+    crf_learning_rate_factor: float = flag(
+        100.0,
+        "Learning rate of the CRF's transitions, which begin at 0, divided by that of the rest.",
+        0,
+    )
+    best_metric: str = flag(
+        "f1", "Metric that chooses the best checkpoint.", choices=("loss", *NAMES)
+    )

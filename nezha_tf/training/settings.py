@@ -1,0 +1,176 @@
+"""The settings of every program that trains: where, how long, how, and what is recorded."""
+
+import dataclasses
+
+from nezha_tf.settings import flag
+
+DISTRIBUTION = ("default", "one_device", "mirrored", "multi_worker", "tpu")
+PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """Which model is trained, what is done, and where the results go."""
+
+    bert_config_file: str | None = flag(None, "JSON file with the model's configuration.")
+    vocab_file: str | None = flag(None, "Vocabulary of the model, one piece a line.")
+    output_dir: str | None = flag(
+        None, "Folder of checkpoints and results; a run that was stopped goes on from there."
+    )
+    init_checkpoint: str | None = flag(
+        None, "Weights to start from: a checkpoint of TF1, of this project or of Hugging Face."
+    )
+    do_train: bool = flag(False, "Train.")
+    do_eval: bool = flag(False, "Evaluate after training, and at each checkpoint of it.")
+    # No flag of pretraining: programs that predict have it as a flag.
+    do_predict: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DeviceSettings:
+    """On which devices a run computes, and how workers share the examples."""
+
+    distribution_strategy: str = flag(
+        "default", "The tf.distribute strategy.", choices=DISTRIBUTION
+    )
+    num_gpus: int | None = flag(None, "Number of this machine's GPUs to use; default: all.", 0)
+    tpu: str | None = flag(None, "Name or address of a TPU; 'local': that of this machine.")
+    input_sharding: str = flag(
+        "element",
+        "How workers share the examples. element: every worker reads all files, and the global "
+        "batches are the same for any number of workers; file: each worker reads its own files.",
+        choices=("element", "file"),
+    )
+    steps_per_loop: int = flag(
+        10, "Steps that run on the device between two returns to Python, at most.", 1
+    )
+    jit_compile: bool = flag(True, "Compile the training step with XLA.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CourseSettings:
+    """How long a run trains, and when it saves and evaluates."""
+
+    train_batch_size: int = flag(32, "Examples in a training step, over all replicas.", 1)
+    gradient_accumulation_steps: int = flag(
+        1, "Micro-batches into which each replica's share of a batch is divided.", 1
+    )
+    eval_batch_size: int = flag(8, "Examples in an evaluation step.", 1)
+    num_train_steps: int | None = flag(100_000, "Number of training steps.", 1)
+    max_eval_steps: int | None = flag(100, "Batches that an evaluation reads, at most.", 1)
+    save_checkpoints_steps: int | None = flag(1000, "Steps between two checkpoints.", 1)
+    keep_checkpoint_max: int = flag(5, "Number of newest checkpoints to keep.", 1)
+    keep_best: bool = flag(
+        True, "Also keep the checkpoint with the best results on the held-out data."
+    )
+    early_stopping_patience: int = flag(
+        0, "Stop after this many evaluations without improvement; 0: never.", 0
+    )
+    skip_corrupt_records: int = flag(
+        0, "Number of corrupt records to skip before the run fails.", 0
+    )
+    seed: int = flag(
+        12345, "Seed of the initial weights, of dropout and of the order of examples.", 0, 2**32 - 1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecipeSettings:
+    """How a step changes the weights."""
+
+    learning_rate: float = flag(5e-5, "Learning rate at the end of the warmup.", 0)
+    num_warmup_steps: int = flag(10_000, "Steps of linear warmup.", 0)
+    warmup_proportion: float | None = flag(
+        None, "Warmup as a share of all steps; replaces --num_warmup_steps.", 0, 1
+    )
+    optimizer: str = flag("lamb", "The optimizer.", choices=("lamb", "adamw"))
+    lamb_variant: str = flag(
+        "nezha", "LAMB as NEZHA's code or as the paper has it.", choices=("nezha", "paper")
+    )
+    adamw_variant: str = flag(
+        "bert", "AdamW as BERT's code or as the paper has it.", choices=("bert", "paper")
+    )
+    weight_decay_rate: float = flag(
+        0.01, "Weight decay of all weights but those of LayerNorm and biases.", 0
+    )
+    clip_norm: float = flag(1.0, "Largest global norm of the gradients; above 0.", 0)
+    schedule: str = flag(
+        "nezha",
+        "How the learning rate decays after the warmup. nezha: without a jump at its end; bert: "
+        "as BERT's code, which has a jump there.",
+        choices=("nezha", "bert"),
+    )
+    decay_power: float = flag(1.0, "Exponent of the polynomial decay; 1: linear.", 0)
+    layer_decay: float = flag(
+        1.0, "Learning rate of a layer divided by that of the layer above it.", 0, 1
+    )
+    freeze_layers: int = flag(
+        0, "Number of first layers that are not trained; the embeddings are not either.", 0
+    )
+    label_smoothing: float = flag(
+        0.0, "Share of the target probability that is spread over all classes.", 0, 1
+    )
+    adversarial_epsilon: float = flag(0.0, "L2 size of the FGM perturbation; 0: off.", 0)
+    ema_decay: float = flag(
+        0.0,
+        "Decay of the moving average of the weights, which is then evaluated and served; 0: off.",
+        0,
+        1,
+    )
+    divergence_factor: float = flag(
+        3.0, "Stop when the loss is above its minimum times this factor; 0: never.", 0
+    )
+    divergence_patience: int = flag(
+        5, "Number of consecutive log entries with such a loss before the run stops.", 1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrecisionSettings:
+    """The dtype of the arithmetic, and the loss scale of float16."""
+
+    precision: str = flag("float32", "Dtype of the arithmetic.", choices=PRECISIONS)
+    # The start and the growth are those of NEZHA's optimization.py.
+    initial_loss_scale: float = flag(2.0**32, "First loss scale of mixed_float16.")
+    loss_scale_growth_steps: int = flag(
+        1000, "Steps with finite gradients after which the loss scale grows.", 1
+    )
+    loss_scale_growth_factor: float = flag(2.0, "Factor by which the loss scale grows.")
+    loss_scale_backoff_factor: float = flag(
+        0.5, "Factor of the loss scale after a step whose gradients are not finite."
+    )
+    max_skipped_steps: int = flag(
+        100, "Stop after this many consecutive steps without finite gradients.", 1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecordSettings:
+    """What a run records, and what it makes at its end."""
+
+    log_steps: int = flag(10, "Steps between two log entries.", 1)
+    profile_steps: tuple[str, ...] | None = flag(
+        None, "Two steps, as 100,110: the steps between them are profiled."
+    )
+    peak_tflops: float | None = flag(
+        None, "Peak TFLOP/s of a device at this precision; the log then has the utilization.", 0
+    )
+    plot: bool = flag(False, "Draw curves.png at the end; needs the extra [plot].")
+    do_export: bool = flag(
+        False, "Write a SavedModel of the best checkpoint, which takes raw text."
+    )
+    export_dir: str | None = flag(
+        None, "Folder of the SavedModel; default: the folder export in --output_dir."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunSettings(
+    RecordSettings,
+    PrecisionSettings,
+    RecipeSettings,
+    CourseSettings,
+    DeviceSettings,
+    ModelSettings,
+):
+    """The settings that every run has; a program's are a subclass."""

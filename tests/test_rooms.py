@@ -1,0 +1,70 @@
+"""The house: a room of the package imports only from itself and from rooms below it."""
+
+import ast
+
+from conftest import REPOSITORY
+
+PACKAGE = REPOSITORY / "nezha_tf"
+# From the ground up. Modules without a folder are rooms of their own.
+ROOMS = (
+    "errors",
+    "storage",
+    "files",
+    "console",
+    "locks",
+    "settings",
+    "config",
+    "resources",
+    "text",
+    "inputs",
+    "cli",
+    "optimization",
+    "modeling",
+    "objectives",
+    "data",
+    "pretraining_data",
+    "generation",
+    "checkpoints",
+    "model_folder",
+    "pictures",
+    "training",
+    "tasks",
+    "inference",
+    "conversion",
+    "export",
+    "demo",
+)
+
+
+def module_name(path):
+    parts = path.relative_to(REPOSITORY).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path):
+    """Yields the names of the package that a file imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_no_arrow_runs_back_up():
+    up = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = module_name(path)
+        if module == "nezha_tf":  # the public names, loaded on first use
+            continue
+        floor = ROOMS.index(module.split(".")[1])
+        for name in imports_of(path):
+            parts = name.split(".")
+            if parts[0] == "nezha_tf" and ROOMS.index(parts[1]) > floor:
+                up.append(f"{module} imports {name}")
+    assert not up, "\n".join(up)
+
+
+def test_every_room_is_there():
+    found = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("_")}
+    assert found == set(ROOMS)
