@@ -61,7 +61,9 @@ def settings_of(task):
         "max_seq_length": getattr(settings, "max_seq_length", None),
         "uses_averages": settings.ema_decay > 0,
     }
-    return {"task": own["task"], **common, **own}
+    found = {"task": own["task"], **common, **own}
+    # JSON has no tuples.
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
 
 
 def _copy_vocabulary(source, folder):
