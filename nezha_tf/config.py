@@ -96,7 +96,7 @@ TARGET_PREDICTIONS = ("masked", "shift")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NezhaConfig:
-    """Sizes and rates of a NEZHA or BERT model, under the key names of the TF1 originals.
+    """Sizes and rates of a NEZHA, BERT or RoFormer model, under the key names of the TF1 originals.
 
     Attributes:
       vocab_size: number of pieces, V.

@@ -155,6 +155,26 @@ labels = {"input_mask": np.ones((2, 4), int), "label_ids": np.zeros((2, 3), int)
 assert abs(loss.over(loss.weight) - np.log(2)) < 1e-6, loss
 """
 
+ENCODERS_ON_JAX = """
+import sys
+import jax
+import numpy as np
+from nezha_tf import NezhaConfig, NezhaEncoder
+for path in sys.argv[1:]:
+    given = dict(np.load(path))
+    config = NezhaConfig.from_json_file(path + ".json")
+    for pooled_only in (False, True):
+        encoder = NezhaEncoder(config, pooled_only=pooled_only)
+        weights = [given[name] for name in sorted(given) if name.startswith("weight")]
+        encoder.set_weights(weights)
+        inputs = {name[3:]: value for name, value in given.items() if name.startswith("in.")}
+        others = [variable.value for variable in encoder.non_trainable_variables]
+        trainable = [variable.value for variable in encoder.trainable_variables]
+        outputs, _ = jax.jit(encoder.stateless_call)(trainable, others, inputs)
+        difference = np.abs(outputs["pooled_output"] - given["out"]).max()
+        assert difference < 2e-5, (path, pooled_only, difference)
+"""
+
 
 def test_model_loss_and_optimizer_run_where_there_is_no_tensorflow(tmp_path):
     """In a process that cannot import tensorflow, on JAX: the original's loss and norm."""
@@ -163,6 +183,33 @@ def test_model_loss_and_optimizer_run_where_there_is_no_tensorflow(tmp_path):
     np.savez(weights, **{f"{index:03}": value for index, value in enumerate(values)})
     subprocess.run(
         [sys.executable, "-c", WITHOUT_TENSORFLOW, str(GOLDEN / "nezha_tiny"), weights],
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        cwd=REPOSITORY,
+        check=True,
+    )
+
+
+def test_every_position_encoding_is_the_same_on_jax(tmp_path):
+    """At the positions 0 to T-1 and at given ones, beyond the distances that a table tells."""
+    paths = []
+    for encoding in POSITION_ENCODINGS:
+        settings = {"position_encoding": encoding, "max_relative_position": 4}
+        encoder = NezhaEncoder(NezhaConfig(**SIZES, **settings, initializer_range=0.3))
+        for position_ids in (None, np.arange(30, 60, dtype="int32")):
+            inputs = batch_of(30)
+            if position_ids is not None:
+                inputs["position_ids"] = position_ids
+            path = str(tmp_path / f"{encoding}{len(paths)}.npz")
+            encoder.config.to_json_file(f"{path}.json")
+            np.savez(
+                path,
+                out=encoder(inputs)["pooled_output"],
+                **{f"in.{name}": value for name, value in inputs.items()},
+                **{f"weight{i:03}": value for i, value in enumerate(encoder.get_weights())},
+            )
+            paths.append(path)
+    subprocess.run(
+        [sys.executable, "-c", ENCODERS_ON_JAX, *paths],
         env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
         cwd=REPOSITORY,
         check=True,

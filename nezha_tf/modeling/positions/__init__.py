@@ -18,7 +18,7 @@ def of(config):
     module_name, _, class_name = where.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), class_name, None)
-    except ImportError as error:
+    except (ImportError, ValueError) as error:
         raise UserError(
             f"position_encoding {encoding!r}: cannot import {where}: {error}"
         ) from error
