@@ -7,12 +7,65 @@ import json
 import math
 import os
 import re
+from typing import NamedTuple
 
 from nezha_tf.errors import UserError
 from nezha_tf.files import read_object, write_text
 
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
-POSITION_ENCODINGS = ("functional_relative", "learned_relative", "absolute")
+
+
+class HuggingFaceModel(NamedTuple):
+    """A kind of model of transformers.
+
+    Attributes:
+      name: how the names of its classes begin; its `model_type` is the same in small letters.
+      has_pooler: whether it has a pooler and the heads that read it.
+    """
+
+    name: str
+    has_pooler: bool = True
+
+    @property
+    def model_type(self):
+        """What its `config.json` calls it."""
+        return self.name.lower()
+
+
+class PositionEncoding(NamedTuple):
+    """A position encoding as files of a configuration have it.
+
+    Attributes:
+      implementation: "module:Class", a subclass of `modeling.positions.base.Positions`. It is
+        imported when a model is made: reading a configuration needs no Keras.
+      use_relative_position: what TF1's key of this name says of it; None: TF1 has no such model.
+      hugging_face: `HuggingFaceModel`, or None where transformers has no such model.
+    """
+
+    implementation: str
+    use_relative_position: bool | None = None
+    hugging_face: HuggingFaceModel | None = None
+
+
+# THE table of position encodings. A row more is one assignment, of a class in any module.
+_POSITIONS = "nezha_tf.modeling.positions"
+POSITION_ENCODINGS = {
+    "functional_relative": PositionEncoding(
+        f"{_POSITIONS}.functional_relative:FunctionalRelativePositions",
+        use_relative_position=True,
+        hugging_face=HuggingFaceModel("Nezha"),
+    ),
+    "learned_relative": PositionEncoding(f"{_POSITIONS}.learned_relative:LearnedRelativePositions"),
+    "absolute": PositionEncoding(
+        f"{_POSITIONS}.absolute:AbsolutePositions",
+        use_relative_position=False,
+        hugging_face=HuggingFaceModel("Bert"),
+    ),
+    "rotary": PositionEncoding(
+        f"{_POSITIONS}.rotary:RotaryPositions",
+        hugging_face=HuggingFaceModel("RoFormer", has_pooler=False),
+    ),
+}
 # The ids of the first and the second segment name the objective (UniLM arXiv 1905.03197 §2.1; the
 # numbers are those of its code).
 SEGMENT_IDS = {
@@ -22,9 +75,8 @@ SEGMENT_IDS = {
     "seq2seq": (4, 5),
 }
 UNILM_SEGMENTS = 6
-# What the models and activations of a config.json of Hugging Face are here.
-_HUGGING_FACE_POSITIONS = {"nezha": "functional_relative", "bert": "absolute"}
-# Of two names for one, the first is written.
+# What the activations of a config.json of Hugging Face are here. Of two names for one, the first
+# is written.
 _HUGGING_FACE_ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
@@ -44,7 +96,7 @@ TARGET_PREDICTIONS = ("masked", "shift")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NezhaConfig:
-    """Sizes and rates of a NEZHA or BERT model, under the key names of the TF1 originals.
+    """Sizes and rates of a NEZHA, BERT or RoFormer model, under the key names of the TF1 originals.
 
     Attributes:
       vocab_size: number of pieces, V.
@@ -57,12 +109,12 @@ class NezhaConfig:
       hidden_dropout_prob: dropout of embeddings and layer outputs, in [0, 1).
       attention_probs_dropout_prob: dropout of the attention probabilities, in [0, 1).
       max_position_embeddings: rows of the absolute position table; no bound on the length
-        in the relative encodings.
+        in the other encodings.
       type_vocab_size: rows of the segment table (16 where a file is silent, as in the originals;
         published files say 2).
       initializer_range: standard deviation of the truncated normal initializer.
-      position_encoding: "functional_relative" (NEZHA), "learned_relative" (Shaw et al. 2018)
-        or "absolute" (BERT).
+      position_encoding: a key of `POSITION_ENCODINGS`: "functional_relative" (NEZHA),
+        "learned_relative" (Shaw et al. 2018), "absolute" (BERT) or "rotary" (RoFormer).
       max_relative_position: distances beyond it are clipped to it (64 in NEZHA's source).
       layer_norm_eps: added to the variance in each LayerNorm (1e-12 in the TF1 originals, which
         have no such key; 1e-5 in UniLM's).
@@ -100,6 +152,11 @@ class NezhaConfig:
         """Size of one attention head, H."""
         return self.hidden_size // self.num_attention_heads
 
+    @property
+    def hugging_face_model(self):
+        """The `HuggingFaceModel` that has these positions, or None."""
+        return POSITION_ENCODINGS[self.position_encoding].hugging_face
+
     @classmethod
     def from_dict(cls, values):
         """Builds a configuration from the keys of a `bert_config.json`.
@@ -111,12 +168,14 @@ class NezhaConfig:
         a key that the file lacks. `missing_keys` tells of which keys the default is taken.
 
         A `model_type` marks a `config.json` of Hugging Face: "nezha" has functional relative
-        positions and "bert" absolute ones, and what is called "gelu" there is "gelu_erf".
+        positions, "bert" absolute and "roformer" rotary ones, and what is called "gelu" there is
+        "gelu_erf".
 
         Raises:
           UserError: a missing, misspelt, contradictory or impossible key.
         """
         values = _from_hugging_face(values) if "model_type" in values else dict(values)
+        _check_roformer({"hidden_size": cls.hidden_size, **values})
         use_relative = values.pop("use_relative_position", None)
         if use_relative not in (None, True, False):
             raise UserError(f"use_relative_position must be true or false, not {use_relative!r}")
@@ -129,15 +188,16 @@ class NezhaConfig:
             del values[key]
         if "vocab_size" not in values:
             raise UserError("the key 'vocab_size' is missing")
-        position_encoding = values.setdefault(
-            "position_encoding", "functional_relative" if use_relative else "absolute"
-        )
-        if use_relative is not None and use_relative != (position_encoding != "absolute"):
+        values.setdefault("position_encoding", encoding_of_tf1(use_relative))
+        config = cls(**values)
+        row = POSITION_ENCODINGS[config.position_encoding]
+        # True is said of all encodings but BERT's, in files of ours that are older than the rest.
+        if use_relative is not None and use_relative != (row.use_relative_position is not False):
             raise UserError(
                 f"use_relative_position {json.dumps(use_relative)} contradicts "
-                f"position_encoding {position_encoding!r}; drop one of them"
+                f"position_encoding {config.position_encoding!r}; drop one of them"
             )
-        return cls(**values)
+        return config
 
     @classmethod
     def from_json_file(cls, path):
@@ -153,35 +213,49 @@ class NezhaConfig:
             raise UserError(f"config {path}: {error}") from error
 
     def to_dict(self):
-        """Returns the keys that `from_dict` reads, with the original's boolean among them."""
+        """Returns the keys that `from_dict` reads, with the original's boolean where it fits."""
         values = dataclasses.asdict(self)
-        values["use_relative_position"] = self.position_encoding != "absolute"
+        row = POSITION_ENCODINGS[self.position_encoding]
+        if row.use_relative_position is not None:
+            values["use_relative_position"] = row.use_relative_position
         return values
 
     def to_hugging_face(self):
-        """Returns the keys of a `config.json` of Hugging Face's Nezha or BERT.
+        """Returns the keys of a `config.json` of Hugging Face's Nezha, BERT or RoFormer.
 
         Raises:
           UserError: the model has no counterpart there.
         """
         values = dataclasses.asdict(self)
         encoding = values.pop("position_encoding")
-        model_types = {ours: theirs for theirs, ours in _HUGGING_FACE_POSITIONS.items()}
-        if encoding not in model_types:
+        if self.hugging_face_model is None:
             raise UserError(
                 f"position_encoding {encoding!r} has no counterpart in Hugging Face's models"
             )
-        if encoding == "absolute":
+        # Only NEZHA's distances have a bound.
+        if not POSITION_ENCODINGS[encoding].use_relative_position:
             del values["max_relative_position"]
         for theirs, ours in _HUGGING_FACE_ACTIVATIONS.items():
             if ours == self.hidden_act:
                 values["hidden_act"] = theirs
                 break
-        return {"model_type": model_types[encoding], **values}
+        return {"model_type": self.hugging_face_model.model_type, **values}
 
     def to_json_file(self, path):
         """Writes a `bert_config.json`; the file appears whole or not at all."""
         write_text(path, json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n")
+
+
+def encoding_of_tf1(use_relative_position):
+    """Returns the position encoding that TF1's key means; absent (None) it means false."""
+    meant = bool(use_relative_position)
+    return next(n for n, row in POSITION_ENCODINGS.items() if row.use_relative_position is meant)
+
+
+def model_types():
+    """Returns {`model_type` of Hugging Face: position encoding}."""
+    rows = POSITION_ENCODINGS.items()
+    return {row.hugging_face.model_type: name for name, row in rows if row.hugging_face}
 
 
 def missing_keys(values):
@@ -236,23 +310,33 @@ def read_values(path):
 def _from_hugging_face(values):
     """Returns the keys of a `config.json` of Hugging Face as `from_dict` has them."""
     values = {"type_vocab_size": 2, "hidden_act": "gelu", **values}
-    model_type = values.pop("model_type")
-    if model_type not in tuple(_HUGGING_FACE_POSITIONS):
-        raise UserError(
-            f"model_type {model_type!r} is not one of {', '.join(_HUGGING_FACE_POSITIONS)}"
-        )
+    model_type, known = values.pop("model_type"), model_types()
+    if model_type not in tuple(known):
+        raise UserError(f"model_type {model_type!r} is not one of {', '.join(known)}")
     for key, needed in _HUGGING_FACE_FIXED.items():
         if values.pop(key, needed) != needed:
             raise UserError(f"{key} other than {json.dumps(needed)} is not supported")
-    values.setdefault("position_encoding", _HUGGING_FACE_POSITIONS[model_type])
+    values.setdefault("position_encoding", known[model_type])
     name = values["hidden_act"]
     if isinstance(name, str):
         values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(name, name)
     return values
 
 
+def _check_roformer(values):
+    """Raises UserError where keys of RoFormer's files ask for what no model here has."""
+    if values.get("rotary_value"):
+        raise UserError("rotary_value true is not supported: only queries and keys are turned")
+    width, hidden = values.get("embedding_size"), values["hidden_size"]
+    if width not in (None, hidden):
+        raise UserError(
+            f"embedding_size {width!r} other than hidden_size {hidden} is not supported"
+        )
+
+
 def _check_value(field, value):
-    choices = {"hidden_act": ACTIVATIONS, "position_encoding": POSITION_ENCODINGS}.get(field.name)
+    choices = {"hidden_act": ACTIVATIONS, "position_encoding": tuple(POSITION_ENCODINGS)}
+    choices = choices.get(field.name)
     if choices:
         if value not in choices:
             raise UserError(f"{field.name} must be one of {', '.join(choices)}, not {value!r}")

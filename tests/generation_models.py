@@ -5,10 +5,11 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf import NezhaConfig, Vocabulary
+from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
-ENCODINGS = ("functional_relative", "learned_relative", "absolute")
+ENCODINGS = tuple(POSITION_ENCODINGS)
 PAD, UNK, CLS, SEP, MASK = range(5)
 
 

@@ -22,7 +22,12 @@ SIZES = {
     "max_position_embeddings": 256,
     "initializer_range": 0.2,
 }
-KINDS = ("nezha", "bert")
+# By model_type: the class that has the most heads with a counterpart here.
+KINDS = {
+    "nezha": "NezhaForPreTraining",
+    "bert": "BertForPreTraining",
+    "roformer": "RoFormerForMaskedLM",
+}
 LENGTH = 200  # of which NEZHA tells 129 distances apart
 
 
@@ -30,7 +35,7 @@ def write_peer(kind, folder, seed, hidden_act="gelu", **options):
     """Saves a model for pretraining and the figures of a forward pass.
 
     Args:
-      kind: "nezha" or "bert".
+      kind: a key of `KINDS`.
       folder: a `pathlib.Path`; gets `config.json`, the weights and `forward.npz`.
       seed: of the weights and of the inputs.
       hidden_act: as transformers calls it.
@@ -41,9 +46,8 @@ def write_peer(kind, folder, seed, hidden_act="gelu", **options):
     import transformers
 
     torch.manual_seed(seed)
-    name = kind.capitalize()
-    config = getattr(transformers, f"{name}Config")(**SIZES, hidden_act=hidden_act)
-    model = getattr(transformers, f"{name}ForPreTraining")(config).eval()
+    model_class = getattr(transformers, KINDS[kind])
+    model = model_class(model_class.config_class(**SIZES, hidden_act=hidden_act)).eval()
     with torch.no_grad():
         # They start as zeros and ones, which would hide one that is taken for another.
         for parameter in model.parameters():
@@ -56,14 +60,17 @@ def write_peer(kind, folder, seed, hidden_act="gelu", **options):
             **{name: torch.tensor(value) for name, value in inputs.items()},
             output_hidden_states=True,
         )
-        pooled = getattr(model, kind)(**{n: torch.tensor(v) for n, v in inputs.items()})
+        body = getattr(model, kind)(**{n: torch.tensor(v) for n, v in inputs.items()})
+    figures = {
+        "sequence_output": outputs.hidden_states[-1],
+        "embedding_output": outputs.hidden_states[0],
+        "pooled_output": body.get("pooler_output"),
+        "masked_lm_logits": outputs.get("prediction_logits", outputs.get("logits"))[:, ::20],
+        "next_sentence_logits": outputs.get("seq_relationship_logits"),
+    }
     np.savez_compressed(
         folder / "forward.npz",
-        sequence_output=outputs.hidden_states[-1].numpy(),
-        embedding_output=outputs.hidden_states[0].numpy(),
-        pooled_output=pooled.pooler_output.numpy(),
-        masked_lm_logits=outputs.prediction_logits[:, ::20].numpy(),
-        next_sentence_logits=outputs.seq_relationship_logits.numpy(),
+        **{name: value.numpy() for name, value in figures.items() if value is not None},
         **{f"in.{name}": value for name, value in inputs.items()},
     )
 

@@ -1,4 +1,4 @@
-"""Weights of Hugging Face's BERT and Nezha, read under TF1 names."""
+"""Weights of Hugging Face's BERT, Nezha and RoFormer, read under TF1 names."""
 
 import json
 import os
@@ -19,8 +19,8 @@ FILE_NAMES = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
-# No weights: ids that are counted up, and the sinusoids, which some versions store.
-_BUFFERS = ("position_ids", "token_type_ids", "positions_encoding")
+# No weights: ids that are counted up, and sinusoids, which some versions store.
+_BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_positions"}
 # The output table is the word table, and stored under both names, or not.
 _WORD_TABLE, _OUTPUT_TABLE = "bert/embeddings/word_embeddings", "cls/predictions/decoder/kernel"
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -59,7 +59,7 @@ class HuggingFaceReader:
         self._places = {}  # TF1 name -> (file, name in it)
         for file in map(_open, paths):
             for name in file.names():
-                if name.rpartition(".")[2] not in _BUFFERS:
+                if _BUFFERS.isdisjoint(name.split(".")):
                     self._places[tf1_name_of(name)] = (file, name)
         self._drop_tied_table()
 

@@ -6,6 +6,8 @@ that ends in a separator is of a layer with several variables; the other rows ar
 
 import re
 
+from nezha_tf.config import model_types
+
 # (ours, TF1, Hugging Face without the name of the model before it); None where there is none.
 _ROWS = (
     (
@@ -19,14 +21,16 @@ _ROWS = (
         "embeddings.token_type_embeddings.weight",
     ),
     (
-        "embeddings/position_embeddings",
+        "positions/position_embeddings",
         "bert/embeddings/position_embeddings",
         "embeddings.position_embeddings.weight",
     ),
     ("embeddings/LayerNorm/", "bert/embeddings/LayerNorm/", "embeddings.LayerNorm."),
     # Not in the originals, whose relative positions are untrained.
-    ("relative_position/keys", "bert/encoder/relative_position/keys", None),
-    ("relative_position/values", "bert/encoder/relative_position/values", None),
+    ("positions/keys", "bert/encoder/relative_position/keys", None),
+    ("positions/values", "bert/encoder/relative_position/values", None),
+    # What any other position encoding trains.
+    ("positions/", "bert/encoder/positions/", None),
     (
         "layer_{i}/attention/query/",
         "bert/encoder/layer_{i}/attention/self/query/",
@@ -128,18 +132,19 @@ def tf1_names(model):
 
 
 def tf1_name_of(name):
-    """Returns the TF1 name of a weight of Hugging Face's BERT or Nezha.
+    """Returns the TF1 name of a weight of Hugging Face's BERT, Nezha or RoFormer.
 
     Those that end in `/kernel` are transposed: PyTorch's matrices are [out, in].
 
     Args:
-      name: as in its file, with or without `bert.` or `nezha.` before the encoder's, and with
-        PyTorch's `weight` and `bias` or the older `gamma` and `beta` of a LayerNorm.
+      name: as in its file, with or without the name of the model (`bert.`) before the encoder's,
+        and with PyTorch's `weight` and `bias` or the older `gamma` and `beta` of a LayerNorm.
 
     Returns:
       The TF1 name, or the name as it is where it is of no part that the originals have.
     """
-    below_model = name.removeprefix("bert.").removeprefix("nezha.")
+    model_type, _, below_model = name.partition(".")
+    below_model = below_model if model_type in model_types() else name
     below_model, number = _without_number(below_model, r"(?<=^encoder\.layer\.)\d+")
     for _, theirs, row in _ROWS:
         if row and _covers(row, below_model):
@@ -151,13 +156,13 @@ def tf1_name_of(name):
 
 
 def hugging_face_name(name):
-    """Returns the name of a weight in Hugging Face's BERT and Nezha, or None where it has none.
+    """Returns the name of a weight in Hugging Face's models, or None where they have none.
 
     Args:
       name: TF1's; where it ends in `/kernel`, PyTorch's matrix is its transpose.
 
     Returns:
-      The name without `bert.` or `nezha.`, which a model with heads has before its encoder's.
+      The name without that of the model (`bert.`), which one with heads has before its encoder's.
     """
     pattern, number = _without_number(name, r"(?<=/layer_)\d+")
     for _, row, theirs in _ROWS:

@@ -100,7 +100,8 @@ def _source_side(source, weights, inputs, said):
             for name, value in source.reader.tensors().items()
         }
         with _said_if_unavailable(said):
-            found = transformers_peer.outputs(weights.kind, values, inputs, tensors=tensors)
+            model = source.config.hugging_face_model
+            found = transformers_peer.outputs(model, weights.kind, values, inputs, tensors=tensors)
             return found, "transformers"
     return _ours(weights, source.config, source.path, weights, inputs), "nezha_tf"
 
@@ -112,8 +113,8 @@ def _written_side(weights, config, written, inputs, said):
     config_file = os.path.join(folder, HUGGING_FACE_CONFIG_FILE)
     if os.path.exists(config_file):
         with _said_if_unavailable(said):
-            values = read_values(config_file)
-            found = transformers_peer.outputs(weights.kind, values, inputs, folder=folder)
+            model, values = config.hugging_face_model, read_values(config_file)
+            found = transformers_peer.outputs(model, weights.kind, values, inputs, folder=folder)
             return found, "transformers"
     return _ours(weights, config, path, reader, inputs), "nezha_tf"
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from nezha_tf.checkpoints import hugging_face, tf1
 from nezha_tf.checkpoints.name_table import hugging_face_name
-from nezha_tf.config import NezhaConfig
+from nezha_tf.config import POSITION_ENCODINGS, NezhaConfig
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 from nezha_tf.model_folder import task_file
-from nezha_tf.model_folder.kinds import KINDS, LABELLED
+from nezha_tf.model_folder.kinds import KINDS, LABELLED, POOLER
 from nezha_tf.model_folder.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
 from nezha_tf.model_folder.published import TOKENIZER_FILE
 from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE
@@ -36,6 +36,8 @@ def check_format(layout, weights, config, dtype):
         return
     if layout == HUGGING_FACE:
         config.to_hugging_face()
+        if not config.hugging_face_model.has_pooler:
+            _check_no_pooler(weights, config)
         for name in weights.values:
             if hugging_face_name(name) is None:
                 raise UserError(
@@ -45,8 +47,9 @@ def check_format(layout, weights, config, dtype):
         return
     if dtype != "float32":
         raise UserError(f"--dtype={dtype}: TF1's programs read float32 only (--format=tf1)")
+    positions = POSITION_ENCODINGS[config.position_encoding]
     for key, fits in (
-        ("position_encoding", config.position_encoding != "learned_relative"),
+        ("position_encoding", positions.use_relative_position is not None),
         ("hidden_act", config.hidden_act in _TF1_ACTIVATIONS),
         ("layer_norm_eps", config.layer_norm_eps == NezhaConfig(vocab_size=1).layer_norm_eps),
     ):
@@ -57,6 +60,17 @@ def check_format(layout, weights, config, dtype):
             )
     if any(name.startswith("crf/") for name in weights.values):
         raise UserError("crf/ has no counterpart in TF1's programs; leave it out with --drop=crf/")
+
+
+def _check_no_pooler(weights, config):
+    """Raises UserError where weights belong to a pooler, which the model of Hugging Face lacks."""
+    parts = (POOLER, *KINDS[weights.kind].heads_on_pooler)
+    for name in weights.values:
+        if name.startswith(parts):
+            raise UserError(
+                f"{name} has no counterpart in Hugging Face's {config.hugging_face_model.name}, "
+                f"which has no pooler; leave out what belongs to one with --drop={','.join(parts)}"
+            )
 
 
 def write(folder, layout, source, weights, config):
@@ -119,7 +133,7 @@ def _write_hugging_face(folder, source, weights, config):
     path = os.path.join(folder, hugging_face.FILE_NAMES[0])
     hugging_face.write_safetensors(path, tensors)
     dtypes = {value.dtype.name for value in tensors.values()}
-    architecture = values["model_type"].capitalize() + KINDS[weights.kind].architecture
+    architecture = config.hugging_face_model.name + KINDS[weights.kind].architecture
     values |= {"architectures": [architecture], "torch_dtype": dtypes.pop()}
     values |= _labels(source, weights)
     if source.vocabulary:

@@ -4,7 +4,13 @@ import os
 from typing import NamedTuple
 
 from nezha_tf.checkpoints import hugging_face, loading, tf1
-from nezha_tf.config import UNILM_SEGMENTS, NezhaConfig, read_values
+from nezha_tf.config import (
+    POSITION_ENCODINGS,
+    UNILM_SEGMENTS,
+    NezhaConfig,
+    encoding_of_tf1,
+    read_values,
+)
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder import published, task_file
@@ -134,7 +140,8 @@ def _read_config(path, reader):
     assumed = {}
     is_silent = "model_type" not in values and "position_encoding" not in values
     if is_silent and isinstance(reader, hugging_face.HuggingFaceReader):
-        assumed["model_type"] = "nezha" if values.get("use_relative_position") else "bert"
+        encoding = encoding_of_tf1(values.get("use_relative_position"))
+        assumed["model_type"] = POSITION_ENCODINGS[encoding].hugging_face.model_type
         notes.append(
             f"{path} has no model_type: read as that of {assumed['model_type']} in PyTorch, whose "
             '"gelu" is the exact function (gelu_erf)'

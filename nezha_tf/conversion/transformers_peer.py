@@ -39,12 +39,13 @@ class Unavailable(Exception):
     """The library is not there, or not one that has such a model; the text says which."""
 
 
-def outputs(kind, config_values, inputs, folder=None, tensors=None):
+def outputs(model, kind, config_values, inputs, folder=None, tensors=None):
     """Returns what transformers computes.
 
     Args:
+      model: a `config.HuggingFaceModel`.
       kind: a key of `KINDS`.
-      config_values: dict of a `config.json`, its `model_type` among them.
+      config_values: dict of its `config.json`.
       inputs: dict of int arrays [B, T] by our names; and `masked_lm_positions`, [B, P], those of
         one row in all.
       folder: of a model that it is to read; or
@@ -61,7 +62,7 @@ def outputs(kind, config_values, inputs, folder=None, tensors=None):
     if absent:
         raise Unavailable(f"{' and '.join(absent)} not installed")
     request = {
-        "class_name": config_values["model_type"].capitalize() + KINDS[kind].architecture,
+        "class_name": model.name + KINDS[kind].architecture,
         "config": config_values,
         "model_folder": folder and os.path.abspath(folder),
         "outputs": _OUTPUTS[kind],

@@ -57,7 +57,10 @@ def run(folder, class_name, config, model_folder, outputs):
     with torch.no_grad():
         body = getattr(model, model.base_model_prefix, model)(**inputs)
         whole = model(**inputs)
-    found = {"sequence_output": body.last_hidden_state, "pooled_output": body.pooler_output}
+    found = {
+        "sequence_output": body.last_hidden_state,
+        "pooled_output": getattr(body, "pooler_output", None),
+    }
     found |= {ours: getattr(whole, theirs) for ours, theirs in outputs.items()}
     if "masked_lm_logits" in found:
         found["masked_lm_logits"] = found["masked_lm_logits"][:, places]

@@ -9,7 +9,7 @@ from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX, SEGMENT_TABLE, UNILM_ROWS
 from nezha_tf.errors import UserError
-from nezha_tf.model_folder.kinds import KINDS, LABELLED, kind_of
+from nezha_tf.model_folder.kinds import KINDS, LABELLED, POOLER, kind_of
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 # The key of a configuration that says how many rows a table has.
@@ -69,6 +69,9 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
         makes them, or not finite numbers; or a damaged file.
     """
     drop, allowed = tuple(filter(None, drop)), tuple(filter(None, allow_missing))
+    model = source.config.hugging_face_model
+    if model and not model.has_pooler:
+        allowed += (POOLER,)
     shapes = source.reader.get_variable_to_shape_map()
     weights = {name for name in shapes if tf1.is_weight(name, shapes)}
     kept = {name for name in weights if not name.startswith(drop)}

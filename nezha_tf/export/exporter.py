@@ -8,6 +8,7 @@ from nezha_tf.errors import UserError, require_flag
 from nezha_tf.export.saved_model import write
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
+from nezha_tf.modeling import positions
 
 # What serves a folder's task: module and class, imported when it is wanted.
 OF_TASK = {
@@ -103,6 +104,5 @@ def check_output_dir(path):
 def _length_of(folder):
     """Returns the most pieces that a text may have, special ones counted."""
     length = folder.task.get("max_seq_length") or MAX_SEQ_LENGTH
-    if folder.config.position_encoding == "absolute":
-        length = min(length, folder.config.max_position_embeddings)
-    return length
+    longest = positions.of(folder.config).longest(folder.config)
+    return length if longest is None else min(length, longest)

@@ -1,8 +1,9 @@
 """Incremental decoding: keys and values are computed once for each piece, and kept.
 
 Sources are padded on the left. Thus every target begins at the place S, and the difference of
-two places is the distance of their pieces in every example: relative positions are the same for
-the whole batch. Only absolute positions, which count from a source's first piece, differ.
+two places is the distance of their pieces in every example. Where distances alone count, places
+are taken for positions, the same for the whole batch. Other positions count from a source's first
+piece, so they differ.
 
 The source is kept once for each example; the queries of all its beams go through it in one
 product. Of the target each place keeps one piece a beam, where it was written: hypotheses that
@@ -15,7 +16,6 @@ import tensorflow as tf
 from keras import ops
 
 from nezha_tf.modeling import attention_mask
-from nezha_tf.modeling.relative_position import BeamPositions
 
 
 class Source(NamedTuple):
@@ -84,17 +84,17 @@ class Decoder:
             input_mask = tf.pad(input_mask, [[0, 0], [0, 1]], constant_values=1)
             segment_ids = tf.concat([segment_ids, tf.fill((batch, 1), second)], axis=1)
         ranks = target_format.ranks(length, int(target_format.is_masked))
-        outputs = self._encoder(
-            {
-                "input_ids": input_ids,
-                "input_mask": input_mask,
-                "segment_ids": segment_ids,
-                "attention_mask": attention_mask.from_ranks(ranks, input_mask),
-                "position_ids": position_ids(
-                    source_mask, tf.range(ops.shape(input_ids)[1]), self._config
-                ),
-            }
-        )
+        inputs = {
+            "input_ids": input_ids,
+            "input_mask": input_mask,
+            "segment_ids": segment_ids,
+            "attention_mask": attention_mask.from_ranks(ranks, input_mask),
+        }
+        positions = self._encoder.positions
+        if not positions.is_relative:
+            places = tf.range(ops.shape(input_ids)[1])
+            inputs["position_ids"] = position_ids(positions, source_mask, places)
+        outputs = self._encoder(inputs)
         logits = self._logits(outputs, ops.shape(input_ids)[1] - 1, 1)[:, 0]
         kept = [tuple(part[:, :, :length] for part in pair) for pair in outputs["keys_and_values"]]
         return logits, Source(kept, source_mask), self._empty_cache(batch, beams, max_length)
@@ -125,6 +125,15 @@ class Decoder:
         input_ids = tf.concat([pieces, blanks], axis=1)
         length = ops.shape(source.input_mask)[1]
         places = length + cache.length + tf.range(queries)
+        positions = self._encoder.positions
+        of_queries, of_source, of_target = (
+            position_ids(positions, source.input_mask, part)
+            for part in (
+                places,
+                tf.range(length),
+                tf.concat([length + tf.range(cache.ancestors.shape[2]), places], axis=0),
+            )
+        )
         outputs = self._encoder(
             {
                 "input_ids": input_ids,
@@ -132,31 +141,18 @@ class Decoder:
                 "attention_mask": attention_mask.of_beams(
                     source.input_mask, cache.ancestors, cache.length, queries
                 ),
-                "position_ids": position_ids(
-                    source.input_mask, tf.repeat(places, beams), self._config
-                ),
+                "position_ids": tf.repeat(of_queries, beams, axis=-1),
                 "past_key_values": [
-                    (of_source, tuple(_places_and_beams(part) for part in of_target))
-                    for of_source, of_target in zip(
+                    (read, tuple(_places_and_beams(part) for part in written))
+                    for read, written in zip(
                         source.keys_and_values, cache.keys_and_values, strict=True
                     )
                 ],
-                **self._relative_position(length, cache.ancestors.shape[2], places),
-            }
+            },
+            positions=positions.of_beams(of_queries, of_source, of_target, beams),
         )
         logits = self._logits(outputs, (queries - 1) * beams, beams)
         return logits, _written(cache, outputs["keys_and_values"], beams)
-
-    def _relative_position(self, source_length, num_cached, places):
-        relative_position = self._encoder.relative_position
-        if relative_position is None:
-            return {}
-        of_target = tf.concat([source_length + tf.range(num_cached), places], axis=0)
-        positions = BeamPositions(
-            relative_position(places, tf.range(source_length)),
-            relative_position(places, of_target),
-        )
-        return {"relative_position": positions}
 
     def _logits(self, outputs, first, count):
         """Returns the logits [B, count, V] of `count` queries from the `first` on."""
@@ -165,13 +161,22 @@ class Decoder:
         return self._head(states, positions, self._encoder.embeddings.word_embeddings)
 
 
-def position_ids(source_mask, places, config):
-    """Returns the absolute positions [B, T] of places [T]: how far they are from the first piece.
+def position_ids(positions, source_mask, places):
+    """Returns positions of places [T]: themselves, or [B, T] where not only distances count.
 
-    Padding, for which there may be no row in the table, has one of another piece.
+    Those say how far it is from the first piece. Padding, whose position there may not be, has
+    that of another piece.
+
+    Args:
+      positions: the `Positions` of the model.
+      source_mask: int32 [B, S], 0 for the padding on the left.
+      places: int32 [T].
     """
+    if positions.is_relative:
+        return places
     padding = tf.reduce_sum(1 - source_mask, axis=1, keepdims=True)
-    return tf.clip_by_value(places[None] - padding, 0, config.max_position_embeddings - 1)
+    longest = positions.longest(positions.config) or places.dtype.max
+    return tf.clip_by_value(places[None] - padding, 0, longest - 1)
 
 
 def _places_and_beams(part):

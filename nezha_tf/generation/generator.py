@@ -4,11 +4,11 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from nezha_tf.errors import UserError
 from nezha_tf.generation.beam_search import BeamSearch
 from nezha_tf.generation.decoder import Decoder
 from nezha_tf.generation.rules import Rules
 from nezha_tf.generation.sampling import Sampling
+from nezha_tf.modeling import positions
 from nezha_tf.text.vocabulary import check_vocabulary
 
 
@@ -49,7 +49,7 @@ class Generator:
           `Generated`.
 
         Raises:
-          UserError: source and target together are past the table of absolute positions.
+          UserError: source and target together are past the table of positions.
         """
         check_room(self._config, np.sum(source_mask, axis=1), self._options.max_length)
         return self._generate(
@@ -98,7 +98,7 @@ class Generator:
 
 
 def check_room(config, source_lengths, target_lengths):
-    """Raises UserError where a source and its target are past the table of absolute positions.
+    """Raises UserError where a source and its target are past the table of positions.
 
     Args:
       config: `NezhaConfig`.
@@ -106,11 +106,7 @@ def check_room(config, source_lengths, target_lengths):
       target_lengths: (most) pieces of each target, the same, or one for all.
     """
     lengths = source_lengths + target_lengths
-    rows = config.max_position_embeddings
-    if config.position_encoding == "absolute" and lengths.max() > rows:
-        source = source_lengths[lengths.argmax()]
-        raise UserError(
-            f"a source of {source} pieces and a target of {lengths.max() - source} do not fit "
-            f"into the table of absolute positions (max_position_embeddings {rows}); shorten "
-            "one of them"
-        )
+    longest, source = lengths.max(), source_lengths[lengths.argmax()]
+    positions.of(config).check_length(
+        config, longest, f"a source of {source} pieces and a target of {longest - source}"
+    )

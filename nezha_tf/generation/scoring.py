@@ -6,7 +6,7 @@ import tensorflow as tf
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.generation.decoder import position_ids
 from nezha_tf.generation.generator import check_room
-from nezha_tf.modeling import attention_mask
+from nezha_tf.modeling import attention_mask, positions
 
 
 class TargetScorer:
@@ -41,7 +41,7 @@ class TargetScorer:
           float32 NumPy array [B, T], natural logarithms; 0 for padding.
 
         Raises:
-          UserError: source and target together are past the table of absolute positions.
+          UserError: source and target together are past the table of positions.
         """
         lengths = (np.sum(mask, axis=1) for mask in (source_mask, target_mask))
         check_room(self._model.config, *lengths)
@@ -72,14 +72,11 @@ class TargetScorer:
                 tf.where(is_source, *target_format.segment_ids), input_ids.shape
             ),
             "attention_mask": attention_mask.with_blanks(ranks, input_mask, is_blank),
-            "position_ids": position_ids(source_mask, places, self._model.config),
+            "position_ids": position_ids(self._model.encoder.positions, source_mask, places),
             "masked_lm_positions": tf.broadcast_to(
                 tf.range(first, first + target_length), target_ids.shape
             ),
         }
-        relative_position = self._model.encoder.relative_position
-        if relative_position is not None:
-            inputs["relative_position"] = relative_position(places, places)
         logits = self._model(inputs)["masked_lm_logits"]
         log_probs = tf.gather(tf.nn.log_softmax(logits), target_ids, batch_dims=2)
         return tf.where(target_mask == 1, log_probs, 0.0)
@@ -101,7 +98,7 @@ class PseudoScorer:
         """Args:
           text_ids: the ids of a text, without [CLS] and [SEP].
           length: T; the text and the two pieces around it are padded to it, or to the end of the
-            table of absolute positions.
+            table of positions.
           batch_size: how many copies of the text go through the model at a time.
 
         Returns:
@@ -112,14 +109,15 @@ class PseudoScorer:
         """
         config = self._model.config
         pieces = [self._cls_id, *text_ids, self._sep_id]
-        if config.position_encoding == "absolute":
-            length = max(len(pieces), min(length, config.max_position_embeddings))
+        longest = positions.of(config).longest(config)
+        if longest is not None:
+            length = max(len(pieces), min(length, longest))
         input_ids = np.zeros(length, "int32")
         input_ids[: len(pieces)] = pieces
-        positions = np.arange(1, len(pieces) - 1)
+        places = np.arange(1, len(pieces) - 1)
         found = []
-        for start in range(0, len(positions), batch_size):
-            part = positions[start : start + batch_size]
+        for start in range(0, len(places), batch_size):
+            part = places[start : start + batch_size]
             padded = np.pad(part, (0, batch_size - len(part)), mode="edge")
             log_probs = self._score(
                 tf.constant(input_ids), tf.constant(len(pieces)), tf.constant(padded, tf.int32)
@@ -127,16 +125,16 @@ class PseudoScorer:
             found.append(log_probs.numpy()[: len(part)])
         return np.concatenate(found) if found else np.zeros(0, "float32")
 
-    def _log_probs(self, input_ids, num_pieces, positions):
-        shape = (positions.shape[0], input_ids.shape[0])
+    def _log_probs(self, input_ids, num_pieces, places):
+        shape = (places.shape[0], input_ids.shape[0])
         index = tf.range(shape[1])
         outputs = self._model(
             {
-                "input_ids": tf.where(index == positions[:, None], self._mask_id, input_ids),
+                "input_ids": tf.where(index == places[:, None], self._mask_id, input_ids),
                 "input_mask": tf.broadcast_to(tf.cast(index < num_pieces, tf.int32), shape),
                 "segment_ids": tf.fill(shape, SEGMENT_IDS["bidirectional"][0]),
-                "masked_lm_positions": positions[:, None],
+                "masked_lm_positions": places[:, None],
             }
         )
         log_probs = tf.nn.log_softmax(outputs["masked_lm_logits"][:, 0])
-        return tf.gather(log_probs, tf.gather(input_ids, positions), batch_dims=1)
+        return tf.gather(log_probs, tf.gather(input_ids, places), batch_dims=1)

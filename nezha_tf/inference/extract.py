@@ -18,6 +18,7 @@ from nezha_tf.inference.vectors import (
     row_counts,
     write_vectors,
 )
+from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 
 LAST_LAYER = ["-1"]
@@ -75,12 +76,10 @@ def _load(flags):
 
     def check(config):
         layer_numbers(flags["layers"], config.num_hidden_layers)
-        rows, longest = config.max_position_embeddings, flags["max_seq_length"]
-        if config.position_encoding == "absolute" and longest > rows:
-            raise UserError(
-                f"--max_seq_length={longest} is past the model's table of absolute positions "
-                f"(max_position_embeddings {rows})"
-            )
+        length = flags["max_seq_length"]
+        positions.of(config).check_length(
+            config, length, f"--max_seq_length={length}", where=flags["bert_config_file"]
+        )
 
     reads_pooler = flags["level"] == "text" and flags["pooling"] == "pooler"
     return load_model(flags, check, NezhaEncoder, () if reads_pooler else UNREAD_NAMES)

@@ -28,7 +28,7 @@ class BlankFiller:
         """Returns for each [MASK] of a text a list of (piece, probability), likeliest first.
 
         Raises:
-          UserError: there is no [MASK] in it, or it is past the table of absolute positions.
+          UserError: there is no [MASK] in it, or it is past the table of positions.
         """
         vocabulary = self._tokenizer.vocabulary
         # The tokenizer itself would part the brackets from the word.

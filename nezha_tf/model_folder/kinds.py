@@ -22,14 +22,16 @@ class Kind(NamedTuple):
     Attributes:
       make: our Keras model of a configuration and, where `has_labels`, a number of labels.
       heads: prefixes of the TF1 names of its heads.
-      architecture: what its class is called in transformers, behind "Bert" or "Nezha".
+      architecture: what its class is called in transformers, behind the name of the model.
       has_labels: whether its head is of any number of labels.
+      heads_on_pooler: those of the heads that read the pooler's output.
     """
 
     make: Callable
     heads: tuple[str, ...]
     architecture: str | None
     has_labels: bool = False
+    heads_on_pooler: tuple[str, ...] = ()
 
     def model(self, config, num_labels):
         """Returns our model, with random weights."""
@@ -39,7 +41,10 @@ class Kind(NamedTuple):
 # Those with more heads before those with some of them.
 KINDS = {
     "pretraining": Kind(
-        NezhaForPreTraining, ("cls/predictions/", "cls/seq_relationship/"), "ForPreTraining"
+        NezhaForPreTraining,
+        ("cls/predictions/", "cls/seq_relationship/"),
+        "ForPreTraining",
+        heads_on_pooler=("cls/seq_relationship/",),
     ),
     "masked_lm": Kind(NezhaForMaskedLM, ("cls/predictions/",), "ForMaskedLM"),
     "crf_tagging": Kind(NezhaForCrfTagging, (*LABELLED, "crf/"), None, has_labels=True),
@@ -47,7 +52,11 @@ KINDS = {
         NezhaForTokenClassification, LABELLED, "ForTokenClassification", has_labels=True
     ),
     "classification": Kind(
-        NezhaForSequenceClassification, LABELLED, "ForSequenceClassification", has_labels=True
+        NezhaForSequenceClassification,
+        LABELLED,
+        "ForSequenceClassification",
+        has_labels=True,
+        heads_on_pooler=LABELLED,
     ),
     "reading_comprehension": Kind(
         NezhaForQuestionAnswering, ("cls/squad/",), "ForQuestionAnswering"

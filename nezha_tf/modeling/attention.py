@@ -1,4 +1,4 @@
-"""Self-attention with relative positions."""
+"""Self-attention, with what a position encoding does in it."""
 
 import math
 
@@ -16,9 +16,9 @@ MASKED_BIAS = -10000.0
 class SelfAttention(keras.layers.Layer):
     """Multi-head self-attention, its output projection, residual and LayerNorm.
 
-    Follows `attention_layer` of NEZHA's modeling.py: relative keys are added to the scores
-    before they are scaled by 1/sqrt(H); relative values are weighted with the probabilities
-    after dropout.
+    Follows `attention_layer` of NEZHA's modeling.py: the query is scaled by 1/sqrt(H) for all
+    that is computed of it, relative positions among it; relative values are weighted with the
+    probabilities after dropout.
     """
 
     def __init__(self, config, **kwargs):
@@ -44,7 +44,7 @@ class SelfAttention(keras.layers.Layer):
         self,
         hidden_states,
         attention_mask,
-        relative_position=None,
+        positions,
         past_key_values=(),
         num_queries=None,
         training=False,
@@ -52,7 +52,7 @@ class SelfAttention(keras.layers.Layer):
         """Args:
           hidden_states: [B, T, hidden_size].
           attention_mask: bool, broadcastable to [B, 1, Q, S]; True attends.
-          relative_position: None, or what `RelativePosition` gives, for Q queries and S keys.
+          positions: `AttentionPositions` of Q queries and S keys.
           past_key_values: pairs (keys, values), each [B, N, M, H], of cached pieces that are
             attended to beside these T. Of the S keys they come first, in their order, and the T
             last.
@@ -60,39 +60,42 @@ class SelfAttention(keras.layers.Layer):
           training: whether dropout is on.
 
         Returns:
-          ([B, Q, hidden_size], (keys, values) of these T pieces, each [B, N, T, H]).
+          ([B, Q, hidden_size], (keys, values) of these T pieces, each [B, N, T, H]; the keys
+          are turned by their positions).
         """
         query, key, value = self._heads(hidden_states)
         if num_queries is not None:
             query, hidden_states = query[:, :, :num_queries], hidden_states[:, :num_queries]
+        query, key = positions.turned(query, key)
         blocks = (*past_key_values, (key, value))
-        probs = self._softmax(
-            query, [keys for keys, _ in blocks], attention_mask, relative_position
-        )
+        probs = self._softmax(query, [keys for keys, _ in blocks], attention_mask, positions)
         probs = ops.cast(probs, self.compute_dtype)
         probs = self.probs_dropout(probs, training=training)
         context = _weighted_sum(probs, [values for _, values in blocks])
-        if relative_position is not None:
-            context = context + relative_position.context(probs)
+        of_positions = positions.context(probs)
+        if of_positions is not None:
+            context = context + of_positions
         context = ops.transpose(context, (0, 2, 1, 3))
         output = self.projection(ops.reshape(context, ops.shape(hidden_states)))
         output = self.output_dropout(output, training=training)
         return self.layer_norm(output + hidden_states), (key, value)
 
-    def probabilities(self, hidden_states, attention_mask, relative_position=None):
+    def probabilities(self, hidden_states, attention_mask, positions):
         """Returns how much each piece attends to each, without dropout: float32 [B, N, T, T].
 
         Arguments as for `call`; the last axis, that of the keys, sums to 1.
         """
         query, key, _ = self._heads(hidden_states)
-        return self._softmax(query, [key], attention_mask, relative_position)
+        query, key = positions.turned(query, key)
+        return self._softmax(query, [key], attention_mask, positions)
 
-    def _softmax(self, query, blocks, attention_mask, relative_position):
+    def _softmax(self, query, blocks, attention_mask, positions):
         """Returns the probabilities, float32 [B, N, Q, S], of keys that lie in several blocks."""
         scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys in blocks]
         scores = ops.concatenate(scores, axis=-1) if len(blocks) > 1 else scores[0]
-        if relative_position is not None:
-            scores = scores + relative_position.scores(query)
+        of_positions = positions.scores(query)
+        if of_positions is not None:
+            scores = scores + of_positions
         # The softmax is taken in float32 whatever the compute dtype.
         scores = ops.cast(scores, "float32")
         return ops.softmax(scores + ops.where(attention_mask, 0.0, MASKED_BIAS), axis=-1)

@@ -1,9 +1,8 @@
-"""Input embeddings: words, segments and, for `absolute`, positions."""
+"""Input embeddings: words, segments and, where the encoding adds them here, positions."""
 
 import keras
 from keras import ops
 
-from nezha_tf.errors import UserError
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.dropout import Dropout
 
@@ -11,9 +10,15 @@ from nezha_tf.modeling.dropout import Dropout
 class Embeddings(keras.layers.Layer):
     """The sum of the embeddings of a piece, then LayerNorm and dropout (BERT's modeling.py)."""
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config, positions=None, **kwargs):
+        """Args:
+        config: a `NezhaConfig`.
+        positions: the `Positions` of the model where they add something here, or None.
+        **kwargs: as for any layer.
+        """
         super().__init__(**kwargs)
         self.config = config
+        self.positions = positions
         self.layer_norm = layers.layer_norm(config, dtype=self.dtype_policy)
         self.dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy)
 
@@ -21,9 +26,8 @@ class Embeddings(keras.layers.Layer):
         config = self.config
         self.word_embeddings = self._table("word_embeddings", config.vocab_size)
         self.token_type_embeddings = self._table("token_type_embeddings", config.type_vocab_size)
-        if config.position_encoding == "absolute":
-            rows = config.max_position_embeddings
-            self.position_embeddings = self._table("position_embeddings", rows)
+        if self.positions is not None:
+            self.positions.build()
         self.layer_norm.build((None, None, config.hidden_size))
         self.built = True
 
@@ -38,7 +42,7 @@ class Embeddings(keras.layers.Layer):
         """Args:
           input_ids: int [B, T].
           segment_ids: int [B, T].
-          position_ids: int [B, T], rows of the table of absolute positions; 0 to T-1, if None.
+          position_ids: int [T] or [B, T], where the pieces are; 0 to T-1, if None.
           perturbation: [B, T, hidden_size], added to the embeddings of the words; or None.
           training: whether dropout is on.
 
@@ -46,9 +50,7 @@ class Embeddings(keras.layers.Layer):
           [B, T, hidden_size].
 
         Raises:
-          UserError: T is past the table of absolute positions. (Where T is not known until
-            the graph runs, adding the tables fails there; of given positions the caller
-            sees to it.)
+          UserError: T is past the table of positions.
         """
         output = ops.take(self.word_embeddings, input_ids, axis=0)
         if perturbation is not None:
@@ -57,20 +59,6 @@ class Embeddings(keras.layers.Layer):
         # has a handful of rows.
         segments = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype)
         output = output + ops.matmul(segments, self.token_type_embeddings)
-        if self.config.position_encoding == "absolute":
-            if position_ids is None:
-                positions = self.position_embeddings[: self._checked_length(input_ids)]
-            else:
-                positions = ops.take(self.position_embeddings, position_ids, axis=0)
-            output = output + positions
+        if self.positions is not None:
+            output = output + self.positions.embeddings(position_ids, ops.shape(input_ids)[1])
         return self.dropout(self.layer_norm(output), training=training)
-
-    def _checked_length(self, input_ids):
-        length = ops.shape(input_ids)[1]
-        rows = self.config.max_position_embeddings
-        if isinstance(length, int) and length > rows:
-            raise UserError(
-                f"a sequence of {length} pieces is longer than the table of absolute positions "
-                f"(max_position_embeddings {rows}); shorten it, or use a relative encoding"
-            )
-        return length

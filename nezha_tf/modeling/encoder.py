@@ -4,11 +4,10 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import attention_mask as masks
-from nezha_tf.modeling import layers
+from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.attention import SelfAttention
 from nezha_tf.modeling.dropout import Dropout
 from nezha_tf.modeling.embeddings import Embeddings
-from nezha_tf.modeling.relative_position import RelativePosition
 
 
 class TransformerLayer(keras.layers.Layer):
@@ -42,7 +41,7 @@ class TransformerLayer(keras.layers.Layer):
         self,
         hidden_states,
         attention_mask,
-        relative_position=None,
+        positions,
         past_key_values=(),
         num_queries=None,
         training=False,
@@ -51,8 +50,8 @@ class TransformerLayer(keras.layers.Layer):
         attended, keys_and_values = self.attention(
             hidden_states,
             attention_mask,
-            relative_position,
-            past_key_values,
+            positions=positions,
+            past_key_values=past_key_values,
             num_queries=num_queries,
             training=training,
         )
@@ -62,9 +61,11 @@ class TransformerLayer(keras.layers.Layer):
 
 
 class NezhaEncoder(keras.Model):
-    """NEZHA's encoder, and BERT's where `position_encoding` is "absolute".
+    """NEZHA's encoder, and BERT's or RoFormer's: `position_encoding` says whose.
 
-    The length T is a property of the batch: relative encodings take any.
+    The length T is a property of the batch: relative encodings take any. What is called
+    `input_mask` here, as in TF1, is `attention_mask` in Hugging Face's models; `attention_mask`
+    here says of each pair of pieces whether one attends to the other.
     """
 
     def __init__(self, config, max_seq_length=None, pooled_only=False, **kwargs):
@@ -81,12 +82,11 @@ class NezhaEncoder(keras.Model):
         self.config = config
         self.pooled_only = pooled_only
         policy = self.dtype_policy
-        self.embeddings = Embeddings(config, dtype=policy, name="embeddings")
-        self.relative_position = None
-        if config.position_encoding != "absolute":
-            self.relative_position = RelativePosition(
-                config, max_seq_length, dtype=policy, name="relative_position"
-            )
+        self.positions = positions.of(config)(
+            config, max_seq_length, dtype=policy, name="positions"
+        )
+        embedded = self.positions if self.positions.is_embedded else None
+        self.embeddings = Embeddings(config, embedded, dtype=policy, name="embeddings")
         self.transformer_layers = [
             TransformerLayer(config, dtype=policy, name=f"layer_{index}")
             for index in range(config.num_hidden_layers)
@@ -101,25 +101,25 @@ class NezhaEncoder(keras.Model):
             return
         hidden = (None, None, self.config.hidden_size)
         self.embeddings.build()
-        if self.relative_position is not None:
-            self.relative_position.build()
+        if not self.positions.built:
+            self.positions.build()
         for layer in self.transformer_layers:
             layer.build(hidden)
         self.pooler.build((None, self.config.hidden_size))
         self.built = True
 
-    def call(self, inputs, training=False):
+    def call(self, inputs, positions=None, training=False):
         """Args:
           inputs: dict of `input_ids`, `input_mask` (1 for pieces, 0 for padding) and
             `segment_ids`, int [B, T]; and, where it is not to be bidirectional,
             `attention_mask`, bool [B, T, T] or broadcastable to [B, 1, T, T], True where the
             query (third axis) attends to the key (last axis); and
             `embedding_perturbation`, [B, T, hidden_size], added to the word embeddings. For
-            pieces that are not those of the places 0 to T-1, or not alone:
-            `position_ids`, int [B, T], rows of the table of absolute positions;
-            `relative_position`, what `relative_position` gives for their places, with those
-            of the cached pieces before them;
+            pieces that are not those of the positions 0 to T-1, or not alone:
+            `position_ids`, int [T] or [B, T], the positions of the pieces;
             `past_key_values`, for each layer those of `SelfAttention`.
+          positions: with `past_key_values`, the `AttentionPositions` of these pieces as queries
+            and of the cached ones and these as keys; the layer `positions` makes them.
           training: whether dropout is on.
 
         Returns:
@@ -130,10 +130,10 @@ class NezhaEncoder(keras.Model):
           `encoder_outputs`, is [B, 1, hidden_size].
 
         Raises:
-          UserError: T is past the table of absolute positions.
+          UserError: T is past the table of positions.
         """
         input_ids = inputs["input_ids"]
-        attention_mask, relative_position = self._view(inputs)
+        view = self._view(inputs, positions)
         embedding_output = self.embeddings(
             input_ids,
             inputs["segment_ids"],
@@ -144,10 +144,9 @@ class NezhaEncoder(keras.Model):
         cached = inputs.get("past_key_values", [()] * len(self.transformer_layers))
         output = embedding_output
         encoder_outputs, keys_and_values = [], []
-        all_pieces = {"attention_mask": attention_mask, "relative_position": relative_position}
-        views = [all_pieces] * len(self.transformer_layers)
+        views = [view] * len(self.transformer_layers)
         if self.pooled_only:
-            views[-1] = self._view_of_first_piece(attention_mask, ops.shape(input_ids)[1])
+            views[-1] = self._view_of_first_piece(inputs, view["attention_mask"])
         for layer, past, view in zip(self.transformer_layers, cached, views, strict=True):
             output, own = layer(output, **view, past_key_values=past, training=training)
             encoder_outputs.append(output)
@@ -174,28 +173,32 @@ class NezhaEncoder(keras.Model):
         outputs = self(inputs)
         states = [outputs["embedding_output"], *outputs["encoder_outputs"][:-1]]
         return [
-            layer.attention.probabilities(its_states, *view)
+            layer.attention.probabilities(its_states, **view)
             for layer, its_states in zip(self.transformer_layers, states, strict=True)
         ]
 
-    def _view(self, inputs):
-        """Returns (attention mask, relative positions) of all pieces, from what `call` takes."""
+    def _view(self, inputs, positions=None):
+        """Returns the arguments of a layer in which all pieces attend."""
         attention_mask = inputs.get("attention_mask")
         if attention_mask is None:
             attention_mask = masks.bidirectional(inputs["input_mask"])
         attention_mask = ops.cast(attention_mask, "bool")
         if len(attention_mask.shape) == 3:
             attention_mask = attention_mask[:, None]
-        relative_position = inputs.get("relative_position")
-        if relative_position is None and self.relative_position is not None:
-            length = ops.shape(inputs["input_ids"])[1]
-            relative_position = self.relative_position.of_sequence(length)
-        return attention_mask, relative_position
+        position_ids = inputs.get("position_ids")
+        if positions is None and position_ids is None:
+            positions = self.positions.of_sequence(ops.shape(inputs["input_ids"])[1])
+        elif positions is None:
+            positions = self.positions.between(position_ids, position_ids)
+        return {"attention_mask": attention_mask, "positions": positions}
 
-    def _view_of_first_piece(self, attention_mask, length):
+    def _view_of_first_piece(self, inputs, attention_mask):
         """Returns the arguments of a layer in which only the first of T pieces attends."""
-        view = {"attention_mask": attention_mask[:, :, :1], "num_queries": 1}
-        if self.relative_position is not None:
-            first, places = ops.arange(1, dtype="int32"), ops.arange(length, dtype="int32")
-            view["relative_position"] = self.relative_position(first, places)
-        return view
+        position_ids = inputs.get("position_ids")
+        if position_ids is None:
+            position_ids = ops.arange(ops.shape(inputs["input_ids"])[1], dtype="int32")
+        return {
+            "attention_mask": attention_mask[:, :, :1],
+            "positions": self.positions.between(position_ids[..., :1], position_ids),
+            "num_queries": 1,
+        }

@@ -1,25 +1,24 @@
 """The table of relative positions, and how alike the entries of two distances are."""
 
 import numpy as np
-from keras import ops
 
 from nezha_tf.errors import UserError
-from nezha_tf.modeling.relative_position import sinusoid_table
+from nezha_tf.modeling.positions.functional_relative import sinusoid_table
 
 
 def tables_of(encoder):
     """Returns dict of title to table [2m+1, H] of a model.
 
     Raises:
-      UserError: its positions are absolute.
+      UserError: its positions have no such table.
     """
-    config = encoder.config
-    if config.position_encoding == "absolute":
+    found = encoder.positions.distance_tables()
+    if not found:
         raise UserError(
-            "the model has absolute positions (position_encoding), so no table of relative ones"
+            f"the model has {encoder.config.position_encoding} positions (position_encoding), "
+            "which have no table of distances to draw; take a model of NEZHA's"
         )
-    found = [ops.convert_to_numpy(table) for table in encoder.relative_position.tables]
-    return dict(zip(("keys", "values"), found, strict=True)) if len(found) > 1 else {"": found[0]}
+    return found
 
 
 def functional_tables(max_relative_position=64, head_size=64):

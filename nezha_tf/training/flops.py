@@ -1,5 +1,7 @@
 """How much arithmetic a model asks for, whatever the program makes of it."""
 
+from nezha_tf.modeling import positions
+
 
 def training_flops(config, max_seq_length, max_predictions_per_seq):
     """Returns the floating-point operations that one example takes in a training step.
@@ -15,8 +17,8 @@ def training_flops(config, max_seq_length, max_predictions_per_seq):
     """
     hidden, length = config.hidden_size, max_seq_length
     projections = 4 * hidden * hidden + 2 * hidden * config.intermediate_size
-    # Queries by keys and probabilities by values, and both again for relative positions.
-    products = 2 if config.position_encoding == "absolute" else 4
+    # Queries by keys, probabilities by values, and what positions add.
+    products = 2 + positions.of(config).added_products
     layer = length * projections + products * length * length * hidden
     head = max_predictions_per_seq * (hidden * hidden + hidden * config.vocab_size)
     return 3 * 2 * (config.num_hidden_layers * layer + head + hidden * hidden)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from nezha_tf.config import UNILM_SEGMENTS, NezhaConfig, told_defaults
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.run_checkpoints import LOWEST_LOSS
+from nezha_tf.modeling import positions
 
 
 class Task(abc.ABC):
@@ -104,10 +105,10 @@ class Task(abc.ABC):
             )
 
     def check_length(self, max_seq_length, flag):
-        """Raises a `UserError` where absolute positions do not reach so far."""
-        rows = self.config.max_position_embeddings
-        if self.config.position_encoding == "absolute" and max_seq_length > rows:
-            raise UserError(
-                f"--{flag}={max_seq_length} is past the table of absolute positions of "
-                f"{self.settings.bert_config_file} (max_position_embeddings {rows})"
-            )
+        """Raises a `UserError` where the positions of the model do not reach so far."""
+        positions.of(self.config).check_length(
+            self.config,
+            max_seq_length,
+            f"--{flag}={max_seq_length}",
+            where=self.settings.bert_config_file,
+        )

@@ -72,7 +72,9 @@ def test_hugging_face_comes_back_bit_by_bit(tmp_path, kind):
     assert "not compared with Hugging Face's code (no_such_library not installed)" in report
     assert "pip install -e '.[interop]'" in report
     convert(tmp_path / "ours", tmp_path / "back", "hugging_face")
-    assert_equal(load_file(tmp_path / "back" / SAFETENSORS), load_file(peer / SAFETENSORS))
+    stored = load_file(peer / SAFETENSORS)
+    stored.pop("roformer.encoder.embed_positions.weight", None)  # Sinusoids, so no weights.
+    assert_equal(load_file(tmp_path / "back" / SAFETENSORS), stored)
     theirs, ours = (
         json.loads((folder / "config.json").read_text()) for folder in (peer, tmp_path / "back")
     )
@@ -88,7 +90,9 @@ def test_hugging_face_comes_back_bit_by_bit(tmp_path, kind):
                 "masked_lm_positions": np.tile(np.arange(0, 200, 20), (3, 1)),
             }
         )
-        for name in ("sequence_output", "masked_lm_logits", "next_sentence_logits"):
+        names = {"sequence_output", "masked_lm_logits", "next_sentence_logits"} & set(figures)
+        assert len(names) == (2 if kind == "roformer" else 3)
+        for name in names:
             np.testing.assert_allclose(outputs[name], figures[name], atol=1e-5)
 
 

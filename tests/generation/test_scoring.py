@@ -31,7 +31,7 @@ FORMS = [
 
 @pytest.mark.parametrize(
     "encoding, target_format",
-    list(zip(itertools.cycle(ENCODINGS), FORMS)),
+    list(itertools.product(ENCODINGS, FORMS)),
     ids=lambda value: (
         value if isinstance(value, str) else f"{value.mode}-{value.target_prediction}"
     ),
@@ -53,9 +53,10 @@ def test_one_pass_equals_a_pass_for_each_piece(encoding, target_format):
 @pytest.mark.parametrize(
     "target_format", FORMS[:2], ids=lambda target_format: target_format.target_prediction
 )
-def test_a_hypothesis_has_the_score_of_its_search(target_format):
+@pytest.mark.parametrize("encoding", ("absolute", "rotary"))
+def test_a_hypothesis_has_the_score_of_its_search(encoding, target_format):
     """Whatever rules and length penalty the search had."""
-    model, vocabulary, sources = random_model("absolute"), vocabulary_of(30), random_sources()
+    model, vocabulary, sources = random_model(encoding), vocabulary_of(30), random_sources()
     options = GenerationOptions(
         max_length=6, num_return_sequences=3, min_length=3, no_repeat_ngram_size=1
     )

@@ -129,6 +129,7 @@ def plain_beam_search(model, source, target_format, beams, max_length, alpha):
         (0.0, "masked", "functional_relative"),
         (1.0, "shift", "learned_relative"),
         (1.0, "masked", "absolute"),
+        (0.6, "shift", "rotary"),
     ),
 )
 def test_a_narrow_beam_equals_a_plain_search(alpha, target_prediction, encoding):

@@ -10,6 +10,7 @@ from toy_task import CONFIG
 
 from nezha_tf import AdamWeightDecay, NezhaConfig
 from nezha_tf.checkpoints.name_table import tf1_name
+from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.finetuning import (
     NezhaForQuestionAnswering,
     NezhaForSequenceClassification,
@@ -69,10 +70,12 @@ def test_heads_move_at_the_full_rate_and_frozen_layers_not_at_all(model_class):
     assert set(frozen) == {name for name in plain if depth(name) > 1}
 
 
+@pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
 @pytest.mark.parametrize("max_seq_length", (None, 40))
-def test_lengths_that_only_the_graph_knows_change_nothing(max_seq_length):
+def test_lengths_that_only_the_graph_knows_change_nothing(max_seq_length, encoding):
     keras.utils.set_random_seed(3)
-    config = dataclasses.replace(TWO_LAYERS, max_relative_position=20)
+    settings = {"position_encoding": encoding, "max_relative_position": 20}
+    config = dataclasses.replace(TWO_LAYERS, **settings)
     model = NezhaForTokenClassification(config, 3, max_seq_length)
     spec = {
         name: tf.TensorSpec((2, None), tf.int32)

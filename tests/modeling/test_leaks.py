@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from nezha_tf import NezhaConfig, NezhaEncoder, attention_mask
+from nezha_tf.config import POSITION_ENCODINGS
 
 LENGTH = 7
 # Of the first example and of the second: pieces before padding, and where the target begins.
@@ -26,7 +27,7 @@ def may_depend(objective, example, output, given):
     return True
 
 
-@pytest.mark.parametrize("encoding", ("functional_relative", "learned_relative", "absolute"))
+@pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
 @pytest.mark.parametrize(
     "objective", ("bidirectional", "left_to_right", "right_to_left", "seq2seq")
 )

@@ -132,14 +132,17 @@ def test_the_table_of_relative_positions(encoder):
     tables = relative_positions.tables_of(encoder)
     assert list(tables) == ["keys", "values"]
     images = [panel.images[0] for panel in relative_positions.draw(tables).axes if panel.images]
-    for image, weight in zip(images, encoder.relative_position.get_weights(), strict=True):
+    for image, weight in zip(images, encoder.positions.get_weights(), strict=True):
         np.testing.assert_array_equal(image.get_array(), weight)
 
 
 def test_mistakes_are_told(tmp_path, tokenizer, encoder, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    sizes = {"hidden_size": 12, "num_hidden_layers": 1, "type_vocab_size": 2}
-    absolute = NezhaEncoder(NezhaConfig(vocab_size=9, position_encoding="absolute", **sizes))
+    sizes = {"hidden_size": 24, "num_hidden_layers": 1, "type_vocab_size": 2}
+    absolute, rotary = (
+        NezhaEncoder(NezhaConfig(vocab_size=9, position_encoding=encoding, **sizes))
+        for encoding in ("absolute", "rotary")
+    )
     long = "a" * 5 + " b" * 62
     for call, parts in (
         (lambda: attention_masks.draw(tokenizer, "\u200b"), ["--text ", "no piece"]),
@@ -154,7 +157,8 @@ def test_mistakes_are_told(tmp_path, tokenizer, encoder, monkeypatch):
             lambda: attention_maps.draw(absolute, tokenizer, "a", objective="seq2seq"),
             ["the model 2", "seq2seq"],
         ),
-        (lambda: relative_positions.tables_of(absolute), ["absolute"]),
+        (lambda: relative_positions.tables_of(absolute), ["absolute", "no table"]),
+        (lambda: relative_positions.tables_of(rotary), ["rotary", "no table"]),
         (lambda: see(picture=None), ["--picture is needed"]),
         (lambda: see(output_file="picture.pdf"), ["picture.pdf", "PNG"]),
         (lambda: see(), ["--text is needed"]),

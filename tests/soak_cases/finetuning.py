@@ -86,9 +86,8 @@ def _start(case):
     }
     path = case.inputs / "config.json"
     config = json.loads(path.read_text())
-    if config["position_encoding"] == "absolute":
-        most = max(config["max_position_embeddings"], data["max_seq_length"])
-        path.write_text(json.dumps({**config, "max_position_embeddings": most}))
+    most = max(config["max_position_embeddings"], data["max_seq_length"])
+    path.write_text(json.dumps({**config, "max_position_embeddings": most}))
     case.works(pretraining.PROGRAM, *as_flags(recipe), where="start")
     return {"init_checkpoint": "../start/run/model.ckpt-2"}
 

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 import nezha_tf
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.config import POSITION_ENCODINGS
 from soak_cases.corpora import VOCABULARY, read_json_lines
 
-POSITIONS = ("functional_relative", "learned_relative", "absolute")
 AVERAGE = "/ExponentialMovingAverage"
 # Of an entry of the record: how quick it was.
 RATES = ("examples_per_second", "tokens_per_second", "model_tflops_per_second")
@@ -33,7 +33,7 @@ def write_config(case, length, segments):
         "max_position_embeddings": length + rng.choice((0, 7)),
         "type_vocab_size": segments,
         "initializer_range": rng.choice((0.02, 0.2)),
-        "position_encoding": rng.choice(POSITIONS),
+        "position_encoding": rng.choice(tuple(POSITION_ENCODINGS)),
         "max_relative_position": rng.choice((1, 5, 64)),
         "layer_norm_eps": rng.choice((1e-12, 1e-5)),
     }

@@ -172,13 +172,22 @@ def test_a_diverging_loss_stops_the_run_and_shows_the_last_steps():
     calm.check(1, entry(1.0)), calm.check(2, entry(1e9))
 
 
-def test_flops_against_a_count_by_hand():
+@pytest.mark.parametrize(
+    "encoding, sides",
+    (("functional_relative", 2), ("learned_relative", 2), ("absolute", 1), ("rotary", 1)),
+)
+def test_flops_against_a_count_by_hand(encoding, sides):
     config = dataclasses.replace(
-        CONFIG, hidden_size=4, num_attention_heads=2, intermediate_size=8, vocab_size=10
+        CONFIG,
+        hidden_size=4,
+        num_attention_heads=2,
+        intermediate_size=8,
+        vocab_size=10,
+        position_encoding=encoding,
     )
     # Two layers, T = 3, P = 2: query, key, value, output; the two of the feed-forward; scores
-    # and context, each plain and relative.
-    layer = 4 * 3 * 4 * 4 + 2 * 3 * 4 * 8 + 2 * 2 * (3 * 3 * 4)
+    # and context, each plain and, where tables of distances are read, relative.
+    layer = 4 * 3 * 4 * 4 + 2 * 3 * 4 * 8 + sides * 2 * (3 * 3 * 4)
     head = 2 * 4 * 4 + 2 * 4 * 10
     assert training_flops(config, 3, 2) == 6 * (2 * layer + head + 4 * 4)
 

@@ -1,0 +1,30 @@
+"""Position encodings, one class each: how a model knows where its pieces are."""
+
+import importlib
+
+from nezha_tf.config import POSITION_ENCODINGS
+from nezha_tf.errors import UserError
+from nezha_tf.modeling.positions.base import Positions
+
+
+def of(config):
+    """Returns the class of a configuration's position encoding, a subclass of `Positions`.
+
+    Raises:
+      UserError: its row of `POSITION_ENCODINGS` names no such class.
+    """
+    encoding = config.position_encoding
+    where = POSITION_ENCODINGS[encoding].implementation
+    module_name, _, class_name = where.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name, None)
+    except (ImportError, ValueError) as error:
+        raise UserError(
+            f"position_encoding {encoding!r}: cannot import {where}: {error}"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Positions)):
+        raise UserError(
+            f"position_encoding {encoding!r}: {where} is no subclass of {Positions.__module__}."
+            f"{Positions.__name__} (see POSITION_ENCODINGS of nezha_tf/config.py)"
+        )
+    return found

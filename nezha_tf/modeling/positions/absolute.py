@@ -1,0 +1,35 @@
+"""Absolute positions: a trained table, a row of which is added to each piece's embedding."""
+
+from keras import ops
+
+from nezha_tf.modeling import layers
+from nezha_tf.modeling.positions.base import Positions
+
+
+class AbsolutePositions(Positions):
+    """BERT's positions (`embedding_postprocessor` of its modeling.py)."""
+
+    length_key = "max_position_embeddings"
+    is_relative = False
+    is_embedded = True
+
+    def build(self, input_shape=None):
+        self.position_embeddings = self.add_weight(
+            name="position_embeddings",
+            shape=(self.config.max_position_embeddings, self.config.hidden_size),
+            initializer=layers.initializer(self.config),
+        )
+        self.built = True
+
+    def embeddings(self, position_ids, length):
+        """Returns rows of the table.
+
+        Raises:
+          UserError: T is past the table. (Where T is not known until the graph runs, adding the
+            rows fails there; of given positions the caller sees to it.)
+        """
+        if position_ids is not None:
+            return ops.take(self.position_embeddings, position_ids, axis=0)
+        if isinstance(length, int):
+            self.check_length(self.config, length, f"a sequence of {length} pieces")
+        return self.position_embeddings[:length]

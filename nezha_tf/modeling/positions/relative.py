@@ -1,0 +1,128 @@
+"""Relative positions by tables: an embedding of each distance for keys, and one for values."""
+
+import dataclasses
+
+from keras import ops
+
+from nezha_tf.modeling.positions.base import AttentionPositions, Positions
+from nezha_tf.modeling.positions.distances import SequencePositions
+
+
+class RelativePositions(Positions):
+    """Embeddings of the distance between a query and a key, for all layers and heads at once.
+
+    A subclass makes `tables` when it is built: one table [2m+1, H], or one for the keys and one
+    for the values. Row m + d is of the distance d, key minus query; greater distances than m
+    (`max_relative_position`) have the outermost rows.
+    """
+
+    # Queries by the tables of the keys, and probabilities by those of the values.
+    added_products = 2
+
+    def between(self, query_positions, key_positions):
+        """Looks up the embedding of each distance.
+
+        Returns:
+          `PairwisePositions`.
+        """
+        bound = self.config.max_relative_position
+        distance = key_positions[..., None, :] - query_positions[..., :, None]
+        index = ops.clip(distance, -bound, bound) + bound
+        keys, values = self._keys_and_values()
+        return PairwisePositions(ops.take(keys, index, axis=0), ops.take(values, index, axis=0))
+
+    def of_sequence(self, length):
+        """As of `Positions`.
+
+        Returns:
+          `PairwisePositions` where there are no more pieces than distances: as much arithmetic,
+          and less to move. `SequencePositions` for longer ones.
+        """
+        longest = length if isinstance(length, int) else self.max_seq_length
+        keys, values = self._keys_and_values()
+        if longest is not None and longest <= keys.shape[0]:
+            return super().of_sequence(length)
+        return SequencePositions(keys, values)
+
+    def of_beams(self, query_positions, source_positions, target_positions, beams):
+        """As of `Positions`, with each place looked up once for all its beams."""
+        return BeamPositions(
+            self.between(query_positions, source_positions),
+            self.between(query_positions, target_positions),
+        )
+
+    def distance_tables(self):
+        """As of `Positions`; the titles are "keys" and "values", or "" of a table for both."""
+        found = [ops.convert_to_numpy(table) for table in self.tables]
+        titles = ("keys", "values") if len(found) > 1 else ("",)
+        return dict(zip(titles, found, strict=True))
+
+    def _keys_and_values(self):
+        found = [ops.cast(table, self.compute_dtype) for table in self.tables]
+        return found[0], found[-1]
+
+
+@dataclasses.dataclass(frozen=True)
+class PairwisePositions(AttentionPositions):
+    """Embeddings of each pair of a query and a key, for queries and keys at any positions.
+
+    Attributes:
+      keys: [T, S, H], or [B, T, S, H] where positions are not the same in every example.
+      values: the same shape.
+    """
+
+    keys: object
+    values: object
+
+    def scores(self, query):
+        """Returns query [B, N, T, H] times the keys, as [B, N, T, S]."""
+        return ops.einsum(f"bnth,{_batch(self.keys)}tsh->bnts", query, self.keys)
+
+    def context(self, probs):
+        """Returns probs [B, N, T, S] times the values, as [B, N, T, H]."""
+        return ops.einsum(f"bnts,{_batch(self.values)}tsh->bnth", probs, self.values)
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamPositions(AttentionPositions):
+    """Embeddings of pairs in decoding, where a place of the target holds a piece of each beam.
+
+    Queries lie in the order (place, beam), and so do the keys after the S of the source. A pair's
+    embedding does not depend on the beams, so it is held once for all of them.
+
+    Attributes:
+      source: `PairwisePositions` of the Q places of queries and the S of the source.
+      target: `PairwisePositions` of the Q places of queries and the P of the other keys.
+    """
+
+    source: PairwisePositions
+    target: PairwisePositions
+
+    def scores(self, query):
+        """Returns query [B, N, Q * beams, H] times the keys: [B, N, Q * beams, S + P * beams]."""
+        batch, heads, queries, size = ops.shape(query)
+        places = ops.shape(self.source.keys)[-3]
+        beams = queries // places
+        query = ops.reshape(query, (batch, heads, places, beams, size))
+        equation = f"bnqkh,{_batch(self.source.keys)}qsh->bnqks"
+        parts = [ops.einsum(equation, query, part.keys) for part in (self.source, self.target)]
+        scores = ops.concatenate([parts[0], ops.repeat(parts[1], beams, axis=-1)], axis=-1)
+        return ops.reshape(scores, (batch, heads, queries, ops.shape(scores)[-1]))
+
+    def context(self, probs):
+        """Returns probs [B, N, Q * beams, S + P * beams] times the values."""
+        batch, heads, queries, _ = ops.shape(probs)
+        places, length, size = ops.shape(self.source.values)[-3:]
+        beams = queries // places
+        probs = ops.reshape(probs, (batch, heads, places, beams, ops.shape(probs)[-1]))
+        source, target = probs[..., :length], probs[..., length:]
+        by_place = ops.reshape(target, (batch, heads, places, beams, -1, beams))
+        equation = f"bnqks,{_batch(self.source.values)}qsh->bnqkh"
+        context = ops.einsum(equation, source, self.source.values)
+        context += ops.einsum(equation, ops.sum(by_place, axis=-1), self.target.values)
+        return ops.reshape(context, (batch, heads, queries, size))
+
+
+def _batch(embeddings):
+    """Returns the letter of the batch in an einsum, where embeddings of pairs have that axis."""
+    return "b" if len(embeddings.shape) == 4 else ""
