@@ -53,7 +53,7 @@ class Task(abc.ABC):
     def settings(self):
         """Returns what `task.json` says of this task alone: "task" and the rest, for JSON.
 
-        See `task_file.SETTINGS`; those of all tasks are from the flags.
+        See `model_folder.task_table`; those of all tasks are from the flags.
         """
 
     @abc.abstractmethod

@@ -10,7 +10,7 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.inference.loading import load_model
 from nezha_tf.model_folder import folder as model_folder
-from nezha_tf.model_folder.kinds import KINDS
+from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.training import start
 
 COMMON = {"task": "pretraining", "objectives": "bidirectional", "max_seq_length": 8}
@@ -54,11 +54,11 @@ def test_all_ways_to_a_model_give_the_same_weights(folder, uses_averages, name):
     }
     of_tools, _ = load_model(flags)
     assert is_averaged(path, of_tools) == uses_averages
-    model = KINDS["pretraining"].model(config, 0)
+    model = kinds()["pretraining"].model(config, 0)
     line, *warnings = start.load_initial(model, str(path / name), (), flags)
     assert is_averaged(path, model) == ("moving averages" in line) == uses_averages
     assert not warnings
-    model = KINDS["pretraining"].model(config, 0)
+    model = kinds()["pretraining"].model(config, 0)
     (line,), step = start.load(model, str(path / name), (), {**flags, "ema_decay": 0.0})
     assert step == 7 and ("moving averages" in line) == uses_averages
     assert is_averaged(path, model) == uses_averages
@@ -70,7 +70,7 @@ def test_averages_that_are_not_there(folder):
     weights = weights_like(np.random.default_rng(1), "pretraining", config)
     start.loading.tf1.write_tensors(path / "model.ckpt-7", weights)
     with pytest.raises(UserError, match=r"model\.ckpt-7 holds no moving averages of weights"):
-        start.load(KINDS["pretraining"].model(config, 0), str(path), (), {"ema_decay": 0.0})
+        start.load(kinds()["pretraining"].model(config, 0), str(path), (), {"ema_decay": 0.0})
 
 
 def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
@@ -79,7 +79,7 @@ def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     pieces = (path / "vocab.txt").read_text().splitlines()
     other.write_text("\n".join(reversed(pieces)))
     flags = {"vocab_file": str(other), "do_lower_case": True}
-    model = KINDS["pretraining"].model(config, 0)
+    model = kinds()["pretraining"].model(config, 0)
     _, vocabulary, case = start.load_initial(model, str(path), (), flags)
     config_file = str(path / "bert_config.json")
     load_model({**flags, "bert_config_file": config_file, "init_checkpoint": str(path)})
