@@ -6,8 +6,9 @@ that ends in a separator is of a layer with several variables; the other rows ar
 
 import re
 
-# (ours, TF1, Hugging Face without the name of the model before it); None where there is none.
-_ROWS = (
+# (ours, TF1, Hugging Face without the name of the model before it); None where there is none. The
+# head of a new task is a row more: `ROWS.append`.
+ROWS = [
     (
         "embeddings/word_embeddings",
         "bert/embeddings/word_embeddings",
@@ -96,7 +97,7 @@ _ROWS = (
     ("crf/start_transitions", "crf/start_transitions", None),
     ("crf/transitions", "crf/transitions", None),
     ("crf/end_transitions", "crf/end_transitions", None),
-)
+]
 # The variables of a layer, from Hugging Face's name to TF1's. Of two for one, the last is written.
 _DENSE_PARTS = {"weight": "kernel", "bias": "bias"}
 _NORM_PARTS = {"gamma": "gamma", "beta": "beta", "weight": "gamma", "bias": "beta"}
@@ -116,7 +117,7 @@ def tf1_name(path):
     for start in range(1, len(parts)):
         number = parts[start].removeprefix("layer_") if parts[start].startswith("layer_") else ""
         below_model = "/".join(["layer_{i}" if number else parts[start], *parts[start + 1 :]])
-        for ours, theirs, _ in _ROWS:
+        for ours, theirs, _ in ROWS:
             if ours and _covers(ours, below_model):
                 return (theirs + below_model[len(ours) :]).replace("{i}", number)
     raise KeyError(f"no checkpoint name for the variable {path}")
@@ -141,7 +142,7 @@ def tf1_name_of(name):
     """
     below_model = name.removeprefix("bert.").removeprefix("nezha.")
     below_model, number = _without_number(below_model, r"(?<=^encoder\.layer\.)\d+")
-    for _, theirs, row in _ROWS:
+    for _, theirs, row in ROWS:
         if row and _covers(row, below_model):
             part = below_model[len(row) :]
             parts = _parts_of(row)
@@ -160,7 +161,7 @@ def hugging_face_name(name):
       The name without `bert.` or `nezha.`, which a model with heads has before its encoder's.
     """
     pattern, number = _without_number(name, r"(?<=/layer_)\d+")
-    for _, row, theirs in _ROWS:
+    for _, row, theirs in ROWS:
         if theirs and _covers(row, pattern):
             part = pattern[len(row) :]
             parts = {ours: name for name, ours in _parts_of(theirs).items()}

@@ -30,7 +30,7 @@ def classification(models):
 
 def entities(models):
     texts = [text_box("Text", _NEWS, lines=3)]
-    shown = [_highlighted(), _table("label", "text", "from", "to", "probability")]
+    shown = [_highlighted(), table("label", "text", "from", "to", "probability")]
 
     def find(model, text):
         found = model(text)
@@ -43,7 +43,7 @@ def entities(models):
 
 def answers(models):
     texts = [text_box("Question", "要准备几个鸡蛋？"), text_box("Passage", _PASSAGE, lines=4)]
-    shown = [_highlighted(), _table("answer", "from", "to", "probability")]
+    shown = [_highlighted(), table("answer", "from", "to", "probability")]
 
     def answer(model, question, passage):
         found = model(question, passage)
@@ -58,7 +58,7 @@ def answers(models):
 
 def blanks(models):
     texts = [text_box("Text with [MASK] for each piece to be filled in", _BLANKS)]
-    shown = [_table("[MASK] 1")]
+    shown = [table("[MASK] 1")]
 
     def fill(model, text):
         found = model(text)
@@ -72,7 +72,7 @@ def blanks(models):
 
 def writing(models):
     texts = [text_box("Source", _PASSAGE, lines=4)]
-    shown = [_table("text", "score")]
+    shown = [table("text", "score")]
 
     def write(model, source):
         return [[[text, f"{score:.3f}"] for text, score in model(source)]], ""
@@ -135,7 +135,8 @@ def _highlighted():
     return gr.HighlightedText(show_label=False, render=False)
 
 
-def _table(*headers):
+def table(*headers):
+    """Returns a table for results, to be rendered by `fill_tab`."""
     return gr.Dataframe(
         headers=list(headers), interactive=False, wrap=True, buttons=[], render=False
     )

@@ -61,6 +61,7 @@ def extract(model, tmp_path):
         source = tmp_path / "in.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         flags = {
+            "model_folder": None,
             "bert_config_file": str(folder / "config.json"),
             "vocab_file": str(folder / "vocab.txt"),
             "do_lower_case": True,
