@@ -142,12 +142,23 @@ def test_a_prompt_goes_on(flags):
     assert longer.endswith("\n1 text; too long, so truncated: 1 prompt")
 
 
-def test_blanks_are_filled(model, tmp_path):
+@pytest.mark.parametrize(
+    "way",
+    (
+        ["--model_folder=."],
+        [
+            "--bert_config_file=config.json",
+            "--vocab_file=vocab.txt",
+            "--init_checkpoint=model.ckpt",
+        ],
+    ),
+)
+def test_blanks_are_filled(model, tmp_path, way):
     folder, filled = model
     result = run_anew(
         "tools/fill_mask.py",
-        *("--bert_config_file=config.json", "--vocab_file=vocab.txt", "--top_k=2"),
-        "--init_checkpoint=model.ckpt",
+        *way,
+        "--top_k=2",
         folder=folder,
         stdin=write_input(tmp_path, "甲[MASK]丙[MASK]\n乙\n"),
     )
