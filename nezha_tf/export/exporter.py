@@ -75,15 +75,19 @@ def export_folder(path, output_dir, task=None):
     """
     check_output_dir(output_dir)
     folder = model_folder.open_folder(path)
-    serving = None
-    if task is None:
-        task, row = folder.task["task"], TASKS.get(folder.task["task"])
-        serving = part(row.serving)(folder) if row and row.serving else None
+    name, serving = _own_serving(folder) if task is None else (task, None)
     if serving is None:
-        task = task if task in OF_ANY else "fill_mask"
-        serving = part(OF_ANY[task])(folder, max_seq_length=_length_of(folder))
+        name = task or "fill_mask"
+        serving = part(OF_ANY[name])(folder, max_seq_length=_length_of(folder))
     write(serving, output_dir)
-    return f"{task} in {output_dir}; how to use it: {os.path.join(output_dir, 'README.md')}"
+    return f"{name} in {output_dir}; how to use it: {os.path.join(output_dir, 'README.md')}"
+
+
+def _own_serving(folder):
+    """Returns (the task of a `ModelFolder`, its `Serving`); None where there is none."""
+    name = folder.task["task"]
+    row = TASKS.get(name)
+    return name, part(row.serving)(folder) if row and row.serving else None
 
 
 def check_output_dir(path):
