@@ -9,7 +9,7 @@ from conftest import GOLDEN
 from nezha_tf import NezhaConfig
 from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.model_folder.kinds import KINDS
+from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
 FLAGS = {
@@ -65,7 +65,7 @@ def config_of(rng, **changes):
 
 def weights_like(rng, kind, config, num_labels=3):
     """Returns {TF1 name: float32 array} of a model, drawn."""
-    names = tf1_names(KINDS[kind].model(config, num_labels))
+    names = tf1_names(kinds()[kind].model(config, num_labels))
     return {
         name: rng.normal(size=variable.shape, scale=0.3).astype("float32")
         for name, variable in names.items()

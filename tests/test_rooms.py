@@ -26,6 +26,7 @@ ROOMS = (
     "generation",
     "checkpoints",
     "model_folder",
+    "serving",
     "pictures",
     "training",
     "tasks",

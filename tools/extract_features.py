@@ -1,7 +1,7 @@
 """Writes what a model makes of texts: vectors of pieces, characters or texts; or likeness of pairs.
 
   python tools/extract_features.py --input_file=texts.txt --output_file=vectors.npy \
-      --bert_config_file=bert_config.json --vocab_file=vocab.txt --init_checkpoint=model.ckpt
+      --model_folder=out/chnsenti
 """
 
 import sys
@@ -47,7 +47,12 @@ flags.DEFINE_enum(
     "what the pooler makes of that.",
 )
 flags.DEFINE_bool("similarity", False, "Cosine similarity of the texts of each pair, in place.")
-flags.DEFINE_integer("max_seq_length", 128, "Most pieces, special ones counted.", 3)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Most pieces, special ones counted; as the model's folder says, or 128.",
+    3,
+)
 flags.DEFINE_integer("predict_batch_size", 32, "Texts that are read at a time.", 1)
 model_flags.define_model()
 flags.adopt_module_key_flags(model_flags)

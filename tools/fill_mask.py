@@ -1,5 +1,6 @@
 """Shows the likeliest pieces for each [MASK] of a text: of a file, or as it is typed.
 
+  python tools/fill_mask.py --model_folder=out/small
   python tools/fill_mask.py --bert_config_file=bert_config.json --vocab_file=vocab.txt \
       --init_checkpoint=model.ckpt
 """

@@ -1,7 +1,7 @@
 """Writes a target for each source of a file, or goes on from a prompt.
 
   python tools/generate_text.py --input_file=sources.jsonl --output_file=targets.jsonl \
-      --bert_config_file=bert_config.json --vocab_file=vocab.txt --init_checkpoint=model.ckpt
+      --model_folder=out/task
   python tools/generate_text.py --mode=left_to_right --prompt=今天 --decoding=sample --top_p=0.9 ...
 """
 

@@ -1,7 +1,6 @@
 """Tells how likely a model finds targets for their sources, or texts.
 
-  python tools/score_text.py --input_file=pairs.jsonl --bert_config_file=bert_config.json \
-      --vocab_file=vocab.txt --init_checkpoint=model.ckpt
+python tools/score_text.py --input_file=pairs.jsonl --model_folder=out/task
 """
 
 import sys

@@ -8,8 +8,9 @@ import re
 
 from nezha_tf.config import model_types
 
-# (ours, TF1, Hugging Face without the name of the model before it); None where there is none.
-_ROWS = (
+# (ours, TF1, Hugging Face without the name of the model before it); None where there is none. The
+# head of a new task is a row more: `ROWS.append`.
+ROWS = [
     (
         "embeddings/word_embeddings",
         "bert/embeddings/word_embeddings",
@@ -100,7 +101,7 @@ _ROWS = (
     ("crf/start_transitions", "crf/start_transitions", None),
     ("crf/transitions", "crf/transitions", None),
     ("crf/end_transitions", "crf/end_transitions", None),
-)
+]
 # The variables of a layer, from Hugging Face's name to TF1's. Of two for one, the last is written.
 _DENSE_PARTS = {"weight": "kernel", "bias": "bias"}
 _NORM_PARTS = {"gamma": "gamma", "beta": "beta", "weight": "gamma", "bias": "beta"}
@@ -120,7 +121,7 @@ def tf1_name(path):
     for start in range(1, len(parts)):
         number = parts[start].removeprefix("layer_") if parts[start].startswith("layer_") else ""
         below_model = "/".join(["layer_{i}" if number else parts[start], *parts[start + 1 :]])
-        for ours, theirs, _ in _ROWS:
+        for ours, theirs, _ in ROWS:
             if ours and _covers(ours, below_model):
                 return (theirs + below_model[len(ours) :]).replace("{i}", number)
     raise KeyError(f"no checkpoint name for the variable {path}")
@@ -146,7 +147,7 @@ def tf1_name_of(name):
     model_type, _, below_model = name.partition(".")
     below_model = below_model if model_type in model_types() else name
     below_model, number = _without_number(below_model, r"(?<=^encoder\.layer\.)\d+")
-    for _, theirs, row in _ROWS:
+    for _, theirs, row in ROWS:
         if row and _covers(row, below_model):
             part = below_model[len(row) :]
             parts = _parts_of(row)
@@ -165,7 +166,7 @@ def hugging_face_name(name):
       The name without that of the model (`bert.`), which one with heads has before its encoder's.
     """
     pattern, number = _without_number(name, r"(?<=/layer_)\d+")
-    for _, row, theirs in _ROWS:
+    for _, row, theirs in ROWS:
         if theirs and _covers(row, pattern):
             part = pattern[len(row) :]
             parts = {ours: name for name, ours in _parts_of(theirs).items()}

@@ -10,26 +10,13 @@ from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.config import read_values
 from nezha_tf.conversion import transformers_peer
 from nezha_tf.errors import UserError
-from nezha_tf.model_folder.kinds import KINDS, POOLER
+from nezha_tf.model_folder.kinds import POOLER, heads
 from nezha_tf.model_folder.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
 
 # Beyond this the models are not the same; the rounding of float32 stays well below it.
 MOST = 1e-3
 _BATCH, _LENGTH, _STRIDE = 3, 200, 20
-_OUTPUTS = (
-    "sequence_output",
-    "pooled_output",
-    "masked_lm_logits",
-    "next_sentence_logits",
-    "logits",
-    "start_logits",
-    "end_logits",
-)
-# What is computed from the pooler's output.
-_FROM_POOLER = {
-    "pretraining": ("pooled_output", "next_sentence_logits"),
-    "classification": ("pooled_output", "logits"),
-}
+_OF_ENCODER = ("sequence_output", "pooled_output")
 
 
 def compare(source, weights, config, written):
@@ -47,7 +34,8 @@ def compare(source, weights, config, written):
     Raises:
       UserError: they differ by more than `MOST`, or are not finite numbers.
     """
-    needed = [name for name in weights.missing if not name.startswith((POOLER, "cls/", "crf/"))]
+    spared = (POOLER, *heads())
+    needed = [name for name in weights.missing if not name.startswith(spared)]
     if needed:
         return f"not compared: nothing can be computed without {needed[0]}"
     segments = min(source.config.type_vocab_size, config.type_vocab_size)
@@ -92,7 +80,7 @@ def _source_side(source, weights, inputs, said):
         values = source.config_values
         if "model_type" not in values:
             values = source.config.to_hugging_face()
-        elif KINDS[weights.kind].has_labels:
+        elif weights.kind.has_labels:
             values = {**values, "num_labels": weights.num_labels}
         dtype = next(iter(weights.values.values())).dtype
         tensors = {
@@ -133,22 +121,20 @@ def _ours(weights, config, path, reader, inputs):
     model = weights.model(config)
     tf1.load_weights(model, path, reader, may_be_missing=weights.missing)
     outputs = model(inputs)
-    return {name: outputs[name].numpy() for name in _OUTPUTS if name in outputs}
+    names = (*_OF_ENCODER, *weights.kind.outputs)
+    return {name: outputs[name].numpy() for name in names if name in outputs}
 
 
 def _compared(weights, *sides):
     """Returns the names of the outputs that both sides have and that no missing weight is in."""
-    names = [name for name in _OUTPUTS if all(name in outputs for outputs in sides)]
-    if any(name.startswith(POOLER) for name in weights.missing):
-        without = _FROM_POOLER.get(weights.kind, ("pooled_output",))
-        names = [name for name in names if name not in without]
-    for prefix, output in (
-        ("cls/predictions/", "masked_lm_logits"),
-        ("cls/seq_relationship/", "next_sentence_logits"),
-    ):
-        if any(name.startswith(prefix) for name in weights.missing) and output in names:
-            names.remove(output)
-    return names
+    lacks_pooler = any(name.startswith(POOLER) for name in weights.missing)
+    absent = {"pooled_output"} if lacks_pooler else set()
+    for head in weights.kind.heads:
+        is_missing = any(name.startswith(head.prefix) for name in weights.missing)
+        if is_missing or (lacks_pooler and head.from_pooler):
+            absent.update(head.outputs)
+    names = [name for name in (*_OF_ENCODER, *weights.kind.outputs) if name not in absent]
+    return [name for name in names if all(name in outputs for outputs in sides)]
 
 
 def _difference(before, after):

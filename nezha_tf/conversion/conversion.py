@@ -72,7 +72,7 @@ def _next(steps, name):
 def _report(source, weights, flags, segments):
     parameters = sum(value.size for value in weights.values.values())
     rows = [
-        ("model", f"{source.config.position_encoding}, {weights.kind.replace('_', ' ')}"),
+        ("model", f"{source.config.position_encoding}, {weights.kind.name.replace('_', ' ')}"),
         ("weights", f"{len(weights.values)} of {parameters:,} numbers, {flags['dtype']}"),
     ]
     if segments:

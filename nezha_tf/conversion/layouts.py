@@ -12,10 +12,11 @@ from nezha_tf.config import POSITION_ENCODINGS, NezhaConfig
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 from nezha_tf.model_folder import task_file
-from nezha_tf.model_folder.kinds import KINDS, LABELLED, POOLER
+from nezha_tf.model_folder.kinds import POOLER
 from nezha_tf.model_folder.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
 from nezha_tf.model_folder.published import TOKENIZER_FILE
 from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE
+from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.text.vocabulary import PAD
 
 TF1, OURS, HUGGING_FACE = FORMATS = ("tf1", "nezha_tf", "hugging_face")
@@ -38,12 +39,7 @@ def check_format(layout, weights, config, dtype):
         config.to_hugging_face()
         if not config.hugging_face_model.has_pooler:
             _check_no_pooler(weights, config)
-        for name in weights.values:
-            if hugging_face_name(name) is None:
-                raise UserError(
-                    f"{name} has no counterpart in Hugging Face's models; leave it out with "
-                    f"--drop={name.partition('/')[0]}/"
-                )
+        _check_names(weights, "Hugging Face's models")
         return
     if dtype != "float32":
         raise UserError(f"--dtype={dtype}: TF1's programs read float32 only (--format=tf1)")
@@ -58,13 +54,23 @@ def check_format(layout, weights, config, dtype):
                 f"{key} {getattr(config, key)!r} has no counterpart in TF1's programs; take "
                 "--format=nezha_tf, or say otherwise in a --config_file"
             )
-    if any(name.startswith("crf/") for name in weights.values):
-        raise UserError("crf/ has no counterpart in TF1's programs; leave it out with --drop=crf/")
+    _check_names(weights, "TF1's programs")
+
+
+def _check_names(weights, reader):
+    """Raises UserError where weights are not those of the originals, which Hugging Face's are."""
+    for name in weights.values:
+        if hugging_face_name(name) is None:
+            raise UserError(
+                f"{name} has no counterpart in {reader}; leave it out with "
+                f"--drop={name.partition('/')[0]}/"
+            )
 
 
 def _check_no_pooler(weights, config):
     """Raises UserError where weights belong to a pooler, which the model of Hugging Face lacks."""
-    parts = (POOLER, *KINDS[weights.kind].heads_on_pooler)
+    on_pooler = (head.prefix for head in weights.kind.heads if head.from_pooler)
+    parts = (POOLER, *on_pooler)
     for name in weights.values:
         if name.startswith(parts):
             raise UserError(
@@ -115,16 +121,16 @@ def _task(source, weights):
     if not source.task:
         return None
     task = {**source.task, "uses_averages": False}
-    if source.kind == "crf_tagging" and weights.kind == "tagging":
-        return {**task, "crf": False}
-    heads = KINDS[source.kind].heads
-    is_whole = all(any(name.startswith(head) for name in weights.values) for head in heads)
-    return task if is_whole else None
+    # A tagger without its chain is a tagger still.
+    is_of_task = weights.kind in TASKS[task["task"]].kinds
+    kind = weights.kind if is_of_task else source.kind
+    is_whole = all(any(name.startswith(head) for name in weights.values) for head in kind.prefixes)
+    return {**task, **kind.settings} if is_whole else None
 
 
 def _write_hugging_face(folder, source, weights, config):
     values = config.to_hugging_face()
-    prefix = "" if weights.kind == "encoder" else f"{values['model_type']}."
+    prefix = "" if not weights.kind.heads else f"{values['model_type']}."
     tensors = {}
     for name, value in weights.values.items():
         theirs = (prefix if name.startswith("bert/") else "") + hugging_face_name(name)
@@ -133,7 +139,7 @@ def _write_hugging_face(folder, source, weights, config):
     path = os.path.join(folder, hugging_face.FILE_NAMES[0])
     hugging_face.write_safetensors(path, tensors)
     dtypes = {value.dtype.name for value in tensors.values()}
-    architecture = config.hugging_face_model.name + KINDS[weights.kind].architecture
+    architecture = config.hugging_face_model.name + weights.kind.architecture
     values |= {"architectures": [architecture], "torch_dtype": dtypes.pop()}
     values |= _labels(source, weights)
     if source.vocabulary:
@@ -155,7 +161,8 @@ def _labels(source, weights):
     Raises:
       UserError: as many names of labels as the head has rows are not there.
     """
-    if LABELLED[0] not in weights.values:
+    kind = weights.kind
+    if not kind.has_labels or not any(n.startswith(kind.prefixes[0]) for n in weights.values):
         return {}
     task = source.task or {}
     labels = task.get("labels") or [f"LABEL_{index}" for index in range(weights.num_labels)]

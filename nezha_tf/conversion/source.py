@@ -14,13 +14,14 @@ from nezha_tf.config import (
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder import published, task_file
-from nezha_tf.model_folder.kinds import KINDS
+from nezha_tf.model_folder.kinds import kind_of_architecture
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
+from nezha_tf.model_folder.task_row import Kind
+from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 
 # Of UniLM's LayerNorm, which its configuration does not name (modeling.py of UniLM v1).
 UNILM_LAYER_NORM_EPS = 1e-5
-_TASK_KINDS = {"seq2seq": "masked_lm"}
 
 
 class Source(NamedTuple):
@@ -36,7 +37,7 @@ class Source(NamedTuple):
       task: what `task.json` says, or Hugging Face's config.json of a model with a task's head; or
         None.
       do_lower_case: bool, or None where nothing says it.
-      kind: the key of `KINDS` that a file beside the weights says, or None.
+      kind: the `Kind` that a file beside the weights says, or None.
       notes: lines on what was taken to be so.
     """
 
@@ -48,7 +49,7 @@ class Source(NamedTuple):
     vocabulary: Vocabulary | None
     task: dict | None
     do_lower_case: bool | None
-    kind: str | None
+    kind: Kind | None
     notes: list[str]
 
     @property
@@ -163,11 +164,5 @@ def _read_config(path, reader):
 def _kind_said(task, values):
     """Returns the kind that task.json, or else Hugging Face's config.json, says; or None."""
     if task:
-        if task["task"] == "tagging" and task["crf"]:
-            return "crf_tagging"
-        return _TASK_KINDS.get(task["task"], task["task"])
-    name = published.architecture_of(values)
-    for kind, row in KINDS.items():
-        if row.architecture and name.endswith(row.architecture):
-            return kind
-    return None
+        return TASKS[task["task"]].kind(task)
+    return kind_of_architecture(published.architecture_of(values))

@@ -12,26 +12,14 @@ import numpy as np
 from nezha_tf.conversion import transformers_worker
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
-from nezha_tf.model_folder.kinds import KINDS
 
 _LIBRARIES = ("torch", "transformers")
-# Its names of the inputs, and its outputs by our names.
+# Its names of the inputs.
 _INPUTS = {
     "input_ids": "input_ids",
     "input_mask": "attention_mask",
     "segment_ids": "token_type_ids",
     "masked_lm_positions": "masked_lm_positions",
-}
-_OUTPUTS = {
-    "pretraining": {
-        "masked_lm_logits": "prediction_logits",
-        "next_sentence_logits": "seq_relationship_logits",
-    },
-    "masked_lm": {"masked_lm_logits": "logits"},
-    "classification": {"logits": "logits"},
-    "tagging": {"logits": "logits"},
-    "reading_comprehension": {"start_logits": "start_logits", "end_logits": "end_logits"},
-    "encoder": {},
 }
 
 
@@ -44,7 +32,7 @@ def outputs(model, kind, config_values, inputs, folder=None, tensors=None):
 
     Args:
       model: a `config.HuggingFaceModel`.
-      kind: a key of `KINDS`.
+      kind: the `Kind` of the model.
       config_values: dict of its `config.json`.
       inputs: dict of int arrays [B, T] by our names; and `masked_lm_positions`, [B, P], those of
         one row in all.
@@ -62,10 +50,10 @@ def outputs(model, kind, config_values, inputs, folder=None, tensors=None):
     if absent:
         raise Unavailable(f"{' and '.join(absent)} not installed")
     request = {
-        "class_name": model.name + KINDS[kind].architecture,
+        "class_name": model.name + kind.architecture,
         "config": config_values,
         "model_folder": folder and os.path.abspath(folder),
-        "outputs": _OUTPUTS[kind],
+        "outputs": kind.outputs,
     }
     with tempfile.TemporaryDirectory() as exchange:
         write_text(os.path.join(exchange, "request.json"), json.dumps(request))

@@ -9,7 +9,8 @@ from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX, SEGMENT_TABLE, UNILM_ROWS
 from nezha_tf.errors import UserError
-from nezha_tf.model_folder.kinds import KINDS, LABELLED, POOLER, kind_of
+from nezha_tf.model_folder.kinds import POOLER, kind_of
+from nezha_tf.model_folder.task_row import Kind
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 # The key of a configuration that says how many rows a table has.
@@ -25,14 +26,14 @@ class Weights(NamedTuple):
     """The weights of one model.
 
     Attributes:
-      kind: a key of `KINDS`.
+      kind: the `Kind`.
       num_labels: L of a head of labels.
       values: {TF1 name: float32 NumPy array in TF1's layout}.
       missing: names, or prefixes of heads, that were allowed to be missing.
       left_out: (what, names) of variables that are not converted.
     """
 
-    kind: str
+    kind: Kind
     num_labels: int
     values: dict[str, np.ndarray]
     missing: list[str]
@@ -40,7 +41,7 @@ class Weights(NamedTuple):
 
     def model(self, config):
         """Returns our model of them, with random weights."""
-        return KINDS[self.kind].model(config, self.num_labels)
+        return self.kind.model(config, self.num_labels)
 
     # As of `tf.train.CheckpointReader`, for `tf1.load_weights`.
 
@@ -76,8 +77,8 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     weights = {name for name in shapes if tf1.is_weight(name, shapes)}
     kept = {name for name in weights if not name.startswith(drop)}
     kind = kind_of(kept, source.kind)
-    num_labels = next((shapes[name][0] for name in LABELLED if name in kept and shapes[name]), 1)
-    variables = tf1_names(KINDS[kind].model(source.config, num_labels))
+    num_labels = kind.num_labels({name: shapes[name] for name in kept})
+    variables = tf1_names(kind.model(source.config, num_labels))
     missing = [name for name in variables if name not in kept]
     missing += _absent_heads(source.kind, kept, drop)
     unexpected = sorted(kept - set(variables))
@@ -95,7 +96,7 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
 
 def _absent_heads(said, kept, drop):
     """Returns the prefixes of the heads that the model is said to have and has nothing of."""
-    heads = [head for head in (KINDS[said].heads if said else ()) if not head.startswith(drop)]
+    heads = [head for head in (said.prefixes if said else ()) if not head.startswith(drop)]
     return [head for head in heads if not any(name.startswith(head) for name in kept)]
 
 

@@ -16,23 +16,38 @@ class ArrayReader(InMemoryReader):
     Batches are dicts of feature name to tensor: [B, T] for what there is of each piece, with zeros
     behind, [B, ...] for the rest; `input_mask` and `example_index` (int32 [B]) come with them. T is
     one of a few lengths, so that a compiled step is compiled a few times.
+
+    Examples may be of C sequences each, choices for one: then what there is of each piece, and
+    `input_mask`, is [B, C, T].
     """
 
     def __init__(self, arrays, max_seq_length, bucket_by_length=True):
         """Args:
-        arrays: dict of feature name to the examples' values: a list of arrays [n], as many
-          entries as the example has pieces, or an array [examples, ...]. `input_ids` is one.
-        max_seq_length: the longest example may have so many pieces.
-        bucket_by_length: whether batches are of like lengths, or all of `max_seq_length`.
+          arrays: dict of feature name to the examples' values: a list of arrays [n], as many
+            entries as the example has pieces, or of C such arrays each ([C, n] is one form of
+            that); or an array [examples, ...]. `input_ids` is one of the lists.
+          max_seq_length: the longest sequence may have so many pieces.
+          bucket_by_length: whether batches are of like lengths, or all of `max_seq_length`.
+
+        Raises:
+          ValueError: examples of different numbers of sequences.
         """
-        lengths = np.array([len(ids) for ids in arrays["input_ids"]], np.int64)
+        self._choices = _choices(arrays["input_ids"])
+        lengths = np.array([len(ids) for ids in self._sequences(arrays["input_ids"])], np.int64)
+        lengths = lengths.reshape(len(arrays["input_ids"]), -1)
         super().__init__(len(lengths), make_features=None)
-        self._lengths = lengths
+        # Of an example, which is padded as its longest sequence needs it.
+        self._lengths = lengths.max(axis=1)
         buckets = bucket_lengths(max_seq_length) if bucket_by_length else [max_seq_length]
         self._buckets = np.array(buckets, np.int64)
-        self._bucket_of = np.searchsorted(self._buckets, lengths)
+        self._bucket_of = np.searchsorted(self._buckets, self._lengths)
         with tf.device("/cpu:0"):
-            self._ragged = {n: _ragged(v) for n, v in arrays.items() if isinstance(v, list)}
+            self._sequence_lengths = tf.constant(lengths)
+            self._ragged = {
+                name: _ragged(self._sequences(values))
+                for name, values in arrays.items()
+                if isinstance(values, list)
+            }
             self._fixed = {n: tf.constant(v) for n, v in arrays.items() if not isinstance(v, list)}
 
     @property
@@ -99,18 +114,30 @@ class ArrayReader(InMemoryReader):
         batches = tf.reshape(order, (per_epoch, batch_size))
         return tf.random.experimental.stateless_shuffle(batches, seeds[1], alg="philox")
 
+    def _sequences(self, values):
+        """Returns a list of arrays [n], those of one example behind each other."""
+        if self._choices is None:
+            return values
+        return [sequence for example in values for sequence in example]
+
     def _gathered(self, indices):
         """Returns the batch of some examples, int64 [B]."""
-        lengths = tf.gather(self._lengths, indices)
         bucket = tf.reduce_max(tf.gather(self._bucket_of, indices))
         length = tf.gather(self._buckets, bucket)
         static = self._buckets[0] if len(self._buckets) == 1 else None
+        count = self._choices or 1
+        sequences = tf.reshape(indices[:, None] * count + tf.range(count, dtype=tf.int64), [-1])
+        padded = {
+            name: tf.gather(values, sequences).to_tensor(shape=tf.stack([-1, length]))
+            for name, values in self._ragged.items()
+        }
+        lengths = tf.reshape(tf.gather(self._sequence_lengths, indices), [-1])
+        padded["input_mask"] = tf.sequence_mask(lengths, length, tf.int32)
+        inner = () if self._choices is None else (self._choices,)
         batch = {name: tf.gather(values, indices) for name, values in self._fixed.items()}
-        for name, values in self._ragged.items():
-            batch[name] = tf.gather(values, indices).to_tensor(shape=tf.stack([-1, length]))
-        batch["input_mask"] = tf.sequence_mask(lengths, length, tf.int32)
-        for name in (*self._ragged, "input_mask"):
-            batch[name] = tf.ensure_shape(batch[name], (None, static))
+        for name, values in padded.items():
+            values = tf.reshape(values, tf.stack([-1, *inner, length]))
+            batch[name] = tf.ensure_shape(values, (None, *inner, static))
         batch["example_index"] = tf.cast(indices, tf.int32)
         return batch
 
@@ -121,6 +148,16 @@ def bucket_lengths(max_seq_length):
     while lengths[-1] < max_seq_length:
         lengths += [lengths[-1] * 3 // 2, lengths[-1] * 2]
     return [length for length in lengths if length < max_seq_length] + [max_seq_length]
+
+
+def _choices(input_ids):
+    """Returns how many sequences an example is of, or None where it is one and no list of such."""
+    if not len(input_ids) or np.ndim(input_ids[0][0]) == 0:
+        return None
+    numbers = sorted({len(example) for example in input_ids})
+    if len(numbers) > 1:
+        raise ValueError(f"examples of {numbers[0]} and of {numbers[-1]} sequences")
+    return numbers[0]
 
 
 def _ragged(arrays):

@@ -1,10 +1,11 @@
-"""What an export (`tools/export_saved_model.py`) can do: the same functions as of `predictors`."""
+"""What an export (`tools/export_saved_model.py`) can do: the same functions as of predictors."""
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (its operations are in the graphs)
 
-from nezha_tf.demo.predictors import Classes, Found
 from nezha_tf.errors import UserError, first_line
+from nezha_tf.model_folder.task_table import TASKS, part
+from nezha_tf.serving.predictor import Classes, Found
 from nezha_tf.text.vocabulary import MASK
 
 
@@ -12,10 +13,13 @@ class Exported:
     """A SavedModel with a signature on raw texts.
 
     Attributes:
-      outputs: names of what it puts out, by which it is known.
+      ability: as of `serving.predictor.Predictor`.
+      outputs: names of what it puts out, by which it is known, as no other export has them all; a
+        set for each form that there is of it.
     """
 
-    outputs: frozenset
+    ability: str
+    outputs: tuple[frozenset, ...]
 
     def __init__(self, loaded):
         """Args:
@@ -38,17 +42,25 @@ class Exported:
 
 
 class ExportedClassifier(Exported):
-    """As `predictors.Classifier`."""
+    """As `tasks.classification.predictor.Classifier`."""
 
-    outputs = frozenset({"probabilities"})
+    ability = "classification"
+    outputs = (
+        frozenset({"label", "probabilities"}),
+        frozenset({"labels_on", "probabilities"}),
+        frozenset({"value"}),
+    )
 
     def __init__(self, loaded):
         super().__init__(loaded)
         self.is_pair = "text_pair" in self._serve.structured_input_signature[1]
-        self._labels = _texts(loaded.signatures["labels"]()["labels"].numpy())
+        if "labels" in loaded.signatures:
+            self._labels = _texts(loaded.signatures["labels"]()["labels"].numpy())
 
     def __call__(self, text, text_pair=None):
         found = self._outputs(text=text, **({"text_pair": text_pair} if self.is_pair else {}))
+        if "value" in found:
+            return Classes(None, [], float(found["value"]))
         probabilities = dict(zip(self._labels, found["probabilities"].tolist(), strict=True))
         if "labels_on" in found:
             pairs = zip(self._labels, found["labels_on"], strict=True)
@@ -56,24 +68,11 @@ class ExportedClassifier(Exported):
         return Classes(probabilities, [found["label"].decode()])
 
 
-class ExportedRegression(ExportedClassifier):
-    """The same of a number."""
-
-    outputs = frozenset({"value"})
-
-    def __init__(self, loaded):
-        Exported.__init__(self, loaded)
-        self.is_pair = "text_pair" in self._serve.structured_input_signature[1]
-
-    def __call__(self, text, text_pair=None):
-        found = self._outputs(text=text, **({"text_pair": text_pair} if self.is_pair else {}))
-        return Classes(None, [], float(found["value"]))
-
-
 class ExportedEntityFinder(Exported):
-    """As `predictors.EntityFinder`."""
+    """As `tasks.tagging.predictor.EntityFinder`."""
 
-    outputs = frozenset({"num_entities"})
+    ability = "tagging"
+    outputs = (frozenset({"num_entities"}),)
 
     def __call__(self, text):
         found = self._outputs(text=text)
@@ -83,9 +82,10 @@ class ExportedEntityFinder(Exported):
 
 
 class ExportedAnswerFinder(Exported):
-    """As `predictors.AnswerFinder`, but for the candidates beside the best one."""
+    """As `AnswerFinder` of its task, but for the candidates beside the best one."""
 
-    outputs = frozenset({"answer"})
+    ability = "reading_comprehension"
+    outputs = (frozenset({"answer"}),)
 
     def __call__(self, question, passage):
         found = self._outputs(question=question, passage=passage)
@@ -93,9 +93,10 @@ class ExportedAnswerFinder(Exported):
 
 
 class ExportedBlankFiller(Exported):
-    """As `BlankFiller`."""
+    """As `inference.fill.BlankFiller`."""
 
-    outputs = frozenset({"num_masks"})
+    ability = "fill_mask"
+    outputs = (frozenset({"num_masks"}),)
 
     def __call__(self, text):
         found = self._outputs(text=text)
@@ -107,24 +108,14 @@ class ExportedBlankFiller(Exported):
 
 
 class ExportedWriter(Exported):
-    """As `predictors.Writer`."""
+    """As `tasks.seq2seq.predictor.Writer`."""
 
-    outputs = frozenset({"texts", "scores"})
+    ability = "seq2seq"
+    outputs = (frozenset({"texts", "scores"}),)
 
     def __call__(self, source):
         found = self._outputs(text=source)
         return list(zip(_texts(found["texts"]), found["scores"].tolist(), strict=True))
-
-
-_KINDS = (
-    ("tagging", ExportedEntityFinder),
-    ("reading_comprehension", ExportedAnswerFinder),
-    ("fill_mask", ExportedBlankFiller),
-    ("seq2seq", ExportedWriter),
-    ("classification", ExportedRegression),
-    # The last one: others put out probabilities, too.
-    ("classification", ExportedClassifier),
-)
 
 
 def predictors_of_export(path):
@@ -139,9 +130,10 @@ def predictors_of_export(path):
         raise UserError(f"{path} cannot be read as an export: {first_line(error)}") from error
     if "serving_default" in loaded.signatures:
         outputs = set(loaded.signatures["serving_default"].structured_outputs)
-        for ability, kind in _KINDS:
-            if kind.outputs <= outputs:
-                return {ability: kind(loaded)}
+        rows = [part(task.exported) for task in TASKS.values() if task.exported]
+        for kind in (*rows, ExportedBlankFiller):
+            if any(names <= outputs for names in kind.outputs):
+                return {kind.ability: kind(loaded)}
     raise UserError(
         f"{path} is an export that the page has no use for; export a model with a task "
         "(tools/export_saved_model.py)"

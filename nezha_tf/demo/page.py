@@ -2,16 +2,12 @@
 
 import gradio as gr
 
-from nezha_tf.errors import UserError
+from nezha_tf.demo import tabs
+from nezha_tf.model_folder.task_row import Tab
+from nezha_tf.model_folder.task_table import TASKS, part
 
 # The system's, so that nothing is fetched.
 THEME = gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"])
-# More would keep the page waiting.
-MOST_CHARACTERS = 5000
-_TEXT = "今天的豆浆是新磨的，趁热喝。"
-_PASSAGE = "西红柿炒鸡蛋是一道家常菜。准备材料：西红柿2个、鸡蛋3个、小葱1根、盐和白糖适量。"
-_BLANKS = "今天的豆[MASK]是新[MASK]的。"
-_NEWS = "李小明昨天从北京飞往上海，参加复旦大学的毕业典礼。"
 
 
 def make_page(models):
@@ -20,170 +16,24 @@ def make_page(models):
     Args:
       models: dict of ability to dict of name to object, as of `models.open_models`.
     """
-    tabs = {
-        "classification": ("Classification", _classification),
-        "tagging": ("Entities", _entities),
-        "reading_comprehension": ("Reading comprehension", _answers),
-        "fill_mask": ("Fill in", _blanks),
-        "seq2seq": ("Writing", _writing),
-        "attention": ("Attention", _attention),
-    }
     with gr.Blocks(title="nezha_tf", analytics_enabled=False) as page:
         gr.Markdown("# nezha_tf")
-        for ability, (title, fill) in tabs.items():
+        for ability, tab in tabs_by_ability().items():
             if ability in models:
-                with gr.Tab(title):
-                    fill(models[ability])
+                with gr.Tab(tab.title):
+                    part(tab.layout)(models[ability])
     return page
 
 
-def _classification(models):
-    has_pairs = any(model.is_pair for model in models.values())
-    texts = [_text_box("Text", _TEXT), _text_box("Second text", _TEXT, visible=has_pairs)]
-    shown = [gr.Label(show_label=False, num_top_classes=10, render=False)]
+def tabs_by_ability():
+    """Returns dict of ability to `Tab`: the tasks that understand, what fills in, those that write.
 
-    def classify(model, text, text_pair):
-        found = model(text, text_pair) if model.is_pair else model(text)
-        if found.probabilities is None:
-            return [f"{found.value:.4g}"], ""
-        # The likeliest is shown anyway, and all that a classifier of one class predicts.
-        labels = ", ".join(found.predicted) or "none"
-        return [found.probabilities], "" if len(found.predicted) == 1 else f"predicted: {labels}"
-
-    _fill_tab(models, "Classify", texts, shown, classify)
-
-
-def _entities(models):
-    texts = [_text_box("Text", _NEWS, lines=3)]
-    shown = [_highlighted(), _table("label", "text", "from", "to", "probability")]
-
-    def find(model, text):
-        found = model(text)
-        rows = [[f.label, f.text, f.start, f.end, _percent(f.probability)] for f in found]
-        marked = _marked(text, [(f.start, f.end, f.label) for f in found])
-        return [marked, rows], "" if found else "no entity"
-
-    _fill_tab(models, "Find entities", texts, shown, find)
-
-
-def _answers(models):
-    texts = [_text_box("Question", "要准备几个鸡蛋？"), _text_box("Passage", _PASSAGE, lines=4)]
-    shown = [_highlighted(), _table("answer", "from", "to", "probability")]
-
-    def answer(model, question, passage):
-        found = model(question, passage)
-        best = found[0]
-        stretches = [] if best.start is None else [(best.start, best.end, "answer")]
-        rows = [[f.text or "(none)", f.start, f.end, _percent(f.probability)] for f in found]
-        line = "" if stretches else "the passage holds no answer"
-        return [_marked(passage, stretches), rows], line
-
-    _fill_tab(models, "Answer", texts, shown, answer)
-
-
-def _blanks(models):
-    texts = [_text_box("Text with [MASK] for each piece to be filled in", _BLANKS)]
-    shown = [_table("[MASK] 1")]
-
-    def fill(model, text):
-        blanks = model(text)
-        cells = [[f"{piece}  {_percent(p)}" for piece, p in candidates] for candidates in blanks]
-        headers = [f"[MASK] {number}" for number in range(1, len(blanks) + 1)]
-        rows = [list(row) for row in zip(*cells, strict=True)]
-        return [{"headers": headers, "data": rows}], ""
-
-    _fill_tab(models, "Fill in", texts, shown, fill)
-
-
-def _writing(models):
-    texts = [_text_box("Source", _PASSAGE, lines=4)]
-    shown = [_table("text", "score")]
-
-    def write(model, source):
-        return [[[text, f"{score:.3f}"] for text, score in model(source)]], ""
-
-    _fill_tab(models, "Write", texts, shown, write)
-
-
-def _attention(models):
-    texts = [
-        _text_box("Text", _TEXT),
-        _text_box("Second text (may be empty)", ""),
-        _text_box("Layers: from 0, -1 is the last; all, if none", "-1"),
-        _text_box("Heads: from 0, as in 0,3; all, if none", ""),
-    ]
-    shown = [gr.Plot(show_label=False, format="png", render=False)]
-
-    def paint(model, text, text_pair, layers, heads):
-        figure, line = model(text, text_pair.strip(), _numbers(layers), _numbers(heads))
-        return [figure], line
-
-    _fill_tab(models, "Draw", texts, shown, paint)
-
-
-def _fill_tab(models, verb, inputs, shown, function):
-    """Lays a tab out: the choice of the model, the texts, the button, a line, the results.
-
-    Args:
-      models: dict of name to object.
-      verb: on the button.
-      inputs: components of text; the return key in one of a line does what the button does.
-      shown: components that the results go to.
-      function: of the object and the texts; returns (list of results, a line or "").
+    The attention, which any model shows, is the last one.
     """
-    names = list(models)
-    choice = gr.Dropdown(names, value=names[0], label="Model", visible=len(names) > 1)
-    for box in inputs:
-        box.render()
-    button = gr.Button(verb, variant="primary")
-    message = gr.Textbox(show_label=False, visible=False, interactive=False)
-    for component in shown:
-        component.render()
-
-    def handle(name, *texts):
-        try:
-            found, line = function(models[name], *map(_checked, texts))
-        except UserError as error:
-            found, line = [None] * len(shown), str(error)
-        return *found, gr.update(value=line, visible=bool(line))
-
-    events = [button.click, *(box.submit for box in inputs)]
-    gr.on(events, handle, [choice, *inputs], [*shown, message], api_name=False)
-
-
-def _text_box(label, value, lines=1, visible=True):
-    return gr.Textbox(value, label=label, lines=lines, max_lines=12, visible=visible, render=False)
-
-
-def _highlighted():
-    return gr.HighlightedText(show_label=False, render=False)
-
-
-def _table(*headers):
-    return gr.Dataframe(
-        headers=list(headers), interactive=False, wrap=True, buttons=[], render=False
-    )
-
-
-def _checked(text):
-    """Returns a text that can be read and shown; raises `UserError` where it is too long."""
-    if len(text) > MOST_CHARACTERS:
-        raise UserError(
-            f"the text has {len(text):,} characters, and this page takes {MOST_CHARACTERS:,}"
-        )
-    # JSON may hold halves of UTF-16 pairs, which are no text.
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _marked(text, stretches):
-    """Returns what `gradio.HighlightedText` shows: a text with (start, end, label) marked."""
-    entities = [{"start": start, "end": end, "entity": label} for start, end, label in stretches]
-    return {"text": text, "entities": entities}
-
-
-def _numbers(text):
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _percent(probability):
-    return f"{probability:.2%}"
+    rows = {name: task for name, task in TASKS.items() if task.tab}
+    return {
+        **{name: row.tab for name, row in rows.items() if row.form == "bidirectional"},
+        "fill_mask": Tab("Fill in", f"{tabs.__name__}:blanks"),
+        **{name: row.tab for name, row in rows.items() if row.form != "bidirectional"},
+        "attention": Tab("Attention", f"{tabs.__name__}:attention"),
+    }

@@ -1,1 +1,1 @@
-"""SavedModels that take raw text: the model with its tokenizer inside."""
+"""From a model folder to a SavedModel that takes raw text, and on to other runtimes."""

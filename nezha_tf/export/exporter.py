@@ -1,26 +1,19 @@
 """From a model folder to a SavedModel."""
 
 import dataclasses
-import importlib
 import os
 
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.export.saved_model import write
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
+from nezha_tf.model_folder.task_table import TASKS, part
 from nezha_tf.modeling import positions
+from nezha_tf.serving.saved_model import write
 
-# What serves a folder's task: module and class, imported when it is wanted.
-OF_TASK = {
-    "classification": ("classification", "ClassificationServing"),
-    "tagging": ("tagging", "TaggingServing"),
-    "reading_comprehension": ("reading_comprehension", "ReadingComprehensionServing"),
-    "seq2seq": ("seq2seq", "Seq2SeqServing"),
-}
 # What any model serves, or any with the head of masked LM.
 OF_ANY = {
-    "features": ("features", "FeaturesServing"),
-    "fill_mask": ("fill_mask", "FillMaskServing"),
+    "features": "nezha_tf.export.features:FeaturesServing",
+    "fill_mask": "nezha_tf.export.fill_mask:FillMaskServing",
 }
 # Where the folder does not say how long texts may be.
 MAX_SEQ_LENGTH = 512
@@ -85,14 +78,19 @@ def export_folder(path, output_dir, task=None):
     """
     check_output_dir(output_dir)
     folder = model_folder.open_folder(path)
-    if task is None:
-        task = folder.task["task"]
-        task = task if task in OF_TASK else "fill_mask"
-    module, name = {**OF_TASK, **OF_ANY}[task]
-    options = {"max_seq_length": _length_of(folder)} if task in OF_ANY else {}
-    serving = getattr(importlib.import_module(f"nezha_tf.export.{module}"), name)(folder, **options)
+    name, serving = _own_serving(folder) if task is None else (task, None)
+    if serving is None:
+        name = task or "fill_mask"
+        serving = part(OF_ANY[name])(folder, max_seq_length=_length_of(folder))
     write(serving, output_dir)
-    return f"{task} in {output_dir}; how to use it: {os.path.join(output_dir, 'README.md')}"
+    return f"{name} in {output_dir}; how to use it: {os.path.join(output_dir, 'README.md')}"
+
+
+def _own_serving(folder):
+    """Returns (the task of a `ModelFolder`, its `Serving`); None where there is none."""
+    name = folder.task["task"]
+    row = TASKS.get(name)
+    return name, part(row.serving)(folder) if row and row.serving else None
 
 
 def check_output_dir(path):

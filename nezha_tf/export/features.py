@@ -3,10 +3,11 @@
 import tensorflow as tf
 
 from nezha_tf.checkpoints import loading
-from nezha_tf.export.saved_model import Serving, as_graphs
-from nezha_tf.export.text_reader import INPUT_MEANINGS, of_ids, text_spec
 from nezha_tf.inference.vectors import pooled
+from nezha_tf.model_folder.kinds import POOLER
 from nezha_tf.modeling.encoder import NezhaEncoder
+from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec
 
 MEANINGS = {
     **INPUT_MEANINGS,
@@ -21,7 +22,6 @@ MEANINGS = {
     "vectors": "the last layer's vector of each piece, 0 behind",
 }
 SPECIAL_PIECES = 2  # [CLS] and [SEP]
-POOLER = "bert/pooler/"
 
 
 class FeaturesServing(Serving):
@@ -36,8 +36,7 @@ class FeaturesServing(Serving):
         max_seq_length: most pieces of a text, [CLS] and [SEP] counted.
         """
         model = NezhaEncoder(folder.config, max_seq_length)
-        uses_averages = folder.task.get("uses_averages", False)
-        loading.load(model, folder.checkpoint, (POOLER,), averages=uses_averages)
+        folder.load_into(model, (POOLER,))
         super().__init__(model, folder.tokenizer)
         _, reader = loading.open_checkpoint(folder.checkpoint)
         names = reader.get_variable_to_shape_map()

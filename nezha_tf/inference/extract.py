@@ -10,7 +10,7 @@ import numpy as np
 from nezha_tf import console, files
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.inference import texts as text_files
-from nezha_tf.inference.loading import UNREAD_NAMES, load_model
+from nezha_tf.inference.loading import UNREAD_NAMES, load_model, open_model, settled
 from nezha_tf.inference.vectors import (
     VectorFile,
     layer_numbers,
@@ -22,6 +22,8 @@ from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 
 LAST_LAYER = ["-1"]
+# Where no folder says it.
+MAX_SEQ_LENGTH = 128
 # Of the vectors in JSON, as in the original's extract_features.py.
 DECIMALS = 6
 
@@ -45,7 +47,9 @@ def extract_features(flags):
     rows = text_files.read_pairs(paths, needed=flags["similarity"])
     if flags["level"] == "character" and "text_pair" in rows[0].values:
         raise UserError(f"{rows[0].place}: --level=character is for one text a line, not for two")
-    model, tokenizer = _load(flags)
+    opened = open_model(flags)
+    flags = settled(flags, opened, {"max_seq_length": MAX_SEQ_LENGTH})
+    model, tokenizer = _load(flags, opened)
     alone = text_files.each_alone(rows) if flags["similarity"] else rows
     texts = text_files.pack(alone, tokenizer, flags["max_seq_length"])
     if flags["similarity"]:
@@ -71,7 +75,7 @@ def _check(flags):
         raise UserError("--pooling=pooler is of the last layer; leave out --layers")
 
 
-def _load(flags):
+def _load(flags, opened):
     """Returns the encoder and the tokenizer of the flags."""
 
     def check(config):
@@ -82,7 +86,7 @@ def _load(flags):
         )
 
     reads_pooler = flags["level"] == "text" and flags["pooling"] == "pooler"
-    return load_model(flags, check, NezhaEncoder, () if reads_pooler else UNREAD_NAMES)
+    return load_model(opened, check, NezhaEncoder, () if reads_pooler else UNREAD_NAMES)
 
 
 def _write_vectors(flags, model, texts, path):

@@ -9,7 +9,7 @@ from nezha_tf import console
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.corpus import read_lines
 from nezha_tf.errors import UserError
-from nezha_tf.inference.loading import load_model
+from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.text.vocabulary import MASK
 
 
@@ -70,7 +70,7 @@ def fill_mask(flags):
     """
     if flags["input_file"]:
         lines = list(_file_lines(flags["input_file"]))
-    filler = BlankFiller(*load_model(flags), flags["top_k"])
+    filler = BlankFiller(*load_model(open_model(flags)), flags["top_k"])
     if flags["input_file"]:
         for place, text in lines:
             try:

@@ -3,8 +3,17 @@
 from nezha_tf import console, files
 from nezha_tf.data.rows import Row, read_rows
 from nezha_tf.errors import UserError
-from nezha_tf.inference.loading import check_form, load_model, pack_prompts, target_format_of
+from nezha_tf.inference.loading import (
+    check_form,
+    load_model,
+    open_model,
+    pack_prompts,
+    settled,
+    settled_form,
+    target_format_of,
+)
 from nezha_tf.tasks.seq2seq.packing import Packing
+from nezha_tf.tasks.seq2seq.settings import SEARCH_DEFAULTS
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.vocabulary import UNK
 
@@ -22,16 +31,17 @@ def generate_text(flags):
       UserError: a mistake in the flags or in the files.
     """
     rows = _read(flags)
+    opened = open_model(flags)
+    flags = settled(settled_form(flags, opened), opened, SEARCH_DEFAULTS)
     target_format = target_format_of(flags)
-    model, tokenizer = load_model(flags, check_form(target_format, flags))
+    model, tokenizer = load_model(opened, check_form(target_format, flags))
     if target_format.mode == "left_to_right":
         # With no source to fill it in from, an [UNK] is of no use.
         flags = {**flags, "banned_words": [*flags["banned_words"], UNK]}
-        end = flags["truncate_source"] or "head"
-        pairs = pack_prompts(rows, tokenizer, flags["max_source_length"], end)
+        pairs = pack_prompts(rows, tokenizer, flags["max_source_length"], flags["truncate_source"])
     else:
         lengths = (flags["max_source_length"], flags["max_target_length"])
-        packing = Packing(tokenizer, *lengths, flags["truncate_source"] or "tail")
+        packing = Packing(tokenizer, *lengths, flags["truncate_source"])
         pairs = packing.pack([row._replace(values={"src": row.values["src"]}) for row in rows])
     writer = TargetWriter(
         model,

@@ -1,5 +1,6 @@
 """What the tools share: the model of their flags, its target format, and prompts as ids."""
 
+import functools
 import sys
 
 import numpy as np
@@ -9,7 +10,8 @@ from nezha_tf.config import NezhaConfig
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.generator import check_room
 from nezha_tf.generation.target_format import TargetFormat
-from nezha_tf.model_folder.folder import weights_of
+from nezha_tf.model_folder.folder import open_folder, weights_of
+from nezha_tf.model_folder.kinds import POOLER
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.seq2seq.packing import Pairs, Side
 from nezha_tf.text.tokenization import FullTokenizer
@@ -17,22 +19,98 @@ from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.start import differences
 
 # What most uses of a model do not read, and Hugging Face's masked LMs do not have.
-UNREAD_NAMES = ("bert/pooler/",)
+UNREAD_NAMES = (POOLER,)
+FORM_DEFAULTS = {
+    "target_prediction": "masked",
+    "max_source_length": 128,
+    "max_target_length": 64,
+    "truncate_source": "tail",
+}
+# The flags that a bare checkpoint takes in place of --model_folder.
+BARE_FLAGS = ("bert_config_file", "vocab_file", "init_checkpoint")
+
+
+class BareCheckpoint:
+    """A checkpoint, a configuration and a vocabulary, with the interface of a `ModelFolder`.
+
+    Attributes:
+      config: `NezhaConfig`.
+      task: as of a folder of no task.
+    """
+
+    def __init__(self, flags):
+        """Args:
+          flags: dict of `BARE_FLAGS` and `do_lower_case`; that is on where it is None.
+
+        Raises:
+          UserError: a flag is missing, or a bad configuration.
+        """
+        config_file, self._vocab_file, self._checkpoint = (
+            require_flag(flags[name], name) for name in BARE_FLAGS
+        )
+        self._do_lower_case = flags["do_lower_case"] is not False
+        self.config = NezhaConfig.from_json_file(config_file)
+        self.task = {"task": None}
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The `FullTokenizer`; `UserError` where the vocabulary is not the model's."""
+        tokenizer = FullTokenizer(self._vocab_file, self._do_lower_case)
+        check_vocabulary(self.config, tokenizer.vocabulary)
+        return tokenizer
+
+    def load_into(self, model, may_be_missing=()):
+        """As `ModelFolder.load_into`; what lies beside the weights and differs is told on stderr.
+
+        In the folder of a run with --ema_decay the weights are the moving averages.
+        """
+        checkpoint, averages = weights_of(self._checkpoint)
+        for line in differences(checkpoint, self._vocab_file, self._do_lower_case):
+            print(line, file=sys.stderr)
+        loading.load(model, checkpoint, may_be_missing, averages=averages)
+
+
+def open_model(flags):
+    """Opens the model that the flags name; its weights are not loaded yet.
+
+    Args:
+      flags: dict of `model_folder`, `BARE_FLAGS` and `do_lower_case`.
+
+    Returns:
+      `ModelFolder` or `BareCheckpoint`.
+
+    Raises:
+      UserError: both ways to a model are given, or neither; or one that leads to none.
+    """
+    given = [f"--{name}" for name in BARE_FLAGS if flags[name]]
+    if not flags["model_folder"]:
+        if not given:
+            raise UserError(
+                "--model_folder is needed; or for a bare checkpoint "
+                f"{', '.join(f'--{name}' for name in BARE_FLAGS)}"
+            )
+        return BareCheckpoint(flags)
+    if given:
+        raise UserError(
+            f"--model_folder={flags['model_folder']} holds a whole model; leave out "
+            f"{', '.join(given)}"
+        )
+    return open_folder(flags["model_folder"], flags["do_lower_case"])
 
 
 def load_model(
-    flags,
+    opened,
     check=lambda config: None,
     model_class=NezhaForMaskedLM,
     may_be_missing=UNREAD_NAMES,
 ):
-    """Loads the model and the tokenizer of the flags.
+    """Loads the model and the tokenizer of what `open_model` has opened.
 
-    The weights are those of the folder's model, so of a run with --ema_decay the moving averages.
-    A vocabulary or a case beside them that is another than that of the flags is told on stderr.
+    The weights are those that the folder's model has: of a run with --ema_decay the moving
+    averages.
 
     Args:
-      flags: dict of `bert_config_file`, `vocab_file`, `do_lower_case` and `init_checkpoint`.
+      opened: `ModelFolder` or `BareCheckpoint`.
       check: function of the configuration that raises `UserError` where the model is no good.
       model_class: what to make of the configuration.
       may_be_missing: as for `checkpoints.load`.
@@ -41,20 +119,32 @@ def load_model(
       (the model, `FullTokenizer`).
 
     Raises:
-      UserError: a flag or a file is missing, or they do not belong together.
+      UserError: files are damaged, or do not belong together.
     """
-    names = ("bert_config_file", "vocab_file", "init_checkpoint")
-    config_file, vocab_file, checkpoint = (require_flag(flags[name], name) for name in names)
-    config = NezhaConfig.from_json_file(config_file)
-    check(config)
-    tokenizer = FullTokenizer(vocab_file, flags["do_lower_case"])
-    check_vocabulary(config, tokenizer.vocabulary)
-    model = model_class(config)
-    checkpoint, averages = weights_of(checkpoint)
-    for line in differences(checkpoint, vocab_file, flags["do_lower_case"]):
-        print(line, file=sys.stderr)
-    loading.load(model, checkpoint, may_be_missing, averages=averages)
+    check(opened.config)
+    tokenizer, model = opened.tokenizer, model_class(opened.config)
+    opened.load_into(model, may_be_missing)
     return model, tokenizer
+
+
+def settled(flags, opened, defaults):
+    """Returns the flags with values for those that were not given.
+
+    Args:
+      flags: dict; None stands for a flag that was not given.
+      opened: as of `open_model`.
+      defaults: dict of the names of flags to their values where the folder says none.
+    """
+    found = {name: opened.task.get(name, default) for name, default in defaults.items()}
+    return flags | {name: value for name, value in found.items() if flags[name] is None}
+
+
+def settled_form(flags, opened):
+    """As `settled`, of the flags of `flags.define_form`."""
+    if flags["truncate_source"] is None and flags["mode"] != "seq2seq":
+        # What the folder says is of sources; what is nearest to a prompt's continuation stays.
+        flags = {**flags, "truncate_source": "head"}
+    return settled(flags, opened, FORM_DEFAULTS)
 
 
 def target_format_of(flags):

@@ -10,7 +10,14 @@ from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.scoring import PseudoScorer, TargetScorer
 from nezha_tf.generation.sources import pad_left, pad_right, rounded_up
-from nezha_tf.inference.loading import check_form, ids_of, load_model, target_format_of
+from nezha_tf.inference.loading import (
+    check_form,
+    ids_of,
+    load_model,
+    open_model,
+    settled_form,
+    target_format_of,
+)
 from nezha_tf.tasks.seq2seq.packing import Packing
 
 
@@ -35,7 +42,8 @@ def score_text(flags):
     if flags["output_file"]:
         files.require_other(flags["output_file"], "output_file", paths)
     rows = [row for path in paths for row in read_rows(path, columns)]
-    log_probs, truncation = score(rows, flags)
+    opened = open_model(flags)
+    log_probs, truncation = score(rows, opened, settled_form(flags, opened))
     if flags["output_file"]:
         lines = [
             json.dumps({**row.values, **_summary(part)}, ensure_ascii=False) + "\n"
@@ -48,15 +56,15 @@ def score_text(flags):
     return _table(f"{console.plural(len(rows), 'text')}{truncation}", np.concatenate(log_probs))
 
 
-def _score_targets(rows, flags):
+def _score_targets(rows, opened, flags):
     """Returns the log-probabilities of each target's pieces, and a few words on truncation."""
     target_format = target_format_of(flags)
-    model, tokenizer = load_model(flags, check_form(target_format, flags))
+    model, tokenizer = load_model(opened, check_form(target_format, flags))
     packing = Packing(
         tokenizer,
         flags["max_source_length"],
         flags["max_target_length"],
-        flags["truncate_source"] or "tail",
+        flags["truncate_source"],
     )
     pairs = packing.pack(rows)
     sides = [
@@ -67,19 +75,19 @@ def _score_targets(rows, flags):
     return _in_batches(scorer, sides, flags), pairs.truncation()
 
 
-def _score_continuations(rows, flags):
+def _score_continuations(rows, opened, flags):
     """The same of texts that go on from [CLS]; they are not cut."""
     target_format = target_format_of(flags)
-    model, tokenizer = load_model(flags, target_format.check)
+    model, tokenizer = load_model(opened, target_format.check)
     vocabulary = tokenizer.vocabulary
     sides = [([vocabulary.cls_id], ids_of(row, "text", tokenizer)) for row in rows]
     scorer = TargetScorer(model, vocabulary, target_format, jit_compile=False)
     return _in_batches(scorer, sides, flags), ""
 
 
-def _score_masked(rows, flags):
+def _score_masked(rows, opened, flags):
     """The same of texts whose pieces are masked in turn; they are not cut."""
-    model, tokenizer = load_model(flags)
+    model, tokenizer = load_model(opened)
     scorer = PseudoScorer(model, tokenizer.vocabulary, jit_compile=False)
     found = []
     for row in rows:

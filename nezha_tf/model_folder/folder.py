@@ -9,16 +9,10 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.config import NezhaConfig
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import published, task_file
+from nezha_tf.model_folder.kinds import ENCODER, POOLER
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, best_sweep_member
-from nezha_tf.modeling.encoder import NezhaEncoder
-from nezha_tf.modeling.finetuning import (
-    NezhaForCrfTagging,
-    NezhaForQuestionAnswering,
-    NezhaForSequenceClassification,
-    NezhaForTokenClassification,
-)
-from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
+from nezha_tf.model_folder.task_table import MASKED_LM, PRETRAINING, TASKS
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 
@@ -73,7 +67,7 @@ class ModelFolder:
     Attributes:
       path: the folder.
       config: `NezhaConfig`.
-      task: dict, what `task.json` says (see `task_file.SETTINGS`); where the folder has none,
+      task: dict, what `task.json` says (see `task_table.TASKS`); where the folder has none,
         what `published.settings_of` finds: {"task": None} for a model without a task's head.
       do_lower_case: whether texts are lower-cased: by `task.json`, or else Hugging Face's
         `tokenizer_config.json`, or else true.
@@ -125,39 +119,42 @@ class ModelFolder:
           UserError: weights that are damaged, or of another model.
         """
         model, may_be_missing = self._fresh_model()
+        self.load_into(model, may_be_missing)
+        return model
+
+    def load_into(self, model, may_be_missing=()):
+        """Loads the weights, or their moving averages, into a model of another kind.
+
+        Args:
+          model: a Keras model of the name table.
+          may_be_missing: as for `loading.load`.
+
+        Raises:
+          UserError: weights that are damaged, or of another model.
+        """
         averages = self.task.get("uses_averages", False)
         loading.load(model, self.checkpoint, may_be_missing, averages=averages)
-        return model
 
     def _fresh_model(self):
         """Returns (model, prefixes of the names that its checkpoint may lack)."""
-        settings, config = self.task, self.config
-        task, pooler = settings["task"], ("bert/pooler/",)
-        if task == "pretraining":
-            return NezhaForPreTraining(config), ()
-        if task == "seq2seq":
-            return NezhaForMaskedLM(config), pooler
-        if task is None:
-            return self._model_of_names(), pooler
-        length = settings["max_seq_length"]
-        if task == "reading_comprehension":
-            return NezhaForQuestionAnswering(config, length), pooler
-        if task == "tagging":
-            kind = NezhaForCrfTagging if settings["crf"] else NezhaForTokenClassification
-            return kind(config, len(settings["labels"]), length), pooler
-        is_number = settings["label_type"] == "regression"
-        num_outputs = 1 if is_number else len(settings["labels"])
-        return NezhaForSequenceClassification(config, num_outputs, length), ()
+        settings = self.task
+        if settings["task"] is None:
+            return self._model_of_names(), (POOLER,)
+        kind = TASKS[settings["task"]].kind(settings)
+        # A model of regression has no labels, and one output.
+        num_labels = max(1, len(settings.get("labels", ())))
+        model = kind.model(self.config, num_labels, settings["max_seq_length"])
+        return model, () if kind.reads_pooler else (POOLER,)
 
     def _model_of_names(self):
         """Returns the model that the checkpoint has all the heads of."""
         _, reader = loading.open_checkpoint(self.checkpoint)
         names = set(reader.get_variable_to_shape_map())
-        for kind in (NezhaForPreTraining, NezhaForMaskedLM):
-            model = kind(self.config)
-            if {name for name in tf1_names(model) if name.startswith("cls/")} <= names:
+        for kind in (PRETRAINING, MASKED_LM):
+            model = kind.model(self.config)
+            if {name for name in tf1_names(model) if name.startswith(kind.prefixes)} <= names:
                 return model
-        return NezhaEncoder(self.config)
+        return ENCODER.model(self.config)
 
 
 def weights_of(path):

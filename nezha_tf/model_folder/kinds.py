@@ -1,89 +1,74 @@
-"""The kinds of models that a checkpoint may hold, told apart by their heads."""
+"""Which kind of model a checkpoint holds, of those in the table of tasks."""
 
-from collections.abc import Callable
-from typing import NamedTuple
-
+from nezha_tf.model_folder.task_row import Kind
+from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.encoder import NezhaEncoder
-from nezha_tf.modeling.finetuning import (
-    NezhaForCrfTagging,
-    NezhaForQuestionAnswering,
-    NezhaForSequenceClassification,
-    NezhaForTokenClassification,
-)
-from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
 
 POOLER = "bert/pooler/"
-LABELLED = ("output_weights", "output_bias")
+ENCODER = Kind("encoder", NezhaEncoder, (), "Model")
 
 
-class Kind(NamedTuple):
-    """A kind of model.
-
-    Attributes:
-      make: our Keras model of a configuration and, where `has_labels`, a number of labels.
-      heads: prefixes of the TF1 names of its heads.
-      architecture: what its class is called in transformers, behind the name of the model.
-      has_labels: whether its head is of any number of labels.
-      heads_on_pooler: those of the heads that read the pooler's output.
-    """
-
-    make: Callable
-    heads: tuple[str, ...]
-    architecture: str | None
-    has_labels: bool = False
-    heads_on_pooler: tuple[str, ...] = ()
-
-    def model(self, config, num_labels):
-        """Returns our model, with random weights."""
-        return self.make(config, num_labels) if self.has_labels else self.make(config)
+def kinds():
+    """Returns dict of name to each `Kind` of a model: those of the tasks, and the bare encoder."""
+    return {kind.name: kind for task in TASKS.values() for kind in task.kinds} | {
+        ENCODER.name: ENCODER
+    }
 
 
-# Those with more heads before those with some of them.
-KINDS = {
-    "pretraining": Kind(
-        NezhaForPreTraining,
-        ("cls/predictions/", "cls/seq_relationship/"),
-        "ForPreTraining",
-        heads_on_pooler=("cls/seq_relationship/",),
-    ),
-    "masked_lm": Kind(NezhaForMaskedLM, ("cls/predictions/",), "ForMaskedLM"),
-    "crf_tagging": Kind(NezhaForCrfTagging, (*LABELLED, "crf/"), None, has_labels=True),
-    "tagging": Kind(
-        NezhaForTokenClassification, LABELLED, "ForTokenClassification", has_labels=True
-    ),
-    "classification": Kind(
-        NezhaForSequenceClassification,
-        LABELLED,
-        "ForSequenceClassification",
-        has_labels=True,
-        heads_on_pooler=LABELLED,
-    ),
-    "reading_comprehension": Kind(
-        NezhaForQuestionAnswering, ("cls/squad/",), "ForQuestionAnswering"
-    ),
-    "encoder": Kind(NezhaEncoder, (), "Model"),
-}
+def heads():
+    """Returns how the TF1 names of all heads' weights begin, a tuple of str."""
+    return tuple({prefix: None for kind in kinds().values() for prefix in kind.prefixes})
 
 
 def kind_of(names, said=None):
-    """Returns the kind of a checkpoint, a key of `KINDS`.
+    """Returns the `Kind` of a checkpoint: of those that it has a head of, the one with most heads.
 
     Args:
       names: the TF1 names of its weights.
-      said: the kind that a file beside it says, or None. It is what tells taggers from
-        classifiers, whose heads have one name; without it, those with a pooler classify.
+      said: the kind that a file beside it says, or None. It tells kinds whose heads have the same
+        names, as taggers and classifiers do. Without it a checkpoint with a pooler is of a kind
+        that reads it.
     """
 
     def has(prefix):
         return any(name.startswith(prefix) for name in names)
 
-    if has("crf/"):
-        return "crf_tagging"
-    if has(LABELLED):
-        is_tagger = said in ("tagging", "crf_tagging") if said else not has(POOLER)
-        return "tagging" if is_tagger else "classification"
-    if has("cls/squad/"):
-        return "reading_comprehension"
-    if has("cls/seq_relationship/"):
-        return "pretraining"
-    return "masked_lm" if has("cls/predictions/") else "encoder"
+    every = list(kinds().values())
+    found = [kind for kind in every if any(map(has, _own_heads(kind, every)))]
+    largest = [k for k in found if not any(set(k.prefixes) < set(o.prefixes) for o in found)]
+    if not largest:
+        return ENCODER
+    alike = [kind for kind in largest if kind.prefixes == largest[-1].prefixes]
+    for is_meant in (
+        lambda kind: kind is said,
+        lambda kind: said and task_of(kind) == task_of(said),
+        lambda kind: kind.reads_pooler == has(POOLER),
+    ):
+        meant = list(filter(is_meant, alike))
+        if meant:
+            return meant[0]
+    return alike[0]
+
+
+def _own_heads(kind, every):
+    """Returns the prefixes of the heads that no kind of fewer heads has."""
+    smaller = [other for other in every if set(other.prefixes) < set(kind.prefixes)]
+    return set(kind.prefixes).difference(*(other.prefixes for other in smaller))
+
+
+def kind_of_architecture(name):
+    """Returns the `Kind` of a class of transformers, by its name; None where there is none."""
+    for kind in kinds().values():
+        if kind.architecture and name.endswith(kind.architecture):
+            return kind
+    return None
+
+
+def task_of(kind):
+    """Returns the name of the first task that has a `Kind`, or None."""
+    return next((name for name, task in TASKS.items() if kind in task.kinds), None)
+
+
+def form_of(task):
+    """Returns the `Task.form` of a task by its name, or of None, a model of no task."""
+    return TASKS[task].form if task else "bidirectional"

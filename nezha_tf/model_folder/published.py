@@ -3,27 +3,18 @@
 import os
 
 from nezha_tf.checkpoints import loading
-from nezha_tf.data.entity_tags import TAG, scheme_of
 from nezha_tf.errors import UserError
 from nezha_tf.files import read_object
 from nezha_tf.model_folder import task_file
+from nezha_tf.model_folder.hugging_face_settings import Published
+from nezha_tf.model_folder.kinds import kind_of, kind_of_architecture, task_of
+from nezha_tf.model_folder.task_table import TASKS
 
 CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer_config.json"
-# The heads of fine-tuned models, by TF1's names.
-CLASSIFIER, SPAN, CRF = "output_weights", "cls/squad/output_weights", "crf/transitions"
 # Hugging Face's models with a head for a task that is none of ours.
 MULTIPLE_CHOICE = "ForMultipleChoice"
 # The longest that published models were pretrained with; relative positions have no bound.
 MAX_SEQ_LENGTH = 512
-# The defaults of run_squad.py.
-ANSWERING = {
-    "max_query_length": 64,
-    "doc_stride": 128,
-    "max_answer_length": 30,
-    "n_best_size": 20,
-    "version_2_with_negative": False,
-    "null_score_diff_threshold": 0.0,
-}
 
 
 def do_lower_case(folder, default=True):
@@ -71,53 +62,21 @@ def settings_of(folder, config, checkpoint):
     path = os.path.join(folder, CONFIG_FILE)
     theirs = read_object(path) or {}
     architecture = architecture_of(theirs)
-    if SPAN in shapes:
-        own = {"task": "reading_comprehension", **ANSWERING}
-    elif CLASSIFIER in shapes and not architecture.endswith(MULTIPLE_CHOICE):
-        num_labels = shapes[CLASSIFIER][0]
-        if CRF in shapes or architecture.endswith("ForTokenClassification"):
-            own = _tagging(path, theirs, num_labels, CRF in shapes)
-        else:
-            own = _classification(path, theirs, num_labels)
-    else:
+    said = kind_of_architecture(architecture)
+    kind = kind_of(shapes, said)
+    task = task_of(kind)
+    is_foreign = said is None and architecture.endswith(MULTIPLE_CHOICE)
+    if is_foreign or task is None or TASKS[task].published is None:
         return {"task": None}
     length = min(MAX_SEQ_LENGTH, config.max_position_embeddings)
-    common = {
+    own = TASKS[task].published(Published(path, theirs, kind.num_labels(shapes), length))
+    settings = {
+        "task": task,
         "do_lower_case": do_lower_case(folder),
         "max_seq_length": length,
         "uses_averages": False,
+        **own,
+        **kind.settings,
     }
-    if own["task"] == "tagging":
-        own["window_stride"] = max(1, (length - 2) // 2)
-    settings = {"task": own["task"], **common, **own}
     task_file.check(path, settings)
     return settings
-
-
-def _tagging(path, theirs, num_labels, crf):
-    labels = _labels(path, theirs, num_labels)
-    are_tags = all(TAG.fullmatch(label) for label in labels)
-    scheme = scheme_of(labels) if are_tags else "BIO"
-    return {"task": "tagging", "labels": labels, "scheme": scheme, "crf": crf}
-
-
-def _classification(path, theirs, num_labels):
-    own = {"task": "classification", "is_pair": False}
-    if num_labels == 1:
-        return {**own, "label_type": "regression", "labels": []}
-    is_multi = theirs.get("problem_type") == "multi_label_classification"
-    labels = _labels(path, theirs, num_labels)
-    return {**own, "label_type": "multi" if is_multi else "single", "labels": labels}
-
-
-def _labels(path, theirs, num_labels):
-    names = theirs.get("id2label")
-    if names is None:
-        return [f"LABEL_{number}" for number in range(num_labels)]
-    numbers = [str(number) for number in range(num_labels)]
-    found = [names.get(number) for number in numbers] if isinstance(names, dict) else [None]
-    if len(names) != num_labels or not all(isinstance(name, str) for name in found):
-        raise UserError(
-            f"{path}: id2label must name the classes 0 to {num_labels - 1} of the weights"
-        )
-    return found

@@ -3,6 +3,7 @@
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.files import whole_file
 from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.model_folder.kinds import form_of
 from nezha_tf.pictures import PICTURES, attention_maps, attention_masks, fonts, relative_positions
 from nezha_tf.text.tokenization import FullTokenizer
 
@@ -74,7 +75,7 @@ _DRAW = dict(zip(PICTURES, (_relative_positions, _attention_masks, _attention), 
 
 def objective_of(folder):
     """Returns which objective's form a sentence gets in a `ModelFolder`."""
-    return "seq2seq" if folder.task["task"] == "seq2seq" else "bidirectional"
+    return form_of(folder.task["task"])
 
 
 def _open(flags):

@@ -67,7 +67,7 @@ class Task(abc.ABC):
     def task_file_settings(self):
         """Returns what `task.json` says of this task alone: "task" and the rest, for JSON.
 
-        See `task_file.SETTINGS`; those that all tasks have come from the program's settings.
+        See `model_folder.task_table`; those that all tasks have come from the program's settings.
         """
 
     @abc.abstractmethod

@@ -25,7 +25,7 @@ from nezha_tf.checkpoints.name_table import hugging_face_name, tf1_name_of, tf1_
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.conversion.conversion import convert_checkpoint
 from nezha_tf.errors import UserError
-from nezha_tf.model_folder.kinds import KINDS
+from nezha_tf.model_folder.kinds import kinds
 
 TASKS = {"classification": CLASSIFICATION, "tagging": TAGGING}
 TASKS["crf_tagging"] = {**TAGGING, "crf": True}
@@ -41,7 +41,7 @@ def models(draw):
         position_encoding=draw(st.sampled_from(list(POSITION_ENCODINGS))),
         type_vocab_size=draw(st.integers(1, 6)),
     )
-    return rng, draw(st.sampled_from(list(KINDS))), config
+    return rng, draw(st.sampled_from(list(kinds()))), config
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ OURS_ALONE = ("bert/encoder/relative_position/", "crf/")
 @given(models())
 def test_weights_have_the_names_of_bert_and_are_loaded_as_they_were_saved(tmp_path, values):
     rng, kind, config = values
-    model = KINDS[kind].model(config, 3)
+    model = kinds()[kind].model(config, 3)
     names = tf1_names(model)
     assert len(names) == len({id(variable) for variable in model.weights}) == len(model.weights)
     known = [name for name in names if not name.startswith((*OURS_ALONE, "bert/pooler/"))]
@@ -103,7 +103,7 @@ def test_weights_have_the_names_of_bert_and_are_loaded_as_they_were_saved(tmp_pa
         variable.assign(bits.view(np.float32))
     checkpoints.save_tf1_checkpoint(model, tmp_path / "model.ckpt-1")
     keras.utils.set_random_seed(1)
-    other = KINDS[kind].model(config, 3)
+    other = kinds()[kind].model(config, 3)
     assert checkpoints.load(other, tmp_path / "model.ckpt-1") == ([], [], "")
     for variable, again in zip(model.weights, other.weights, strict=True):
         found, wanted = (v.numpy().view(np.uint32) for v in (again, variable))

@@ -1,6 +1,7 @@
 """Vectors of texts against plain NumPy on what the model puts out for each text by itself."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -61,6 +62,7 @@ def extract(model, tmp_path):
         source = tmp_path / "in.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         flags = {
+            "model_folder": None,
             "bert_config_file": str(folder / "config.json"),
             "vocab_file": str(folder / "vocab.txt"),
             "do_lower_case": True,
@@ -225,6 +227,35 @@ def test_a_reading_of_columns_through_the_tool(model):
     found = np.load(folder / "out" / "x.npy")
     np.testing.assert_allclose(found[0], outputs_of(model, *PAIRS[0])[1][2][0], atol=1e-5)
     assert [path.name for path in (folder / "out").iterdir()] == ["x.npy"]
+
+
+def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
+    """Those of its run; a flag that is given wins, and without either it is 128."""
+    folder, _ = model
+    (tmp_path / "run").mkdir()
+    for name in ("vocab.txt", "model.ckpt.index", "model.ckpt.data-00000-of-00001"):
+        shutil.copy(folder / name, tmp_path / "run")
+    shutil.copy(folder / "config.json", tmp_path / "run" / "bert_config.json")
+    task = {"task": "pretraining", "objectives": "bidirectional", "uses_averages": False}
+    task |= {"max_seq_length": 7, "do_lower_case": True}
+    (tmp_path / "run" / "task.json").write_text(json.dumps(task))
+    way = {"model_folder": str(tmp_path / "run"), "do_lower_case": None}
+    way |= dict.fromkeys(("bert_config_file", "vocab_file", "init_checkpoint"))
+    written = {}
+    for name, changes in (
+        ("folder", {**way, "max_seq_length": None}),
+        ("bare", {"max_seq_length": 7}),
+        ("folder_and_flag", {**way, "max_seq_length": 9}),
+        ("bare_and_flag", {"max_seq_length": 9}),
+    ):
+        path, said = extract(singles(TEXTS), f"{name}.npy", **changes)
+        written[name] = np.load(path)
+        # Texts of 5, 6 and 20 pieces are the longest.
+        assert said.endswith("truncated: 1" if "flag" in name else "truncated: 2")
+    np.testing.assert_array_equal(written["folder"], written["bare"])
+    np.testing.assert_array_equal(written["folder_and_flag"], written["bare_and_flag"])
+    with pytest.raises(UserError, match="--max_seq_length=128 is past"):
+        extract(singles(TEXTS), max_seq_length=None)
 
 
 def test_mistakes_are_one_line(extract, tmp_path):

@@ -1,6 +1,7 @@
 """The tools that run a trained model: they agree with each other, and name mistakes."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from commands import flags_of, run_anew
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.errors import UserError
+from nezha_tf.inference.extract import extract_features
 from nezha_tf.inference.fill import fill_mask
 from nezha_tf.inference.generate import generate_text
 from nezha_tf.inference.score import score_text
@@ -140,12 +142,23 @@ def test_a_prompt_goes_on(flags):
     assert longer.endswith("\n1 text; too long, so truncated: 1 prompt")
 
 
-def test_blanks_are_filled(model, tmp_path):
+@pytest.mark.parametrize(
+    "way",
+    (
+        ["--model_folder=."],
+        [
+            "--bert_config_file=config.json",
+            "--vocab_file=vocab.txt",
+            "--init_checkpoint=model.ckpt",
+        ],
+    ),
+)
+def test_blanks_are_filled(model, tmp_path, way):
     folder, filled = model
     result = run_anew(
         "tools/fill_mask.py",
-        *("--bert_config_file=config.json", "--vocab_file=vocab.txt", "--top_k=2"),
-        "--init_checkpoint=model.ckpt",
+        *way,
+        "--top_k=2",
         folder=folder,
         stdin=write_input(tmp_path, "甲[MASK]丙[MASK]\n乙\n"),
     )
@@ -207,3 +220,120 @@ def test_mistakes_are_named(flags, tmp_path):
     ):
         with pytest.raises(UserError, match=message):
             generate_text(flags("generate_text", **prompt, **changes))
+
+
+SETTINGS = {
+    "task": "seq2seq",
+    "do_lower_case": False,
+    "max_seq_length": 14,
+    "uses_averages": False,
+    "target_prediction": "shift",
+    "max_source_length": 7,
+    "max_target_length": 5,
+    "truncate_source": "head",
+    "min_target_length": 3,
+    "decoding": "beam",
+    "beam_size": 3,
+    "num_return_sequences": 2,
+    "length_penalty": 0.3,
+    "temperature": 1.0,
+    "top_k": 0,
+    "top_p": 1.0,
+    "no_repeat_ngram_size": 2,
+    "exempt_words": ["甲"],
+    "banned_words": ["[UNK]", "丙"],
+}
+# Neither the tools' defaults nor the folder's.
+OTHER = {
+    "target_prediction": "masked",
+    "max_target_length": 4,
+    "decoding": "greedy",
+    "num_return_sequences": 1,
+    "banned_words": ["[UNK]"],
+}
+BARE = ("bert_config_file", "vocab_file", "init_checkpoint")
+
+
+@pytest.fixture
+def ask(model, flags, tmp_path):
+    """Returns a function: a tool, its function, the way to the model, changes -> what it writes."""
+    folder, _ = model
+    run_folder = tmp_path / "run"
+    shutil.copytree(folder, run_folder)
+    (run_folder / "config.json").rename(run_folder / "bert_config.json")
+    (run_folder / "task.json").write_text(json.dumps(SETTINGS))
+
+    def ask(tool, function, is_folder, **changes):
+        given = {**flags(tool), **dict.fromkeys(("max_source_length", "max_target_length"))}
+        if is_folder:
+            given |= {**dict.fromkeys(BARE), "model_folder": str(run_folder)}
+        function({**given, **changes})
+        return read_lines(tmp_path / "out.jsonl")
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "tool, function", (("generate_text", generate_text), ("score_text", score_text))
+)
+def test_a_folder_says_what_flags_would(ask, tmp_path, tool, function):
+    """And flags that are given win, beside what else the folder says."""
+    rows = [{"src": source, "tgt": source[::-1]} for source in (*SOURCES, "甲乙丙丁戊己甲乙丙")]
+    write_lines(tmp_path / "in.jsonl", rows)
+    known = flags_of(f"tools/{tool}.py")
+    own, other = ({n: v for n, v in s.items() if n in known} for s in (SETTINGS, OTHER))
+    of_folder = ask(tool, function, True)
+    assert of_folder == ask(tool, function, False, **own)
+    by_flags = ask(tool, function, True, **other)
+    assert by_flags == ask(tool, function, False, **{**own, **other}) != of_folder
+
+
+def test_a_prompt_keeps_its_end_whatever_a_folder_says_of_sources(ask, tmp_path):
+    write_lines(tmp_path / "in.jsonl", [{"src": "甲乙丙丁戊己甲乙丙"}])
+    path = tmp_path / "run" / "task.json"
+    written = []
+    for end in ("head", "tail"):
+        path.write_text(json.dumps({**SETTINGS, "truncate_source": end}))
+        written.append(ask("generate_text", generate_text, True, mode="left_to_right"))
+    assert written[0] == written[1]
+    cut = ask("generate_text", generate_text, True, mode="left_to_right", truncate_source="tail")
+    assert cut != written[0]
+
+
+def test_the_case_is_the_folders(ask, model, tmp_path):
+    """Its pieces are cased: `A` is none of those of a lower-cased `a`."""
+    pieces = [*PIECES[:-1], "a"]
+    for folder in (tmp_path / "run", tmp_path):
+        (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    write_lines(tmp_path / "in.jsonl", [{"text": "甲A"}])
+    mode = {"mode": "bidirectional"}
+    bare = {**mode, "vocab_file": str(tmp_path / "vocab.txt")}
+    cased = ask("score_text", score_text, False, **bare, do_lower_case=False)
+    lowered = ask("score_text", score_text, False, **bare)
+    assert cased != lowered
+    assert ask("score_text", score_text, True, **mode) == cased
+    assert ask("score_text", score_text, True, **mode, do_lower_case=True) == lowered
+
+
+def test_there_is_one_way_to_the_model(ask, flags, tmp_path):
+    write_lines(tmp_path / "in.jsonl", [{"src": "甲", "tgt": "乙", "text": "甲"}])
+    (tmp_path / "blank.txt").write_text("甲[MASK]\n", encoding="utf-8")
+    extract = {"input_file": str(tmp_path / "in.jsonl")}
+    for tool, function, changes in (
+        ("generate_text", generate_text, {}),
+        ("score_text", score_text, {}),
+        ("fill_mask", fill_mask, {"input_file": str(tmp_path / "blank.txt")}),
+        ("extract_features", extract_features, extract),
+    ):
+        given = {**flags(tool), **changes}
+        folder = str(tmp_path / "run")
+        for bare in (BARE, BARE[1:2], BARE[::2]):
+            both = given | {name: None for name in BARE if name not in bare}
+            named = ", ".join(f"--{name}" for name in bare)
+            message = f"--model_folder={folder} holds a whole model; leave out {named}$"
+            with pytest.raises(UserError, match=message):
+                function({**both, "model_folder": folder})
+        with pytest.raises(UserError, match="--model_folder is needed; or for a bare checkpoint"):
+            function({**given, **dict.fromkeys(BARE)})
+        with pytest.raises(UserError, match="--vocab_file is needed"):
+            function({**given, "vocab_file": None})

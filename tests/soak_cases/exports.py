@@ -165,6 +165,8 @@ def check_pretrained(case):
         f"--init_checkpoint=run/model.ckpt-{flags['num_train_steps']}",
         f"--do_lower_case={flags['do_lower_case']}",
     )
+    if case.some(0.5):
+        model = ("--model_folder=run",)
     texts = corpora.draw_texts(case, 6, flags["do_lower_case"], longest=40)
     texts = [" ".join(text.replace("\0", "").split()) for text in texts]
     if case.some(0.5):

@@ -8,9 +8,9 @@ from checkpoint_models import config_of, weights_like, write_model
 
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
-from nezha_tf.inference.loading import load_model
+from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.model_folder import folder as model_folder
-from nezha_tf.model_folder.kinds import KINDS
+from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.training import start
 
@@ -53,15 +53,17 @@ def test_all_ways_to_a_model_give_the_same_weights(folder, uses_averages, name):
         "do_lower_case": True,
         "init_checkpoint": str(path / name),
     }
-    of_tools, _ = load_model(flags)
-    assert is_averaged(path, of_tools) == uses_averages
-    model = KINDS["pretraining"].model(config, 0)
+    of_folder = {**dict.fromkeys(flags), "model_folder": str(path)}
+    for way in ({**flags, "model_folder": None}, of_folder):
+        of_tools, _ = load_model(open_model(way))
+        assert is_averaged(path, of_tools) == uses_averages
+    model = kinds()["pretraining"].model(config, 0)
     del flags["init_checkpoint"]
     settings = PretrainingSettings(**flags)
     line, *warnings = start.load_initial(model, str(path / name), (), settings)
     assert is_averaged(path, model) == ("moving averages" in line) == uses_averages
     assert not warnings
-    model = KINDS["pretraining"].model(config, 0)
+    model = kinds()["pretraining"].model(config, 0)
     (line,), step = start.load(model, str(path / name), (), settings)
     assert step == 7 and ("moving averages" in line) == uses_averages
     assert is_averaged(path, model) == uses_averages
@@ -73,7 +75,7 @@ def test_averages_that_are_not_there(folder):
     weights = weights_like(np.random.default_rng(1), "pretraining", config)
     start.loading.tf1.write_tensors(path / "model.ckpt-7", weights)
     with pytest.raises(UserError, match=r"model\.ckpt-7 holds no moving averages of weights"):
-        start.load(KINDS["pretraining"].model(config, 0), str(path), (), PretrainingSettings())
+        start.load(kinds()["pretraining"].model(config, 0), str(path), (), PretrainingSettings())
 
 
 def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
@@ -82,10 +84,11 @@ def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     pieces = (path / "vocab.txt").read_text().splitlines()
     other.write_text("\n".join(reversed(pieces)))
     flags = {"vocab_file": str(other), "do_lower_case": True}
-    model = KINDS["pretraining"].model(config, 0)
+    model = kinds()["pretraining"].model(config, 0)
     _, vocabulary, case = start.load_initial(model, str(path), (), PretrainingSettings(**flags))
     config_file = str(path / "bert_config.json")
-    load_model({**flags, "bert_config_file": config_file, "init_checkpoint": str(path)})
+    way = {"model_folder": None, "bert_config_file": config_file, "init_checkpoint": str(path)}
+    load_model(open_model({**flags, **way}))
     assert capsys.readouterr().err == f"{vocabulary}\n{case}\n"
     assert "is another vocabulary than" in vocabulary and "--nodo_lower_case" in case
     (path / "task.json").unlink()

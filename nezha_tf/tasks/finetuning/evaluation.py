@@ -78,7 +78,8 @@ def make_predict_step(strategy, model, objective, jit_compile, is_labelled):
     def replica_step(batch):
         outputs = model(objective.inputs(batch), training=False)
         found = objective.predictions(outputs)
-        is_example = batch["input_mask"][:, 0] > 0
+        mask = batch["input_mask"]  # [B, T], or [B, C, T] of several sequences each
+        is_example = tf.reduce_any(mask > 0, axis=list(range(1, len(mask.shape))))
         found["example_index"] = tf.where(is_example, batch["example_index"], -1)
         if not is_labelled:
             return {}, found

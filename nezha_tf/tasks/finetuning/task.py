@@ -6,6 +6,7 @@ import os
 
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.errors import require_flag
+from nezha_tf.model_folder.kinds import POOLER, heads
 from nezha_tf.model_folder.run_checkpoints import BestMetric
 from nezha_tf.objectives.r_drop import RDrop
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
@@ -29,8 +30,6 @@ class FineTuning(Task):
     """
 
     reports_best = True
-    # The heads of pretraining and of other tasks, and the pooler.
-    fresh_names = ("cls/", "bert/pooler/", "output_", "crf/")
 
     def __init__(self, settings):
         super().__init__(settings)
@@ -51,6 +50,11 @@ class FineTuning(Task):
             self.train_reader = self._reader("train")
             self.lengths = (self.train_reader.mean_length, 0)
             self._set_course()
+
+    @property
+    def fresh_names(self):
+        """The heads of pretraining and of all tasks, and the pooler."""
+        return (POOLER, *heads())
 
     @abc.abstractmethod
     def read(self, part):

@@ -6,7 +6,7 @@ from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import read_questions
 from nezha_tf.errors import require_flag
-from nezha_tf.model_folder import task_file
+from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.objectives.span import AnswerSpanLoss
 from nezha_tf.tasks.finetuning.task import FineTuning
@@ -47,7 +47,7 @@ class ReadingComprehension(FineTuning):
 
     def task_file_settings(self):
         name = "reading_comprehension"
-        own = {key: getattr(self.settings, key) for key in task_file.SETTINGS[name]}
+        own = {key: getattr(self.settings, key) for key in TASKS[name].settings}
         return {"task": name, **own}
 
     def make_model(self, precision):

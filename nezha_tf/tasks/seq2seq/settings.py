@@ -35,6 +35,14 @@ class SearchSettings:
     banned_words: tuple[str, ...] = flag((), "Words of one piece that are never written.")
 
 
+# Of the fields that `task.json` keeps.
+SEARCH_DEFAULTS = {
+    field.name: field.default
+    for field in dataclasses.fields(SearchSettings)
+    if field.name != "predict_batch_size"
+}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Seq2SeqSettings(SearchSettings, RunSettings):
     """The pairs, what is predicted of a target, and how targets are searched.

@@ -10,8 +10,8 @@ from nezha_tf.data.rows import read_rows
 from nezha_tf.data.schema import Lengths
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.target_format import TargetFormat
-from nezha_tf.model_folder import task_file
 from nezha_tf.model_folder.run_checkpoints import BestMetric
+from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.seq2seq import Seq2SeqLoss
 from nezha_tf.tasks.seq2seq import metrics
@@ -44,7 +44,7 @@ class Seq2Seq(Task):
             settings.truncate_source,
             settings.truncate_target,
         )
-        self._options = options_of(settings, self._tokenizer)
+        self._options = options_of(vars(settings), self._tokenizer)
         length = self._packing.max_seq_length
         self.check_length(length, "max_source_length + --max_target_length")
         self._prediction = self._make_prediction()
@@ -62,7 +62,8 @@ class Seq2Seq(Task):
 
     def task_file_settings(self):
         own = {"task": "seq2seq", "max_seq_length": self._packing.max_seq_length}
-        return own | {name: getattr(self.settings, name) for name in task_file.SETTINGS["seq2seq"]}
+        names = TASKS["seq2seq"].settings
+        return own | {name: getattr(self.settings, name) for name in names}
 
     def make_model(self, precision):
         model = NezhaForMaskedLM(self.config, dtype=precision)

@@ -99,20 +99,20 @@ def write_predictions(path, rows, written):
     files.write_text(path, "".join(lines))
 
 
-def options_of(settings, tokenizer):
+def options_of(values, tokenizer):
     """Returns the `GenerationOptions` of settings.
 
     Args:
-      settings: what has the attributes of `SearchSettings` that say how to search, and
+      values: dict of the fields of `SearchSettings` that say how to search, and of
         `max_target_length`.
       tokenizer: `FullTokenizer`.
 
     Raises:
       UserError: settings that make no sense, or a word to ban that is not one piece.
     """
-    exempt = [piece for word in settings.exempt_words for piece in _pieces(word, tokenizer)]
+    exempt = [piece for word in values["exempt_words"] for piece in _pieces(word, tokenizer)]
     banned = list(BANNED_PIECES)
-    for word in settings.banned_words:
+    for word in values["banned_words"]:
         pieces = _pieces(word, tokenizer)
         if len(pieces) != 1:
             raise UserError(
@@ -122,14 +122,14 @@ def options_of(settings, tokenizer):
         banned += pieces
     names = ("beam_size", "num_return_sequences", "length_penalty", "temperature", "top_k")
     return GenerationOptions(
-        method=settings.decoding,
-        max_length=settings.max_target_length,
-        min_length=settings.min_target_length,
-        top_p=settings.top_p,
-        no_repeat_ngram_size=settings.no_repeat_ngram_size,
+        method=values["decoding"],
+        max_length=values["max_target_length"],
+        min_length=values["min_target_length"],
+        top_p=values["top_p"],
+        no_repeat_ngram_size=values["no_repeat_ngram_size"],
         exempt_pieces=tuple(exempt),
         banned_pieces=tuple(banned),
-        **{name: getattr(settings, name) for name in names},
+        **{name: values[name] for name in names},
     )
 
 

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf.export.saved_model import Serving, as_graphs
-from nezha_tf.export.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
-from nezha_tf.export.windows import in_chunks, windows_on
+from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
+from nezha_tf.serving.windows import in_chunks, windows_on
 from nezha_tf.tasks.reading_comprehension.windows import SPECIAL_PIECES
 
 MEANINGS = {

@@ -3,10 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf.export.saved_model import Serving, as_graphs
-from nezha_tf.export.text_reader import INPUT_MEANINGS, ids_specs, text_spec
 from nezha_tf.generation.generator import Generator, check_room
 from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, ids_specs, text_spec
 from nezha_tf.tasks.seq2seq.packing import Side
 from nezha_tf.tasks.seq2seq.writing import options_of
 from nezha_tf.text.graph_detokenizer import GraphDetokenizer

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from nezha_tf.export.saved_model import Serving, as_graphs
-from nezha_tf.export.text_reader import INPUT_MEANINGS, cut, of_ids, text_spec
+from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, cut, of_ids, text_spec
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
 
 MEANINGS = {

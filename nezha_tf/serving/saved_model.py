@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from nezha_tf import files
 from nezha_tf.errors import UserError, first_line
-from nezha_tf.export.text_reader import TextReader
+from nezha_tf.serving.text_reader import TextReader
 
 README = "README.md"
 

@@ -1,0 +1,77 @@
+"""What Hugging Face's `config.json` says of a fine-tuned model, as settings of `task.json`."""
+
+from typing import NamedTuple
+
+from nezha_tf.data.entity_tags import TAG, scheme_of
+from nezha_tf.errors import UserError
+
+# The defaults of run_squad.py.
+_ANSWERING = {
+    "max_query_length": 64,
+    "doc_stride": 128,
+    "max_answer_length": 30,
+    "n_best_size": 20,
+    "version_2_with_negative": False,
+    "null_score_diff_threshold": 0.0,
+}
+
+
+class Published(NamedTuple):
+    """A published model with the head of a task.
+
+    Attributes:
+      path: of its `config.json`, for messages.
+      values: dict, what that holds; {} where there is none.
+      num_labels: rows of its head of labels.
+      max_seq_length: the longest that it is taken to read.
+    """
+
+    path: str
+    values: dict
+    num_labels: int
+    max_seq_length: int
+
+
+def classification(published):
+    """Returns the settings of a classifier; it is taken to be of texts, as nothing tells pairs."""
+    values = published.values
+    if published.num_labels == 1:
+        return {"label_type": "regression", "labels": [], "is_pair": False}
+    is_multi = values.get("problem_type") == "multi_label_classification"
+    labels = labels_of(published)
+    return {"label_type": "multi" if is_multi else "single", "labels": labels, "is_pair": False}
+
+
+def tagging(published):
+    """Returns the settings of a tagger, but for `crf`, which its weights tell."""
+    labels = labels_of(published)
+    are_tags = all(TAG.fullmatch(label) for label in labels)
+    return {
+        "labels": labels,
+        "scheme": scheme_of(labels) if are_tags else "BIO",
+        "window_stride": max(1, (published.max_seq_length - 2) // 2),
+    }
+
+
+def reading_comprehension(published):
+    """Returns the settings of a model that answers, of which nothing is told."""
+    return dict(_ANSWERING)
+
+
+def labels_of(published):
+    """Returns the names of a `Published` model's labels: `id2label`, or LABEL_0 and so on.
+
+    Raises:
+      UserError: others than its head has rows.
+    """
+    count = published.num_labels
+    names = published.values.get("id2label")
+    if names is None:
+        return [f"LABEL_{number}" for number in range(count)]
+    numbers = [str(number) for number in range(count)]
+    found = [names.get(number) for number in numbers] if isinstance(names, dict) else [None]
+    if len(names) != count or not all(isinstance(name, str) for name in found):
+        raise UserError(
+            f"{published.path}: id2label must name the classes 0 to {count - 1} of the weights"
+        )
+    return found

@@ -1,0 +1,163 @@
+"""THE table of tasks: what the rest of the code has to know of each, in one row.
+
+Nobody else asks for a task's name. To add a task, assign a row to `TASKS`, from wherever it is;
+`docs/extending.md` goes through one. What lies in rooms above this one is named and not imported:
+"module:name" is imported by who uses it, with `part`.
+"""
+
+import importlib
+
+from nezha_tf.config import TARGET_PREDICTIONS
+from nezha_tf.data.entity_tags import SCHEMES
+from nezha_tf.generation.options import METHODS
+from nezha_tf.model_folder import hugging_face_settings
+from nezha_tf.model_folder.task_row import Head, Kind, Tab, Task
+from nezha_tf.model_folder.values import BOOL, NAMES, NUMBER, TEXT, TEXTS, at_least, one_of
+from nezha_tf.modeling.finetuning import (
+    NezhaForCrfTagging,
+    NezhaForQuestionAnswering,
+    NezhaForSequenceClassification,
+    NezhaForTokenClassification,
+)
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
+
+# The head of labels: all tasks that have one give it these names, as BERT's run_classifier.py.
+LABELLED = ("output_weights", "output_bias")
+_OF_BOTH = ("num_labels", "max_seq_length")
+_OF_PIECES = tuple(Head(prefix, {"logits": "logits"}) for prefix in LABELLED)
+_OF_TEXTS = tuple(head._replace(from_pooler=True) for head in _OF_PIECES)
+
+PRETRAINING = Kind(
+    "pretraining",
+    NezhaForPreTraining,
+    (
+        Head("cls/predictions/", {"masked_lm_logits": "prediction_logits"}),
+        Head("cls/seq_relationship/", {"next_sentence_logits": "seq_relationship_logits"}, True),
+    ),
+    "ForPreTraining",
+)
+MASKED_LM = Kind(
+    "masked_lm",
+    NezhaForMaskedLM,
+    (Head("cls/predictions/", {"masked_lm_logits": "logits"}),),
+    "ForMaskedLM",
+)
+
+# Those with heads of their own stand behind those with heads of pretraining: see `kind_of`.
+TASKS = {
+    "pretraining": Task(
+        settings={"objectives": TEXT},
+        kinds=(PRETRAINING,),
+        training="nezha_tf.tasks.pretraining.task:Pretraining",
+    ),
+    "seq2seq": Task(
+        settings={
+            "target_prediction": one_of(*TARGET_PREDICTIONS),
+            "max_source_length": at_least(1),
+            "max_target_length": at_least(1),
+            "truncate_source": one_of("tail", "head"),
+            "min_target_length": at_least(1),
+            "decoding": one_of(*METHODS),
+            "beam_size": at_least(1),
+            "num_return_sequences": at_least(1),
+            "length_penalty": NUMBER,
+            "temperature": NUMBER,
+            "top_k": at_least(0),
+            "top_p": NUMBER,
+            "no_repeat_ngram_size": at_least(0),
+            "exempt_words": TEXTS,
+            "banned_words": TEXTS,
+        },
+        kinds=(MASKED_LM,),
+        training="nezha_tf.tasks.seq2seq.task:Seq2Seq",
+        serving="nezha_tf.tasks.seq2seq.serving:Seq2SeqServing",
+        predictor="nezha_tf.tasks.seq2seq.predictor:Writer",
+        exported="nezha_tf.demo.exports:ExportedWriter",
+        tab=Tab("Writing", "nezha_tf.demo.tabs:writing"),
+        form="seq2seq",
+    ),
+    "classification": Task(
+        settings={
+            "label_type": one_of("single", "multi", "regression"),
+            "labels": NAMES,
+            "is_pair": BOOL,
+        },
+        kinds=(
+            Kind(
+                "classification",
+                NezhaForSequenceClassification,
+                _OF_TEXTS,
+                "ForSequenceClassification",
+                _OF_BOTH,
+            ),
+        ),
+        training="nezha_tf.tasks.classification.task:Classification",
+        serving="nezha_tf.tasks.classification.serving:ClassificationServing",
+        predictor="nezha_tf.tasks.classification.predictor:Classifier",
+        exported="nezha_tf.demo.exports:ExportedClassifier",
+        tab=Tab("Classification", "nezha_tf.demo.tabs:classification"),
+        published=hugging_face_settings.classification,
+    ),
+    "tagging": Task(
+        settings={
+            "labels": NAMES,
+            "scheme": one_of(*SCHEMES),
+            "crf": BOOL,
+            "window_stride": at_least(1),
+        },
+        kinds=(
+            Kind(
+                "crf_tagging",
+                NezhaForCrfTagging,
+                (*_OF_PIECES, Head("crf/", {})),
+                arguments=_OF_BOTH,
+                settings={"crf": True},
+            ),
+            Kind(
+                "tagging",
+                NezhaForTokenClassification,
+                _OF_PIECES,
+                "ForTokenClassification",
+                _OF_BOTH,
+                settings={"crf": False},
+            ),
+        ),
+        training="nezha_tf.tasks.tagging.task:NamedEntities",
+        serving="nezha_tf.tasks.tagging.serving:TaggingServing",
+        predictor="nezha_tf.tasks.tagging.predictor:EntityFinder",
+        exported="nezha_tf.demo.exports:ExportedEntityFinder",
+        tab=Tab("Entities", "nezha_tf.demo.tabs:entities"),
+        published=hugging_face_settings.tagging,
+    ),
+    "reading_comprehension": Task(
+        settings={
+            "max_query_length": at_least(1),
+            "doc_stride": at_least(1),
+            "max_answer_length": at_least(1),
+            "n_best_size": at_least(1),
+            "version_2_with_negative": BOOL,
+            "null_score_diff_threshold": NUMBER,
+        },
+        kinds=(
+            Kind(
+                "reading_comprehension",
+                NezhaForQuestionAnswering,
+                (Head("cls/squad/", {n: n for n in ("start_logits", "end_logits")}),),
+                "ForQuestionAnswering",
+                ("max_seq_length",),
+            ),
+        ),
+        training="nezha_tf.tasks.reading_comprehension.task:ReadingComprehension",
+        serving="nezha_tf.tasks.reading_comprehension.serving:ReadingComprehensionServing",
+        predictor="nezha_tf.tasks.reading_comprehension.predictor:AnswerFinder",
+        exported="nezha_tf.demo.exports:ExportedAnswerFinder",
+        tab=Tab("Reading comprehension", "nezha_tf.demo.tabs:answers"),
+        published=hugging_face_settings.reading_comprehension,
+    ),
+}
+
+
+def part(name):
+    """Returns what a row names as "module:name"; its module is imported."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,74 @@
+"""Evaluation and prediction of examples of several sequences, each by itself in NumPy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.objectives.losses import weighted
+from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
+
+LONGEST = 40
+
+
+def score(inputs, training):
+    """A model without weights: the sum of a sequence's pieces."""
+    return {"scores": tf.reduce_sum(inputs["input_ids"] * inputs["input_mask"], axis=-1)}
+
+
+class HighestSum:
+    """Which sequence of an example is the right one."""
+
+    def inputs(self, batch):
+        return {name: batch[name] for name in ("input_ids", "input_mask")}
+
+    def losses(self, outputs, batch):
+        is_example = tf.cast(batch["input_mask"][:, 0, 0], tf.float32)
+        right = tf.argmax(outputs["scores"], axis=-1, output_type=tf.int32) == batch["label_ids"]
+        return {"wrong": weighted(1 - tf.cast(right, tf.float32), is_example)}
+
+    def metrics(self, outputs, batch):
+        return {}
+
+    def predictions(self, outputs):
+        return {"scores": outputs["scores"]}
+
+
+class Measured:
+    """In place of a task: what the outputs are is what it measures."""
+
+    def measure(self, outputs):
+        return {"outputs": outputs}
+
+
+@pytest.fixture(scope="module")
+def held():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, LONGEST + 1, (23, 4))
+    ids = [[rng.integers(1, 99, n).astype("int32") for n in row] for row in lengths]
+    return {"input_ids": ids, "label_ids": rng.integers(0, 4, 23).astype("int32")}
+
+
+def sums_of(held, count):
+    return [[int(ids.sum()) for ids in example] for example in held["input_ids"][:count]]
+
+
+@pytest.mark.parametrize("replicas", (1, 2))
+@pytest.mark.parametrize("most", (None, 2))
+def test_evaluation_is_of_all_examples_once(held, replicas, most, tmp_path):
+    """The last batch is filled up with examples that count nothing."""
+    names = [f"CPU:{number}" for number in range(replicas)]
+    strategy = tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice())
+    reader = ArrayReader(held, LONGEST)
+    arguments = (reader, 6, most, str(tmp_path), False, Measured())
+    results = PredictingEvaluation(strategy, score, HighestSum(), *arguments)()
+    sums = sums_of(held, 6 * most if most else 23)
+    assert np.array(results["outputs"]["scores"]).tolist() == sums
+    wrong = np.mean(np.argmax(sums, axis=-1) != held["label_ids"][: len(sums)])
+    assert results["wrong"] == pytest.approx(wrong)
+
+
+def test_predictions_are_in_the_order_of_the_examples(held):
+    unlabelled = {"input_ids": held["input_ids"]}
+    outputs = predict(score, HighestSum(), ArrayReader(unlabelled, LONGEST), 5, True)
+    assert np.array(outputs["scores"]).tolist() == sums_of(held, 23)

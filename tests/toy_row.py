@@ -1,0 +1,124 @@
+"""A task that the package does not know: its head, its row and all that the row names.
+
+It is the task of `toy_task` with a head of its own.
+"""
+
+import numpy as np
+import tensorflow as tf
+from toy_task import LABELS, ToyTask
+
+from nezha_tf.demo.exports import Exported
+from nezha_tf.model_folder.task_row import Head, Kind, Tab, Task
+from nezha_tf.model_folder.values import NAMES
+from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
+from nezha_tf.serving.predictor import Predictor
+from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec
+
+NAME, MARKS = "marks", ["first", "second"]
+NAME_TABLE_ROW = ("marks/", "marks/", None)
+SPECIAL_PIECES = 2
+
+
+class NezhaForMarks(NezhaForSequenceClassification):
+    """Scores the marks."""
+
+    head_name = "marks"
+
+    def __init__(self, config, max_seq_length=None, **kwargs):
+        super().__init__(config, LABELS, max_seq_length, **kwargs)
+
+
+class MarksTask(ToyTask):
+    """Trains it."""
+
+    def settings(self):
+        return {"task": NAME, "marks": MARKS}
+
+    task_file_settings = settings
+
+    def make_model(self, precision):
+        return NezhaForMarks(self.config, dtype=precision)
+
+
+MEANINGS = {**INPUT_MEANINGS, "mark": "the likelier mark", "scores": "of each mark"}
+
+
+class MarksServing(Serving):
+    """The mark in each text."""
+
+    meanings = MEANINGS
+    about = "Tells which of two marks stands in a text."
+    example = 'text=tf.constant(["丂丄"])'
+
+    def __init__(self, folder):
+        super().__init__(folder.make_model(), folder.tokenizer)
+        self._marks = folder.task["marks"]
+        self._room = folder.task["max_seq_length"] - SPECIAL_PIECES
+
+    def signatures(self):
+        def of_texts(text):
+            return self._found(self._reader.packed(self._reader.ids(text)[:, : self._room]))
+
+        functions = {"serving_default": (of_texts, [text_spec("text")])}
+        return as_graphs({**functions, "from_ids": of_ids(self._found)})
+
+    def _found(self, inputs):
+        scores = self._model(inputs)["logits"]
+        return {"mark": tf.gather(self._marks, tf.argmax(scores, axis=-1)), "scores": scores}
+
+
+class MarkFinder(Predictor):
+    """Gives (the mark, its score) for a text."""
+
+    ability = NAME
+
+    def __init__(self, folder, model):
+        super().__init__(folder, model)
+        self._marks, self._vocabulary = folder.task["marks"], folder.tokenizer.vocabulary
+
+    def __call__(self, text):
+        ids = [self._vocabulary.cls_id, *self._ids(text, "the text"), self._vocabulary.sep_id]
+        scores = self._outputs(ids, [0] * len(ids))["logits"][0].numpy()
+        return self._marks[np.argmax(scores)], float(scores.max())
+
+
+class ExportedMarkFinder(Exported):
+    """As `MarkFinder`."""
+
+    ability = NAME
+    outputs = (frozenset({"mark", "scores"}),)
+
+    def __call__(self, text):
+        found = self._outputs(text=text)
+        return found["mark"].decode(), float(found["scores"].max())
+
+
+def marks_tab(models):
+    """Lays the tab out."""
+    from nezha_tf.demo import tabs
+
+    def find(model, text):
+        mark, score = model(text)
+        return [[[mark, f"{score:.3f}"]]], ""
+
+    box, table = tabs.text_box("Text", "丂丄"), tabs.table("mark", "score")
+    tabs.fill_tab(models, "Find", [box], [table], find)
+
+
+ROW = Task(
+    settings={"marks": NAMES},
+    kinds=(
+        Kind(
+            NAME,
+            NezhaForMarks,
+            (Head("marks/", {"logits": "logits"}, from_pooler=True),),
+            arguments=("max_seq_length",),
+        ),
+    ),
+    training="toy_row:MarksTask",
+    serving="toy_row:MarksServing",
+    predictor="toy_row:MarkFinder",
+    exported="toy_row:ExportedMarkFinder",
+    tab=Tab("Marks", "toy_row:marks_tab"),
+)
