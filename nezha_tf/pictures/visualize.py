@@ -4,6 +4,7 @@ from nezha_tf.errors import UserError, require_flag
 from nezha_tf.files import whole_file
 from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.pictures import PICTURES, attention_maps, attention_masks, fonts, relative_positions
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.text.tokenization import FullTokenizer
 
 
@@ -73,7 +74,9 @@ _DRAW = dict(zip(PICTURES, (_relative_positions, _attention_masks, _attention), 
 
 
 def objective_of(folder):
-    """Returns which objective's form a sentence gets in a `ModelFolder`."""
+    """Returns which objective's form a sentence gets in a `ModelFolder`: one it was trained for."""
+    if folder.task["task"] == "pretraining":
+        return ObjectiveMixture.from_text(folder.task["objectives"], "objectives").first
     return "seq2seq" if folder.task["task"] == "seq2seq" else "bidirectional"
 
 

@@ -1,28 +1,27 @@
-"""Pretraining as a task: masked LM, next-sentence prediction, UniLM's mixture."""
+"""Pretraining as a task: whatever objectives of the table, alone or in a mixture."""
 
 import numpy as np
 
 from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
-from nezha_tf.data.corruption.objective_mixture import ObjectiveMixture
 from nezha_tf.data.corruption.policies import DEFAULT_MASKED_LM_PROB, POLICIES, check_share
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder.run_folder import vocabulary_in
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
-from nezha_tf.objectives.pretraining import MaskedLMLoss
-from nezha_tf.objectives.unilm import UniLMLoss
 from nezha_tf.pretraining_data.provenance import Provenance, provenance_of
 from nezha_tf.pretraining_data.shard_files import example_files
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.pretraining_objectives.objective import Examples
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import Task
 
 
 class Pretraining(Task):
-    """Masked LM with next-sentence prediction (BERT, NEZHA), or the mixture of UniLM.
+    """The objectives of --objectives on TFRecords.
 
-    Examples that are no pairs train masked LM alone (RoBERTa, arXiv 1907.11692 §4.2).
+    Examples that are no pairs have no next sentence to predict (RoBERTa, arXiv 1907.11692 §4.2).
     """
 
     def __init__(self, flags):
@@ -31,9 +30,14 @@ class Pretraining(Task):
         if flags["vocab_file"]:
             vocabulary = Vocabulary.from_file(flags["vocab_file"])
             check_vocabulary(self.config, vocabulary)
-        self.lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
-        self._mixture = self._make_mixture(flags["objectives"])
-        self._masking = self._make_masking(vocabulary)
+        lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
+        self._mixture = ObjectiveMixture.from_text(flags["objectives"])
+        # Those of a pair are the records' own; the reader looks at them.
+        if max(self._mixture.segment_ids) > 1:
+            self.check_segments(f"--objectives={flags['objectives']}", self._mixture.segment_ids)
+        masking = self._make_masking(vocabulary, lengths)
+        self._examples = Examples(lengths, vocabulary, masking)
+        self.lengths = self._mixture.lengths(lengths)
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
         examples = []
         if flags["do_train"]:
@@ -52,9 +56,12 @@ class Pretraining(Task):
         return {"task": "pretraining", "objectives": self.flags["objectives"]}
 
     def make_model(self, precision):
-        model = NezhaForPreTraining(self.config, dtype=precision)
-        # Without pairs nothing is predicted from [CLS], so these have no gradient.
-        model.encoder.pooler.trainable = model.next_sentence.trainable = self._of_pairs
+        model = self._mixture.model(self.config, dtype=precision)
+        # What nothing is predicted from has no gradient.
+        is_pooled = any(term.is_pooled for term in self._mixture.loss(self._of_pairs).terms)
+        model.encoder.pooler.trainable = is_pooled
+        if isinstance(model, NezhaForPreTraining):
+            model.next_sentence.trainable = is_pooled
         return model
 
     def make_evaluation(self, strategy, model):
@@ -71,18 +78,9 @@ class Pretraining(Task):
         )
 
     def make_objective(self, label_smoothing):
-        if self._mixture is None:
-            return MaskedLMLoss(label_smoothing, self._of_pairs)
-        return UniLMLoss(self._mixture.names, label_smoothing, self._of_pairs)
+        return self._mixture.loss(self._of_pairs, label_smoothing)
 
-    def _make_mixture(self, objectives):
-        mixture = ObjectiveMixture.from_text(objectives)
-        if mixture.names == ("bidirectional",):
-            return None
-        self.check_segments(f"--objectives={objectives}")
-        return mixture
-
-    def _make_masking(self, vocabulary):
+    def _make_masking(self, vocabulary, lengths):
         name, share = self.flags["dynamic_masking"], self.flags["masked_lm_prob"]
         if not name:
             if share is not None:
@@ -98,19 +96,20 @@ class Pretraining(Task):
             )
         share = DEFAULT_MASKED_LM_PROB if share is None else share
         check_share(share)
-        return DynamicMasking(vocabulary, POLICIES[name], self.lengths, share)
+        return DynamicMasking(vocabulary, POLICIES[name], lengths, share)
 
     def _reader(self, flag):
-        # The mixture gives the segments of a pair their ids itself.
-        segments = 2 if self._mixture else self.config.type_vocab_size
-        limits = Limits(self.config.vocab_size, segments)
+        transforms = self._mixture.transforms(self._examples)
+        # What changes examples takes them for pairs.
+        segments = self.config.type_vocab_size
+        limits = Limits(self.config.vocab_size, min(2, segments) if transforms else segments)
         return ExampleReader(
             example_files(require_flag(self.flags[flag], flag), flag),
-            self.lengths,
+            self._examples.lengths,
             limits,
             self.flags["skip_corrupt_records"],
-            self._mixture,
-            self._masking,
+            self._mixture.features(self._examples),
+            transforms,
         )
 
 
