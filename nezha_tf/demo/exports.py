@@ -116,11 +116,23 @@ class ExportedWriter(Exported):
         return list(zip(_texts(found["texts"]), found["scores"].tolist(), strict=True))
 
 
+class ExportedContinuer(Exported):
+    """As `PretrainedWriter` of "left_to_right"."""
+
+    outputs = frozenset({"continuations"})
+
+    def __call__(self, prompt):
+        found = self._outputs(text=prompt)
+        pairs = zip(_texts(found["continuations"]), found["scores"].tolist(), strict=True)
+        return list(pairs)
+
+
 _KINDS = (
     ("tagging", ExportedEntityFinder),
     ("reading_comprehension", ExportedAnswerFinder),
     ("fill_mask", ExportedBlankFiller),
     ("seq2seq", ExportedWriter),
+    ("left_to_right", ExportedContinuer),
     ("classification", ExportedRegression),
     # The last one: others put out probabilities, too.
     ("classification", ExportedClassifier),

@@ -26,6 +26,7 @@ def make_page(models):
         "reading_comprehension": ("Reading comprehension", _answers),
         "fill_mask": ("Fill in", _blanks),
         "seq2seq": ("Writing", _writing),
+        "left_to_right": ("Continuation", _continuation),
         "attention": ("Attention", _attention),
     }
     with gr.Blocks(title="nezha_tf", analytics_enabled=False) as page:
@@ -103,6 +104,16 @@ def _writing(models):
         return [[[text, f"{score:.3f}"] for text, score in model(source)]], ""
 
     _fill_tab(models, "Write", texts, shown, write)
+
+
+def _continuation(models):
+    texts = [_text_box("Prompt", "今天")]
+    shown = [_table("text", "score")]
+
+    def go_on(model, prompt):
+        return [[[prompt + text, f"{score:.3f}"] for text, score in model(prompt)]], ""
+
+    _fill_tab(models, "Go on", texts, shown, go_on)
 
 
 def _attention(models):

@@ -16,8 +16,10 @@ from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
 from nezha_tf.pictures import attention_maps
 from nezha_tf.pictures.visualize import encoder_of, objective_of
+from nezha_tf.pretraining_objectives.uses import uses_of
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
 from nezha_tf.tasks.finetuning.packing import TextPacking
+from nezha_tf.tasks.pretraining.predictor import writers_of
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
 from nezha_tf.tasks.reading_comprehension.windows import Windowing
 from nezha_tf.tasks.seq2seq.packing import Packing
@@ -216,7 +218,9 @@ def predictors_of(folder):
     }
     found = {task: own[task](folder, model)} if task in own else {}
     if task in (None, "pretraining") and isinstance(model, NezhaForMaskedLM):
-        found["fill_mask"] = BlankFiller(model, folder.tokenizer, TOP_K)
+        found |= writers_of(folder, model)
+        if "fill_mask" in uses_of(folder.task):
+            found["fill_mask"] = BlankFiller(model, folder.tokenizer, TOP_K)
     return {**found, "attention": AttentionPainter(folder, model)}
 
 

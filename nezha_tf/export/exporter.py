@@ -7,6 +7,8 @@ from nezha_tf.errors import UserError, require_flag
 from nezha_tf.export.saved_model import write
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
+from nezha_tf.pretraining_objectives.uses import uses_of
+from nezha_tf.tasks.pretraining import serving as pretrained
 
 # What serves a folder's task: module and class, imported when it is wanted.
 OF_TASK = {
@@ -19,6 +21,11 @@ OF_TASK = {
 OF_ANY = {
     "features": ("features", "FeaturesServing"),
     "fill_mask": ("fill_mask", "FillMaskServing"),
+}
+# What a pretrained model serves beside these, where an objective has trained it to.
+OF_PRETRAINED = {
+    "left_to_right": pretrained.ContinuationServing,
+    "seq2seq": pretrained.TargetServing,
 }
 # Where the folder does not say how long texts may be.
 MAX_SEQ_LENGTH = 512
@@ -72,7 +79,8 @@ def export_folder(path, output_dir, task=None):
     Args:
       path: of the folder.
       output_dir: a folder that is not there yet.
-      task: a key of `OF_ANY`; None: what the model was trained for, or filling blanks.
+      task: a key of `OF_ANY` or `OF_PRETRAINED`; None: what the model was trained for. Of
+        objectives of pretraining that is the first of `uses_of`; where they have no use, features.
 
     Returns:
       What to print.
@@ -82,14 +90,25 @@ def export_folder(path, output_dir, task=None):
     """
     check_output_dir(output_dir)
     folder = model_folder.open_folder(path)
-    if task is None:
-        task = folder.task["task"]
-        task = task if task in OF_TASK else "fill_mask"
-    module, name = {**OF_TASK, **OF_ANY}[task]
-    options = {"max_seq_length": _length_of(folder)} if task in OF_ANY else {}
-    serving = getattr(importlib.import_module(f"nezha_tf.export.{module}"), name)(folder, **options)
+    own = folder.task["task"]
+    task = task or (own if own in OF_TASK else next(iter(uses_of(folder.task)), "features"))
+    if task in OF_PRETRAINED and own not in OF_TASK:
+        serving = OF_PRETRAINED[task](folder)
+    else:
+        module, name = _module_of(task, folder)
+        options = {"max_seq_length": _length_of(folder)} if task in OF_ANY else {}
+        module = importlib.import_module(f"nezha_tf.export.{module}")
+        serving = getattr(module, name)(folder, **options)
     write(serving, output_dir)
     return f"{task} in {output_dir}; how to use it: {os.path.join(output_dir, 'README.md')}"
+
+
+def _module_of(task, folder):
+    """Returns (module, class) of what serves; `UserError` where it is another task's."""
+    own = folder.task["task"]
+    if task not in OF_ANY and task != own:
+        raise UserError(f"the model in {folder.path} is of {own}; --task={task} is of others")
+    return {**OF_TASK, **OF_ANY}[task]
 
 
 def check_output_dir(path):

@@ -19,6 +19,7 @@ from nezha_tf.modeling.finetuning import (
     NezhaForTokenClassification,
 )
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 
@@ -134,7 +135,8 @@ class ModelFolder:
         settings, config = self.task, self.config
         task, pooler = settings["task"], ("bert/pooler/",)
         if task == "pretraining":
-            return NezhaForPreTraining(config), ()
+            mixture = ObjectiveMixture.from_text(settings["objectives"], "objectives")
+            return mixture.model(config), ()
         if task == "seq2seq":
             return NezhaForMaskedLM(config), pooler
         if task is None:

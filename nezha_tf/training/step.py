@@ -80,8 +80,7 @@ class TrainStep:
         """Args:
         strategy: the `tf.distribute.Strategy` in whose scope all else was made.
         model: a Keras model.
-        objective: gives `inputs(batch)`, `weights(batch)`, `losses(outputs, batch)` and
-          `metrics(outputs, batch)`.
+        objective: an `objectives.protocol.Loss`.
         optimizer: a `MomentOptimizer`.
         clip_norm: bound of the global norm.
         loss_scale: a `DynamicLossScale`, or None.
