@@ -1,4 +1,4 @@
-"""Pretrains a model on TFRecords: masked LM and next-sentence prediction, or UniLM's mixture.
+"""Pretrains a model on TFRecords, for one objective or for a mixture of several.
 
 python run_pretraining.py --flagfile=configs/sample.flags
 """
@@ -55,7 +55,8 @@ flags.DEFINE_enum(
 flags.DEFINE_string(
     "objectives",
     "bidirectional",
-    "What the examples are trained for, with their shares: UniLM's is "
+    "What the examples are trained for, with their shares: bidirectional (masked LM and, of pairs, "
+    "next sentence), left_to_right, right_to_left, seq2seq; UniLM's is "
     "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1.",
 )
 flags.DEFINE_bool("do_train", False, "Train.")
