@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 import toy_objective
 from commands import flags_of
+from conftest import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
 from records import write
@@ -198,3 +199,11 @@ def test_the_batch_size_changes_no_example(toy, folder):
     for other in found[1:]:
         for name, values in found[0].items():
             np.testing.assert_array_equal(values, other[name], name)
+
+
+def test_the_recipe_is_this_code():
+    """`docs/extending.md` shows it as lines to add, but for the line on what it is."""
+    recipe = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
+    shown = recipe.split("```diff\n")[1].split("```")[0].splitlines()
+    own = (REPOSITORY / "tests" / "toy_objective.py").read_text(encoding="utf-8").splitlines()
+    assert [line.removeprefix("+") for line in shown[1:]] == own[1:]
