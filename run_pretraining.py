@@ -30,8 +30,18 @@ flags.DEFINE_string("input_file", None, "TFRecords to train on: names or globs, 
 flags.DEFINE_string("eval_file", None, "TFRecords to evaluate on, likewise.")
 flags.DEFINE_string("output_dir", None, "Checkpoints and results; a run goes on from there.")
 flags.DEFINE_string("init_checkpoint", None, "TF1's, one of ours or Hugging Face's, to start from.")
-flags.DEFINE_integer("max_seq_length", 128, "Length of the examples.", lower_bound=1)
-flags.DEFINE_integer("max_predictions_per_seq", 20, "Their predictions.", lower_bound=1)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Length of the examples. Beside ours it is written; of other tools' it is 128, if not given.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "max_predictions_per_seq",
+    None,
+    "Their predictions. Beside ours it is written, but for --dynamic_masking; else 20, likewise.",
+    lower_bound=1,
+)
 flags.DEFINE_enum(
     "dynamic_masking",
     None,

@@ -30,27 +30,25 @@ class Pretraining(Task):
         if flags["vocab_file"]:
             vocabulary = Vocabulary.from_file(flags["vocab_file"])
             check_vocabulary(self.config, vocabulary)
-        lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
         self._mixture = ObjectiveMixture.from_text(flags["objectives"])
         # Those of a pair are the records' own; the reader looks at them.
         if max(self._mixture.segment_ids) > 1:
             self.check_segments(f"--objectives={flags['objectives']}", self._mixture.segment_ids)
-        masking = self._make_masking(vocabulary, lengths)
-        self._examples = Examples(lengths, vocabulary, masking)
+        self._check_masking(vocabulary)
+        self._files = {
+            flag: example_files(require_flag(flags[flag], flag), flag)
+            for flag, mode in (("input_file", "do_train"), ("eval_file", "do_eval"))
+            if flags[mode]
+        }
+        self._look_at_records()
+        lengths = Lengths(flags["max_seq_length"], flags["max_predictions_per_seq"])
+        self._examples = Examples(lengths, vocabulary, self._make_masking(vocabulary, lengths))
         self.lengths = self._mixture.lengths(lengths)
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
-        examples = []
         if flags["do_train"]:
             self.train_reader = self._reader("input_file")
-            examples += self.train_reader.files
         if flags["do_eval"]:
             self._eval_reader = self._reader("eval_file")
-            examples += self._eval_reader.files
-        vocab_file = flags["vocab_file"] or vocabulary_in(flags["output_dir"])
-        said = {name: flags[name] for name in Provenance._fields}
-        made = provenance_of(examples, vocab_file, **said)
-        self._of_pairs = made.pair != "none"
-        flags["do_lower_case"] = made.do_lower_case
 
     def settings(self):
         return {"task": "pretraining", "objectives": self.flags["objectives"]}
@@ -80,22 +78,37 @@ class Pretraining(Task):
     def make_objective(self, label_smoothing):
         return self._mixture.loss(self._of_pairs, label_smoothing)
 
-    def _make_masking(self, vocabulary, lengths):
+    def _look_at_records(self):
+        """Resolves the flags that the records beside the examples tell."""
+        flags = self.flags
+        vocab_file = flags["vocab_file"] or vocabulary_in(flags["output_dir"])
+        paths = [path for of_flag in self._files.values() for path in of_flag]
+        said = {name: flags[name] for name in Provenance._fields}
+        made = provenance_of(paths, vocab_file, flags["dynamic_masking"], **said)
+        self._of_pairs = made.pair != "none"
+        for name in ("do_lower_case", "max_seq_length", "max_predictions_per_seq"):
+            flags[name] = getattr(made, name)
+
+    def _check_masking(self, vocabulary):
         name, share = self.flags["dynamic_masking"], self.flags["masked_lm_prob"]
-        if not name:
-            if share is not None:
-                raise UserError(
-                    f"--masked_lm_prob={share} is for --dynamic_masking; masked examples were "
-                    "made with a share of their own"
-                )
-            return None
-        if not vocabulary:
+        if share is not None:
+            check_share(share)
+        if not name and share is not None:
+            raise UserError(
+                f"--masked_lm_prob={share} is for --dynamic_masking; masked examples were made "
+                "with a share of their own"
+            )
+        if name and not vocabulary:
             raise UserError(
                 f"--dynamic_masking={name} draws from --vocab_file; pass the one that the "
                 "examples were made with"
             )
+
+    def _make_masking(self, vocabulary, lengths):
+        name, share = self.flags["dynamic_masking"], self.flags["masked_lm_prob"]
+        if not name:
+            return None
         share = DEFAULT_MASKED_LM_PROB if share is None else share
-        check_share(share)
         return DynamicMasking(vocabulary, POLICIES[name], lengths, share)
 
     def _reader(self, flag):
@@ -104,7 +117,7 @@ class Pretraining(Task):
         segments = self.config.type_vocab_size
         limits = Limits(self.config.vocab_size, min(2, segments) if transforms else segments)
         return ExampleReader(
-            example_files(require_flag(self.flags[flag], flag), flag),
+            self._files[flag],
             self._examples.lengths,
             limits,
             self.flags["skip_corrupt_records"],
