@@ -1,4 +1,4 @@
-"""Pretrains a model on TFRecords: masked LM and next-sentence prediction, or UniLM's mixture.
+"""Pretrains a model on TFRecords, for one objective or for a mixture of several.
 
 python run_pretraining.py --flagfile=configs/sample.flags
 """

@@ -64,16 +64,18 @@ def make_our_step(size, position_encoding, jit_compile):
 
 def make_mixture_step(size, jit_compile):
     """Returns our step on UniLM's mixture: the same examples, cast for the drawn objectives."""
-    from nezha_tf.data.corruption.objective_mixture import ObjectiveMixture
-    from nezha_tf.objectives.unilm import UniLMLoss
+    from nezha_tf.data.schema import Lengths
+    from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+    from nezha_tf.pretraining_objectives.objective import Examples
 
     mixture = ObjectiveMixture(UNILM)
-    objective = UniLMLoss(mixture.names)
-    step, *_ = our_train_step(size, "functional_relative", jit_compile, objective)
+    loss = mixture.loss(of_pairs=True)
+    step, *_ = our_train_step(size, "functional_relative", jit_compile, loss)
     import tensorflow as tf
 
     batch = {name: tf.constant(values) for name, values in random_batch(size).items()}
-    cast = tf.function(mixture)(batch, tf.range(size.batch), 0)
+    [transform] = mixture.transforms(Examples(Lengths(size.length, size.predictions)))
+    cast = tf.function(transform)(batch, tf.range(size.batch), 0)
     return lambda: float(step.on_batch(cast).gradient_norm)
 
 

@@ -94,13 +94,15 @@ def make_reading(path, policy, batch, steps):
     from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
     from nezha_tf.data.corruption.policies import DEFAULT_MASKED_LM_PROB, POLICIES
     from nezha_tf.data.reader import ExampleReader
-    from nezha_tf.data.schema import Lengths, Limits
+    from nezha_tf.data.schema import FEATURES, UNMASKED_FEATURES, Lengths, Limits
 
     vocabulary, lengths = Vocabulary.from_file(VOCAB_FILE), Lengths(LENGTH, PREDICTIONS)
-    masking = None
+    features, transforms = FEATURES, ()
     if policy:
         masking = DynamicMasking(vocabulary, POLICIES[policy], lengths, DEFAULT_MASKED_LM_PROB)
-    reader = ExampleReader([path], lengths, Limits(len(vocabulary), 2), masking=masking)
+        features, transforms = UNMASKED_FEATURES, (masking,)
+    limits = Limits(len(vocabulary), 2)
+    reader = ExampleReader([path], lengths, limits, features=features, transforms=transforms)
     batches = reader.training_batches(batch, seed=1).take(steps)
 
     def read():

@@ -25,6 +25,7 @@ ROOMS = (
     "pretraining_data",
     "generation",
     "checkpoints",
+    "pretraining_objectives",
     "model_folder",
     "serving",
     "pictures",

@@ -22,8 +22,9 @@ flags.DEFINE_string("output_dir", None, "A folder that is not there yet.")
 flags.DEFINE_enum(
     "task",
     None,
-    ["features", "fill_mask"],
-    "Vectors of texts, or candidates for [MASK]; what the model was trained for, if none.",
+    ["features", "fill_mask", "left_to_right", "seq2seq"],
+    "Vectors of texts, candidates for [MASK], what goes on from a prompt, or targets; what the "
+    "model was trained for, if none.",
 )
 
 

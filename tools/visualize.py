@@ -14,7 +14,6 @@ except ImportError as error:
 
 from absl import flags
 
-from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.pictures import PICTURES
 
 flags.DEFINE_enum(
@@ -39,10 +38,9 @@ flags.DEFINE_bool(
 )
 flags.DEFINE_list("layers", [], "Layers to draw, from 0; -1 is the last one; all, if none.")
 flags.DEFINE_list("heads", [], "Heads to draw, likewise.")
-flags.DEFINE_enum(
+flags.DEFINE_string(
     "objective",
     None,
-    tuple(SEGMENT_IDS),
     "Whose form and mask the sentence of attention gets; that of the model's task, if none.",
 )
 

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf.data import record_stream
+from nezha_tf.data import draws, record_stream
 from nezha_tf.data.in_memory import InMemoryReader
 
 # Examples of so many batches are sorted by length together.
@@ -102,17 +102,15 @@ class ArrayReader(InMemoryReader):
         They are shuffled, then sorted by length a few batches' examples at a time, and the
         batches shuffled.
         """
-        seeds = tf.random.experimental.stateless_split(tf.stack([seed, epoch]), 2, alg="philox")
-        order = tf.random.experimental.stateless_shuffle(
-            tf.range(self.num_examples, dtype=tf.int64), seeds[0], alg="philox"
-        )
+        seeds = draws.graph_seeds(tf.stack([seed, epoch]), 2)
+        order = draws.graph_shuffled(tf.range(self.num_examples, dtype=tf.int64), seeds[0])
         place = tf.range(per_epoch * batch_size, dtype=tf.int64)
         order = tf.gather(order, place % self.num_examples)
         window = place // (BATCHES_SORTED * batch_size)
         key = window * len(self._buckets) + tf.gather(self._bucket_of, order)
         order = tf.gather(order, tf.argsort(key, stable=True))
         batches = tf.reshape(order, (per_epoch, batch_size))
-        return tf.random.experimental.stateless_shuffle(batches, seeds[1], alg="philox")
+        return draws.graph_shuffled(batches, seeds[1])
 
     def _sequences(self, values):
         """Returns a list of arrays [n], those of one example behind each other."""

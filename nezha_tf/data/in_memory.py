@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from nezha_tf.data import record_stream
+from nezha_tf.data import draws, record_stream
 from nezha_tf.errors import UserError
 
 # Of what is drawn for evaluation, which is the same each time.
@@ -24,7 +24,7 @@ class InMemoryReader:
         num_examples: how many examples there are, at least 1.
         make_features: callable (index, seed, epoch), all int64 scalars, the first and the last
           of them tensors -> dict of feature name to tensor of a known shape: one example's
-          features. What it draws depends on these three alone: see `example_seed`.
+          features. What it draws depends on these three alone: see `draws.graph_example_seed`.
         """
         if num_examples < 1:
             raise ValueError("no example")
@@ -52,8 +52,8 @@ class InMemoryReader:
         first_epoch, rest = divmod(skip_batches * num_shards * batch_size, self.num_examples)
 
         def epoch(number):
-            order = tf.random.experimental.stateless_shuffle(
-                tf.range(self.num_examples, dtype=tf.int64), tf.stack([seed, number]), alg="philox"
+            order = draws.graph_shuffled(
+                tf.range(self.num_examples, dtype=tf.int64), tf.stack([seed, number])
             )
             return tf.data.Dataset.from_tensor_slices((order, tf.fill(tf.shape(order), number)))
 
@@ -96,9 +96,3 @@ class InMemoryReader:
             lambda index, epoch: self._make_features(index, seed, epoch),
             num_parallel_calls=tf.data.AUTOTUNE,
         )
-
-
-def example_seed(seed, epoch, index):
-    """Returns the seed [2] of an example in an epoch, for `tf.random.stateless_*`."""
-    seeds = tf.stack([tf.cast(seed, tf.int64), epoch])
-    return tf.random.experimental.stateless_fold_in(seeds, index, alg="philox")

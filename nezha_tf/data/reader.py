@@ -12,16 +12,13 @@ from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256
-# Examples that are masked together, as far as whole batches have so many: of few at a time each
-# would cost several times as much.
-MASKED_AT_ONCE = 1024
 # What tensorflow says where reading failed: the op, in a graph and outside, whose name ends so; or
 # the iterator within which a function of the pipeline did.
 FAILED_READ = re.compile(r"(\{\{node |\[Op:)[^}\]]*GetNext|with iterator: Iterator::")
 
 
 class ExampleReader:
-    """Reads the examples of a set of files in the feature schema, or masks unmasked ones.
+    """Reads the examples of a set of files in a feature schema, and changes them by transforms.
 
     Batches are dicts of feature name to int32 or float32 tensor: [B, T], [B, P] or [B, 1].
 
@@ -30,17 +27,25 @@ class ExampleReader:
     they are found: as if they had never been in the files.
     """
 
-    def __init__(self, files, lengths, limits, max_corrupt_records=0, mixture=None, masking=None):
+    def __init__(
+        self,
+        files,
+        lengths,
+        limits,
+        max_corrupt_records=0,
+        features=schema.FEATURES,
+        transforms=(),
+    ):
         """Checks the first record of each file.
 
         Args:
           files: TFRecord files.
-          lengths: the `schema.Lengths` of every example.
+          lengths: the `schema.Lengths` of every record.
           limits: the `schema.Limits` of the model that reads them.
           max_corrupt_records: damaged records to pass over, in all files together; what a cut
             or a damaged length takes from the end of a file counts as one.
-          mixture: None, or the `ObjectiveMixture` that the examples are cast for.
-          masking: None, or the `DynamicMasking` of the examples, which are unmasked then.
+          features: the features of a record that are read: `schema.Feature`s.
+          transforms: the `Transform`s that make batches of these, in their order.
 
         Raises:
           UserError: a file that does not begin with a fitting record.
@@ -48,9 +53,10 @@ class ExampleReader:
         self.files = list(files)
         self.lengths = lengths
         self.limits = limits
-        self._mixture = mixture
-        self._masking = masking
-        self._features = schema.UNMASKED_FEATURES if masking else schema.FEATURES
+        self._features = tuple(features)
+        self._transforms = tuple(transforms)
+        _check_that_they_fit(self._features, self._transforms)
+        self._at_once = max((transform.at_once for transform in self._transforms), default=1)
         self._record_files = RecordFiles(self.files, max_corrupt_records)
         for path in self.files:
             self._check_first(path)
@@ -96,8 +102,8 @@ class ExampleReader:
         if by == "element":
             batches = batches.shard(num_shards, shard)
         seed = f"{seed}/{shard}" if by == "file" else f"{seed}"
-        cast = self._masked if self._masking else self._cast
-        return record_stream.endless(cast(batches, seed)).prefetch(tf.data.AUTOTUNE)
+        changed = self._changed_together if self._at_once > batch_size else self._changed
+        return record_stream.endless(changed(batches, seed)).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the files' order; the last may be short.
@@ -109,7 +115,7 @@ class ExampleReader:
         """
         records = record_stream.in_order(self._record_files.stretches(self.files)).enumerate()
         batches = records.batch(batch_size).take(max_batches).skip(skip_batches)
-        return self._cast(batches, "evaluation").prefetch(tf.data.AUTOTUNE)
+        return self._changed(batches, "evaluation").prefetch(tf.data.AUTOTUNE)
 
     def guarded(self, make_batches, skip_batches=0):
         """Yields batches, and goes on past damage that may be passed over.
@@ -172,24 +178,24 @@ class ExampleReader:
             )
         return self.files[shard::num_shards]
 
-    def _cast(self, numbered_batches, seed):
-        """Parses batches of (number in the stream, record); masks and casts them where wanted."""
+    def _changed(self, numbered_batches, seed):
+        """Parses batches of (number in the stream, record), and applies the transforms."""
 
-        def cast(numbers, records):
+        def changed(numbers, records):
             batch = self._parse(records)
-            for change in filter(None, (self._masking, self._mixture)):
-                batch = change(batch, numbers, seed)
+            for transform in self._transforms:
+                batch = transform(batch, numbers, seed)
             return batch
 
-        return numbered_batches.map(cast, num_parallel_calls=tf.data.AUTOTUNE)
+        return numbered_batches.map(changed, num_parallel_calls=tf.data.AUTOTUNE)
 
-    def _masked(self, numbered_batches, seed):
+    def _changed_together(self, numbered_batches, seed):
         """Does so for several batches at a time, all of the same size."""
         batch_size = numbered_batches.element_spec[0].shape[0]
-        count = max(1, MASKED_AT_ONCE // batch_size)
+        count = max(1, self._at_once // batch_size)
         joined = numbered_batches.batch(count, drop_remainder=True)
         joined = joined.map(lambda *parts: tuple(tf.reshape(part, [-1]) for part in parts))
-        parted = self._cast(joined, seed).map(
+        parted = self._changed(joined, seed).map(
             lambda batch: {
                 name: tf.reshape(values, (count, batch_size, values.shape[1]))
                 for name, values in batch.items()
@@ -231,17 +237,32 @@ class ExampleReader:
         """Does so for some of the records (bytes); `first` undamaged ones are before them."""
         index = None
         for index, record in enumerate(records, first):
-            fault = schema.fault_of(record, self.lengths, self.limits, self._features)
-            if not fault and self._masking:
-                fault = self._masking.fault_of(record)
+            fault = self._fault_of(record)
             if fault:
                 number = self._record_files.number_of(path, index)
                 raise UserError(f"{path}, record {number}: {fault}")
         if index is None:
             raise UserError(f"{path} holds no record; make the file again")
 
+    def _fault_of(self, record):
+        fault = schema.fault_of(record, self.lengths, self.limits, self._features)
+        faults = (transform.fault_of(record) for transform in self._transforms)
+        return fault or next(filter(None, faults), None)
+
     def _records_of(self, path):
         return record_stream.in_order(self._record_files.stretches([path]))
+
+
+def _check_that_they_fit(features, transforms):
+    """Raises a `ValueError` where a transform reads a feature that nothing before it gives."""
+    given = {feature.name for feature in features}
+    for transform in transforms:
+        missing = {feature.name for feature in transform.reads} - given
+        if missing:
+            raise ValueError(
+                f"{type(transform).__name__} reads {sorted(missing)}: nothing gives it"
+            )
+        given = {feature.name for feature in transform.gives}
 
 
 def _untuned():

@@ -5,6 +5,7 @@ Both take a list of (path, stretches): the `damage.Stretch`es of each file that 
 
 import tensorflow as tf
 
+from nezha_tf.data import draws
 from nezha_tf.data.damage import raw_records
 
 SHUFFLE_BUFFER = 10_000
@@ -29,12 +30,8 @@ def shuffled_epochs(files, seed, first_epoch):
     read_file = _file_reader(files)
 
     def epoch(number):
-        seeds = tf.random.stateless_uniform(
-            [2, 2], tf.stack([seed, number]), None, None, tf.int64, alg="philox"
-        )
-        order = tf.random.experimental.stateless_shuffle(
-            tf.range(len(files), dtype=tf.int64), seeds[0], alg="philox"
-        )
+        seeds = draws.graph_seeds(tf.stack([seed, number]), 2)
+        order = draws.graph_shuffled(tf.range(len(files), dtype=tf.int64), seeds[0])
         records = tf.data.Dataset.from_tensor_slices(order).interleave(
             read_file,
             cycle_length=min(FILES_AT_ONCE, len(files)),

@@ -114,9 +114,10 @@ def fault_of(serialized, lengths, limits, features=FEATURES):
     found = parsed(serialized)
     if found is None:
         return "it is no tf.train.Example"
-    if features is FEATURES and "word_starts" in found:
+    names = {feature.name for feature in features}
+    if "masked_lm_positions" in names - set(found) and "word_starts" in found:
         return "it is not masked yet; pass --dynamic_masking=whole_word or another"
-    if features is UNMASKED_FEATURES and "masked_lm_positions" in found:
+    if "word_starts" in names - set(found) and "masked_lm_positions" in found:
         return (
             "it is masked already; leave --dynamic_masking out, or make the file again with "
             "--masking=none"

@@ -118,6 +118,18 @@ class ExportedWriter(Exported):
         return list(zip(_texts(found["texts"]), found["scores"].tolist(), strict=True))
 
 
+class ExportedContinuer(Exported):
+    """As `tasks.pretraining.predictor.PretrainedWriter` of "left_to_right"."""
+
+    ability = "left_to_right"
+    outputs = (frozenset({"continuations"}),)
+
+    def __call__(self, prompt):
+        found = self._outputs(text=prompt)
+        pairs = zip(_texts(found["continuations"]), found["scores"].tolist(), strict=True)
+        return list(pairs)
+
+
 def predictors_of_export(path):
     """Returns dict of ability to its object.
 
@@ -131,7 +143,7 @@ def predictors_of_export(path):
     if "serving_default" in loaded.signatures:
         outputs = set(loaded.signatures["serving_default"].structured_outputs)
         rows = [part(task.exported) for task in TASKS.values() if task.exported]
-        for kind in (*rows, ExportedBlankFiller):
+        for kind in (*rows, ExportedBlankFiller, ExportedContinuer):
             if any(names <= outputs for names in kind.outputs):
                 return {kind.ability: kind(loaded)}
     raise UserError(

@@ -35,5 +35,6 @@ def tabs_by_ability():
         **{name: row.tab for name, row in rows.items() if row.form == "bidirectional"},
         "fill_mask": Tab("Fill in", f"{tabs.__name__}:blanks"),
         **{name: row.tab for name, row in rows.items() if row.form != "bidirectional"},
+        "left_to_right": Tab("Continuation", f"{tabs.__name__}:continuation"),
         "attention": Tab("Attention", f"{tabs.__name__}:attention"),
     }

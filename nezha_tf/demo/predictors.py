@@ -6,6 +6,8 @@ from nezha_tf.model_folder.task_table import TASKS, part
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.pictures import attention_maps
 from nezha_tf.pictures.visualize import encoder_of, objective_of
+from nezha_tf.pretraining_objectives.uses import uses_of
+from nezha_tf.tasks.pretraining.predictor import writers_of
 
 
 class AttentionPainter:
@@ -37,7 +39,8 @@ def predictors_of(folder):
     model, row = folder.make_model(), TASKS.get(folder.task["task"])
     own = part(row.predictor)(folder, model) if row and row.predictor else None
     found = {own.ability: own} if own else {}
-    # A model whose task has nothing better to do with its head of masked LM.
     if own is None and isinstance(model, NezhaForMaskedLM):
-        found["fill_mask"] = BlankFiller(model, folder.tokenizer, TOP_K)
+        found |= writers_of(folder, model)
+        if "fill_mask" in uses_of(folder.task):
+            found["fill_mask"] = BlankFiller(model, folder.tokenizer, TOP_K)
     return {**found, "attention": AttentionPainter(folder, model)}

@@ -80,6 +80,16 @@ def writing(models):
     fill_tab(models, "Write", texts, shown, write)
 
 
+def continuation(models):
+    texts = [text_box("Prompt", "今天")]
+    shown = [table("text", "score")]
+
+    def go_on(model, prompt):
+        return [[[prompt + text, f"{score:.3f}"] for text, score in model(prompt)]], ""
+
+    fill_tab(models, "Go on", texts, shown, go_on)
+
+
 def attention(models):
     texts = [
         text_box("Text", _TEXT),

@@ -8,12 +8,19 @@ from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
 from nezha_tf.model_folder.task_table import TASKS, part
 from nezha_tf.modeling import positions
+from nezha_tf.pretraining_objectives.uses import uses_of
 from nezha_tf.serving.saved_model import write
+from nezha_tf.tasks.pretraining import serving as pretrained
 
 # What any model serves, or any with the head of masked LM.
 OF_ANY = {
     "features": "nezha_tf.export.features:FeaturesServing",
     "fill_mask": "nezha_tf.export.fill_mask:FillMaskServing",
+}
+# What a pretrained model serves beside these, where an objective has trained it to.
+OF_PRETRAINED = {
+    "left_to_right": pretrained.ContinuationServing,
+    "seq2seq": pretrained.TargetServing,
 }
 # Where the folder does not say how long texts may be.
 MAX_SEQ_LENGTH = 512
@@ -68,7 +75,8 @@ def export_folder(path, output_dir, task=None):
     Args:
       path: of the folder.
       output_dir: a folder that is not there yet.
-      task: a key of `OF_ANY`; None: what the model was trained for, or filling blanks.
+      task: a key of `OF_ANY` or `OF_PRETRAINED`; None: what the model was trained for. Of
+        objectives of pretraining that is the first of `uses_of`; where they have no use, features.
 
     Returns:
       What to print.
@@ -78,19 +86,33 @@ def export_folder(path, output_dir, task=None):
     """
     check_output_dir(output_dir)
     folder = model_folder.open_folder(path)
-    name, serving = _own_serving(folder) if task is None else (task, None)
-    if serving is None:
-        name = task or "fill_mask"
-        serving = part(OF_ANY[name])(folder, max_seq_length=_length_of(folder))
+    name, serving = _serving_of(folder, task)
     write(serving, output_dir)
     return f"{name} in {output_dir}; how to use it: {os.path.join(output_dir, 'README.md')}"
 
 
-def _own_serving(folder):
-    """Returns (the task of a `ModelFolder`, its `Serving`); None where there is none."""
-    name = folder.task["task"]
-    row = TASKS.get(name)
-    return name, part(row.serving)(folder) if row and row.serving else None
+def _serving_of(folder, task):
+    """Returns (what is served, its `Serving`).
+
+    Args:
+      folder: `ModelFolder`.
+      task: as for `export_folder`.
+
+    Raises:
+      UserError: the model does not do this.
+    """
+    own = folder.task["task"]
+    row = TASKS.get(own)
+    if task is None:
+        serving = part(row.serving)(folder) if row and row.serving else None
+        if serving is not None:
+            return own, serving
+        task = next(iter(uses_of(folder.task)), "features")
+    if task in OF_ANY:
+        return task, part(OF_ANY[task])(folder, max_seq_length=_length_of(folder))
+    if row and row.serving:
+        raise UserError(f"the model in {folder.path} is of {own}; leave out --task={task}")
+    return task, OF_PRETRAINED[task](folder)
 
 
 def check_output_dir(path):

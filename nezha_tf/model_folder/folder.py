@@ -140,7 +140,10 @@ class ModelFolder:
         settings = self.task
         if settings["task"] is None:
             return self._model_of_names(), (POOLER,)
-        kind = TASKS[settings["task"]].kind(settings)
+        row = TASKS[settings["task"]]
+        if row.model_class:
+            return row.model_class(settings)(self.config), ()
+        kind = row.kind(settings)
         # A model of regression has no labels, and one output.
         num_labels = max(1, len(settings.get("labels", ())))
         model = kind.model(self.config, num_labels, settings["max_seq_length"])

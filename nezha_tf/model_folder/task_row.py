@@ -114,6 +114,8 @@ class Task:
       tab: the `Tab` of predictors whose ability has the task's name.
       published: function of a `hugging_face_settings.Published` that returns the settings of a
         model that no run of ours has left; None: such a model is of no task.
+      model_class: function of the settings that returns the class of the model, where these and no
+        `Kind` say it.
       form: the objective in whose form its model reads a text, a key of `config.SEGMENT_IDS`.
     """
 
@@ -125,6 +127,7 @@ class Task:
     exported: str | None = None
     tab: Tab | None = None
     published: Callable | None = None
+    model_class: Callable | None = None
     form: str = "bidirectional"
 
     def kind(self, settings):

@@ -20,6 +20,7 @@ from nezha_tf.modeling.finetuning import (
     NezhaForTokenClassification,
 )
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 
 # The head of labels: all tasks that have one give it these names, as BERT's run_classifier.py.
 LABELLED = ("output_weights", "output_bias")
@@ -48,6 +49,9 @@ TASKS = {
     "pretraining": Task(
         settings={"objectives": TEXT},
         kinds=(PRETRAINING,),
+        model_class=lambda settings: (
+            ObjectiveMixture.from_text(settings["objectives"], "objectives").model
+        ),
         training="nezha_tf.tasks.pretraining.task:Pretraining",
     ),
     "seq2seq": Task(

@@ -4,28 +4,27 @@ Each token has an integer rank, and one rule serves all objectives: query i sees
 j is no padding and rank[j] <= rank[i]. A padding query has a rank above all others, so it sees
 every real token, as in BERT, and no row of the softmax is empty.
 
-Each function takes `input_mask` int [B, T] (1 for tokens, 0 for padding) and returns bool
-[B, 1, T, T], True where the query (third axis) attends to the key (last axis).
+The functions take `input_mask` int [B, T] (1 for tokens, 0 for padding). Those whose names end with
+`_ranks` return the ranks, int [B, T]; the others bool [B, 1, T, T], True where the query (third
+axis) attends to the key (last axis).
 """
 
 from keras import ops
 
-from nezha_tf.config import SEGMENT_IDS
-
 
 def bidirectional(input_mask):
     """Every token sees every token (BERT, NEZHA)."""
-    return from_ranks(ops.zeros_like(input_mask), input_mask)
+    return from_ranks(bidirectional_ranks(input_mask), input_mask)
 
 
 def left_to_right(input_mask):
     """A token sees itself and what is left of it (UniLM arXiv 1905.03197 §2.3)."""
-    return from_ranks(_indices(input_mask), input_mask)
+    return from_ranks(left_to_right_ranks(input_mask), input_mask)
 
 
 def right_to_left(input_mask):
     """A token sees itself and what is right of it (UniLM §2.3)."""
-    return from_ranks(_indices_from_right(input_mask), input_mask)
+    return from_ranks(right_to_left_ranks(input_mask), input_mask)
 
 
 def seq2seq(input_mask, segment_ids):
@@ -36,30 +35,29 @@ def seq2seq(input_mask, segment_ids):
       segment_ids: int [B, T], odd for the target (1 in fine-tuning, 5 in pretraining), even for
         the source (UniLM §2.3).
     """
-    return from_ranks(_seq2seq_ranks(input_mask, segment_ids), input_mask)
+    return from_ranks(seq2seq_ranks(input_mask, segment_ids), input_mask)
 
 
-def by_segments(input_mask, segment_ids):
-    """Each example's own mask: the segment id of its first token names its objective.
-
-    Args:
-      input_mask: int [B, T].
-      segment_ids: int [B, T], as in `SEGMENT_IDS`.
-    """
-    objective = objective_masks(segment_ids)
-    ranks = ops.zeros_like(input_mask)
-    for name, its_ranks in (
-        ("left_to_right", _indices(input_mask)),
-        ("right_to_left", _indices_from_right(input_mask)),
-        ("seq2seq", _seq2seq_ranks(input_mask, segment_ids)),
-    ):
-        ranks = ops.where(objective[name][:, None], its_ranks, ranks)
-    return from_ranks(ranks, input_mask)
+def bidirectional_ranks(input_mask):
+    """All 0."""
+    return ops.zeros_like(input_mask)
 
 
-def objective_masks(segment_ids):
-    """Returns dict of objective to bool [B]: whether an example's first segment id is of it."""
-    return {name: segment_ids[:, 0] == first for name, (first, _) in SEGMENT_IDS.items()}
+def left_to_right_ranks(input_mask):
+    """0, 1, 2 and so on."""
+    positions = ops.arange(ops.shape(input_mask)[1], dtype=input_mask.dtype)
+    return ops.broadcast_to(positions[None], ops.shape(input_mask))
+
+
+def right_to_left_ranks(input_mask):
+    """T-1, T-2 and so on to 0."""
+    return ops.shape(input_mask)[1] - 1 - left_to_right_ranks(input_mask)
+
+
+def seq2seq_ranks(input_mask, segment_ids):
+    """0 on the source, rising on the target; arguments as for `seq2seq`."""
+    is_target = ops.cast(segment_ids % 2, input_mask.dtype)
+    return is_target * (left_to_right_ranks(input_mask) + 1)
 
 
 def from_ranks(ranks, input_mask):
@@ -74,20 +72,6 @@ def from_ranks(ranks, input_mask):
     # Not by indexing with None: TFLite has no such slice of a length that is free.
     visible = ops.expand_dims(ranks, (1, 2)) <= ops.expand_dims(query_ranks, (1, 3))
     return ops.logical_and(visible, ops.expand_dims(is_token, (1, 2)))
-
-
-def _seq2seq_ranks(input_mask, segment_ids):
-    is_target = ops.cast(segment_ids % 2, input_mask.dtype)
-    return is_target * (_indices(input_mask) + 1)
-
-
-def _indices_from_right(input_mask):
-    return ops.shape(input_mask)[1] - 1 - _indices(input_mask)
-
-
-def _indices(input_mask):
-    positions = ops.arange(ops.shape(input_mask)[1], dtype=input_mask.dtype)
-    return ops.broadcast_to(positions[None], ops.shape(input_mask))
 
 
 def with_blanks(ranks, input_mask, is_blank):

@@ -1,52 +1,52 @@
 """Predicting pieces: what every objective of pretraining and of sequence to sequence shares."""
 
-import abc
+from nezha_tf.modeling import attention_mask
+from nezha_tf.objectives.losses import weighted
 
-from nezha_tf.objectives.losses import cross_entropies, hits, weighted
-
-# In the denominator of the masked-LM loss (`get_masked_lm_output` of BERT's run_pretraining.py).
-MASKED_LM_EPSILON = 1e-5
 INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
 
 
-class PieceLoss(abc.ABC):
-    """Cross-entropy and accuracy of the predictions of a batch.
+class PieceLoss:
+    """The sum of terms, over who sees whom by ranks. A `protocol.Loss`.
 
-    Batches are dicts in the feature schema: ids int [B, T], predictions [B, P]. A subclass says
-    who sees whom. An example that is nothing but padding counts for nothing.
+    Batches are dicts in the feature schema: ids int [B, T], predictions [B, P].
+
+    Attributes:
+      terms: tuple of `LossTerm`.
+      ranks: function of a batch to the attention ranks, int [B, T] (see `attention_mask`).
     """
 
-    def __init__(self, label_smoothing=0.0):
+    def __init__(self, ranks, terms, label_smoothing=0.0):
         """Args:
+        ranks, terms: the attributes.
         label_smoothing: of the predictions in `losses`; see `cross_entropies`.
         """
+        self.ranks = ranks
+        self.terms = tuple(terms)
         self._label_smoothing = label_smoothing
-
-    @abc.abstractmethod
-    def attention_mask(self, batch):
-        """Returns who sees whom, bool [B, 1, T, T]; each objective has its own."""
 
     def inputs(self, batch):
         """Returns the model's inputs, the [B, 1, T, T] attention mask among them."""
         inputs = {name: batch[name] for name in INPUTS}
-        return {**inputs, "attention_mask": self.attention_mask(batch)}
+        mask = attention_mask.from_ranks(self.ranks(batch), batch["input_mask"])
+        return {**inputs, "attention_mask": mask}
 
     def loss_weights(self, batch):
-        """Returns what each prediction counts, by the name of its loss: [B, P].
-
-        Known before the forward pass, so that parts of a batch can divide by the whole's sum.
-        """
-        return {"masked_lm_loss": batch["masked_lm_weights"]}
+        return {f"{term.name}_loss": self.weights(term, batch) for term in self.terms}
 
     def losses(self, outputs, batch):
-        """Returns the losses, each a `WeightedMean`; the sum of the divided ones is minimised."""
-        losses = cross_entropies(
-            outputs["masked_lm_logits"], batch["masked_lm_ids"], self._label_smoothing
-        )
-        weights = self.loss_weights(batch)["masked_lm_loss"]
-        return {"masked_lm_loss": weighted(losses, weights, MASKED_LM_EPSILON)}
+        found = {}
+        for term in self.terms:
+            values = term.values(outputs, batch, self._label_smoothing)
+            found[f"{term.name}_loss"] = weighted(values, self.weights(term, batch), term.epsilon)
+        return found
 
     def metrics(self, outputs, batch):
-        """Returns the metrics beside the losses, each a `WeightedMean`."""
-        right = hits(outputs["masked_lm_logits"], batch["masked_lm_ids"])
-        return {"masked_lm_accuracy": weighted(right, self.loss_weights(batch)["masked_lm_loss"])}
+        return {
+            f"{term.name}_accuracy": weighted(term.hits(outputs, batch), self.weights(term, batch))
+            for term in self.terms
+        }
+
+    def weights(self, term, batch):
+        """Returns what each of a term's predictions counts, [B, ...]."""
+        return term.weights(batch)

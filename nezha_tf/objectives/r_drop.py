@@ -16,16 +16,14 @@ class RDrop:
     (As the authors' code has it; the paper's formula adds the losses of the passes, so that its
     alpha is twice this one.)
 
-    The objective tells its distributions by a method `distributions(outputs, batch)`: a dict of the
-    name of a loss to logits [..., classes], none of them -inf, of which the softmax is meant. The
-    first axes are those of what `weights` gives for that loss; of further ones the mean is taken.
-    So classes are [B, L], tags [B, T, L], a span's start and end [B, 2, T], and L labels that are
-    each true or not [B, L, 2].
+    The first axes of the objective's `distributions` are those of the weights of that loss; of
+    further ones the mean is taken. So classes are [B, L], tags [B, T, L], a span's start
+    and end [B, 2, T], and L labels that are each true or not [B, L, 2].
     """
 
     def __init__(self, objective, alpha):
         """Args:
-          objective: as for `TrainStep`, with `distributions`.
+          objective: a `protocol.ComparableLoss`.
           alpha: what the divergence counts.
 
         Raises:

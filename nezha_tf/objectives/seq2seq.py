@@ -2,6 +2,7 @@
 
 from nezha_tf.modeling import attention_mask
 from nezha_tf.objectives.masked_lm import PieceLoss
+from nezha_tf.objectives.terms import MASKED_LM
 
 
 class Seq2SeqLoss(PieceLoss):
@@ -10,5 +11,9 @@ class Seq2SeqLoss(PieceLoss):
     The segment ids tell source (even) and target (odd) apart.
     """
 
-    def attention_mask(self, batch):
-        return attention_mask.seq2seq(batch["input_mask"], batch["segment_ids"])
+    def __init__(self, label_smoothing=0.0):
+        super().__init__(_ranks, (MASKED_LM,), label_smoothing)
+
+
+def _ranks(batch):
+    return attention_mask.seq2seq_ranks(batch["input_mask"], batch["segment_ids"])

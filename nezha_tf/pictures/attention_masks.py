@@ -1,9 +1,11 @@
-"""The four attention masks of a sentence: which pieces a piece sees."""
+"""The attention masks of a sentence: which pieces a piece sees, for each objective."""
 
-from nezha_tf.config import SEGMENT_IDS
+import math
+
 from nezha_tf.pictures import fonts
 from nezha_tf.pictures.grid import Grid
 from nezha_tf.pictures.sentence import lay_out
+from nezha_tf.pretraining_objectives.table import OBJECTIVES
 
 _COLORS = ("#f4f4f2", "#4c78a8")
 
@@ -23,10 +25,14 @@ def draw(tokenizer, text, text_pair=""):
     """
     from matplotlib.colors import ListedColormap
 
-    sentences = {name: lay_out(tokenizer, name, text, text_pair) for name in SEGMENT_IDS}
-    grid = Grid(2, 2, max(len(sentence.pieces) for sentence in sentences.values()))
+    sentences = {name: lay_out(tokenizer, name, text, text_pair) for name in OBJECTIVES}
+    grid = Grid(
+        math.ceil(len(sentences) / 2),
+        2,
+        max(len(sentence.pieces) for sentence in sentences.values()),
+    )
     said = ""
-    for panel, (name, sentence) in zip(grid.panels, sentences.items(), strict=True):
+    for panel, (name, sentence) in zip(grid.panels, sentences.items(), strict=False):
         labels, style, said = fonts.labels(sentence.pieces)
         panel.pcolormesh(
             sentence.visible(), cmap=ListedColormap(_COLORS), vmin=0, vmax=1, edgecolors="white"
@@ -34,6 +40,8 @@ def draw(tokenizer, text, text_pair=""):
         grid.label(panel, labels, style)
         grid.title(panel, name.replace("_", " "))
         _number_segments(panel, sentence.segment_ids, grid.font_size)
+    for panel in grid.panels[len(sentences) :]:
+        panel.set_visible(False)
     grid.figure.supylabel("piece that looks")
     grid.figure.supxlabel("piece that is seen (blue), and its segment id")
     return grid.figure, said

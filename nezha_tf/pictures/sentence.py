@@ -5,10 +5,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf.config import SEGMENT_IDS
-from nezha_tf.data.corruption.objective_mixture import ObjectiveMixture
+from nezha_tf.data.schema import Lengths
 from nezha_tf.errors import UserError
 from nezha_tf.modeling import attention_mask
+from nezha_tf.pretraining_objectives.objective import Examples
+from nezha_tf.pretraining_objectives.table import objective_named
 
 # More could not be told apart in a picture.
 MOST_PIECES = 64
@@ -21,21 +22,22 @@ class Sentence(NamedTuple):
       pieces: T strings.
       input_ids: int32 [T].
       segment_ids: int32 [T], those of the objective in pretraining.
+      ranks: int32 [T], its attention ranks.
     """
 
     pieces: list
     input_ids: np.ndarray
     segment_ids: np.ndarray
+    ranks: np.ndarray
 
     def inputs(self):
         """Returns the inputs of an encoder, [1, T] each, with the objective's mask."""
-        input_ids, segment_ids = self.input_ids[None], self.segment_ids[None]
-        input_mask = np.ones_like(input_ids)
+        input_mask = tf.ones((1, len(self.pieces)), tf.int32)
         return {
-            "input_ids": tf.constant(input_ids),
-            "input_mask": tf.constant(input_mask),
-            "segment_ids": tf.constant(segment_ids),
-            "attention_mask": attention_mask.by_segments(input_mask, segment_ids),
+            "input_ids": tf.constant(self.input_ids[None]),
+            "input_mask": input_mask,
+            "segment_ids": tf.constant(self.segment_ids[None]),
+            "attention_mask": attention_mask.from_ranks(self.ranks[None], input_mask),
         }
 
     def visible(self):
@@ -48,13 +50,14 @@ def lay_out(tokenizer, objective, text, text_pair=""):
 
     Args:
       tokenizer: `FullTokenizer`.
-      objective: a key of `SEGMENT_IDS`.
+      objective: a name of the table of objectives.
       text: the sentence; for `seq2seq` cut in half where there is no pair.
       text_pair: what follows it, or "".
 
     Raises:
-      UserError: no piece is left of a text, or there are too many.
+      UserError: no such objective, no piece is left of a text, or there are too many.
     """
+    objective = objective_named(objective, f"--objective={objective}")
     texts = [text, text_pair] if text_pair else [text]
     vocabulary = tokenizer.vocabulary
     parts = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(part)) for part in texts]
@@ -81,19 +84,22 @@ def lay_out(tokenizer, objective, text, text_pair=""):
         "masked_lm_positions": none,
         "masked_lm_ids": none,
         "masked_lm_weights": tf.zeros((1, 1)),
+        "word_starts": tf.zeros_like(whole),
     }
-    cast = ObjectiveMixture({objective: 1.0})(batch, tf.constant([0], tf.int64), 0)
-    length = int(tf.reduce_sum(cast["input_mask"]))
-    input_ids, segment_ids = (
-        cast[name][0, :length].numpy() for name in ("input_ids", "segment_ids")
-    )
-    return Sentence(vocabulary.pieces_of(input_ids.tolist()), input_ids, segment_ids)
+    examples = Examples(Lengths(whole.shape[1], 1), vocabulary)
+    for transform in objective.transforms(examples):
+        batch = transform(batch, tf.constant([0], tf.int64), 0)
+    length = int(tf.reduce_sum(batch["input_mask"]))
+    found = batch["input_ids"], batch["segment_ids"], objective.ranks(batch)
+    input_ids, segment_ids, ranks = (np.array(values[0, :length]) for values in found)
+    return Sentence(vocabulary.pieces_of(input_ids.tolist()), input_ids, segment_ids, ranks)
 
 
 def check_segments(config, objective):
     """Raises a `UserError` where a model has no row for the segment ids of an objective."""
-    if max(SEGMENT_IDS[objective]) >= config.type_vocab_size:
+    segment_ids = objective_named(objective, f"--objective={objective}").segment_ids
+    if max(segment_ids) >= config.type_vocab_size:
         raise UserError(
-            f"--objective={objective} has segments {SEGMENT_IDS[objective]}, and the model "
+            f"--objective={objective} has segments {segment_ids}, and the model "
             f"{config.type_vocab_size} (type_vocab_size); bidirectional is what it was trained for"
         )

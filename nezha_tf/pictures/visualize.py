@@ -5,6 +5,7 @@ from nezha_tf.files import whole_file
 from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.model_folder.kinds import form_of
 from nezha_tf.pictures import PICTURES, attention_maps, attention_masks, fonts, relative_positions
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.text.tokenization import FullTokenizer
 
 
@@ -74,8 +75,11 @@ _DRAW = dict(zip(PICTURES, (_relative_positions, _attention_masks, _attention), 
 
 
 def objective_of(folder):
-    """Returns which objective's form a sentence gets in a `ModelFolder`."""
-    return form_of(folder.task["task"])
+    """Returns which objective's form a sentence gets in a `ModelFolder`: one it was trained for."""
+    objectives = folder.task.get("objectives")
+    if objectives is None:
+        return form_of(folder.task["task"])
+    return ObjectiveMixture.from_text(objectives, "objectives").first
 
 
 def _open(flags):

@@ -98,8 +98,7 @@ class TrainStep:
         """Args:
         strategy: the `tf.distribute.Strategy` in whose scope all else was made.
         model: a Keras model.
-        objective: gives `inputs(batch)`, `weights(batch)`, `losses(outputs, batch)` and
-          `metrics(outputs, batch)`.
+        objective: an `objectives.protocol.Loss`.
         recipe: a `Recipe`.
         jit_compile: whether XLA compiles the gradients and, where there is one replica, the
           update: apart, as the update need not be compiled anew for each length of a batch.

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nezha_tf.config import UNILM_SEGMENTS, NezhaConfig, told_defaults
+from nezha_tf.config import NezhaConfig, told_defaults
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.run_checkpoints import LOWEST_LOSS
 from nezha_tf.modeling import positions
@@ -90,18 +90,19 @@ class Task(abc.ABC):
         """Returns `make_objective` as the settings have it, or a wrapping of it."""
         return self.make_objective(self.settings.label_smoothing)
 
-    def check_segments(self, what):
-        """Raises a `UserError` where the model lacks the segments that name UniLM's objectives.
+    def check_segments(self, what, segment_ids):
+        """Raises a `UserError` where the model lacks rows for segment ids.
 
         Args:
           what: what needs them, for the message.
+          segment_ids: the ids.
         """
-        rows = self.config.type_vocab_size
-        if rows < UNILM_SEGMENTS:
+        needed, rows = max(segment_ids) + 1, self.config.type_vocab_size
+        if rows < needed:
             raise UserError(
-                f"{what} needs type_vocab_size {UNILM_SEGMENTS} in "
-                f"{self.settings.bert_config_file}, not {rows}: segment ids name the objective "
-                "(a checkpoint of two rows is extended when it is loaded)"
+                f"{what} needs type_vocab_size {needed} in {self.settings.bert_config_file}, not "
+                f"{rows}: segment ids name the objective (a checkpoint of two rows is extended to "
+                "UniLM's six when it is loaded)"
             )
 
     def check_length(self, max_seq_length, flag):

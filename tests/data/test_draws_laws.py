@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nezha_tf.data import draws
-from nezha_tf.data.corruption import dynamic_masking
 
 KEYS = st.integers(0, 2**64 - 1)
 COUNTERS = st.integers(0, 2**63 - 2) | st.integers(0, 10_000)
@@ -24,10 +23,10 @@ def test_bits_are_splitmix64(keys, counters):
     found = draws.bits(*arrays)
     assert found.dtype == np.uint64 and found.tolist() == expected
     tensors = tuple(map(tf.constant, arrays))
-    assert dynamic_masking.bits(*tensors).numpy().tolist() == expected
+    assert draws.graph_bits(*tensors).numpy().tolist() == expected
     shares = [[(bits >> 11) / 2**53 for bits in row] for row in expected]
     assert draws.uniform(*arrays).tolist() == shares
-    assert dynamic_masking.uniform(*tensors).numpy().tolist() == shares
+    assert draws.graph_uniform(*tensors).numpy().tolist() == shares
 
 
 def test_the_peer_is_splitmix64():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from nezha_tf.data.in_memory import InMemoryReader, example_seed
+from nezha_tf.data.draws import graph_example_seed
+from nezha_tf.data.in_memory import InMemoryReader
 from nezha_tf.errors import UserError
 from nezha_tf.training.feed import Feed
 
@@ -13,7 +14,7 @@ EXAMPLES = 23
 
 def features(index, seed, epoch):
     """An example's number, its epoch, and a number drawn for it in this epoch."""
-    drawn = tf.random.stateless_uniform([1], example_seed(seed, epoch, index))
+    drawn = tf.random.stateless_uniform([1], graph_example_seed(seed, epoch, index))
     return {"pair": tf.cast(tf.stack([index, epoch]), tf.int32), "drawn": drawn}
 
 

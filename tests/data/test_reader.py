@@ -383,3 +383,11 @@ def test_lengths_and_limits_of_another_model_are_refused(paths):
     ):
         with pytest.raises(UserError, match=message):
             ExampleReader(paths, lengths, limits)
+
+
+def test_transforms_that_do_not_fit_are_a_mistake_of_ours(paths):
+    class Reads:
+        reads, gives, at_once = schema.UNMASKED_FEATURES, schema.FEATURES, 1
+
+    with pytest.raises(ValueError, match=r"Reads reads \['word_starts'\]: nothing gives it"):
+        ExampleReader(paths, LENGTHS, LIMITS, transforms=[Reads()])

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from nezha_tf import NezhaConfig, NezhaEncoder, attention_mask
-from nezha_tf.config import POSITION_ENCODINGS
+from nezha_tf.config import POSITION_ENCODINGS, SEGMENT_IDS
 
 LENGTH = 7
 # Of the first example and of the second: pieces before padding, and where the target begins.
@@ -49,7 +49,7 @@ def test_gradients_obey_the_mask(objective, encoding):
     index = np.arange(LENGTH)
     input_mask = tf.constant(index < np.array(NUM_PIECES)[:, None], tf.int32)
     is_target = index >= np.array(TARGET_START)[:, None]
-    segments = attention_mask.SEGMENT_IDS[objective]
+    segments = SEGMENT_IDS[objective]
     segment_ids = tf.constant(np.where(is_target, segments[1], segments[0]), tf.int32)
     arguments = (input_mask, segment_ids) if objective == "seq2seq" else (input_mask,)
     inputs = {

@@ -157,6 +157,10 @@ def test_mistakes_are_told(tmp_path, tokenizer, encoder, monkeypatch):
             lambda: attention_maps.draw(absolute, tokenizer, "a", objective="seq2seq"),
             ["the model 2", "seq2seq"],
         ),
+        (
+            lambda: attention_maps.draw(encoder, tokenizer, "a", objective="seq2sec"),
+            ["--objective=seq2sec: there is no objective 'seq2sec'", "is 'seq2seq' meant?"],
+        ),
         (lambda: relative_positions.tables_of(absolute), ["absolute", "no table"]),
         (lambda: relative_positions.tables_of(rotary), ["rotary", "no table"]),
         (lambda: see(picture=None), ["--picture is needed"]),

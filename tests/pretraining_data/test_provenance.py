@@ -55,3 +55,31 @@ def test_a_vocabulary_is_told_by_its_bytes(tmp_path):
     beside = make(tmp_path / "beside", vocab_file=digest(other, "vocab_file"))
     with pytest.raises(UserError, match=r"beside and .*shard were made with other vocabularies"):
         provenance_of([shard, beside])
+
+
+def test_lengths_are_the_files(tmp_path):
+    made = {"max_seq_length": 64, "max_predictions_per_seq": 10, "masking": "ngram"}
+    path, foreign = make(tmp_path / "ours", **made), str(tmp_path / "foreign")
+    lengths = {name: made[name] for name in ("max_seq_length", "max_predictions_per_seq")}
+    for said in ({}, lengths):
+        assert provenance_of([path, foreign], **said)[2:] == (64, 10)
+    assert provenance_of([foreign])[2:] == (128, 20)
+    assert provenance_of([foreign], max_seq_length=512)[2:] == (512, 20)
+    with pytest.raises(UserError, match=r"ours was made with --max_seq_length=64, .*=128; leave"):
+        provenance_of([path], max_seq_length=128)
+    other = make(tmp_path / "other", **{**made, "max_predictions_per_seq": 9})
+    with pytest.raises(UserError, match="made with --max_predictions_per_seq=9 and --max_predict"):
+        provenance_of([path, other])
+
+
+def test_who_masks_the_examples(tmp_path):
+    made = {"max_predictions_per_seq": 20, "masked_lm_prob": 0.15}
+    whole = make(tmp_path / "whole", masking="none", **made)
+    masked = make(tmp_path / "masked", masking="span", **made)
+    # How many are predicted is then the reader's choice.
+    assert provenance_of([whole], None, "token", max_predictions_per_seq=7)[3] == 7
+    assert provenance_of([whole], None, "token")[3] == 20
+    assert provenance_of([str(tmp_path / "foreign")], None, "token")[3] == 20
+    provenance_of([masked, make(tmp_path / "other", masking="token", **made)])
+    with pytest.raises(UserError, match=r"masked is masked already, with --masking=span .*=0.15,"):
+        provenance_of([whole, masked], None, "token")

@@ -11,7 +11,7 @@ from helpers import load_golden_model, random_batch
 from nezha_tf import Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.objectives.pretraining import MaskedLMLoss
-from nezha_tf.objectives.unilm import UniLMLoss
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.training.devices import part_random_states
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.state import random_states
@@ -135,8 +135,9 @@ def test_a_skipped_step_leaves_the_averages_of_its_interval_alone():
 def test_a_batch_without_a_pair_that_counts_is_trained_on():
     """Of UniLM's mixture none but bidirectional examples have a next sentence."""
     model = NezhaForPreTraining(dataclasses.replace(CONFIG, type_vocab_size=6))
-    step = TrainStep(replicas(1), model, UniLMLoss(["left_to_right"]), Recipe(Lamb(1e-3)))
-    report = step.on_batch({**BATCH, "segment_ids": 2 * BATCH["input_mask"]})
+    loss = ObjectiveMixture({"bidirectional": 1.0, "left_to_right": 1.0}).loss(of_pairs=True)
+    step = TrainStep(replicas(1), model, loss, Recipe(Lamb(1e-3)))
+    report = step.on_batch({**BATCH, "objective_ids": tf.ones((SIZE, 1), tf.int32)})
     assert report.skipped == 0 and 0 < report.gradient_norm < np.inf
     assert report.ratios["next_sentence_loss"].weight == 0
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nezha_tf.data import draws
-from nezha_tf.data.corruption.policies import MASKED_SHARE, RANDOM_SHARE, budgets
+from nezha_tf.data.corruption.policies import budgets, replacements
 
 
 class Masked(NamedTuple):
@@ -99,8 +99,7 @@ class ArrayMasking:
         share = draws.uniform(keys, drawn_at + 2 * self._length)
         random_bits = draws.bits(keys, places + 3 * self._length) >> np.uint64(32)
         random_ids = (random_bits * np.uint64(self._vocab_size)) >> np.uint64(32)
-        found = np.where(share < MASKED_SHARE + RANDOM_SHARE, random_ids.astype(np.int32), pieces)
-        return np.where(share < MASKED_SHARE, self._mask_id, found)
+        return replacements(pieces, share, random_ids.astype(np.int32), self._mask_id)
 
     def _with_slots(self, ids, labels, row, place):
         shape = len(ids), self._predictions

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf.data import draws
-from nezha_tf.data.corruption.policies import MASKED_SHARE, RANDOM_SHARE, budgets
+from nezha_tf.data import draws, schema
+from nezha_tf.data.corruption.policies import budgets, replacements
 
 # No anchor's turn comes at this key.
 _NEVER = np.iinfo(np.int32).max
@@ -18,9 +18,14 @@ class DynamicMasking:
     """Masks the examples of a stream by a `MaskingPolicy`, another way in each epoch.
 
     What is drawn for an example depends on the seed and on its number in the stream alone. The
-    draws are those of `pretraining_data.array_masking.ArrayMasking`: the same keys give the
-    same masks, but for ties, as turns are told by 31 bits here.
+    draws are those of `array_masking.ArrayMasking`: the same keys give the same masks, but for
+    ties, as turns are told by 31 bits here. It is a `data.transforms.Transform`.
     """
+
+    reads = schema.UNMASKED_FEATURES
+    gives = schema.FEATURES
+    # Of few examples at a time each would cost several times as much.
+    at_once = 1024
 
     def __init__(self, vocabulary, policy, lengths, masked_lm_prob):
         """Args:
@@ -65,8 +70,7 @@ class DynamicMasking:
         Returns:
           Dict in the schema of masked examples.
         """
-        stream = np.uint64(draws.generator("masking", seed).getrandbits(64))
-        return self.mask(batch, bits(stream, numbers))
+        return self.mask(batch, draws.graph_keys("masking", seed, numbers))
 
     def mask(self, batch, keys):
         """Masks examples.
@@ -111,11 +115,11 @@ class DynamicMasking:
         row, place = where[:, 0], where[:, 1]
         is_unit = tf.gather_nd(begins, where)
         row_keys = tf.gather(keys, row)
-        turns = tf.cast(_shifted(bits(row_keys, place), 33), tf.int32)
+        turns = tf.cast(draws.graph_shifted(draws.graph_bits(row_keys, place), 33), tf.int32)
         turns = tf.where(is_unit, turns, _NEVER)
         last = 1 + tf.range(tf.size(row), dtype=tf.int32)
         if len(self._policy.run_ends):
-            drawn = uniform(row_keys, place + self._length)
+            drawn = draws.graph_uniform(row_keys, place + self._length)
             last += tf.searchsorted(self._policy.run_ends, drawn, side="right")
             special = tf.cast(tf.where(~is_unit)[:, 0], tf.int32)
             # The special pieces up to a unit are as many as the place of the next in their list.
@@ -125,18 +129,20 @@ class DynamicMasking:
         ends = tf.gather(tf.concat([place, [0]], 0), last)
         counts = tf.math.count_nonzero(borders, axis=1)
         ragged = tf.RaggedTensor.from_row_lengths(turns, counts, validate=False)
-        starts, ends = (ragged.with_values(values).to_tensor() for values in (place, ends))
-        return Anchors(ragged.to_tensor(_NEVER), starts, ends)
+        # A mixture may have no example to mask.
+        shape = tf.stack([-1, tf.reduce_max(tf.concat([counts, [1]], axis=0))])
+        starts, ends = (
+            ragged.with_values(values).to_tensor(shape=shape) for values in (place, ends)
+        )
+        return Anchors(ragged.to_tensor(_NEVER, shape=shape), starts, ends)
 
     def _replacements(self, pieces, keys, places, drawn_at):
         """Returns what stands in the place of pieces: [MASK], a random piece or the same."""
         places, drawn_at = (tf.cast(values, tf.int64) for values in (places, drawn_at))
-        share = uniform(keys, drawn_at + 2 * self._length)
-        random_bits = _shifted(bits(keys, places + 3 * self._length), 32)
-        random_ids = _shifted(random_bits * tf.constant(self._vocab_size, tf.uint64), 32)
-        is_random = share < MASKED_SHARE + RANDOM_SHARE
-        found = tf.where(is_random, tf.cast(random_ids, tf.int32), pieces)
-        return tf.where(share < MASKED_SHARE, self._mask_id, found)
+        shares = draws.graph_uniform(keys, drawn_at + 2 * self._length)
+        random_bits = draws.graph_shifted(draws.graph_bits(keys, places + 3 * self._length), 32)
+        random_ids = draws.graph_shifted(random_bits * tf.constant(self._vocab_size, tf.uint64), 32)
+        return replacements(pieces, shares, tf.cast(random_ids, tf.int32), self._mask_id, tf.where)
 
 
 class Anchors(NamedTuple):
@@ -245,20 +251,3 @@ def _slots(anchors, is_chosen, count):
     is_there = slots < ends[:, -1:]
     places = (starts + within) * tf.cast(is_there, tf.int32)
     return tuple(tf.ensure_shape(values, (None, count)) for values in (places, starts, is_there))
-
-
-def bits(keys, counters):
-    """As `draws.bits`, of tensors: uint64 and int64."""
-    mixed = tf.bitcast(counters + 1, tf.uint64) * draws.GAMMA + keys
-    mixed = tf.bitwise.bitwise_xor(mixed, _shifted(mixed, 30)) * draws.FIRST
-    mixed = tf.bitwise.bitwise_xor(mixed, _shifted(mixed, 27)) * draws.SECOND
-    return tf.bitwise.bitwise_xor(mixed, _shifted(mixed, 31))
-
-
-def uniform(keys, counters):
-    """As `draws.uniform`, of tensors."""
-    return tf.cast(_shifted(bits(keys, counters), 11), tf.float64) * 2.0**-53
-
-
-def _shifted(values, count):
-    return tf.bitwise.right_shift(values, tf.constant(count, tf.uint64))

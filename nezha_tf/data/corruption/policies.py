@@ -64,6 +64,20 @@ POLICIES = {
 }
 
 
+def replacements(pieces, shares, random_ids, mask_id, where=np.where):
+    """Returns what stands in the place of predicted pieces: [MASK], a random one or the same.
+
+    Args:
+      pieces: int [...], those that stood there.
+      shares: float [...], random numbers in [0, 1).
+      random_ids: int [...], random pieces.
+      mask_id: the id of [MASK].
+      where: `np.where`, or `tf.where` in the graph.
+    """
+    found = where(shares < MASKED_SHARE + RANDOM_SHARE, random_ids, pieces)
+    return where(shares < MASKED_SHARE, mask_id, found)
+
+
 def check_share(masked_lm_prob):
     """Raises a `UserError` where a share of predicted pieces is none, as every example has one."""
     if not 0 < masked_lm_prob <= 1:

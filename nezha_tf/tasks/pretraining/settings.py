@@ -27,8 +27,18 @@ class PretrainingSettings(RunSettings):
     eval_file: str | None = flag(
         None, "TFRecords to evaluate on: file names or globs, comma-separated."
     )
-    max_seq_length: int = flag(128, "Length of the examples in pieces.", 1)
-    max_predictions_per_seq: int = flag(20, "Predictions in an example.", 1)
+    max_seq_length: int | None = flag(
+        None,
+        "Length of the examples in pieces. Only needed for examples that another tool made; "
+        "default for these: 128.",
+        1,
+    )
+    max_predictions_per_seq: int | None = flag(
+        None,
+        "Predictions in an example. Only needed for examples that another tool made, and for "
+        "--dynamic_masking; default for these: 20.",
+        1,
+    )
     dynamic_masking: str | None = flag(
         None,
         "Masking policy for examples that were made with --masking=none: they are masked when "
@@ -46,6 +56,7 @@ class PretrainingSettings(RunSettings):
     )
     objectives: str = flag(
         "bidirectional",
-        "The objectives and their shares of the examples; UniLM: "
+        "The objectives and their shares of the examples: bidirectional (masked LM and, of pairs, "
+        "next sentence), left_to_right, right_to_left, seq2seq; UniLM: "
         "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1.",
     )

@@ -1,28 +1,27 @@
-"""Pretraining as a task: masked LM, next-sentence prediction, UniLM's mixture."""
+"""Pretraining as a task: whatever objectives of the table, alone or in a mixture."""
 
 import numpy as np
 
 from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
-from nezha_tf.data.corruption.objective_mixture import ObjectiveMixture
 from nezha_tf.data.corruption.policies import DEFAULT_MASKED_LM_PROB, POLICIES, check_share
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder.run_folder import vocabulary_in
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
-from nezha_tf.objectives.pretraining import MaskedLMLoss
-from nezha_tf.objectives.unilm import UniLMLoss
 from nezha_tf.pretraining_data.provenance import Provenance, provenance_of
 from nezha_tf.pretraining_data.shard_files import example_files
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.pretraining_objectives.objective import Examples
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import Task
 
 
 class Pretraining(Task):
-    """Masked LM with next-sentence prediction (BERT, NEZHA), or the mixture of UniLM.
+    """The objectives of --objectives on TFRecords.
 
-    Examples that are no pairs train masked LM alone (RoBERTa, arXiv 1907.11692 §4.2).
+    Examples that are no pairs have no next sentence to predict (RoBERTa, arXiv 1907.11692 §4.2).
     """
 
     def __init__(self, settings):
@@ -31,30 +30,36 @@ class Pretraining(Task):
         if settings.vocab_file:
             vocabulary = Vocabulary.from_file(settings.vocab_file)
             check_vocabulary(self.config, vocabulary)
-        self.lengths = Lengths(settings.max_seq_length, settings.max_predictions_per_seq)
-        self._mixture = self._make_mixture(settings.objectives)
-        self._masking = self._make_masking(vocabulary)
+        self._mixture = ObjectiveMixture.from_text(settings.objectives)
+        # Those of a pair are the records' own; the reader looks at them.
+        if max(self._mixture.segment_ids) > 1:
+            self.check_segments(f"--objectives={settings.objectives}", self._mixture.segment_ids)
+        self._check_masking(vocabulary)
+        self._files = {
+            flag: example_files(require_flag(getattr(settings, flag), flag), flag)
+            for flag, mode in (("input_file", "do_train"), ("eval_file", "do_eval"))
+            if getattr(settings, mode)
+        }
+        self._look_at_records()
+        lengths = Lengths(self.settings.max_seq_length, self.settings.max_predictions_per_seq)
+        self._examples = Examples(lengths, vocabulary, self._make_masking(vocabulary, lengths))
+        self.lengths = self._mixture.lengths(lengths)
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
-        examples = []
         if settings.do_train:
             self.train_reader = self._reader("input_file")
-            examples += self.train_reader.files
         if settings.do_eval:
             self._eval_reader = self._reader("eval_file")
-            examples += self._eval_reader.files
-        vocab_file = settings.vocab_file or vocabulary_in(settings.output_dir)
-        said = {name: getattr(settings, name) for name in Provenance._fields}
-        made = provenance_of(examples, vocab_file, **said)
-        self._of_pairs = made.pair != "none"
-        self.resolve(do_lower_case=made.do_lower_case)
 
     def task_file_settings(self):
         return {"task": "pretraining", "objectives": self.settings.objectives}
 
     def make_model(self, precision):
-        model = NezhaForPreTraining(self.config, dtype=precision)
-        # Without pairs nothing is predicted from [CLS], so these have no gradient.
-        model.encoder.pooler.trainable = model.next_sentence.trainable = self._of_pairs
+        model = self._mixture.model(self.config, dtype=precision)
+        # What nothing is predicted from has no gradient.
+        is_pooled = any(term.is_pooled for term in self._mixture.loss(self._of_pairs).terms)
+        model.encoder.pooler.trainable = is_pooled
+        if isinstance(model, NezhaForPreTraining):
+            model.next_sentence.trainable = is_pooled
         return model
 
     def make_evaluation(self, strategy, model):
@@ -71,46 +76,56 @@ class Pretraining(Task):
         )
 
     def make_objective(self, label_smoothing):
-        if self._mixture is None:
-            return MaskedLMLoss(label_smoothing, self._of_pairs)
-        return UniLMLoss(self._mixture.names, label_smoothing, self._of_pairs)
+        return self._mixture.loss(self._of_pairs, label_smoothing)
 
-    def _make_mixture(self, objectives):
-        mixture = ObjectiveMixture.from_text(objectives)
-        if mixture.names == ("bidirectional",):
-            return None
-        self.check_segments(f"--objectives={objectives}")
-        return mixture
+    def _look_at_records(self):
+        """Fills in the settings that the records beside the examples tell."""
+        settings = self.settings
+        vocab_file = settings.vocab_file or vocabulary_in(settings.output_dir)
+        paths = [path for of_flag in self._files.values() for path in of_flag]
+        said = {name: getattr(settings, name) for name in Provenance._fields}
+        made = provenance_of(paths, vocab_file, settings.dynamic_masking, **said)
+        self._of_pairs = made.pair != "none"
+        self.resolve(
+            do_lower_case=made.do_lower_case,
+            max_seq_length=made.max_seq_length,
+            max_predictions_per_seq=made.max_predictions_per_seq,
+        )
 
-    def _make_masking(self, vocabulary):
+    def _check_masking(self, vocabulary):
         name, share = self.settings.dynamic_masking, self.settings.masked_lm_prob
-        if not name:
-            if share is not None:
-                raise UserError(
-                    f"--masked_lm_prob={share} is for --dynamic_masking; masked examples were "
-                    "made with a share of their own"
-                )
-            return None
-        if not vocabulary:
+        if share is not None:
+            check_share(share)
+        if not name and share is not None:
+            raise UserError(
+                f"--masked_lm_prob={share} is for --dynamic_masking; masked examples were made "
+                "with a share of their own"
+            )
+        if name and not vocabulary:
             raise UserError(
                 f"--dynamic_masking={name} draws from --vocab_file; pass the one that the "
                 "examples were made with"
             )
+
+    def _make_masking(self, vocabulary, lengths):
+        name, share = self.settings.dynamic_masking, self.settings.masked_lm_prob
+        if not name:
+            return None
         share = DEFAULT_MASKED_LM_PROB if share is None else share
-        check_share(share)
-        return DynamicMasking(vocabulary, POLICIES[name], self.lengths, share)
+        return DynamicMasking(vocabulary, POLICIES[name], lengths, share)
 
     def _reader(self, flag):
-        # The mixture gives the segments of a pair their ids itself.
-        segments = 2 if self._mixture else self.config.type_vocab_size
-        limits = Limits(self.config.vocab_size, segments)
+        transforms = self._mixture.transforms(self._examples)
+        # What changes examples takes them for pairs.
+        segments = self.config.type_vocab_size
+        limits = Limits(self.config.vocab_size, min(2, segments) if transforms else segments)
         return ExampleReader(
-            example_files(require_flag(getattr(self.settings, flag), flag), flag),
-            self.lengths,
+            self._files[flag],
+            self._examples.lengths,
             limits,
             self.settings.skip_corrupt_records,
-            self._mixture,
-            self._masking,
+            self._mixture.features(self._examples),
+            transforms,
         )
 
 

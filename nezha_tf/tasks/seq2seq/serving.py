@@ -1,4 +1,4 @@
-"""Targets for raw sources: the tokenizer, the search and the way back to text in one graph."""
+"""Texts for raw texts: the tokenizer, the search and the way back to text in one graph."""
 
 import numpy as np
 import tensorflow as tf
@@ -15,8 +15,9 @@ from nezha_tf.text.graph_detokenizer import GraphDetokenizer
 SEED = 0
 MEANINGS = {
     **INPUT_MEANINGS,
-    "seed": "of the drawing, one for each source; the same source and seed give the same texts",
+    "seed": "of the drawing, one for each text; the same text and seed give the same texts",
     "texts": "what is written, best first; empty where there are fewer",
+    "continuations": "what goes on from the text, best first; empty where there are fewer",
     "scores": "log-probability over length penalty; minus infinity where there are fewer",
     "log_probs": "natural logarithm of the probability",
     "ids": "pieces that are written, the final [SEP] among them, zeros behind",
@@ -24,44 +25,48 @@ MEANINGS = {
 }
 
 
-class Seq2SeqServing(Serving):
+class WritingServing(Serving):
     """Texts that a model writes for texts, best first, with their scores."""
 
     meanings = MEANINGS
     example = 'text=tf.constant(["今天很冷。"])'
+    # The name of the output that has them.
+    written = "texts"
 
-    def __init__(self, folder):
+    def __init__(self, model, tokenizer, side, target_format, options):
         """Args:
-          folder: `ModelFolder` of a sequence-to-sequence task.
+          model: a `NezhaForMaskedLM`.
+          tokenizer: its `FullTokenizer`.
+          side: the `Side` of what is read; of two special pieces the second is a [SEP] at its end.
+          target_format: `TargetFormat`.
+          options: `GenerationOptions`.
 
         Raises:
           UserError: the model lacks segments, or places for source and target.
         """
-        model, task, tokenizer = folder.make_model(), folder.task, folder.tokenizer
         super().__init__(model, tokenizer)
-        source_length, target_length = task["max_source_length"], task["max_target_length"]
-        check_room(model.config, np.array([source_length]), target_length)
-        self._side = Side("source", 2, source_length, task["truncate_source"])
-        self._options = options_of(task, tokenizer)
-        target_format = TargetFormat(target_prediction=task["target_prediction"])
-        self._generator = Generator(model, tokenizer.vocabulary, target_format, self._options)
+        check_room(model.config, np.array([side.max_length]), options.max_length)
+        self._side, self._options = side, options
+        self._generator = Generator(model, tokenizer.vocabulary, target_format, options)
         self._detokenizer = GraphDetokenizer(tokenizer.vocabulary)
-        self._is_drawn = self._options.method == "sample"
+        self._is_drawn = options.method == "sample"
 
     @property
     def about(self):
-        end = "front" if self._side.truncate == "head" else "end"
+        side = self._side
+        end = "front" if side.truncate == "head" else "end"
+        special = "`[CLS]` and `[SEP]`" if side.special_pieces == 2 else "`[CLS]`"
         paragraphs = [
             f"Writes texts of at most {self._options.max_length} pieces, by {self._options.method}"
-            f" search. Sources are cut at their {end} to {self._side.max_length} pieces, `[CLS]`"
-            " and `[SEP]` among them.",
+            f" search. {side.name.capitalize()}s are cut at their {end} to {side.max_length} "
+            f"pieces, {special} among them.",
             "Where the programs look a word up in its source, the graph does not: an unknown piece"
             " is left out, words stay in lower case if the model has them so, and spaces beside"
             " punctuation follow the rules of English.",
         ]
         if self._is_drawn:
             paragraphs.append(
-                f"`serving_default` draws with the seed {SEED}, so it gives a source the same texts"
+                f"`serving_default` draws with the seed {SEED}, so it gives a text the same texts"
                 " each time; pass others to `with_seed`."
             )
         return "\n\n".join(paragraphs)
@@ -71,8 +76,7 @@ class Seq2SeqServing(Serving):
         ids = ids_specs()[:2]
 
         def of_texts(text, seed=None):
-            inputs = self._reader.packed(self._cut(self._reader.ids(text)))
-            return self._texts(self._search(inputs["input_ids"], inputs["input_mask"], seed))
+            return self._texts(self._search(*self._packed(self._reader.ids(text)), seed))
 
         def from_ids(input_ids, input_mask, seed=None):
             return self._search(input_ids, input_mask, seed)._asdict()
@@ -83,10 +87,19 @@ class Seq2SeqServing(Serving):
         functions["from_ids"] = (from_ids, ids + (seed if self._is_drawn else []))
         return as_graphs(functions)
 
-    def _cut(self, ids):
-        """Returns ids, RaggedTensor [B, (n)], without the pieces that there is no room for."""
-        room = self._side.max_length - self._side.special_pieces
-        return ids[:, :room] if self._side.truncate == "tail" else ids[:, -room:]
+    def _packed(self, ids):
+        """Returns (ids, mask), int32 [B, S], of ids, RaggedTensor [B, (n)], cut and packed."""
+        side = self._side
+        room = side.max_length - side.special_pieces
+        ids = ids[:, :room] if side.truncate == "tail" else ids[:, -room:]
+        inputs = self._reader.packed(ids)
+        input_ids, input_mask = inputs["input_ids"], inputs["input_mask"]
+        if side.special_pieces == 2:
+            return input_ids, input_mask
+        # Without the [SEP] at the end.
+        lengths = tf.reduce_sum(input_mask, axis=1, keepdims=True) - 1
+        input_mask = tf.cast(tf.range(tf.shape(input_ids)[1] - 1) < lengths, tf.int32)
+        return input_ids[:, :-1] * input_mask, input_mask
 
     def _search(self, input_ids, input_mask, seeds):
         """Returns the `Generated` of sources, padded on the right."""
@@ -100,7 +113,27 @@ class Seq2SeqServing(Serving):
         shape = tf.shape(found.lengths)
         texts = self._detokenizer.detokenize(tf.reshape(found.ids, (-1, found.ids.shape[-1])))
         texts = tf.ensure_shape(tf.reshape(texts, shape), found.lengths.shape)
-        return {"texts": texts, "scores": found.scores, "log_probs": found.log_probs}
+        return {self.written: texts, "scores": found.scores, "log_probs": found.log_probs}
+
+
+class Seq2SeqServing(WritingServing):
+    """The targets of a sequence-to-sequence task."""
+
+    def __init__(self, folder):
+        """Args:
+          folder: `ModelFolder` of a sequence-to-sequence task.
+
+        Raises:
+          UserError: as of `WritingServing`.
+        """
+        task, tokenizer = folder.task, folder.tokenizer
+        super().__init__(
+            folder.make_model(),
+            tokenizer,
+            Side("source", 2, task["max_source_length"], task["truncate_source"]),
+            TargetFormat(target_prediction=task["target_prediction"]),
+            options_of(task, tokenizer),
+        )
 
 
 def _padded_left(values, input_mask):

@@ -4,7 +4,9 @@ import contextlib
 import os
 
 from nezha_tf import console, files
+from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.corruption.policies import check_share
+from nezha_tf.data.corruption.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.data.in_memory import InMemoryReader
 from nezha_tf.data.rows import read_rows
 from nezha_tf.data.schema import Lengths
@@ -15,7 +17,7 @@ from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.seq2seq import Seq2SeqLoss
 from nezha_tf.tasks.seq2seq import metrics
-from nezha_tf.tasks.seq2seq.features import MaskedTarget, ShiftedTarget, TrainingFeatures
+from nezha_tf.tasks.seq2seq.features import TrainingFeatures
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.tokenization import FullTokenizer
@@ -103,7 +105,7 @@ class Seq2Seq(Task):
 
     def _check(self):
         settings = self.settings
-        self.check_segments("sequence to sequence")
+        self.check_segments("sequence to sequence", SEGMENT_IDS["seq2seq"])
         if settings.best_metric in metrics.NAMES and not settings.max_eval_generated:
             raise UserError(
                 f"--best_metric={settings.best_metric} is of texts that are written; raise "

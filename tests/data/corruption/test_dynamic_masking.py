@@ -19,15 +19,15 @@ from masked_rows import (
 from records import LIMITS, encode, write
 
 from nezha_tf import Vocabulary
-from nezha_tf.data import reader as reader_module
 from nezha_tf.data import schema
 from nezha_tf.data.corruption.array_masking import ArrayMasking, Units
 from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
-from nezha_tf.data.corruption.objective_mixture import ObjectiveMixture
 from nezha_tf.data.corruption.policies import POLICIES
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.layout import Rows
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.pretraining_objectives.objective import Examples
 
 NAMES = [name for name, policy in POLICIES.items() if not policy.of_entities]
 LENGTH = 64
@@ -162,12 +162,16 @@ def paths(tmp_path_factory, vocabulary):
     ]
 
 
+def reader_of(paths, *transforms):
+    return ExampleReader(paths, LENGTHS, LIMITS, 0, schema.UNMASKED_FEATURES, transforms)
+
+
 @pytest.fixture
-def reader(paths, vocabulary, monkeypatch):
+def reader(paths, vocabulary):
     """Masks several batches at a time, as with batches of the common sizes."""
-    monkeypatch.setattr(reader_module, "MASKED_AT_ONCE", 12)
     masking = DynamicMasking(vocabulary, POLICIES["ngram"], LENGTHS, 0.2)
-    return ExampleReader(paths, LENGTHS, LIMITS, masking=masking)
+    masking.at_once = 12
+    return reader_of(paths, masking)
 
 
 def restored(batch, row):
@@ -242,7 +246,7 @@ def test_the_mixture_casts_what_is_masked(reader, paths, vocabulary):
     """With the predictions put back the text is the record's, by whatever objective."""
     mixture = ObjectiveMixture.from_text(UNILM)
     masking = DynamicMasking(vocabulary, POLICIES["ngram"], LENGTHS, 0.2)
-    cast = ExampleReader(paths, LENGTHS, LIMITS, mixture=mixture, masking=masking)
+    cast = reader_of(paths, *mixture.transforms(Examples(LENGTHS, vocabulary, masking)))
     segments = set()
     plain = reader.training_batches(8, 5).take(12)
     for batch, other in zip(cast.training_batches(8, 5).take(12), plain, strict=True):
@@ -266,8 +270,8 @@ def test_records_of_the_other_kind_and_vocabulary_are_refused(tmp_path, paths, v
         ExampleReader(paths, LENGTHS, LIMITS)
     masked = write(tmp_path / "masked.tfrecord", [encode(7)])
     with pytest.raises(UserError, match=r"record 1: it is masked already; leave --dynamic_mask"):
-        ExampleReader([masked], schema.Lengths(8, 2), LIMITS, masking=masking)
+        reader_of([masked], masking)
     other = Vocabulary(["[PAD]", "[UNK]", "x", "[CLS]", "[SEP]", "[MASK]"])
     masking = DynamicMasking(other, POLICIES["span"], LENGTHS, 0.15)
     with pytest.raises(UserError, match=r"pieces 101 and 102, and \[CLS\] and"):
-        ExampleReader(paths, LENGTHS, LIMITS, masking=masking)
+        reader_of(paths, masking)

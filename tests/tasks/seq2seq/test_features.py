@@ -8,8 +8,9 @@ import pytest
 import tensorflow as tf
 
 from nezha_tf import Vocabulary
+from nezha_tf.data.corruption.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.data.in_memory import InMemoryReader
-from nezha_tf.tasks.seq2seq.features import MaskedTarget, ShiftedTarget, TrainingFeatures
+from nezha_tf.tasks.seq2seq.features import TrainingFeatures
 from nezha_tf.tasks.seq2seq.packing import Pairs
 
 VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmno"])

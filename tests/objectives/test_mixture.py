@@ -10,9 +10,10 @@ from nezha_tf import NezhaConfig, NezhaForPreTraining
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.modeling import attention_mask
 from nezha_tf.objectives.pretraining import MaskedLMLoss
-from nezha_tf.objectives.unilm import UniLMLoss
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 
 NAMES = tuple(SEGMENT_IDS)
+UNILM = ObjectiveMixture(dict.fromkeys(NAMES, 1.0))
 CONFIG = NezhaConfig(
     vocab_size=50,
     hidden_size=16,
@@ -32,6 +33,7 @@ def batch():
         first, second = SEGMENT_IDS[NAMES[row % 4]]
         is_second = np.arange(24) >= 2 + row // 2
         batch["segment_ids"][row] = np.where(is_second, second, first) * batch["input_mask"][row]
+    batch["objective_ids"] = np.array([[row % 4] for row in range(12)] + [[0]], np.int32)
     return {name: tf.constant(values) for name, values in batch.items()}
 
 
@@ -40,7 +42,7 @@ def row_of(batch, row):
 
 
 def test_each_example_has_its_objectives_mask(batch):
-    found = attention_mask.by_segments(batch["input_mask"], batch["segment_ids"])
+    found = UNILM.loss(of_pairs=True).inputs(batch)["attention_mask"]
     for row in range(12):
         name, alone = NAMES[row % 4], row_of(batch, row)
         arguments = (alone["input_mask"],)
@@ -52,7 +54,7 @@ def test_each_example_has_its_objectives_mask(batch):
 
 def test_losses_and_metrics_are_those_of_each_example(batch):
     keras.utils.set_random_seed(3)
-    model, objective = NezhaForPreTraining(CONFIG), UniLMLoss(NAMES)
+    model, objective = NezhaForPreTraining(CONFIG), UNILM.loss(of_pairs=True)
     outputs = model(objective.inputs(batch))
     found = {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
     plain, sums = MaskedLMLoss(), {}
@@ -83,7 +85,7 @@ def test_a_batch_without_a_bidirectional_example_is_trained_on(batch):
     model = NezhaForPreTraining(CONFIG)
     gradients = []
     for of_pairs in (True, False):
-        objective = UniLMLoss(NAMES, of_pairs=of_pairs)
+        objective = UNILM.loss(of_pairs)
         with tf.GradientTape() as tape:
             losses = objective.losses(model(objective.inputs(batch)), batch)
             loss = sum(ratio.over(ratio.weight) for ratio in losses.values())
@@ -96,7 +98,7 @@ def test_a_batch_without_a_bidirectional_example_is_trained_on(batch):
 
 def test_label_smoothing_is_of_what_is_trained_alone(batch):
     model = NezhaForPreTraining(CONFIG)
-    smooth, plain = (UniLMLoss(NAMES, share) for share in (0.2, 0.0))
+    smooth, plain = (UNILM.loss(True, share) for share in (0.2, 0.0))
     outputs = model(plain.inputs(batch))
     # Of an untrained model all answers are alike, and smoothing then changes nothing.
     outputs["masked_lm_logits"] = 30.0 * outputs["masked_lm_logits"]

@@ -1,30 +1,18 @@
-"""UniLM's mixture: the shares of what is drawn, through the reader, and what does not exist."""
+"""Mixtures of the table's objectives: through the reader, their model, and what does not exist."""
 
-import numpy as np
+import keras
 import pytest
-import tensorflow as tf
 from records import LIMITS, encode, write, write_numbers
 
 from nezha_tf.data import schema
-from nezha_tf.data.corruption.objective_mixture import ObjectiveMixture
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.errors import UserError
+from nezha_tf.pretraining_objectives import table
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.pretraining_objectives.objective import Examples
+from nezha_tf.pretraining_objectives.unilm import Bidirectional
 
 UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
-
-
-def test_shares_are_those_asked_for():
-    mixture = ObjectiveMixture.from_text(UNILM)
-    count = 60_000
-    drawn = np.bincount(mixture.draw(tf.range(count, dtype=tf.int64), 7), minlength=4)
-    expected = count * np.array([2, 2, 1, 1]) / 6
-    # 16.27: chi-square of 3 degrees of freedom is beyond it in one case of a thousand.
-    assert ((drawn - expected) ** 2 / expected).sum() < 16.27
-    pairs = mixture.draw(tf.range(count, dtype=tf.int64), 8) == mixture.draw(
-        tf.range(count, dtype=tf.int64), 7
-    )
-    # Another seed agrees as often as chance has it: 2/3 of 1/3 and 1/3 of 1/6.
-    assert np.mean(pairs) == pytest.approx(5 / 18, abs=0.01)
 
 
 @pytest.fixture
@@ -44,7 +32,8 @@ def seen(batches, count):
 @pytest.fixture
 def reader(paths):
     lengths = schema.Lengths(8, 2)
-    return ExampleReader(paths, lengths, LIMITS, mixture=ObjectiveMixture.from_text(UNILM))
+    transforms = ObjectiveMixture.from_text(UNILM).transforms(Examples(lengths))
+    return ExampleReader(paths, lengths, LIMITS, transforms=transforms)
 
 
 def test_a_resumed_run_draws_as_an_uninterrupted_one(reader):
@@ -95,3 +84,25 @@ def test_examples_with_other_segments_than_a_pairs_are_refused(tmp_path):
 def test_mixtures_that_do_not_exist(text, fault):
     with pytest.raises(UserError, match=fault):
         ObjectiveMixture.from_text(text)
+
+
+def test_a_mixture_has_the_model_that_has_what_each_needs(monkeypatch):
+    """The class that is below all others; and none where there is no such class."""
+
+    class Small(keras.Model):
+        pass
+
+    class Large(Small):
+        pass
+
+    class Other(keras.Model):
+        pass
+
+    for name, kind in (("small", Small), ("large", Large), ("other", Other)):
+        objective = Bidirectional()
+        objective.model = kind
+        monkeypatch.setitem(table.OBJECTIVES, name, objective)
+    assert ObjectiveMixture.from_text("small,large").model is Large
+    assert ObjectiveMixture.from_text("large,small").model is Large
+    with pytest.raises(UserError, match=r"--objectives=large,other: no one model .*Large, Other"):
+        _ = ObjectiveMixture.from_text("large,other").model

@@ -1,4 +1,4 @@
-"""Laws of UniLM's mixture: any examples, cast one by one in plain Python."""
+"""Laws of UniLM's objectives: any examples, cast one by one in plain Python."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data import schema
-from nezha_tf.data.corruption.objective_mixture import OBJECTIVES, ObjectiveMixture
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.pretraining_objectives.objective import Examples
 
 CLS, SEP, MASK = 101, 102, 103
 LENGTH, PREDICTIONS = 14, 5
+OBJECTIVES = tuple(SEGMENT_IDS)
 NO_PREDICTION = 0, 0, 0.0
 
 
@@ -102,34 +104,49 @@ SHARES = st.dictionaries(st.sampled_from(OBJECTIVES), st.floats(0.1, 1), min_siz
 NUMBERS = st.integers(0, 2**62)
 
 
+ROWS = st.lists(st.tuples(NUMBERS, examples()), min_size=1, max_size=8)
+
+
+def batch_for(shares, rows, seed):
+    """The batch of (number, `Example`)s for a mixture, and the objective drawn for each."""
+    mixture = ObjectiveMixture(shares)
+    batch, numbers = padded([row for _, row in rows]), [number for number, _ in rows]
+    for transform in mixture.transforms(Examples(schema.Lengths(LENGTH, PREDICTIONS))):
+        batch = transform(batch, tf.constant(numbers, tf.int64), seed)
+    drawn = batch.pop("objective_ids", tf.zeros((len(rows), 1), tf.int32))
+    assert (drawn.dtype, drawn.shape) == (tf.int32, (len(rows), 1))
+    return batch, [list(mixture.objectives)[place] for place in drawn.numpy()[:, 0]]
+
+
+def values_of(batch):
+    return {name: (values.dtype, values.numpy().tolist()) for name, values in batch.items()}
+
+
 @laws.examples(100)
-@given(SHARES, st.lists(st.tuples(NUMBERS, examples()), min_size=1, max_size=8), st.integers())
+@given(SHARES, ROWS, st.integers())
 @example({"seq2seq": 1.0}, [(0, masked(LENGTH - 2, 0, {1, 5, 12}, 0))], 0)  # a text fills its row
 def test_rows_are_cast_as_by_hand_for_what_is_drawn(shares, rows, seed):
-    mixture = ObjectiveMixture(shares)
-    numbers = tf.constant([number for number, _ in rows], tf.int64)
-    rows = [row for _, row in rows]
-    found = mixture(padded(rows), numbers, seed)
-    drawn = mixture.draw(numbers, seed).numpy()
-    expected = padded(
-        [cast_by_hand(row, mixture.names[place]) for row, place in zip(rows, drawn, strict=True)]
-    )
-    assert found.keys() == expected.keys()
-    for name, values in expected.items():
-        assert found[name].dtype == values.dtype, name
-        assert found[name].numpy().tolist() == values.numpy().tolist(), name
+    found, drawn = batch_for(shares, rows, seed)
+    expected = [cast_by_hand(row, name) for (_, row), name in zip(rows, drawn, strict=True)]
+    assert values_of(found) == values_of(padded(expected))
 
 
 @laws.examples(50)
-@given(SHARES, st.lists(NUMBERS, min_size=1, max_size=8), st.integers(), st.randoms())
-def test_a_draw_depends_on_seed_and_number_alone(shares, numbers, seed, random):
+@given(SHARES, ROWS, st.integers(), st.randoms())
+def test_a_row_depends_on_seed_and_number_alone(shares, rows, seed, random):
     """Not on what else is in the batch, nor on where it is there."""
-    mixture = ObjectiveMixture(shares)
+    found, drawn = batch_for(shares, rows, seed)
+    order = random.sample(range(len(rows)), random.randint(1, len(rows)))
+    others, drawn_there = batch_for(shares, [rows[place] for place in order], seed)
+    assert drawn_there == [drawn[place] for place in order]
+    assert values_of(others) == values_of({n: tf.gather(v, order) for n, v in found.items()})
 
-    def draw(numbers):
-        return mixture.draw(tf.constant(numbers, tf.int64), seed).numpy().tolist()
 
-    whole = dict(zip(numbers, draw(numbers), strict=True))
-    others = random.sample(numbers, len(numbers))
-    assert draw(others) == [whole[number] for number in others]
-    assert all(draw([number]) == [place] for number, place in whole.items())
+@laws.examples(50)
+@given(SHARES, ROWS, st.integers())
+def test_the_rows_of_an_objective_are_those_of_it_alone(shares, rows, seed):
+    found, drawn = batch_for(shares, rows, seed)
+    for name in set(drawn):
+        places = [place for place, other in enumerate(drawn) if other == name]
+        alone, _ = batch_for({name: 1.0}, [rows[place] for place in places], seed)
+        assert values_of(alone) == values_of({n: tf.gather(v, places) for n, v in found.items()})

@@ -1,0 +1,123 @@
+"""What becomes of a masked pair where an objective reads one text, or source and target (UniLM).
+
+A pair is [CLS] A [SEP] B [SEP]. Only text that belongs together is taken as one text, or as source
+and target: where B is random, A alone is kept, and the predictions in B count for nothing.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from nezha_tf.data import schema
+
+
+class OneText:
+    """Makes a pair one text, [CLS] A B [SEP]. A `data.transforms.Transform`."""
+
+    reads = gives = schema.FEATURES
+    at_once = 1
+
+    def __init__(self, segment_id):
+        """Args:
+        segment_id: of every piece.
+        """
+        self._segment_id = segment_id
+
+    def __call__(self, batch, numbers, seed):
+        pair = _Pair.of(batch)
+        shift = -tf.cast(~pair.is_alone, tf.int32)  # The [SEP] between the texts goes.
+        ids, input_mask = _moved(batch["input_ids"], pair.first - 1, shift, pair)
+        predictions = _moved_predictions(batch, pair.first - 1, shift, pair)
+        segment_ids = self._segment_id * input_mask
+        inputs = {"input_ids": ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        return {**batch, **inputs, **predictions}
+
+    def fault_of(self, record):
+        return None
+
+
+class SourceAndTarget:
+    """Takes A as the source and B as the target. A `data.transforms.Transform`.
+
+    A text alone is cut in half, with a [SEP] between the halves; where it fills its row, the [SEP]
+    at its end gives way to that one.
+    """
+
+    reads = gives = schema.FEATURES
+    at_once = 1
+
+    def __init__(self, segment_ids):
+        """Args:
+        segment_ids: of the source's pieces and of the target's.
+        """
+        self._segment_ids = segment_ids
+
+    def __call__(self, batch, numbers, seed):
+        pair = _Pair.of(batch)
+        shift = tf.cast(pair.is_alone, tf.int32)  # A [SEP] comes between the halves.
+        place = tf.where(pair.is_alone, pair.first // 2, pair.first - 1)
+        ids, input_mask = _moved(batch["input_ids"], place, shift, pair)
+        target_start = tf.where(pair.is_alone, place + 1, pair.first)[:, None]
+        is_target = tf.range(tf.shape(ids)[1])[None] >= target_start
+        segment_ids = tf.where(is_target, *reversed(self._segment_ids)) * input_mask
+        inputs = {"input_ids": ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        return {**batch, **inputs, **_moved_predictions(batch, place, shift, pair)}
+
+    def fault_of(self, record):
+        return None
+
+
+class _Pair(NamedTuple):
+    """Where the texts of examples end.
+
+    Attributes:
+      first: int [B], pieces of [CLS] A [SEP].
+      kept: int [B], pieces that are kept.
+      is_alone: bool [B], whether A alone is.
+    """
+
+    first: tf.Tensor
+    kept: tf.Tensor
+    is_alone: tf.Tensor
+
+    @classmethod
+    def of(cls, batch):
+        first = tf.reduce_sum(batch["input_mask"] * (1 - batch["segment_ids"]), axis=1)
+        whole = tf.reduce_sum(batch["input_mask"], axis=1)
+        is_random = tf.equal(batch["next_sentence_labels"][:, 0], 1)
+        is_alone = is_random | tf.equal(first, whole)
+        return cls(first, tf.where(is_alone, first, whole), is_alone)
+
+
+def _moved(input_ids, place, shift, pair):
+    """Takes the piece at a place out (shift -1), puts [SEP] in there (1), or neither (0).
+
+    Args:
+      input_ids: int [B, T].
+      place, shift: int [B].
+      pair: the `_Pair`.
+
+    Returns:
+      (input_ids, input_mask), int [B, T].
+    """
+    length = tf.shape(input_ids)[1]
+    places, place, shift = tf.range(length)[None], place[:, None], shift[:, None]
+    source = places - tf.where(places >= place, shift, 0)
+    separator = pair.first[:, None] - 1
+    source = tf.where((places == place) & (shift > 0), separator, source)
+    moved = tf.gather(input_ids, tf.clip_by_value(source, 0, length - 1), batch_dims=1)
+    input_mask = tf.cast(places < pair.kept[:, None] + shift, tf.int32)
+    return moved * input_mask, input_mask
+
+
+def _moved_predictions(batch, place, shift, pair):
+    """Returns the predictions of what is kept, at the places where their pieces are now."""
+    positions = batch["masked_lm_positions"]
+    counts = tf.cast(positions < pair.kept[:, None], tf.float32) * batch["masked_lm_weights"]
+    is_there = tf.cast(counts > 0, tf.int32)
+    is_after = tf.cast(positions >= place[:, None], tf.int32)
+    return {
+        "masked_lm_positions": (positions + is_after * shift[:, None]) * is_there,
+        "masked_lm_ids": batch["masked_lm_ids"] * is_there,
+        "masked_lm_weights": counts,
+    }

@@ -1,0 +1,115 @@
+"""Shares over objectives: what --objectives says, as one object for the whole run."""
+
+from nezha_tf.data import schema
+from nezha_tf.data.corruption.mixture import Mixture
+from nezha_tf.errors import UserError
+from nezha_tf.objectives.mixture import MixtureLoss
+from nezha_tf.pretraining_objectives.table import OBJECTIVES, objective_named
+
+
+class ObjectiveMixture:
+    """One objective of the table, or several that share the examples of a stream.
+
+    Attributes:
+      objectives: dict of name to `Objective`, in the order of the text.
+    """
+
+    def __init__(self, shares, said=""):
+        """Args:
+        shares: dict of objective, a key of `OBJECTIVES`, to its share, in any unit.
+        said: how the user has said it, for messages.
+        """
+        self.objectives = {name: OBJECTIVES[name] for name in shares}
+        self._shares = list(shares.values())
+        self._said = said
+
+    @classmethod
+    def from_text(cls, text, where="--objectives"):
+        """Reads "bidirectional:2,seq2seq:1": names and shares; a share that is left out is 1.
+
+        Args:
+          text: the text.
+          where: what holds it, for messages.
+
+        Raises:
+          UserError: an unknown or repeated objective, or a share that is no number above 0.
+        """
+        said = f"{where}={text}"
+        shares = {}
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            name, _, share = part.partition(":")
+            objective_named(name, said)
+            if name in shares:
+                raise UserError(f"{said}: {name} stands there twice")
+            shares[name] = _share(share or "1", said)
+        if not shares:
+            raise UserError(f"{said} names no objective of {', '.join(OBJECTIVES)}")
+        return cls(shares, said)
+
+    @property
+    def first(self):
+        """The name of the one that stands first in the table: by it a model is shown."""
+        return next(name for name in OBJECTIVES if name in self.objectives)
+
+    @property
+    def segment_ids(self):
+        """All ids of segments that its examples have, rising."""
+        found = {number for each in self.objectives.values() for number in each.segment_ids}
+        return sorted(found)
+
+    @property
+    def model(self):
+        """The class of the model that has what every objective needs.
+
+        Raises:
+          UserError: there is none.
+        """
+        kinds = [objective.model for objective in self.objectives.values()]
+        for kind in kinds:
+            if all(issubclass(kind, other) for other in kinds):
+                return kind
+        names = ", ".join(sorted({kind.__name__ for kind in kinds}))
+        raise UserError(f"{self._said}: no one model is of these objectives ({names}); part them")
+
+    def features(self, examples):
+        """Returns the features of the records that all objectives together begin with.
+
+        Args:
+          examples: the `Examples`.
+        """
+        parts = [objective.begins_with(examples) for objective in self.objectives.values()]
+        return tuple(dict.fromkeys(feature for part in parts for feature in part))
+
+    def transforms(self, examples):
+        """Returns the `Transform`s of the reader, a tuple; the argument is as for `features`.
+
+        Raises:
+          UserError: as of `Objective.transforms`.
+        """
+        chains = [objective.transforms(examples) for objective in self.objectives.values()]
+        if len(chains) == 1:
+            return chains[0]
+        return (Mixture(self.features(examples), self._shares, chains),)
+
+    def lengths(self, lengths):
+        """Returns the `schema.Lengths` of its batches, those of the records being given."""
+        found = [objective.lengths(lengths) for objective in self.objectives.values()]
+        return schema.Lengths(*map(max, zip(*found, strict=True)))
+
+    def loss(self, of_pairs, label_smoothing=0.0):
+        """Returns the loss of its batches; arguments as for `Objective.loss`."""
+        losses = {
+            name: each.loss(of_pairs, label_smoothing) for name, each in self.objectives.items()
+        }
+        [first, *others] = losses.values()
+        return MixtureLoss(losses, label_smoothing) if others else first
+
+
+def _share(share, said):
+    try:
+        value = float(share)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise UserError(f"{said}: the share {share!r} is no number above 0")
+    return value

@@ -1,0 +1,170 @@
+"""What a pretrained model serves as: by its objectives, as an export and on the page."""
+
+import generation_models
+import numpy as np
+import pytest
+import tensorflow as tf
+from demo_folders import assert_says_alike
+from export_folders import ODD_TEXTS, ask, real_texts, run_readme, write_folder
+
+from nezha_tf.data.rows import Row
+from nezha_tf.demo.models import open_models
+from nezha_tf.errors import UserError
+from nezha_tf.export.exporter import export_folder
+from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.tasks.pretraining.writing import form_of
+from nezha_tf.tasks.seq2seq import writing
+from nezha_tf.tasks.seq2seq.packing import Pairs
+from nezha_tf.text.detokenization import detokenize
+
+LENGTH = 24
+TEXTS = [*real_texts()[:6], *filter(str.strip, ODD_TEXTS)]
+
+
+@pytest.fixture(scope="module")
+def folder_for(tmp_path_factory):
+    """Returns a function: objectives -> the folder of a run of them, with random weights."""
+    root = tmp_path_factory.mktemp("pretrained")
+
+    def make(objectives):
+        path = root / objectives.replace(",", "_")
+        if not path.exists():
+            settings = {"task": "pretraining", "objectives": objectives, "max_seq_length": LENGTH}
+            write_folder(path, settings)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def export_for(folder_for):
+    def make(objectives, task=None):
+        output_dir = folder_for(objectives).with_suffix(f".{task}")
+        if not output_dir.exists():
+            export_folder(str(folder_for(objectives)), str(output_dir), task)
+        return output_dir
+
+    return make
+
+
+def outputs_of(path):
+    return set(tf.saved_model.load(str(path)).signatures["serving_default"].structured_outputs)
+
+
+UNILM = "bidirectional,seq2seq,left_to_right,right_to_left"
+
+
+@pytest.mark.parametrize(
+    "objectives, task, output",
+    (
+        ("bidirectional", None, "candidates"),
+        ("left_to_right", None, "continuations"),
+        ("seq2seq", None, "texts"),
+        ("right_to_left", None, "vectors of texts"),
+        (UNILM, None, "candidates"),
+        (UNILM, "left_to_right", "continuations"),
+        (UNILM, "seq2seq", "texts"),
+        ("left_to_right", "fill_mask", "candidates"),
+    ),
+)
+def test_an_export_is_of_what_was_trained(export_for, objectives, task, output):
+    outputs = outputs_of(export_for(objectives, task))
+    assert ("mean" if output == "vectors of texts" else output) in outputs
+
+
+def test_what_was_not_trained_is_refused(folder_for, tmp_path):
+    for objectives, task, message in (
+        (
+            "bidirectional",
+            "left_to_right",
+            r"not trained for left_to_right; it serves as fill_mask",
+        ),
+        ("left_to_right", "seq2seq", r"not trained for seq2seq; it serves as left_to_right, feat"),
+        ("right_to_left", "seq2seq", r"not trained for seq2seq; it serves as features$"),
+    ):
+        with pytest.raises(UserError, match=message):
+            export_folder(str(folder_for(objectives)), str(tmp_path / "export"), task)
+
+
+def python_path(path, ability, texts, seed):
+    """What the `TargetWriter` of the programs writes: a list of `Hypothesis` for each text."""
+    folder = open_folder(path)
+    side, *form = form_of(folder, ability)
+    tokenizer = folder.tokenizer
+    cls_id, sep_id = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
+    end = [sep_id] if ability == "seq2seq" else []
+    rows = [Row({"src": text}, "", 1) for text in texts]
+    ids = []
+    for text in texts:
+        pieces = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+        room = LENGTH - LENGTH // 2 - 1 - len(end)
+        pieces = pieces[:room] if ability == "seq2seq" else pieces[-room:]
+        ids.append(np.array([cls_id, *pieces, *end], np.int32))
+    assert side.max_length == LENGTH // 2
+    write = writing.TargetWriter(folder.make_model(), tokenizer, *form, len(texts), seed, False)
+    return write(rows, Pairs(ids, list(map(len, ids)), {}))
+
+
+@pytest.mark.parametrize("ability", ("left_to_right", "seq2seq"))
+def test_texts_equal_the_python_path(folder_for, export_for, ability, monkeypatch):
+    """But for what the Python path takes from the source; drawn with a seed for each."""
+    monkeypatch.setattr(writing, "detokenize", lambda pieces, *_: detokenize(pieces))
+    expected = python_path(folder_for(ability), ability, TEXTS, seed=5)
+    if ability == "left_to_right":
+        seeds = 5 + np.arange(len(TEXTS))
+        found = ask(export_for(ability), "with_seed", text=TEXTS, seed=seeds)
+        texts = found["continuations"]
+    else:
+        found = ask(export_for(ability), text=TEXTS)
+        texts = found["texts"]
+    assert texts.tolist() == [[h.text for h in row] for row in expected]
+    np.testing.assert_allclose(
+        found["log_probs"], [[h.log_prob for h in row] for row in expected], rtol=1e-4, atol=1e-4
+    )
+    assert len(set(texts.ravel())) > len(TEXTS) / 2
+
+
+def test_a_continuation_has_the_probability_of_its_pieces(folder_for, export_for, monkeypatch):
+    """Piece by piece, each with a forward pass of its own that sees what is left of it."""
+    folder = open_folder(folder_for("left_to_right"))
+    model, vocabulary = folder.make_model(), folder.tokenizer.vocabulary
+    monkeypatch.setattr(generation_models, "MASK", vocabulary.mask_id)
+    prompt = [vocabulary.cls_id, *vocabulary.ids_of(folder.tokenizer.tokenize("今天很冷"))]
+    found = ask(
+        export_for("left_to_right"),
+        "from_ids",
+        input_ids=[[*prompt, 0, 0]],
+        input_mask=[[1] * len(prompt) + [0, 0]],
+        seed=[3],
+    )
+    written = found["ids"][0, 0, : found["lengths"][0, 0]].tolist()
+    total = 0.0
+    target_format = form_of(folder, "left_to_right").target_format
+    assert (target_format.mode, target_format.segment_ids) == ("left_to_right", (2, 2))
+    for n, piece in enumerate(written):
+        logits = generation_models.next_logits(model, prompt, [written[:n]], target_format)
+        total += float(tf.nn.log_softmax(logits)[0, piece])
+    np.testing.assert_allclose(found["log_probs"][0, 0], total, atol=1e-3)
+
+
+def test_the_page_shows_what_was_trained(folder_for, export_for):
+    path = folder_for(UNILM)
+    models = open_models([str(path)])
+    assert set(models) == {"fill_mask", "left_to_right", "seq2seq", "attention"}
+    assert set(open_models([str(folder_for("right_to_left"))])) == {"attention"}
+    for ability in ("left_to_right", "seq2seq"):
+        written = models[ability][path.name]("今天很冷")
+        scores = [score for _, score in written]
+        assert len(written) == 3 and scores == sorted(scores, reverse=True)
+        with pytest.raises(UserError, match="holds no piece"):
+            models[ability][path.name](" ")
+    assert_says_alike(folder_for("seq2seq"), export_for("seq2seq"), "李小明在北京。")
+    [ability] = open_models([str(export_for("left_to_right"))])
+    assert ability == "left_to_right"
+
+
+def test_the_folder_explains_itself(export_for):
+    outputs = run_readme(export_for("left_to_right"))
+    assert outputs["continuations"].shape == (1, 1)
+    text = (export_for("left_to_right") / "README.md").read_text(encoding="utf-8")
+    assert "Prompts are cut at their front to 12 pieces, `[CLS]` among them." in text
