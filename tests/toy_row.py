@@ -32,10 +32,8 @@ class NezhaForMarks(NezhaForSequenceClassification):
 class MarksTask(ToyTask):
     """Trains it."""
 
-    def settings(self):
+    def task_file_settings(self):
         return {"task": NAME, "marks": MARKS}
-
-    task_file_settings = settings
 
     def make_model(self, precision):
         return NezhaForMarks(self.config, dtype=precision)

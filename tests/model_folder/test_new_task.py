@@ -9,7 +9,7 @@ import tensorflow as tf
 import toy_row
 import toy_task
 from checkpoint_models import FLAGS, assert_equal, weights_in
-from commands import flags_of
+from toy_finetuning import ToySettings
 
 import nezha_tf
 from nezha_tf import NezhaConfig, NezhaForPreTraining, checkpoints
@@ -22,7 +22,6 @@ from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.tasks.finetuning import sweep
 
-PROGRAM = "tests/toy_finetuning.py"
 TEXTS = ["丂丄丆丈", "丅七丈万上", "丏"]
 
 
@@ -41,14 +40,14 @@ def run(tmp_path_factory):
     """The folder of a run from pretrained weights, which lack the head."""
     folder = tmp_path_factory.mktemp("marks")
     toy_task.write_files(folder)
-    flags = {**flags_of(PROGRAM), **toy_task.FLAGS, "num_train_epochs": 12.0}
-    flags |= {"learning_rate": ["0.01"], "init_checkpoint": "pretrained.ckpt"}
-    paths = [name for name in flags if name.endswith(("_file", "_dir", "init_checkpoint"))]
-    flags |= {name: str(folder / flags[name]) for name in paths if flags[name]}
+    values = {**toy_task.CHANGES, "num_train_epochs": 12.0}
+    values |= {"learning_rate": ("0.01",), "init_checkpoint": "pretrained.ckpt"}
+    paths = [name for name in values if name.endswith(("_file", "_dir", "init_checkpoint"))]
+    values |= {name: str(folder / values[name]) for name in paths}
     keras.utils.set_random_seed(1)
-    pretrained = NezhaForPreTraining(NezhaConfig.from_json_file(flags["bert_config_file"]))
-    checkpoints.save_tf1_checkpoint(pretrained, flags["init_checkpoint"])
-    sweep.run(flags, toy_row.MarksTask)
+    pretrained = NezhaForPreTraining(NezhaConfig.from_json_file(values["bert_config_file"]))
+    checkpoints.save_tf1_checkpoint(pretrained, values["init_checkpoint"])
+    sweep.run(ToySettings(**values), toy_row.MarksTask)
     return folder / "out"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import toy_objective
-from commands import flags_of
+from commands import settings_of
 from conftest import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +25,7 @@ from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.pretraining_objectives.objective import Examples
 from nezha_tf.pretraining_objectives.table import OBJECTIVES
+from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training.run import run
 
@@ -83,8 +84,8 @@ def folder(tmp_path_factory):
 
 def train(folder, monkeypatch, objectives, output_dir, *others):
     monkeypatch.chdir(folder)
-    flags = flags_of(
-        "run_pretraining.py",
+    settings = settings_of(
+        PretrainingSettings,
         f"--objectives={objectives}",
         f"--output_dir={output_dir}",
         *("--bert_config_file=config.json", "--vocab_file=vocab.txt", "--pair=none"),
@@ -93,7 +94,7 @@ def train(folder, monkeypatch, objectives, output_dir, *others):
         *("--num_train_steps=120", "--num_warmup_steps=5", "--learning_rate=2e-2"),
         *("--optimizer=adamw", "--log_steps=20", "--nojit_compile", *others),
     )
-    run(flags, Pretraining)
+    run(settings, Pretraining)
     return json.loads((folder / output_dir / "eval_results.json").read_text())
 
 
