@@ -1,15 +1,20 @@
 """How the tests call the programs: as a user does, each in a process."""
 
+import contextlib
 import functools
 import json
 import os
+import runpy
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 
+import program_flags
 from absl import flags
 from conftest import REPOSITORY, RESOURCES
+from waiting import TIME_LIMIT, ended, read_line
 
 from nezha_tf import settings
 
@@ -52,56 +57,12 @@ QUICK_CONFIG = {
     "initializer_range": 0.1,
 }
 
-# Starts programs in forks of a process that has imported tensorflow but not used it: that import is
-# most of what a start takes. Gets a line of JSON, what is to be done and with what: "start", which
-# is answered with a process id, or "wait", with an exit status or null.
-FORK_SERVER = """
-import gc, importlib, json, os, pkgutil, resource, runpy, sys
-import nezha_tf.cli, keras, tensorflow, tensorflow_text
-for package in "data generation pretraining_data training tasks.finetuning tasks.seq2seq".split():
-    folder = importlib.import_module("nezha_tf." + package)
-    for module in pkgutil.iter_modules(folder.__path__, folder.__name__ + "."):
-        importlib.import_module(module.name)
-
-def start(command, folder, outputs, environment, largest_file):
-    child = os.fork()
-    if child:
-        return child
-    os.chdir(folder)
-    os.environ.update(environment)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for stream, path in enumerate(outputs, start=1):
-        os.dup2(os.open(path, os.O_WRONLY), stream)
-    if largest_file is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-    sys.argv[:] = command
-    sys.path.insert(0, os.path.dirname(command[0]))
-    try:
-        runpy.run_path(command[0], run_name="__main__")
-    except SystemExit as end:
-        if end.code:
-            # Taking all that is imported apart is far more work than most refusals are.
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(end.code)
-    sys.exit(0)
-
-def wait(child, until_it_ends):
-    ended, status = os.waitpid(child, 0 if until_it_ends else os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if ended else None
-
-gc.freeze()  # so that a collection in a fork does not copy all that was imported
-for line in sys.stdin:
-    name, arguments = json.loads(line)
-    print(json.dumps({"start": start, "wait": wait}[name](*arguments)), flush=True)
-"""
-
 
 @functools.cache
 def fork_server():
     """The process that forks; it ends with this one, whose end closes its input."""
     return subprocess.Popen(
-        [sys.executable, "-c", FORK_SERVER],
+        [sys.executable, str(REPOSITORY / "tests" / "fork_server.py")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -114,7 +75,9 @@ def fork_server():
 def ask_fork_server(name, *arguments):
     server = fork_server()
     print(json.dumps((name, arguments)), file=server.stdin, flush=True)
-    return json.loads(server.stdout.readline())
+    answer = read_line(server.stdout)
+    assert answer, f"the fork server is gone: {server.poll()}"
+    return json.loads(answer)
 
 
 class ForkedProgram:
@@ -126,15 +89,22 @@ class ForkedProgram:
         self._outputs = [tempfile.NamedTemporaryFile("r") for _ in range(2)]
         outputs = [output.name for output in self._outputs]
         self.pid = ask_fork_server("start", command, folder, outputs, environment, largest_file)
+        self._end = os.pidfd_open(self.pid)
 
     def poll(self):
-        return self._status(until_it_ends=False)
+        if self.returncode is None:
+            self.returncode = ask_fork_server("status", self.pid)
+        return self.returncode
 
-    def wait(self):
-        return self._status(until_it_ends=True)
+    def wait(self, timeout=TIME_LIMIT):
+        if self.returncode is None:
+            if not select.select([self._end], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            self.poll()
+        return self.returncode
 
-    def communicate(self):
-        self.wait()
+    def communicate(self, sent=None, timeout=TIME_LIMIT):
+        self.wait(timeout)
         return [output.read() for output in self._outputs]
 
     def terminate(self):
@@ -143,10 +113,18 @@ class ForkedProgram:
     def kill(self):
         os.kill(self.pid, signal.SIGKILL)
 
-    def _status(self, until_it_ends):
-        if self.returncode is None:
-            self.returncode = ask_fork_server("wait", self.pid, until_it_ends)
-        return self.returncode
+    def __del__(self):
+        os.close(self._end)
+
+
+@functools.cache
+def _flags_of(program, arguments):
+    with program_flags.forgotten_afterwards(), contextlib.chdir(REPOSITORY):
+        for name, value in runpy.run_path(program, run_name="program").items():
+            if name.endswith("Settings"):
+                settings.define(value)
+        flags.FLAGS([program, *arguments])
+        return json.dumps(flags.FLAGS.flag_values_dict())
 
 
 def settings_of(settings_class, *arguments):
@@ -159,9 +137,7 @@ def settings_of(settings_class, *arguments):
 
 def flags_of(program, *arguments):
     """Returns the values that a program's flags have with these arguments, by name."""
-    result = run("tests/read_flags.py", program, *arguments, folder=REPOSITORY)
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return json.loads(_flags_of(program, arguments))
 
 
 def start(script, *arguments, folder, environment=None, largest_file=None):
@@ -176,12 +152,6 @@ def start(script, *arguments, folder, environment=None, largest_file=None):
     """
     command = [str(REPOSITORY / script), *map(str, arguments)]
     return ForkedProgram(command, str(folder), environment or {}, largest_file)
-
-
-def ended(process):
-    """Waits for a process; returns it with `stdout` and `stderr` as text."""
-    stdout, stderr = process.communicate()
-    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 def run(script, *arguments, folder):
@@ -207,9 +177,17 @@ def run_anew(script, *arguments, folder, **options):
 
 
 def assert_each_one_line(script, standard, mistakes, folder):
-    """Asserts that each of (arguments, parts of the message) is one line that has these parts."""
-    for arguments, parts in mistakes:
-        assert_one_line(run(script, *standard, *arguments, folder=folder), *parts)
+    """Asserts that each of (arguments, parts of the message) is one line that has these parts.
+
+    All of them are made in one process, whose tensorflow starts once.
+    """
+    program = str(REPOSITORY / script)
+    lists = [[*map(str, standard), *map(str, arguments)] for arguments, _ in mistakes]
+    told = run("tests/run_each.py", program, json.dumps(lists), folder=folder)
+    assert told.returncode == 0 and told.stderr == "", told.stderr
+    results = json.loads(told.stdout)
+    for arguments, result, (_, parts) in zip(lists, results, mistakes, strict=True):
+        assert_one_line(subprocess.CompletedProcess([program, *arguments], *result), *parts)
 
 
 def start_pretraining(folder, *changes, **options):
@@ -225,7 +203,7 @@ def create_data(folder, *changes):
 
 
 def assert_one_line(result, *parts):
-    assert result.returncode != 0
+    assert result.returncode > 0, result  # it was no signal that ended it
     lines = result.stderr.strip().splitlines()
     assert len(lines) == 1, result.stderr
     for part in parts:

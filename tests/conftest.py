@@ -31,15 +31,31 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# What a worker takes at its highest, with the programs that it has started.
+WORKER_BYTES = 3 * 2**30
+
+
 def pytest_configure(config):
-    laws.load_profile(is_long=config.option.markexpr == laws.LONG)
+    laws.load_profile(is_long=is_long(config))
+
+
+def is_long(config):
+    return config.option.markexpr == laws.LONG
+
+
+def pytest_xdist_auto_num_workers(config):
+    """One worker for each core that there is memory for."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)), memory // WORKER_BYTES))
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(laws.LONG)
+            if is_long(config):  # a search takes as long as it was told to
+                item.add_marker(pytest.mark.timeout(0))
 
 
 @pytest.fixture(scope="session")

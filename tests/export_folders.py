@@ -10,6 +10,7 @@ import sys
 import keras
 import numpy as np
 from conftest import REPOSITORY, RESOURCES, SHARED
+from waiting import read_line
 
 from nezha_tf import FullTokenizer, NezhaConfig, checkpoints
 from nezha_tf.export.exporter import export_folder
@@ -132,7 +133,7 @@ def run_readme(folder):
 def _answered(*question):
     process = _clean_process()
     print(json.dumps(question), file=process.stdin, flush=True)
-    answered = json.loads(process.stdout.readline())
+    answered = json.loads(read_line(process.stdout))
     return {name: np.array(values) for name, values in answered.items()}
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import numpy as np
+from waiting import TIME_LIMIT
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 SIZES = {
@@ -121,7 +122,8 @@ def weights_of(name, old=False, prefix="bert."):
 def write_peer_anew(kind, folder, *arguments, **options):
     """As `write_peer`, in a process of its own: tensorflow and PyTorch's compiler are no pair."""
     request = json.dumps([kind, str(folder), *arguments])
-    subprocess.run([sys.executable, __file__, request, json.dumps(options)], check=True)
+    command = [sys.executable, __file__, request, json.dumps(options)]
+    subprocess.run(command, check=True, timeout=TIME_LIMIT)
 
 
 if __name__ == "__main__" and len(sys.argv) > 1:

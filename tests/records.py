@@ -1,5 +1,6 @@
 """Files of small records: each has its number as its first id."""
 
+import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import schema
@@ -17,7 +18,17 @@ def encode(number, **changes):
         "masked_lm_weights": [1.0, 1.0],
         "next_sentence_labels": [0],
     }
-    return schema.encode({**values, **changes})
+    return encode_values({**values, **changes})
+
+
+def encode_values(values, features=schema.FEATURES):
+    """Returns the bytes of a `tf.train.Example`, by protobuf, of a dict of name to numbers."""
+    example = tf.train.Example()
+    for feature in features:
+        value = example.features.feature[feature.name]
+        numbers = value.float_list if feature.dtype is np.float32 else value.int64_list
+        numbers.value.extend(values[feature.name])
+    return example.SerializeToString(deterministic=True)
 
 
 def write(path, records):

@@ -21,6 +21,7 @@ from commands import (
 )
 from conftest import REPOSITORY, RESOURCES
 from helpers import assert_is_a_model
+from waiting import ended, read_line
 
 from nezha_tf import NezhaForPreTraining
 
@@ -285,9 +286,11 @@ def test_a_reader_that_has_seen_enough_is_no_defect(folder):
     process = start_anew(
         "tools/inspect_tfrecords.py", *arguments, "--num_records=999", folder=folder
     )
-    process.stdout.readline()
+    read_line(process.stdout)
     process.stdout.close()
-    assert process.stderr.read() == "" and process.wait() == 141
+    process.stdout = None
+    result = ended(process)
+    assert result.stderr == "" and result.returncode == 141
 
 
 def test_vocabulary_command(folder):

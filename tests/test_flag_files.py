@@ -1,34 +1,21 @@
 """The flag files of configs/: their program takes them, and what they name fits together."""
 
-import contextlib
 import fnmatch
 import math
 from types import SimpleNamespace
 
 import pytest
-from commands import flags_of, settings_of
+from commands import flags_of
 from conftest import REPOSITORY
 
 from nezha_tf import NezhaConfig
 from nezha_tf.pretraining_data.shard_files import shard_names
-from nezha_tf.tasks.classification.settings import ClassificationSettings
-from nezha_tf.tasks.pretraining.settings import PretrainingSettings
-from nezha_tf.tasks.reading_comprehension.settings import ReadingComprehensionSettings
-from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
-from nezha_tf.tasks.tagging.settings import TaggingSettings
 from nezha_tf.training import recipe
 
 FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags"))
 PATH_FLAGS = ("bert_config_file", "input_file", "eval_file", "vocab_file", "init_checkpoint")
 
 
-SETTINGS = {
-    "run_pretraining.py": PretrainingSettings,
-    "run_classifier.py": ClassificationSettings,
-    "run_mrc.py": ReadingComprehensionSettings,
-    "run_ner.py": TaggingSettings,
-    "run_seq2seq.py": Seq2SeqSettings,
-}
 PROGRAMS = {
     "question_generation": "run_seq2seq.py",
     "understanding": "run_classifier.py",  # and the next ones, which take it in
@@ -49,13 +36,6 @@ def files_of(program):
     return [name for name in FLAG_FILES if program_of(name) == program]
 
 
-def values_of(program, flag_file):
-    if program not in SETTINGS:
-        return flags_of(program, flag_file)
-    with contextlib.chdir(REPOSITORY):  # flag files name others from there
-        return vars(settings_of(SETTINGS[program], flag_file))
-
-
 @pytest.fixture(scope="module")
 def values():
     """Returns a function: name of a flag file -> dict of all flags of its program."""
@@ -63,7 +43,7 @@ def values():
 
     def read(name):
         if name not in found:
-            found[name] = values_of(program_of(name), f"--flagfile=configs/{name}")
+            found[name] = flags_of(program_of(name), f"--flagfile=configs/{name}")
         return found[name]
 
     return read

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from waiting import TIME_LIMIT, ended, read_line
 
 from nezha_tf import locks
 from nezha_tf.errors import UserError
@@ -32,12 +33,12 @@ def start():
         command = [sys.executable, "-c", HOLDER, str(path)]
         pipe = subprocess.PIPE
         processes.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
-        return processes[-1], processes[-1].stdout.readline().strip()
+        return processes[-1], read_line(processes[-1].stdout).strip()
 
     yield start
     for process in processes:
         process.kill()
-        process.communicate()
+        ended(process)
 
 
 def test_one_process_holds_it_and_the_other_is_told_who(tmp_path, start):
@@ -48,7 +49,7 @@ def test_one_process_holds_it_and_the_other_is_told_who(tmp_path, start):
     with pytest.raises(UserError, match=message), locks.held(str(path), "the folder"):
         pass
     assert f"process {holder.pid} on" in start(path)[1]
-    holder.communicate("")
+    ended(holder, "")
     assert not path.exists()
     assert start(path)[1] == "held"
 
@@ -59,7 +60,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path, start):
         holder, said = start(path)
         assert said == "held"
         holder.send_signal(signal.SIGKILL)
-        holder.wait()
+        holder.wait(TIME_LIMIT)
         assert path.exists()
     with locks.held(str(path), "the folder"):
         assert start(path)[1].startswith("another run")

@@ -19,7 +19,8 @@ from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.text.vocabulary import PAD
 
-TF1, OURS, HUGGING_FACE = FORMATS = ("tf1", "nezha_tf", "hugging_face")
+# The third is "tf1".
+OURS, HUGGING_FACE = "nezha_tf", "hugging_face"
 # As Google names a published one.
 _TF1_NAME = "bert_model.ckpt"
 # What the originals know; in the rest they would compute something else, or refuse the file.
@@ -84,7 +85,7 @@ def write(folder, layout, source, weights, config):
 
     Args:
       folder: an empty one.
-      layout: one of `FORMATS`.
+      layout: "tf1", "nezha_tf" or "hugging_face".
       source: the `Source` that it comes from.
       weights: `Weights`, of the type that is written.
       config: their `NezhaConfig`.

@@ -82,26 +82,6 @@ def features_of(serialized):
     return UNMASKED_FEATURES if found and "word_starts" in found else FEATURES
 
 
-def encode(values, features=FEATURES):
-    """Encodes one example.
-
-    Args:
-      values: dict of feature name to list of numbers, already padded.
-      features: `FEATURES` or `UNMASKED_FEATURES`.
-
-    Returns:
-      The bytes of a `tf.train.Example`; the same values give the same bytes.
-    """
-    import tensorflow as tf
-
-    example = tf.train.Example()
-    for feature in features:
-        value = example.features.feature[feature.name]
-        numbers = value.float_list if feature.dtype is np.float32 else value.int64_list
-        numbers.value.extend(values[feature.name])
-    return example.SerializeToString(deterministic=True)
-
-
 def fault_of(serialized, lengths, limits, features=FEATURES):
     """Says what is wrong with one record, or None.
 

@@ -14,9 +14,6 @@ from nezha_tf import console, files
 from nezha_tf.errors import UserError, first_line, require_flag
 
 SIGNATURE = "from_ids"
-# float16: the weights in half the space, computed with in float32. dynamic_range: the matrices
-# in a quarter of it as int8, multiplied with activations that are rounded to int8 when they come.
-VARIANTS = ("float32", "float16", "dynamic_range")
 # Of ONNX's operators; onnxruntime 1.14 and later have it.
 OPSET = 18
 # What stands around an operation's name where a converter, or a runtime, does not know it.
@@ -87,7 +84,12 @@ def _quietly(folder, runtime, function):
 
 
 def _tflite(folder, variant):
-    """Returns the bytes of a TFLite model, and a function that runs them."""
+    """Returns the bytes of a TFLite model, and a function that runs them.
+
+    Of its variants float16 has the weights in half the space, computed with in float32, and
+    dynamic_range the matrices in a quarter of it as int8, multiplied with activations that are
+    rounded to int8 when they come.
+    """
     converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[SIGNATURE])
     if variant != "float32":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]

@@ -8,9 +8,6 @@ from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.errors import UserError
 from nezha_tf.inference.texts import covered_characters
 
-LEVELS = ("piece", "character", "text")
-POOLINGS = ("mean", "cls", "max", "pooler")
-
 
 def layer_numbers(names, num_layers):
     """Returns the layers of the flag --layers, 0 for the embeddings, 1 to n for the layers.
@@ -42,8 +39,8 @@ def make_step(model, layers, pooling):
     Args:
       model: `NezhaEncoder`.
       layers: list of int, as of `layer_numbers`.
-      pooling: one of `POOLINGS`, or None. Of a text's pieces, [CLS] and [SEP] left out, "mean" is
-        the mean and "max" the largest entries; "cls" is the vector of [CLS].
+      pooling: "mean", "cls", "max", "pooler" or None. Of a text's pieces, [CLS] and [SEP] left
+        out, "mean" is the mean and "max" the largest entries; "cls" is the vector of [CLS].
     """
 
     @tf.function(autograph=False)
@@ -92,7 +89,7 @@ def write_vectors(file, step, texts, level, max_seq_length, batch_size):
       file: `VectorFile`; gets the vectors in the order of the texts.
       step: as of `make_step`.
       texts: `Texts`.
-      level: one of `LEVELS`.
+      level: "piece", "character" or "text".
       max_seq_length: as the texts were packed with.
       batch_size: texts at a time.
 

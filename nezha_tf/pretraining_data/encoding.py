@@ -1,4 +1,4 @@
-"""Examples to records, many at a time: the bytes of `schema.encode` without a loop over values."""
+"""Examples to records, many at a time: the bytes of protobuf without a loop over values."""
 
 import numpy as np
 

@@ -75,11 +75,6 @@ class WorkerPool:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     @property
-    def process_ids(self):
-        """The ids of the workers' processes."""
-        return [worker.process.pid for worker in self._workers]
-
-    @property
     def unfinished(self):
         """List of (task, process id) of what workers are or were at."""
         return [(w.task, w.process.pid) for w in self._workers if w.task is not None]

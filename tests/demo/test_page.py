@@ -11,6 +11,7 @@ import pytest
 from commands import assert_one_line, run
 from conftest import REPOSITORY
 from demo_folders import write_folder
+from waiting import ended, read_line
 
 from nezha_tf.demo import serve
 from nezha_tf.errors import UserError
@@ -48,24 +49,30 @@ def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     names = ("names", "nezha", "questions", "reviews", "titles")
     paths = ",".join(write_folder(folder, name) for name in names)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     command = [sys.executable, "-c", WATCHED, str(REPOSITORY / "tools" / "demo.py")]
-    process = subprocess.Popen(
-        [*command, f"--model_folder={paths}", f"--port={port}"],
-        stdout=subprocess.PIPE,
-        stderr=open(folder / "stderr", "w"),
-        text=True,
-        cwd=folder,
-    )
-    line = process.stdout.readline()
-    assert line == f"the page is on http://127.0.0.1:{port}; Ctrl-C ends it\n", (
-        folder / "stderr"
-    ).read_text()
-    yield f"http://127.0.0.1:{port}", folder / "stderr"
-    process.terminate()
-    process.wait()
+    for _ in range(5):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        process = subprocess.Popen(
+            [*command, f"--model_folder={paths}", f"--port={port}"],
+            stdout=subprocess.PIPE,
+            stderr=open(folder / "stderr", "w"),
+            text=True,
+            cwd=folder,
+        )
+        line = read_line(process.stdout)
+        said = (folder / "stderr").read_text()
+        if not line and re.search("Address already in use|Cannot find empty port", said):
+            ended(process)  # Another program was quicker.
+            continue
+        break
+    try:
+        assert line == f"the page is on http://127.0.0.1:{port}; Ctrl-C ends it\n", said
+        yield f"http://127.0.0.1:{port}", folder / "stderr"
+    finally:
+        process.terminate()
+        ended(process)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from conftest import REPOSITORY
+from waiting import TIME_LIMIT
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.modeling import crf
@@ -228,6 +229,7 @@ def test_it_runs_where_there_is_no_tensorflow(tmp_path):
         env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
         cwd=REPOSITORY,
         check=True,
+        timeout=TIME_LIMIT,
     )
     on_jax = dict(np.load(made))
     assert on_jax["loss"] == pytest.approx(float(loss), abs=1e-5)

@@ -10,6 +10,7 @@ import tensorflow as tf
 from conftest import GOLDEN, REPOSITORY
 from helpers import load_golden_model
 from small_encoders import SIZES, batch_of
+from waiting import TIME_LIMIT
 
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining, attention_mask
 from nezha_tf.config import POSITION_ENCODINGS
@@ -186,6 +187,7 @@ def test_model_loss_and_optimizer_run_where_there_is_no_tensorflow(tmp_path):
         env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
         cwd=REPOSITORY,
         check=True,
+        timeout=TIME_LIMIT,
     )
 
 

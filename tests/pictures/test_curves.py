@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from conftest import REPOSITORY
+from waiting import TIME_LIMIT
 
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.metrics_file import read_metrics
@@ -177,7 +178,8 @@ def test_the_command_draws_runs_and_tells_mistakes_in_one_line(tmp_path):
     command = [sys.executable, str(REPOSITORY / "tools" / "plot_metrics.py")]
 
     def run(*arguments):
-        return subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True)
+        options = {"cwd": tmp_path, "capture_output": True, "text": True}
+        return subprocess.run([*command, *arguments], timeout=TIME_LIMIT, **options)
 
     result = run("--runs=a,b", "--output_file=curves.png", "--metrics=masked_lm_loss")
     assert result.returncode == 0 and result.stderr == "", result.stderr

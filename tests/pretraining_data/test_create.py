@@ -12,8 +12,9 @@ import tracemalloc
 
 import pytest
 import tensorflow as tf
-from commands import assert_one_line, ended, start_anew
+from commands import assert_one_line, start_anew
 from conftest import REPOSITORY, RESOURCES
+from waiting import TIME_LIMIT, ended, wait_until
 
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.assignment import TRAINING, shards_of
@@ -188,10 +189,8 @@ def begin(folder, **options):
 
 def wait_for_shards(folder, count, process):
     """Waits until so many shards are there; the process must not be at its end then."""
-    end = time.monotonic() + 60
-    while len(list(folder.glob("*.tfrecord"))) < count:
-        assert time.monotonic() < end and process.poll() is None, process.communicate()
-        time.sleep(0.002)
+    wait_until(lambda: len(list(folder.glob("*.tfrecord"))) >= count, process, 0.002)
+    assert process.poll() is None, ended(process)
 
 
 def children(process):
@@ -215,7 +214,7 @@ def test_what_was_killed_at_any_moment_goes_on_to_the_same_bytes(tmp_path, unint
         wait_for_shards(tmp_path, count, process)
         time.sleep(rng.uniform(0, 0.05))
         process.kill()
-        process.communicate()
+        ended(process)
         finished = {path: path.stat().st_ino for path in tmp_path.glob("*.tfrecord")}
         assert count <= len(finished) < 16
         assert all(uninterrupted[path.name] == path.read_bytes() for path in finished)
@@ -272,6 +271,7 @@ def test_no_process_loads_what_it_does_not_need(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
+            timeout=TIME_LIMIT,
         )
         lines = result.stderr.splitlines()
         assert all(line.startswith("import time:") for line in lines), result.stderr

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from records import encode_values
 
 from nezha_tf.data import schema
 from nezha_tf.pretraining_data.encoding import encode_block
@@ -24,7 +25,7 @@ def test_records_are_those_of_protobuf(highest):
     found = encode_block(schema.FEATURES, values)
     assert len(found) == 60
     for row, record in enumerate(found):
-        assert record == schema.encode({name: v[row].tolist() for name, v in values.items()})
+        assert record == encode_values({name: v[row].tolist() for name, v in values.items()})
 
 
 def test_no_example_gives_no_record():

@@ -165,7 +165,7 @@ def test_unmasked_records_are_checked_and_shown(tmp_path):
         6: {"word_starts": [0, 1]},
     }
     written = [
-        schema.encode({**good, **odd.get(number, {})}, schema.UNMASKED_FEATURES)
+        records.encode_values({**good, **odd.get(number, {})}, schema.UNMASKED_FEATURES)
         for number in range(1, 8)
     ]
     path = records.write(tmp_path / "a.tfrecord", [*written, records.encode(8)])

@@ -1,13 +1,14 @@
 """Worker processes: answers, mistakes, deaths, and that none is left. Tasks are expressions."""
 
+import multiprocessing
 import os
 import pkgutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from waiting import ended, read_line, wait_until
 
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
@@ -15,6 +16,11 @@ from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
 
 def pool(count):
     return WorkerPool(count, pkgutil.resolve_name, "builtins:eval")
+
+
+def process_ids():
+    """Returns the ids of the workers that this process has started."""
+    return [process.pid for process in multiprocessing.active_children()]
 
 
 def alive(process_id):
@@ -25,23 +31,17 @@ def alive(process_id):
         return False
 
 
-def wait_until(condition):
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_every_task_is_done_once():
     with pool(2) as workers:
         tasks = [f"({n}, __import__('os').getpid())" for n in range(20)]
         found = dict(workers.run(tasks))
         assert [found[task][0] for task in tasks] == list(range(20))
-        assert {worker for _, worker in found.values()} <= set(workers.process_ids)
+        assert {worker for _, worker in found.values()} <= set(process_ids())
         # Larger than a pipe holds, both ways.
         assert [len(result) for _, result in workers.run([repr("x" * 10**6)] * 3)] == [10**6] * 3
         assert "tensorflow" not in next(workers.run(["list(__import__('sys').modules)"]))[1]
-        left = workers.process_ids
+        left = process_ids()
+        assert len(left) == 2
     assert not any(map(alive, left))
 
 
@@ -60,22 +60,24 @@ def test_a_mistake_and_a_defect_are_told_apart():
 def test_a_worker_that_is_killed_is_noticed():
     done = []
     with pool(2) as workers, pytest.raises(WorkerDied) as raised:
+        left = process_ids()
         for task, _ in workers.run(
             ["1", "2", "__import__('os').kill(__import__('os').getpid(), 9)"]
         ):
             done.append(task)
     assert raised.value.exit_code == -9 and "kill" in raised.value.task
-    assert set(done) <= {"1", "2"} and not any(map(alive, workers.process_ids))
+    assert set(done) <= {"1", "2"} and not any(map(alive, left))
 
 
 def test_workers_leave_signals_to_the_one_who_started_them_and_end_with_it():
     program = (
-        "import pkgutil, sys\n"
+        "import multiprocessing, pkgutil\n"
         "from nezha_tf.pretraining_data.pool import WorkerPool\n"
         "if __name__ == '__main__':\n"
         "    with WorkerPool(2, pkgutil.resolve_name, 'builtins:eval') as workers:\n"
         "        list(workers.run(['1', '2']))\n"
-        "        print(*workers.process_ids, flush=True)\n"
+        "        workers_now = multiprocessing.active_children()\n"
+        "        print(*[worker.pid for worker in workers_now], flush=True)\n"
         "        list(workers.run(['__import__(\"time\").sleep(99)'] * 2))\n"
     )
     for ending in (signal.SIGINT, signal.SIGKILL):
@@ -86,7 +88,7 @@ def test_workers_leave_signals_to_the_one_who_started_them_and_end_with_it():
             text=True,
             start_new_session=True,
         )
-        workers = list(map(int, process.stdout.readline().split()))
+        workers = list(map(int, read_line(process.stdout).split()))
         assert len(workers) == 2 and all(map(alive, workers))
         if ending == signal.SIGINT:
             for worker in workers:
@@ -94,7 +96,7 @@ def test_workers_leave_signals_to_the_one_who_started_them_and_end_with_it():
             os.killpg(process.pid, ending)
         else:
             process.kill()
-        _, stderr = process.communicate()
+        stderr = ended(process).stderr
         # One traceback, of the process that was interrupted; workers say nothing.
         assert stderr.count("Traceback") == (ending == signal.SIGINT), stderr
         wait_until(lambda: not any(map(alive, workers)))  # noqa: B023

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from conftest import RESOURCES
+from waiting import TIME_LIMIT
 
 from nezha_tf import Vocabulary
 from nezha_tf.data import schema
@@ -158,7 +159,8 @@ def test_tensorflow_is_not_loaded(documents, tmp_path):
         "assert len(list(m.make([(0, ['我们今天去北京。', '天气很好！'])], 3))) > 2; "
         "assert not {'tensorflow', 'jieba', 'torch'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", program, RESOURCES / "vocab.txt"], check=True)
+    command = [sys.executable, "-c", program, RESOURCES / "vocab.txt"]
+    subprocess.run(command, check=True, timeout=TIME_LIMIT)
 
 
 def parse_unmasked(records):

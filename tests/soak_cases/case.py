@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 
-from commands import ended, start
+from commands import start
 from conftest import REPOSITORY
+from waiting import ended
 
 # A program that takes longer hangs: the slowest of these take half a minute.
 TIME_LIMIT = 300
@@ -119,7 +120,8 @@ class Case:
 
     def shell(self, line):
         """Runs a line of a shell in the folder of the case."""
-        result = subprocess.run(line, shell=True, cwd=self.folder, capture_output=True, text=True)
+        options = {"capture_output": True, "text": True, "timeout": TIME_LIMIT}
+        result = subprocess.run(line, shell=True, cwd=self.folder, **options)
         self._tell(line, result)
         self.require("a line of the shell works", result.returncode == 0, result.stderr)
 

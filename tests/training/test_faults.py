@@ -2,10 +2,10 @@
 
 import json
 import struct
-import time
 
 import tensorflow as tf
-from commands import assert_one_line, ended, run_pretraining, start_pretraining
+from commands import assert_one_line, run_pretraining, start_pretraining
+from waiting import ended, wait_until
 
 
 def records(path):
@@ -70,8 +70,7 @@ def test_a_file_that_vanishes_between_epochs_is_named(folder):
     steps = ("--num_train_steps=1000000", "--save_checkpoints_steps=5")
     files = "--input_file=train.tfrecord,eval.tfrecord"
     process = start_pretraining(folder, *steps, files)
-    while not list(folder.glob("run/model.ckpt-*.index")) and process.poll() is None:
-        time.sleep(0.05)
+    wait_until(lambda: list(folder.glob("run/model.ckpt-*.index")), process)
     (folder / "eval.tfrecord").unlink()
     result = ended(process)
     assert_one_line(result, "eval.tfrecord")

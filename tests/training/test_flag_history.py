@@ -6,6 +6,7 @@ import laws
 from commands import assert_one_line, run, run_pretraining, start_pretraining
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import wait_until
 
 from nezha_tf import NezhaConfig
 from nezha_tf.training import flag_history
@@ -105,8 +106,7 @@ def test_a_second_run_in_the_same_folder_is_refused(folder):
     long = ("--num_train_steps=100000", "--save_checkpoints_steps=2")
     first = start_pretraining(folder, *long)
     try:
-        while not list(folder.glob("run/model.ckpt-*.index")) and first.poll() is None:
-            pass
+        wait_until(lambda: list(folder.glob("run/model.ckpt-*.index")), first)
         second = run_pretraining(folder, "--num_train_steps=3", "--seed=2")
         assert_one_line(second, f"another run (process {first.pid} on", "writes run;")
     finally:

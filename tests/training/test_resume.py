@@ -10,7 +10,8 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import assert_one_line, ended, run_pretraining, start_pretraining
+from commands import assert_one_line, run_pretraining, start_pretraining
+from waiting import ended, wait_until
 
 from nezha_tf.errors import STATUS_TERMINATED
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
@@ -53,8 +54,8 @@ def two_steps(prepared):
 
 
 def wait_for_checkpoint(process, folder, beyond=0):
-    while process.poll() is None and not any(step > beyond for step in steps(folder)):
-        time.sleep(0.02)
+    """Waits until it has saved one of a later step, or has come to its end."""
+    wait_until(lambda: any(step > beyond for step in steps(folder)) or process.poll() is not None)
 
 
 def steps(folder):

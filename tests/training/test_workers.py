@@ -1,16 +1,17 @@
 """Several workers on this machine: the run of one process, and one that writes."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import socket
-import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import CONFIG, ended, run_pretraining, start_pretraining
+from commands import CONFIG, run_pretraining, start_pretraining
+from waiting import ended, wait_until
 
 from nezha_tf.errors import STATUS_TERMINATED
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
@@ -20,26 +21,37 @@ RUN += ("--train_batch_size=12", "--save_checkpoints_steps=10", "--log_steps=10"
 EVALUATION = ("--do_eval", "--eval_file=eval.tfrecord", "--eval_batch_size=6")
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("localhost", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+@pytest.fixture
+def ports():
+    """Two ports that only the workers can listen on, as this process keeps them bound."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
+        for one in sockets:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            one.bind(("", 0))
+        yield [one.getsockname()[1] for one in sockets]
 
 
-def start_workers(folder, *changes, output_dirs=("run", "run")):
-    cluster = {"worker": [f"localhost:{port}" for port in free_ports(len(output_dirs))]}
-    task = {"type": "worker"}
+@pytest.fixture
+def start_workers(folder, ports):
+    """Returns a function: flags -> two processes, which are killed if the test fails."""
     processes = []
-    for index, name in enumerate(output_dirs):
-        text = json.dumps({"cluster": cluster, "task": {**task, "index": index}})
-        where = ("--distribution_strategy=multi_worker", f"--output_dir={name}")
-        environment = {"TF_CONFIG": text}
-        processes.append(start_pretraining(folder, *RUN, *where, *changes, environment=environment))
-    return processes
+
+    def start(*changes, output_dirs=("run", "run")):
+        cluster = {"worker": [f"localhost:{port}" for port in ports]}
+        for index, name in enumerate(output_dirs):
+            task = {"type": "worker", "index": index}
+            environment = {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
+            environment["TF_GRPC_REUSE_PORT"] = "1"
+            where = ("--distribution_strategy=multi_worker", f"--output_dir={name}")
+            flags = (*RUN, *where, *changes)
+            processes.append(start_pretraining(folder, *flags, environment=environment))
+        return processes
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +84,8 @@ def assert_close(folder, one, other):
         np.testing.assert_allclose(*values, atol=1e-5, rtol=0, err_msg=name)
 
 
-def test_two_workers_reach_the_weights_of_one_process(folder):
-    chief, other = map(ended, start_workers(folder, *EVALUATION))
+def test_two_workers_reach_the_weights_of_one_process(folder, start_workers):
+    chief, other = map(ended, start_workers(*EVALUATION))
     assert chief.returncode == other.returncode == 0, chief.stderr + other.stderr
     assert chief.stderr == other.stderr == other.stdout == ""
     assert "2 replicas" in chief.stdout
@@ -88,19 +100,18 @@ def test_two_workers_reach_the_weights_of_one_process(folder):
     assert len(losses[0]) == 4 and losses[0][::2] == pytest.approx(losses[1][::2], rel=1e-4)
 
 
-def test_sigterm_to_one_worker_stops_all_at_the_same_step(folder):
-    chief, other = start_workers(folder, "--num_train_steps=100000", "--log_steps=2")
+def test_sigterm_to_one_worker_stops_all_at_the_same_step(folder, start_workers):
+    chief, other = start_workers("--num_train_steps=100000", "--log_steps=2")
     checkpoints = RunCheckpoints(str(folder / "run"), {})
-    while not checkpoints.steps() and chief.poll() is None:
-        time.sleep(0.1)
+    wait_until(checkpoints.steps, chief)
     os.kill(other.pid, signal.SIGTERM)
     results = [ended(chief), ended(other)]
     assert [result.returncode for result in results] == [STATUS_TERMINATED] * 2, results
     assert f"stopped by SIGTERM at step {checkpoints.steps()[-1]}" in results[0].stderr
 
 
-def test_workers_that_share_no_folder_are_refused(folder):
-    processes = start_workers(folder, output_dirs=("alone", "another"))
+def test_workers_that_share_no_folder_are_refused(start_workers):
+    processes = start_workers(output_dirs=("alone", "another"))
     for result in map(ended, processes):
         assert result.returncode == 1
         assert "must be one folder that all of them see" in result.stderr

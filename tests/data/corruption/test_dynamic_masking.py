@@ -16,7 +16,7 @@ from masked_rows import (
     make_rows,
     random_rows,
 )
-from records import LIMITS, encode, write
+from records import LIMITS, encode, encode_values, write
 
 from nezha_tf import Vocabulary
 from nezha_tf.data import schema
@@ -144,7 +144,7 @@ def record(number, features=schema.UNMASKED_FEATURES, **changes):
         "next_sentence_labels": [number % 2],
         **changes,
     }
-    return schema.encode(values, features)
+    return encode_values(values, features)
 
 
 LENGTHS = schema.Lengths(24, 5)

@@ -31,7 +31,7 @@ from nezha_tf.modeling.attention import SelfAttention
 from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.pictures import relative_positions
 from nezha_tf.training.flops import training_flops
-from nezha_tf.training.step import TrainStep
+from nezha_tf.training.step import Recipe, TrainStep
 
 SLOPES = "bert/encoder/positions/slopes"
 
@@ -100,7 +100,11 @@ def test_a_model_reads_and_is_pretrained(tmp_path, encoding):
     outputs = model({**batch_of(30), "masked_lm_positions": np.array([[1, 5], [2, 3]])})
     assert outputs["masked_lm_logits"].shape == (2, 2, 97)
     step = TrainStep(
-        tf.distribute.get_strategy(), model, MaskedLMLoss(), AdamWeightDecay(1e-2), jit_compile=True
+        tf.distribute.get_strategy(),
+        model,
+        MaskedLMLoss(),
+        Recipe(AdamWeightDecay(1e-2)),
+        jit_compile=True,
     )
     before = model.encoder.positions.slopes.numpy()
     norms = [float(step.on_batch(random_batch(config)).gradient_norm) for _ in range(2)]

@@ -1,0 +1,67 @@
+"""Starts programs in forks of a process that has imported tensorflow but not used it.
+
+That import is most of what a start takes. A request is a line of JSON, (name, arguments): "start"
+is answered with a process id, "status" with the exit status of a process, null if it still runs.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import resource
+import runpy
+import signal
+import sys
+
+PACKAGES = ("data", "generation", "pretraining_data", "training", "tasks.finetuning")
+PACKAGES += ("tasks.seq2seq",)
+DIES_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
+
+
+def import_all():
+    for name in ("nezha_tf.cli", "keras", "tensorflow", "tensorflow_text"):
+        importlib.import_module(name)
+    for package in PACKAGES:
+        folder = importlib.import_module(f"nezha_tf.{package}")
+        for module in pkgutil.iter_modules(folder.__path__, folder.__name__ + "."):
+            importlib.import_module(module.name)
+
+
+def start(command, folder, outputs, environment, largest_file):
+    child = os.fork()
+    if child:
+        return child
+    ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
+    os.chdir(folder)
+    os.environ.update(environment)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for stream, path in enumerate(outputs, start=1):
+        os.dup2(os.open(path, os.O_WRONLY), stream)
+    if largest_file is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    sys.argv[:] = command
+    sys.path[0] = os.path.dirname(command[0])
+    try:
+        runpy.run_path(command[0], run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            # Taking all that is imported apart is far more work than most refusals are.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(end.code)
+    sys.exit(0)
+
+
+def status(child):
+    ended, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+if __name__ == "__main__":
+    import_all()
+    gc.freeze()  # so that a collection in a fork does not copy all that was imported
+    for line in sys.stdin:
+        name, arguments = json.loads(line)
+        print(json.dumps({"start": start, "status": status}[name](*arguments)), flush=True)

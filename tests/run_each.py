@@ -1,0 +1,48 @@
+"""Runs a program for each of several lists of arguments, one after the other in this process.
+
+`python tests/run_each.py PROGRAM LISTS`, the lists as JSON; prints (status, stdout, stderr) of each
+as JSON. tensorflow starts once, and each run finds what those before have left in it.
+"""
+
+import json
+import os
+import runpy
+import sys
+import tempfile
+import traceback
+
+import program_flags
+
+
+def run(program, arguments):
+    """Runs a program as if the process were its own; returns (status, stdout, stderr)."""
+    outputs = [tempfile.TemporaryFile("w+") for _ in range(2)]
+    kept = [os.dup(stream) for stream in (1, 2)]
+    for stream, output in enumerate(outputs, start=1):
+        os.dup2(output.fileno(), stream)
+    status = 0
+    sys.argv[:] = [program, *arguments]
+    try:
+        with program_flags.forgotten_afterwards():
+            runpy.run_path(program, run_name="__main__")
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    for stream, file, old in ((1, sys.stdout, kept[0]), (2, sys.stderr, kept[1])):
+        file.flush()
+        os.dup2(old, stream)
+        os.close(old)
+    return status, *map(text_of, outputs)
+
+
+def text_of(file):
+    with file:
+        file.seek(0)
+        return file.read()
+
+
+if __name__ == "__main__":
+    program, lists = sys.argv[1:]
+    print(json.dumps([run(program, arguments) for arguments in json.loads(lists)]))

@@ -1,0 +1,50 @@
+"""Waiting with an end: what a test waits for comes within a time limit, or the test fails."""
+
+import select
+import subprocess
+import time
+
+# Far more than anything here takes on a busy machine, and less than pytest lets one test take.
+TIME_LIMIT = 200
+
+
+def wait_until(condition, process=None, seconds_between=0.02):
+    """Waits until a condition holds; fails where that takes too long.
+
+    Args:
+      condition: function without arguments.
+      process: None, or what is to bring it about: the test fails if it ends before.
+      seconds_between: two looks at the condition.
+    """
+    end = time.monotonic() + TIME_LIMIT
+    while not condition():
+        if process is not None and process.poll() is not None and not condition():
+            raise AssertionError(f"it ended too early: {ended(process)}")
+        assert time.monotonic() < end, f"waited for {TIME_LIMIT} s in vain"
+        time.sleep(seconds_between)
+
+
+def read_line(stream):
+    """Returns the next line of a process's output, of which nothing has been read ahead."""
+    assert select.select([stream], [], [], TIME_LIMIT)[0], f"no line within {TIME_LIMIT} s"
+    return stream.readline()
+
+
+def ended(process, sent=None):
+    """Waits for a process to end; kills it, and fails, where that takes too long.
+
+    Args:
+      process: `subprocess.Popen`, or what has its `communicate`.
+      sent: text for its input.
+
+    Returns:
+      `subprocess.CompletedProcess` with `stdout` and `stderr` as text.
+    """
+    try:
+        outputs = process.communicate(sent, timeout=TIME_LIMIT)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        outputs = process.communicate()
+        message = f"still running after {TIME_LIMIT} s: {process.args}\n{outputs}"
+        raise AssertionError(message) from error
+    return subprocess.CompletedProcess(process.args, process.returncode, *outputs)
