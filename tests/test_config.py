@@ -50,6 +50,21 @@ def test_written_files_are_read_again(tmp_path):
         assert NezhaConfig.from_json_file(tmp_path / "config.json") == config
 
 
+def test_the_switch_of_tf1_is_written_where_it_says_what_the_model_is():
+    """And read beside learned tables, as in older files of ours, which say true there."""
+    for encoding, said in (
+        ("functional_relative", True),
+        ("absolute", False),
+        ("learned_relative", None),
+        ("rotary", None),
+    ):
+        values = NezhaConfig(vocab_size=9, position_encoding=encoding).to_dict()
+        assert values.get("use_relative_position") is said
+    older = {"vocab_size": 9, "position_encoding": "learned_relative"}
+    config = NezhaConfig.from_dict({**older, "use_relative_position": True})
+    assert config == NezhaConfig.from_dict(older)
+
+
 @pytest.mark.parametrize(
     "values, message",
     (
