@@ -11,7 +11,7 @@ from commands import settings_of
 from conftest import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
-from records import write
+from records import encode_values, write
 
 import nezha_tf
 from nezha_tf.data import schema
@@ -62,7 +62,7 @@ def record(number):
         "word_starts": [0, *[1] * len(text), 0, *rest],
         "next_sentence_labels": [0],
     }
-    return schema.encode(values, schema.UNMASKED_FEATURES)
+    return encode_values(values, schema.UNMASKED_FEATURES)
 
 
 @pytest.fixture
