@@ -71,7 +71,7 @@ def make(tmp_path_factory):
         "initial_loss_scale": 2.0**16,  # a step or two overflow
         "loss_scale_growth_steps": 2,
         "do_train": True,
-        "jit_compile": False,
+        "jit_compile": True,
     }
 
     def make(changes):
@@ -128,7 +128,7 @@ def recipes():
 def test_a_run_that_goes_on_is_one_that_was_never_stopped(
     make, tmp_path_factory, changes, at, seed
 ):
-    """Weights, moments, averages, loss scale, counters and the generators of dropout."""
+    """Weights, moments, averages, loss scale, counters and the generators of dropout, with XLA."""
     run, folder = make(changes), tmp_path_factory.mktemp("run")
     checkpoints = {step: RunCheckpoints(str(folder / str(step)), run.state) for step in at}
     for name, value in run.beginning.items():
