@@ -26,9 +26,10 @@ flags.DEFINE_string("prompt", None, "One source or prompt, in place of a file.")
 flags.DEFINE_string("output_file", None, "JSON lines to write; shown on the screen, if none.")
 flags.DEFINE_enum(
     "mode",
-    "seq2seq",
+    None,
     ["seq2seq", "left_to_right"],
-    "Write a target for a source that is seen whole, or go on from a prompt.",
+    "seq2seq: write a target for a source that is seen whole; left_to_right: continue a prompt; "
+    "default: what the model was trained for, seq2seq if it was trained for both.",
 )
 model_flags.define_model()
 model_flags.define_form()

@@ -10,6 +10,7 @@ from nezha_tf.inference.loading import (
     pack_prompts,
     settled,
     settled_form,
+    settled_mode,
     target_format_of,
 )
 from nezha_tf.tasks.seq2seq.packing import Packing
@@ -32,7 +33,8 @@ def generate_text(flags):
     """
     rows = _read(flags)
     opened = open_model(flags)
-    flags = settled(settled_form(flags, opened), opened, SEARCH_DEFAULTS)
+    flags = settled_form(settled_mode(flags, opened), opened)
+    flags = settled(flags, opened, SEARCH_DEFAULTS)
     target_format = target_format_of(flags)
     model, tokenizer = load_model(opened, check_form(target_format, flags))
     if target_format.mode == "left_to_right":

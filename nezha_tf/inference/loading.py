@@ -9,10 +9,11 @@ from nezha_tf.checkpoints import loading
 from nezha_tf.config import NezhaConfig
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.generator import check_room
-from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.generation.target_format import MODES, TargetFormat
 from nezha_tf.model_folder.folder import open_folder, weights_of
 from nezha_tf.model_folder.kinds import POOLER
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.pretraining_objectives.uses import uses_of
 from nezha_tf.tasks.seq2seq.packing import Pairs, Side
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
@@ -137,6 +138,23 @@ def settled(flags, opened, defaults):
     """
     found = {name: opened.task.get(name, default) for name, default in defaults.items()}
     return flags | {name: value for name, value in found.items() if flags[name] is None}
+
+
+def settled_mode(flags, opened):
+    """Returns the flags with the mode in which the model was trained to write, if none is given.
+
+    Where its objective says so, its segments and what it predicts are those of the objective too.
+    """
+    uses = uses_of(opened.task)
+    mode = flags["mode"] or next((mode for mode in MODES if mode in uses), MODES[0])
+    if mode not in uses:
+        return {**flags, "mode": mode}
+    return {
+        **flags,
+        "mode": mode,
+        "segment_ids": flags["segment_ids"] or list(map(str, uses[mode].segment_ids)),
+        "target_prediction": flags["target_prediction"] or uses[mode].target_prediction,
+    }
 
 
 def settled_form(flags, opened):
