@@ -65,8 +65,6 @@ def fork_server():
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        # Optimizing its code takes XLA longer than running it does here.
-        env={**os.environ, "XLA_FLAGS": "--xla_backend_optimization_level=0"},
     )
 
 

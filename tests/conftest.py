@@ -8,6 +8,8 @@ import signal
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
+# Optimizing its code takes XLA longer than running it does here.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import laws
 import numpy as np
@@ -56,6 +58,8 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(laws.LONG)
             if is_long(config):  # a search takes as long as it was told to
                 item.add_marker(pytest.mark.timeout(0))
+    # The longest first, so that no worker is left with one of them at the end.
+    items.sort(key=lambda item: item.path.parent.name != "training")
 
 
 @pytest.fixture(scope="session")
@@ -108,6 +112,17 @@ def prepared(tmp_path_factory):
     for row in ("instances", "masked characters", "randomly replaced characters", "padding"):
         assert row in result.stdout
     return folder
+
+
+@pytest.fixture(scope="session")
+def two_steps(prepared):
+    """The folder of a run of 2 steps on these examples; it is to be copied."""
+    import commands
+
+    arguments = ("--num_train_steps=2", "--output_dir=two_steps")
+    result = commands.run_pretraining(prepared, *arguments)
+    assert result.returncode == 0, result.stderr
+    return prepared / "two_steps"
 
 
 @pytest.fixture

@@ -336,7 +336,7 @@ def loss_of(trainable):
     return sum(loss.over(loss.weight) for loss in losses)
 others = [variable.value for variable in model.non_trainable_variables]
 trainable = [variable.value for variable in model.trainable_variables]
-loss, gradients = jax.value_and_grad(loss_of)(trainable)
+loss, gradients = jax.jit(jax.value_and_grad(loss_of))(trainable)
 expected = np.load(model_folder + "/lamb.npz")
 assert abs(loss - expected["loss"][0]) < 2e-5, loss
 gradients, norms = clip_by_global_norm(gradients, 1.0)

@@ -1,12 +1,10 @@
 """Curves: what is drawn is what was recorded, and a mistake is one line and no file."""
 
 import json
-import subprocess
 import sys
 
 import pytest
-from conftest import REPOSITORY
-from waiting import TIME_LIMIT
+from commands import assert_one_line, run, run_anew
 
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.metrics_file import read_metrics
@@ -175,17 +173,11 @@ def test_mistakes_are_told(tmp_path, monkeypatch):
 def test_the_command_draws_runs_and_tells_mistakes_in_one_line(tmp_path):
     record(tmp_path / "a")
     record(tmp_path / "b", factor=2.0)
-    command = [sys.executable, str(REPOSITORY / "tools" / "plot_metrics.py")]
-
-    def run(*arguments):
-        options = {"cwd": tmp_path, "capture_output": True, "text": True}
-        return subprocess.run([*command, *arguments], timeout=TIME_LIMIT, **options)
-
-    result = run("--runs=a,b", "--output_file=curves.png", "--metrics=masked_lm_loss")
+    tool, only = "tools/plot_metrics.py", "--metrics=masked_lm_loss"
+    result = run_anew(tool, "--runs=a,b", "--output_file=curves.png", only, folder=tmp_path)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     assert result.stdout == "curves in curves.png\n"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-    result = run("--runs=a,none", "--output_file=more.png")
-    assert result.returncode == 1 and len(result.stderr.splitlines()) == 1, result.stderr
-    assert "none holds no metrics.jsonl" in result.stderr
+    result = run(tool, "--runs=a,none", "--output_file=more.png", folder=tmp_path)
+    assert_one_line(result, "none holds no metrics.jsonl")
     assert not (tmp_path / "more.png").exists()

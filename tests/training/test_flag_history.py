@@ -1,6 +1,8 @@
 """Which flags a run had, by step: against a list of all that it was started with."""
 
 import json
+import os
+import signal
 
 import laws
 from commands import assert_one_line, run, run_pretraining, start_pretraining
@@ -107,6 +109,7 @@ def test_a_second_run_in_the_same_folder_is_refused(folder):
     first = start_pretraining(folder, *long)
     try:
         wait_until(lambda: list(folder.glob("run/model.ckpt-*.index")), first)
+        os.kill(first.pid, signal.SIGSTOP)  # it still runs, but takes no time from the second
         second = run_pretraining(folder, "--num_train_steps=3", "--seed=2")
         assert_one_line(second, f"another run (process {first.pid} on", "writes run;")
     finally:

@@ -45,14 +45,6 @@ def uninterrupted(whole_run):
     return tensors(whole_run, 40)
 
 
-@pytest.fixture(scope="module")
-def two_steps(prepared):
-    """The folder of a run of 2 steps."""
-    result = run_pretraining(prepared, "--num_train_steps=2", "--output_dir=two_steps")
-    assert result.returncode == 0, result.stderr
-    return prepared / "two_steps"
-
-
 def wait_for_checkpoint(process, folder, beyond=0):
     """Waits until it has saved one of a later step, or has come to its end."""
     wait_until(lambda: any(step > beyond for step in steps(folder)) or process.poll() is not None)
