@@ -87,7 +87,6 @@ class ForkedProgram:
         self._outputs = [tempfile.NamedTemporaryFile("r") for _ in range(2)]
         outputs = [output.name for output in self._outputs]
         self.pid = ask_fork_server("start", command, folder, outputs, environment, largest_file)
-        self._end = os.pidfd_open(self.pid)
 
     def poll(self):
         if self.returncode is None:
@@ -95,11 +94,14 @@ class ForkedProgram:
         return self.returncode
 
     def wait(self, timeout=TIME_LIMIT):
-        if self.returncode is None:
-            if not select.select([self._end], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(self.args, timeout)
-            self.poll()
-        return self.returncode
+        if self.poll() is None:
+            end = os.pidfd_open(self.pid)
+            try:
+                if not select.select([end], [], [], timeout)[0]:
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+            finally:
+                os.close(end)
+        return self.poll()
 
     def communicate(self, sent=None, timeout=TIME_LIMIT):
         self.wait(timeout)
@@ -110,9 +112,6 @@ class ForkedProgram:
 
     def kill(self):
         os.kill(self.pid, signal.SIGKILL)
-
-    def __del__(self):
-        os.close(self._end)
 
 
 @functools.cache
