@@ -23,7 +23,7 @@ flags.disclaim_key_flags()
 STATUS_BROKEN_PIPE = 141
 
 
-def run(main, settings_class=None, with_tensorflow=True):
+def run(main, settings_class, with_tensorflow=True):
     """Parses the flags, runs `main` and leaves with its status.
 
     A `UserError`, a full disk or an unknown flag is one line on stderr and status 1; a run that
@@ -32,37 +32,32 @@ def run(main, settings_class=None, with_tensorflow=True):
     before anything slow is imported.
 
     Args:
-      main: function of the settings; without arguments where there is no `settings_class`.
+      main: function of the settings.
       settings_class: the dataclass of the program's settings, each field of which is a flag (see
         `settings.define`).
       with_tensorflow: whether tensorflow is imported first, and quietly; programs that handle
         text alone do without its three seconds and 800 MB.
     """
     logging.set_verbosity(logging.WARNING)
-    if settings_class:
-        settings.define(settings_class)
+    settings.define(settings_class)
 
-    def call_main():
-        main(*([settings.from_flags(settings_class)] if settings_class else []))
+    def guarded(argv):
+        _guarded(main, settings_class, argv, with_tensorflow)
 
-    app.run(lambda argv: _guarded(call_main, argv, with_tensorflow), flags_parser=_parse_flags)
-
-
-def flag_values():
-    """Returns the values of the program's own flags and of those that it has adopted, by name."""
-    return {flag.name: flag.value for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0])}
+    app.run(guarded, flags_parser=_parse_flags)
 
 
-def _guarded(main, argv, with_tensorflow):
+def _guarded(main, settings_class, argv, with_tensorflow):
     if len(argv) > 1:
         _fail(f"{argv[1]!r} is no flag; flags are written --name=value")
     try:
-        inputs.check(flag_values())
+        given = settings.from_flags(settings_class)
+        inputs.check(settings.flags_of(given))
         if with_tensorflow:
             with console.stderr_held_back():
                 import tensorflow as tf
             tf.get_logger().setLevel("ERROR")
-        main()
+        main(given)
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush

@@ -1,4 +1,4 @@
-"""The settings of a program: a frozen dataclass, each field of which is a flag of the same name.
+"""The settings of a program: a frozen dataclass, each field of which is a flag.
 
 A field says the flag's default, help and bounds once; the flag is defined from it. So whoever
 calls a program from Python has the same names, defaults and meanings as its command line.
@@ -12,7 +12,7 @@ from absl import flags
 flags.disclaim_key_flags()
 
 
-def flag(default, help, least=None, most=None, choices=None):
+def flag(default, help, least=None, most=None, choices=None, name=None):
     """Returns a dataclass field that is a flag.
 
     Args:
@@ -20,8 +20,9 @@ def flag(default, help, least=None, most=None, choices=None):
       help: a sentence or two.
       least, most: bounds of a number, themselves allowed.
       choices: the values that a text may have.
+      name: the flag's, where it differs from the field's (`from` is a keyword of Python).
     """
-    about = {"help": help, "least": least, "most": most, "choices": choices}
+    about = {"help": help, "least": least, "most": most, "choices": choices, "name": name}
     return dataclasses.field(default=default, metadata=about)
 
 
@@ -45,7 +46,7 @@ def define(settings_class, flag_values=flags.FLAGS):
         about, default = field.metadata, field.default
         kind = field.type.__name__ if isinstance(field.type, type) else str(field.type)
         bounds = {"lower_bound": about["least"], "upper_bound": about["most"]}
-        common = {"name": field.name, "help": about["help"], "flag_values": flag_values}
+        common = {"name": _name(field), "help": about["help"], "flag_values": flag_values}
         if about["choices"]:
             flags.DEFINE_enum(default=default, enum_values=list(about["choices"]), **common)
         elif "tuple" in kind:
@@ -62,7 +63,7 @@ def define(settings_class, flag_values=flags.FLAGS):
 
 def from_flags(settings_class, flag_values=flags.FLAGS):
     """Returns the settings that flags say; arguments as for `define`."""
-    values = {field.name: flag_values[field.name].value for field in _flags_of(settings_class)}
+    values = {field.name: flag_values[_name(field)].value for field in _flags_of(settings_class)}
     for name, value in values.items():
         values[name] = tuple(value) if isinstance(value, list) else value
     return settings_class(**values)
@@ -71,7 +72,7 @@ def from_flags(settings_class, flag_values=flags.FLAGS):
 def changed(settings):
     """Returns dict of the flags that are written otherwise than their default."""
     return {
-        field.name: getattr(settings, field.name)
+        _name(field): getattr(settings, field.name)
         for field in _flags_of(settings)
         if flag_text(getattr(settings, field.name)) != flag_text(field.default)
     }
@@ -79,7 +80,7 @@ def changed(settings):
 
 def flags_of(settings):
     """Returns dict of the flags' values, by name."""
-    return {field.name: getattr(settings, field.name) for field in _flags_of(settings)}
+    return {_name(field): getattr(settings, field.name) for field in _flags_of(settings)}
 
 
 def flag_text(value):
@@ -92,3 +93,8 @@ def flag_text(value):
 def _flags_of(settings):
     """Returns the fields, of a class or of an instance, that are flags."""
     return [field for field in dataclasses.fields(settings) if field.metadata]
+
+
+def _name(field):
+    """Returns the name of a field's flag."""
+    return field.metadata["name"] or field.name

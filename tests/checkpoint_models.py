@@ -12,19 +12,6 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
-FLAGS = {
-    "from": None,
-    "to": None,
-    "format": "nezha_tf",
-    "config_file": None,
-    "vocab_file": None,
-    "do_lower_case": None,
-    "allow_missing": [],
-    "drop": [],
-    "type_vocab_size": None,
-    "averages": False,
-    "dtype": "float32",
-}
 TASK = {
     "do_lower_case": False,
     "max_seq_length": 16,

@@ -1,4 +1,4 @@
-"""Serves a page on which models can be tried: what a run has left, published ones, and exports.
+"""Serves a web page on which models can be tried: runs, published models and exports.
 
 python tools/demo.py --model_folder=out/chnsenti,out/ner
 """
@@ -10,25 +10,14 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from absl import flags
-
-flags.DEFINE_list(
-    "model_folder",
-    None,
-    "Models, comma-separated: --output_dir of runs, folders of published ones, or exports of "
-    "tools/export_saved_model.py.",
-)
-flags.DEFINE_string(
-    "host", "127.0.0.1", "Address to listen on; 0.0.0.0 lets other machines in as well."
-)
-flags.DEFINE_integer("port", 7860, "Port to listen on.", 1, 65535)
+from nezha_tf.demo.settings import DemoSettings
 
 
-def main():
+def main(settings):
     from nezha_tf.demo.serve import serve
 
-    serve(cli.flag_values())
+    serve(settings)
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    cli.run(main, DemoSettings)

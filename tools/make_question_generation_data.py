@@ -1,4 +1,4 @@
-"""Makes data for run_seq2seq.py out of reading comprehension: questions to be generated.
+"""Makes data for run_seq2seq.py from reading comprehension: the targets are the questions.
 
 python tools/make_question_generation_data.py --input_file=train.json --output_file=train.jsonl
 """
@@ -10,26 +10,15 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from absl import flags
-
-FLAGS = flags.FLAGS
-
-flags.DEFINE_string("input_file", None, "Questions with answers and passages, JSON as SQuAD's.")
-flags.DEFINE_string("output_file", None, 'JSON lines to write, {"src": ..., "tgt": ...}.')
-flags.DEFINE_integer("context_chars", 90, "Most characters of the passage in a source.", 1)
+from nezha_tf.tasks.seq2seq.question_generation import (
+    QuestionGenerationSettings,
+    make_question_generation_data,
+)
 
 
-def main():
-    from nezha_tf import console
-    from nezha_tf.errors import require_flag
-    from nezha_tf.tasks.seq2seq.question_generation import make_question_generation_data
-
-    names = ("input_file", "output_file", "context_chars")
-    for name in names:
-        require_flag(FLAGS[name].value, name)
-    count = make_question_generation_data(**cli.flag_values())
-    print(f"{console.plural(count, 'question')} in {FLAGS.output_file}")
+def main(settings):
+    print(make_question_generation_data(settings))
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    cli.run(main, QuestionGenerationSettings)

@@ -1,1 +1,1 @@
-"""Models from one layout of files to another, checked by running both sides."""
+"""Converts models between file layouts, and checks each by running the old and the new one."""

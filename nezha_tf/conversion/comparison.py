@@ -1,4 +1,4 @@
-"""What a converted model computes beside the one that it was made of."""
+"""Compares what a converted model computes with what the original model computes."""
 
 import contextlib
 import os
@@ -13,31 +13,32 @@ from nezha_tf.errors import UserError
 from nezha_tf.model_folder.kinds import POOLER, heads
 from nezha_tf.model_folder.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
 
-# Beyond this the models are not the same; the rounding of float32 stays well below it.
+# Models that differ by more are not the same. The rounding of float32 is far below this.
 MOST = 1e-3
 _BATCH, _LENGTH, _STRIDE = 3, 200, 20
 _OF_ENCODER = ("sequence_output", "pooled_output")
 
 
 def compare(source, weights, config, written):
-    """Runs a model and what was made of it on the same random input.
+    """Runs the original and the converted model on the same random input.
 
     Args:
-      source: the `Source`.
-      weights: its `Weights`, rounded to the type that was written, with its own segment rows.
+      source: `Source`, the original.
+      weights: its `Weights`, rounded to the dtype of the new weights, with its own segment rows.
       config: `NezhaConfig` of the new model.
       written: path of the new weights.
 
     Returns:
-      A table of the largest differences as text, with a line for each library that was not there.
+      A table of the largest differences as text. A further line says if the code of Hugging Face
+      could not be run.
 
     Raises:
-      UserError: they differ by more than `MOST`, or are not finite numbers.
+      UserError: the outputs differ by more than `MOST`, or are not finite numbers.
     """
     spared = (POOLER, *heads())
     needed = [name for name in weights.missing if not name.startswith(spared)]
     if needed:
-        return f"not compared: nothing can be computed without {needed[0]}"
+        return f"not compared: the model cannot run without {needed[0]}"
     segments = min(source.config.type_vocab_size, config.type_vocab_size)
     inputs = _random_inputs(source.config, segments)
     said = []
@@ -50,8 +51,9 @@ def compare(source, weights, config, written):
         rows.append((name, f"{difference:.1e}"))
         if not difference <= MOST:
             raise UserError(
-                f"{name} of the new model differs by {difference:.1e} (by {one} and by {other}), "
-                f"more than {MOST:.0e}: nothing is written; is the configuration its own?"
+                f"{name} of the new model (computed by {other}) differs from that of the original "
+                f"(by {one}) by {difference:.1e}, more than {MOST:.0e}; nothing is written: pass "
+                "the configuration that belongs to the weights with --config_file"
             )
     batch, length = inputs["input_ids"].shape
     title = f"largest difference on {batch} x {length} random pieces: {one} before, {other} after"
@@ -59,7 +61,15 @@ def compare(source, weights, config, written):
 
 
 def _random_inputs(config, segments):
-    """Returns int32 arrays [3, T], T being 200 where positions allow; all rows but one padded."""
+    """Returns the inputs: dict of int32 arrays, one row without padding and two with it.
+
+    They are [3, T], T being 200 or as many positions as the model has; `masked_lm_positions` is
+    [3, P].
+
+    Args:
+      config: `NezhaConfig`.
+      segments: number of segment ids that both models have.
+    """
     rng = np.random.default_rng(0)
     length = min(_LENGTH, config.max_position_embeddings)
     lengths = np.array([[length], [max(1, length * 3 // 4)], [min(7, length)]])
@@ -75,7 +85,10 @@ def _random_inputs(config, segments):
 
 
 def _source_side(source, weights, inputs, said):
-    """Returns (outputs of the model as it was, what computed them)."""
+    """Returns (outputs of the original, dict of arrays; name of the library that computed them).
+
+    Adds a line to the list `said` if the library of Hugging Face cannot be used.
+    """
     if source.is_hugging_face:
         values = source.config_values
         if "model_type" not in values:
@@ -95,7 +108,7 @@ def _source_side(source, weights, inputs, said):
 
 
 def _written_side(weights, config, written, inputs, said):
-    """Returns (outputs of the model that was written, what computed them)."""
+    """Returns what `_source_side` returns, for the new model."""
     path, reader = loading.open_checkpoint(written)
     folder = os.path.dirname(path)
     config_file = os.path.join(folder, HUGGING_FACE_CONFIG_FILE)
@@ -109,6 +122,7 @@ def _written_side(weights, config, written, inputs, said):
 
 @contextlib.contextmanager
 def _said_if_unavailable(said):
+    """Adds a line to the list `said` if the block raises `Unavailable`, and goes on after it."""
     try:
         yield
     except transformers_peer.Unavailable as error:
@@ -118,6 +132,7 @@ def _said_if_unavailable(said):
 
 
 def _ours(weights, config, path, reader, inputs):
+    """Returns the outputs of this project's model with the weights of `reader`."""
     model = weights.model(config)
     tf1.load_weights(model, path, reader, may_be_missing=weights.missing)
     outputs = model(inputs)
@@ -126,7 +141,7 @@ def _ours(weights, config, path, reader, inputs):
 
 
 def _compared(weights, *sides):
-    """Returns the names of the outputs that both sides have and that no missing weight is in."""
+    """Returns the names of the outputs that both sides have and that need no missing weight."""
     lacks_pooler = any(name.startswith(POOLER) for name in weights.missing)
     absent = {"pooled_output"} if lacks_pooler else set()
     for head in weights.kind.heads:
@@ -138,7 +153,7 @@ def _compared(weights, *sides):
 
 
 def _difference(before, after):
-    """Returns the largest difference; NaN where either has one."""
-    # A model that classifies computes its last layer for the first piece alone.
+    """Returns the largest absolute difference; NaN if one of the arrays has a NaN."""
+    # A classifier computes its last layer only for the first piece.
     length = min(before.shape[1], after.shape[1]) if before.ndim == 3 else None
     return np.max(np.abs(before[:, :length] - after[:, :length]))

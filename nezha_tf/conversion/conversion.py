@@ -1,4 +1,4 @@
-"""Converting a model from one layout to another: read, checked, written, compared."""
+"""Converts a model from one layout to another: reads, checks, writes and compares it."""
 
 import dataclasses
 import os
@@ -10,51 +10,52 @@ from nezha_tf.conversion.weights import read_weights, rounded, with_segments
 from nezha_tf.errors import UserError, require_flag
 
 
-def convert_checkpoint(flags):
-    """Converts a model by the flags of tools/convert_checkpoint.py.
+def convert_checkpoint(settings):
+    """Converts a model.
 
     Args:
-      flags: dict of their values by name.
+      settings: `ConversionSettings`.
 
     Returns:
       A report as text: what was converted, what was left out, and the largest differences.
 
     Raises:
-      UserError: a model that cannot be converted, or a folder that is there; then nothing has
-        been written.
+      UserError: the model cannot be converted, or the folder to make exists; then nothing is
+        written.
     """
-    target = os.path.normpath(require_flag(flags["to"], "to"))
+    target = os.path.normpath(require_flag(settings.to, "to"))
     if os.path.lexists(target):
-        raise UserError(f"--to={target} is there already; give a new folder")
+        raise UserError(f"--to={target} exists already; name a new folder")
     with console.progress(total=3, bar_format="{desc} ({n}/{total}, {elapsed})") as steps:
-        return _convert(flags, target, steps)
+        return _convert(settings, target, steps)
 
 
-def _convert(flags, target, steps):
+def _convert(settings, target, steps):
+    """Does what `convert_checkpoint` does; `steps` is the progress bar."""
     steps.set_description("reading")
     source = open_source(
-        require_flag(flags["from"], "from"),
-        flags["config_file"],
-        flags["vocab_file"],
-        flags["do_lower_case"],
+        require_flag(settings.source, "from"),
+        settings.config_file,
+        settings.vocab_file,
+        settings.do_lower_case,
     )
     weights = read_weights(
         source,
-        averages=flags["averages"] or bool(source.task and source.task["uses_averages"]),
-        drop=flags["drop"],
-        allow_missing=flags["allow_missing"],
+        averages=settings.averages or bool(source.task and source.task["uses_averages"]),
+        drop=settings.drop,
+        allow_missing=settings.allow_missing,
     )
-    before = rounded(weights, flags["dtype"])
-    after, segments = with_segments(before, source.config, flags["type_vocab_size"])
+    before = rounded(weights, settings.dtype)
+    after, segments = with_segments(before, source.config, settings.type_vocab_size)
     config = source.config
     if segments:
-        config = dataclasses.replace(config, type_vocab_size=flags["type_vocab_size"])
-    layouts.check_format(flags["format"], after, config, flags["dtype"])
-    report = _report(source, weights, flags, segments)
+        config = dataclasses.replace(config, type_vocab_size=settings.type_vocab_size)
+    layouts.check_format(settings.format, after, config, settings.dtype)
+    report = _report(source, weights, settings, segments)
     try:
         with files.whole_folder(target) as folder:
             _next(steps, "writing")
-            written = layouts.write(folder, flags["format"], source, after, config)
+            written = layouts.write(folder, settings.format, source, after, config)
             _next(steps, "comparing")
             text = f"{report}\n{comparison.compare(source, before, config, written)}"
             files.write_text(os.path.join(folder, "README.md"), _readme(target, text))
@@ -69,24 +70,26 @@ def _next(steps, name):
     steps.set_description(name)
 
 
-def _report(source, weights, flags, segments):
+def _report(source, weights, settings, segments):
+    """Returns a table of what was converted and what was left out, as text."""
     parameters = sum(value.size for value in weights.values.values())
     rows = [
         ("model", f"{source.config.position_encoding}, {weights.kind.name.replace('_', ' ')}"),
-        ("weights", f"{len(weights.values)} of {parameters:,} numbers, {flags['dtype']}"),
+        ("weights", f"{len(weights.values)} of {parameters:,} numbers, {settings.dtype}"),
     ]
     if segments:
         rows.append(("segment rows", segments))
     for what, names in weights.left_out:
-        # Of each weight there are several slots: their number says enough.
+        # Each weight has several of these, so their number is enough.
         listed = "" if what in ("optimizer slots", "moving averages") else f": {', '.join(names)}"
         rows.append((f"left out, {what}", f"{len(names)}{listed}"))
     if weights.missing:
         rows.append(("missing", f"{len(weights.missing)}: {', '.join(weights.missing)}"))
-    title = f"{source.path} to {flags['to']} ({flags['format']})"
+    title = f"{source.path} to {settings.to} ({settings.format})"
     return "\n".join([console.table(title, rows), *source.notes])
 
 
 def _readme(target, text):
+    """Returns the README.md of the new folder."""
     name = os.path.basename(target)
     return f"# {name}\n\nMade by `tools/convert_checkpoint.py`.\n\n```\n{text}\n```\n"

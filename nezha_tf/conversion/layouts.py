@@ -1,4 +1,4 @@
-"""The layouts that a model can be written in, each a folder that is complete in itself."""
+"""Writes a model in one of three layouts, each a folder with all files of the model."""
 
 import json
 import os
@@ -19,11 +19,11 @@ from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.text.vocabulary import PAD
 
-# The third is "tf1".
+# Two of the three layouts; the third is "tf1".
 OURS, HUGGING_FACE = "nezha_tf", "hugging_face"
-# As Google names a published one.
+# The name in the models that Google published.
 _TF1_NAME = "bert_model.ckpt"
-# What the originals know; in the rest they would compute something else, or refuse the file.
+# The activations that the original programs have. With others they fail or compute wrong numbers.
 _TF1_ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 _PROBLEM_TYPES = {
     "single": "single_label_classification",
@@ -33,7 +33,14 @@ _PROBLEM_TYPES = {
 
 
 def check_format(layout, weights, config, dtype):
-    """Raises UserError where a model has no counterpart in a layout."""
+    """Raises `UserError` if the programs of a layout have no such model.
+
+    Args:
+      layout: "tf1", "nezha_tf" or "hugging_face".
+      weights: `Weights`.
+      config: their `NezhaConfig`.
+      dtype: "float32" or "float16".
+    """
     if layout == OURS:
         return
     if layout == HUGGING_FACE:
@@ -43,7 +50,9 @@ def check_format(layout, weights, config, dtype):
         _check_names(weights, "Hugging Face's models")
         return
     if dtype != "float32":
-        raise UserError(f"--dtype={dtype}: TF1's programs read float32 only (--format=tf1)")
+        raise UserError(
+            f"--dtype={dtype}: with --format=tf1 take float32; TF1's programs read nothing else"
+        )
     positions = POSITION_ENCODINGS[config.position_encoding]
     for key, fits in (
         ("position_encoding", positions.use_relative_position is not None),
@@ -53,13 +62,18 @@ def check_format(layout, weights, config, dtype):
         if not fits:
             raise UserError(
                 f"{key} {getattr(config, key)!r} has no counterpart in TF1's programs; take "
-                "--format=nezha_tf, or say otherwise in a --config_file"
+                "--format=nezha_tf, or pass a --config_file with another value"
             )
     _check_names(weights, "TF1's programs")
 
 
 def _check_names(weights, reader):
-    """Raises UserError where weights are not those of the originals, which Hugging Face's are."""
+    """Raises `UserError` if a weight has no counterpart in the original models.
+
+    Args:
+      weights: `Weights`.
+      reader: who would read the weights, for the message.
+    """
     for name in weights.values:
         if hugging_face_name(name) is None:
             raise UserError(
@@ -69,14 +83,14 @@ def _check_names(weights, reader):
 
 
 def _check_no_pooler(weights, config):
-    """Raises UserError where weights belong to a pooler, which the model of Hugging Face lacks."""
+    """Raises `UserError` if a weight needs a pooler: this model of Hugging Face's has none."""
     on_pooler = (head.prefix for head in weights.kind.heads if head.from_pooler)
     parts = (POOLER, *on_pooler)
     for name in weights.values:
         if name.startswith(parts):
             raise UserError(
                 f"{name} has no counterpart in Hugging Face's {config.hugging_face_model.name}, "
-                f"which has no pooler; leave out what belongs to one with --drop={','.join(parts)}"
+                f"which has no pooler; leave out all that needs one with --drop={','.join(parts)}"
             )
 
 
@@ -84,17 +98,17 @@ def write(folder, layout, source, weights, config):
     """Writes a model into a folder.
 
     Args:
-      folder: an empty one.
+      folder: path of an empty folder.
       layout: "tf1", "nezha_tf" or "hugging_face".
-      source: the `Source` that it comes from.
-      weights: `Weights`, of the type that is written.
+      source: `Source`, the original.
+      weights: `Weights` of the dtype to write.
       config: their `NezhaConfig`.
 
     Returns:
-      What `loading.open_checkpoint` takes.
+      Path of the weights, as `loading.open_checkpoint` takes it.
 
     Raises:
-      UserError: it cannot be written.
+      UserError: the files cannot be written.
     """
     if layout == HUGGING_FACE:
         path = _write_hugging_face(folder, source, weights, config)
@@ -118,11 +132,11 @@ def write(folder, layout, source, weights, config):
 
 
 def _task(source, weights):
-    """Returns what the new `task.json` says, or None where the model has lost its head."""
+    """Returns the dict for the new `task.json`, or None if the model has lost its head."""
     if not source.task:
         return None
     task = {**source.task, "uses_averages": False}
-    # A tagger without its chain is a tagger still.
+    # A tagger without its CRF is still a tagger.
     is_of_task = weights.kind in TASKS[task["task"]].kinds
     kind = weights.kind if is_of_task else source.kind
     is_whole = all(any(name.startswith(head) for name in weights.values) for head in kind.prefixes)
@@ -130,6 +144,7 @@ def _task(source, weights):
 
 
 def _write_hugging_face(folder, source, weights, config):
+    """Writes weights, `config.json` and `tokenizer_config.json`; returns the weights' path."""
     values = config.to_hugging_face()
     prefix = "" if not weights.kind.heads else f"{values['model_type']}."
     tensors = {}
@@ -157,10 +172,10 @@ def _write_hugging_face(folder, source, weights, config):
 
 
 def _labels(source, weights):
-    """Returns the keys of a config.json on the labels of a head, where it has some.
+    """Returns the entries of `config.json` about the labels of a head; {} if it has none.
 
     Raises:
-      UserError: as many names of labels as the head has rows are not there.
+      UserError: the head has another number of rows than `task.json` names labels.
     """
     kind = weights.kind
     if not kind.has_labels or not any(n.startswith(kind.prefixes[0]) for n in weights.values):
@@ -170,8 +185,8 @@ def _labels(source, weights):
     by_id = {str(index): label for index, label in enumerate(labels)}
     if len(labels) != weights.num_labels:
         raise UserError(
-            f"the head of {source.path} has {weights.num_labels} rows, and task.json names "
-            f"{len(labels)} labels; is it of another model?"
+            f"the head of {source.path} has {weights.num_labels} rows, but task.json beside it "
+            f"names {len(labels)} labels; put the task.json there that belongs to the model"
         )
     keys = {"id2label": by_id, "label2id": {label: int(key) for key, label in by_id.items()}}
     problem = _PROBLEM_TYPES.get(task.get("label_type"))

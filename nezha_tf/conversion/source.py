@@ -1,4 +1,4 @@
-"""A model that somebody has: weights of any layout, and what lies beside them."""
+"""Opens the model to convert: weights of any layout, and the files beside them."""
 
 import os
 from typing import NamedTuple
@@ -20,25 +20,25 @@ from nezha_tf.model_folder.task_row import Kind
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 
-# Of UniLM's LayerNorm, which its configuration does not name (modeling.py of UniLM v1).
+# The epsilon of UniLM's LayerNorm (modeling.py of UniLM v1); its configuration does not say it.
 UNILM_LAYER_NORM_EPS = 1e-5
 
 
 class Source(NamedTuple):
-    """What is converted.
+    """The model to convert.
 
     Attributes:
-      path: of the weights, for messages.
-      reader: as of `loading.open_checkpoint`.
+      path: path of the weights, for messages.
+      reader: the reader that `loading.open_checkpoint` returns.
       config: `NezhaConfig`.
-      config_values: dict, the file that it was made of.
-      vocab_file: path, or None where there is none.
+      config_values: dict, the content of the configuration file.
+      vocab_file: path, or None if there is no vocabulary.
       vocabulary: `Vocabulary`, or None.
-      task: what `task.json` says, or Hugging Face's config.json of a model with a task's head; or
-        None.
-      do_lower_case: bool, or None where nothing says it.
-      kind: the `Kind` that a file beside the weights says, or None.
-      notes: lines on what was taken to be so.
+      task: dict, the content of `task.json`, or what a config.json of Hugging Face says of a task;
+        None if the model belongs to no task.
+      do_lower_case: bool, or None if no file says it.
+      kind: the `Kind` that a file beside the weights names, or None.
+      notes: list of lines that tell the user what was assumed.
     """
 
     path: str
@@ -54,24 +54,25 @@ class Source(NamedTuple):
 
     @property
     def is_hugging_face(self):
-        """Whether the weights are in Hugging Face's layout."""
+        """Whether the weights have Hugging Face's layout."""
         return isinstance(self.reader, hugging_face.HuggingFaceReader)
 
 
 def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
-    """Opens a model.
+    """Opens a model; does not read its weights yet.
 
     Args:
-      path: a folder of a run or of a published model, a TF1 prefix, or a file of Hugging Face's.
-      config_file: in place of the one beside the weights.
-      vocab_file: in place of the `vocab.txt` beside the weights.
-      do_lower_case: in place of what the files beside the weights say.
+      path: folder of a run or of a published model, prefix of a TF1 checkpoint, or file of Hugging
+        Face's.
+      config_file: path; None: the file beside the weights.
+      vocab_file: path; None: `vocab.txt` beside the weights, if it is there.
+      do_lower_case: bool; None: what the files beside the weights say.
 
     Returns:
-      `Source`; the weights are not read yet.
+      `Source`.
 
     Raises:
-      UserError: no model there, a damaged file, or a vocabulary of another model.
+      UserError: there is no model, a file is damaged, or the vocabulary belongs to another model.
     """
     if os.path.isdir(path):
         folder = model_folder.folder_of_model(path)
@@ -84,19 +85,21 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     if not vocab_file:
         vocab_file = os.path.join(folder, VOCAB_FILE)
         if not os.path.exists(vocab_file):
-            notes.append(f"no {vocab_file}: the new folder has no vocabulary (see --vocab_file)")
+            notes.append(
+                f"no {vocab_file}: the new folder has no vocabulary; to have one, pass --vocab_file"
+            )
             vocab_file = None
     task = task_file.read(folder)
     if do_lower_case is None:
         case = published.do_lower_case(folder, default=None)
         do_lower_case = task["do_lower_case"] if task else case
     if task is None and "architectures" in values:
-        # Hugging Face's config.json names the classes of a head.
+        # The config.json of Hugging Face names the class of the model, and so its head.
         task = published.settings_of(folder, config, weights_path)
         if published.architecture_of(values).endswith(published.MULTIPLE_CHOICE):
             notes.append(
-                f"{config_file} names a model {published.MULTIPLE_CHOICE}, which is no task of "
-                "ours: its head, of one output, is converted as that of a classifier"
+                f"{config_file} names a model {published.MULTIPLE_CHOICE}; this project has no "
+                "such task, so its head, which has one output, is converted as a classifier's"
             )
     if task:
         is_known = task["task"] is not None
@@ -116,6 +119,7 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
 
 
 def _config_file(folder, weights_path):
+    """Returns the path of the configuration beside the weights."""
     try:
         return model_folder.config_file_in(folder, weights_path)
     except UserError as error:
@@ -123,6 +127,7 @@ def _config_file(folder, weights_path):
 
 
 def _read_vocabulary(path, config):
+    """Returns the `Vocabulary`; raises `UserError` if it does not belong to the configuration."""
     vocabulary = Vocabulary.from_file(path)
     try:
         check_vocabulary(config, vocabulary)
@@ -132,10 +137,10 @@ def _read_vocabulary(path, config):
 
 
 def _read_config(path, reader):
-    """Returns (`NezhaConfig`, the file's values, notes).
+    """Returns (`NezhaConfig`, dict of the file's values, list of notes).
 
-    What lies beside PyTorch's weights is read as PyTorch's code reads it, though it does not say
-    so: its "gelu" is the exact function.
+    A configuration beside weights of PyTorch is read as PyTorch's code reads it, even if it has no
+    `model_type`: its "gelu" is the exact function.
     """
     values, notes = read_values(path), []
     assumed = {}
@@ -144,15 +149,15 @@ def _read_config(path, reader):
         encoding = encoding_of_tf1(values.get("use_relative_position"))
         assumed["model_type"] = POSITION_ENCODINGS[encoding].hugging_face.model_type
         notes.append(
-            f"{path} has no model_type: read as that of {assumed['model_type']} in PyTorch, whose "
-            '"gelu" is the exact function (gelu_erf)'
+            f"{path} has no model_type: read as the configuration of {assumed['model_type']} in "
+            'PyTorch, where "gelu" is the exact function (gelu_erf)'
         )
         rows = reader.get_variable_to_shape_map().get(tf1.SEGMENT_TABLE, [0])[0]
         if rows == UNILM_SEGMENTS and "layer_norm_eps" not in values:
             assumed["layer_norm_eps"] = UNILM_LAYER_NORM_EPS
             notes.append(
-                f"six segment rows: a UniLM, whose LayerNorm has an epsilon of "
-                f"{UNILM_LAYER_NORM_EPS} (layer_norm_eps)"
+                f"the model has six segment rows: read as a UniLM, whose LayerNorm has an epsilon "
+                f"of {UNILM_LAYER_NORM_EPS} (layer_norm_eps)"
             )
     values = {**values, **assumed}
     try:
@@ -162,7 +167,7 @@ def _read_config(path, reader):
 
 
 def _kind_said(task, values):
-    """Returns the kind that task.json, or else Hugging Face's config.json, says; or None."""
+    """Returns the `Kind` by `task.json`, or else by Hugging Face's config.json; or None."""
     if task:
         return TASKS[task["task"]].kind(task)
     return kind_of_architecture(published.architecture_of(values))

@@ -1,4 +1,4 @@
-"""Hugging Face's own code on weights of its layout, where it is installed."""
+"""Runs the code of Hugging Face on weights of its layout, if it is installed."""
 
 import importlib.util
 import json
@@ -14,7 +14,7 @@ from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 
 _LIBRARIES = ("torch", "transformers")
-# Its names of the inputs.
+# Our names of the inputs, and those of transformers.
 _INPUTS = {
     "input_ids": "input_ids",
     "input_mask": "attention_mask",
@@ -24,26 +24,26 @@ _INPUTS = {
 
 
 class Unavailable(Exception):
-    """The library is not there, or not one that has such a model; the text says which."""
+    """The library is not installed, or has no such model; the message says which."""
 
 
 def outputs(model, kind, config_values, inputs, folder=None, tensors=None):
-    """Returns what transformers computes.
+    """Returns what transformers computes. The model comes from a folder or from tensors.
 
     Args:
-      model: a `config.HuggingFaceModel`.
-      kind: the `Kind` of the model.
-      config_values: dict of its `config.json`.
-      inputs: dict of int arrays [B, T] by our names; and `masked_lm_positions`, [B, P], those of
-        one row in all.
-      folder: of a model that it is to read; or
-      tensors: dict of its names to float32 arrays.
+      model: `config.HuggingFaceModel`.
+      kind: `Kind` of the model.
+      config_values: dict, the content of its `config.json`.
+      inputs: dict of int arrays [B, T] by our names; `masked_lm_positions` is [B, P], and all its
+        rows are the same.
+      folder: path of the model's folder, or None.
+      tensors: dict of float32 arrays by the names of transformers, or None.
 
     Returns:
       dict of arrays by our names.
 
     Raises:
-      Unavailable: as it says.
+      Unavailable: the library cannot be used.
       UserError: the library refuses the model.
     """
     absent = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
@@ -67,6 +67,7 @@ def outputs(model, kind, config_values, inputs, folder=None, tensors=None):
 
 
 def _work(exchange):
+    """Runs the worker on the files of a folder; errors as for `outputs`."""
     process = subprocess.run(
         [sys.executable, transformers_worker.__file__, exchange],
         stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
-"""Runs a model with Hugging Face's code, in a process of its own: `python transformers_worker.py`.
+"""Runs a model with the code of Hugging Face, in a separate process.
 
-It imports nothing of this project: tensorflow and PyTorch's compiler do not go into one process.
-What it reads and writes is in one folder; see `transformers_peer`.
+The program imports nothing of this project, because tensorflow and the compiler of PyTorch do not
+work in the same process. It reads and writes files of one folder; see `transformers_peer`.
 """
 
 import json
@@ -12,7 +12,11 @@ import numpy as np
 
 
 def main(folder):
-    """Reads `request.json`, `inputs.npz` and maybe `tensors.npz`; writes `answer.json`, `.npz`."""
+    """Answers the request in a folder.
+
+    It reads `request.json`, `inputs.npz` and, if the request names no folder of a model,
+    `tensors.npz`. It writes `answer.json` and, if all goes well, `answer.npz`.
+    """
     with open(os.path.join(folder, "request.json"), encoding="utf-8") as file:
         request = json.load(file)
     try:
@@ -26,17 +30,17 @@ def main(folder):
 
 
 def run(folder, class_name, config, model_folder, outputs):
-    """Computes and writes the outputs.
+    """Computes the outputs and writes them to `answer.npz`.
 
     Args:
-      folder: as of `main`.
-      class_name: of transformers.
-      config: dict, what its `config.json` holds.
-      model_folder: to read the model from; None: it is made of `tensors.npz`.
-      outputs: dict of our names to those of its output.
+      folder: as for `main`.
+      class_name: name of the model's class in transformers.
+      config: dict, the content of the model's `config.json`.
+      model_folder: path of the model's folder; None: the weights are in `tensors.npz`.
+      outputs: dict of our names of the outputs to the names of transformers.
 
     Returns:
-      {}, where all went well.
+      {}.
     """
     os.environ["USE_TF"] = "0"
     import torch

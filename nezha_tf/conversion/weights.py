@@ -1,4 +1,4 @@
-"""Which variables of a checkpoint are the weights of a model, and what they are."""
+"""Reads the weights of a model from a checkpoint, and checks them."""
 
 import re
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from nezha_tf.model_folder.kinds import POOLER, kind_of
 from nezha_tf.model_folder.task_row import Kind
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-# The key of a configuration that says how many rows a table has.
+# Tables, and the key of the configuration that says how many rows each has.
 _TABLES = {
     "bert/embeddings/word_embeddings": "vocab_size",
     "bert/embeddings/position_embeddings": "max_position_embeddings",
@@ -26,11 +26,11 @@ class Weights(NamedTuple):
     """The weights of one model.
 
     Attributes:
-      kind: the `Kind`.
-      num_labels: L of a head of labels.
-      values: {TF1 name: float32 NumPy array in TF1's layout}.
-      missing: names, or prefixes of heads, that were allowed to be missing.
-      left_out: (what, names) of variables that are not converted.
+      kind: `Kind` of the model.
+      num_labels: number of labels of its head.
+      values: dict of TF1 name to float32 NumPy array, in TF1's layout.
+      missing: names of weights, and prefixes of heads, that are missing and were allowed to be.
+      left_out: list of (what they are, names): the variables that are not converted.
     """
 
     kind: Kind
@@ -40,10 +40,10 @@ class Weights(NamedTuple):
     left_out: list[tuple[str, list[str]]]
 
     def model(self, config):
-        """Returns our model of them, with random weights."""
+        """Returns this project's Keras model of the kind, with random weights."""
         return self.kind.model(config, self.num_labels)
 
-    # As of `tf.train.CheckpointReader`, for `tf1.load_weights`.
+    # The interface of `tf.train.CheckpointReader`, which `tf1.load_weights` needs.
 
     def get_variable_to_shape_map(self):
         return {name: list(value.shape) for name, value in self.values.items()}
@@ -56,18 +56,18 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     """Reads the weights of a model.
 
     Args:
-      source: a `Source`.
-      averages: whether the moving averages of the weights are taken for them.
-      drop: prefixes of TF1 names that are left out.
-      allow_missing: prefixes of TF1 names that may be missing, or be of no such model; the
-        latter are left out.
+      source: `Source`.
+      averages: whether to read the moving averages of the weights, not the weights.
+      drop: prefixes of TF1 names; weights with these are left out.
+      allow_missing: prefixes of TF1 names; weights with these may be missing. If the model of the
+        configuration has no such weights, they are left out.
 
     Returns:
       `Weights`.
 
     Raises:
-      UserError: variables that are missing, unexpected, of another shape than the configuration
-        makes them, or not finite numbers; or a damaged file.
+      UserError: a weight is missing, unexpected or not finite, has another shape than the
+        configuration says, or a file is damaged.
     """
     drop, allowed = tuple(filter(None, drop)), tuple(filter(None, allow_missing))
     model = source.config.hugging_face_model
@@ -85,7 +85,7 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     _check_names(source, kept, missing, unexpected, allowed)
     found = [name for name in variables if name in kept]
     if not found:
-        raise UserError(f"nothing is left of checkpoint {source.path}; leave out --drop")
+        raise UserError(f"nothing is left of checkpoint {source.path}; drop less with --drop")
     for name in found:
         _check_shape(source, name, shapes[name], variables[name].shape)
     averaged = _averages(source, shapes, found) if averages else {}
@@ -95,12 +95,19 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
 
 
 def _absent_heads(said, kept, drop):
-    """Returns the prefixes of the heads that the model is said to have and has nothing of."""
+    """Returns the prefixes of the heads of which no weight is there.
+
+    Args:
+      said: `Kind` that a file beside the weights names, or None.
+      kept: set of the names of the weights.
+      drop: prefixes of heads that the user drops.
+    """
     heads = [head for head in (said.prefixes if said else ()) if not head.startswith(drop)]
     return [head for head in heads if not any(name.startswith(head) for name in kept)]
 
 
 def _check_names(source, kept, missing, unexpected, allowed):
+    """Raises `UserError` if weights are missing or unexpected and `allowed` does not name them."""
     missing, unexpected = (
         [name for name in names if not name.startswith(allowed)] for names in (missing, unexpected)
     )
@@ -108,59 +115,65 @@ def _check_names(source, kept, missing, unexpected, allowed):
         return
     if not kept or len(unexpected) == len(kept):
         raise UserError(
-            f"checkpoint {source.path} holds no weights under the names of BERT or NEZHA, but "
+            f"checkpoint {source.path} has no weights with the names of BERT or NEZHA, but "
             f"{_listed(sorted(kept)) or 'nothing'}"
         )
     numbers = [int(found[1]) for found in map(re.compile(r".*/layer_(\d+)/").match, kept) if found]
     layers, expected = max(numbers, default=-1) + 1, source.config.num_hidden_layers
     if layers != expected and any("/layer_" in name for name in missing + unexpected):
         raise UserError(
-            f"checkpoint {source.path} has {layers} layers, and its configuration {expected} "
-            "(num_hidden_layers); pass the one that belongs to it with --config_file"
+            f"checkpoint {source.path} has {layers} layers, but its configuration {expected} "
+            "(num_hidden_layers); pass the configuration that belongs to it with --config_file"
         )
     wrong = [f"lacks {_listed(missing)}"] if missing else []
     wrong += [f"has {_listed(unexpected)}, which no such model has"] if unexpected else []
     raise UserError(
-        f"checkpoint {source.path} {' and '.join(wrong)}; name them (or how they begin) in "
-        "--allow_missing to convert without them, or pass --config_file"
+        f"checkpoint {source.path} {' and '.join(wrong)}; to convert without them, name them or "
+        "their beginning in --allow_missing; or pass another configuration with --config_file"
     )
 
 
 def _listed(names):
+    """Returns the first names, and how many more there are, as text."""
     more = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check_shape(source, name, found, expected):
+    """Raises `UserError` if a weight has another shape than the configuration says."""
     if tuple(found) == tuple(expected):
         return
     key = _TABLES.get(name)
     if key and len(found) == 2 and found[1] == expected[1]:
         raise UserError(
-            f"checkpoint {source.path}: {name} has {found[0]} rows, and the configuration "
-            f"{expected[0]} ({key}); pass the one that belongs to it with --config_file"
+            f"checkpoint {source.path}: {name} has {found[0]} rows, but by the configuration it "
+            f"has {expected[0]} ({key}); pass the configuration that belongs to it with "
+            "--config_file"
         )
     raise UserError(
-        f"checkpoint {source.path}: {name} has shape {list(found)}, and the configuration makes "
-        f"it {list(expected)}; pass the one that belongs to it with --config_file"
+        f"checkpoint {source.path}: {name} has shape {list(found)}, but by the configuration it "
+        f"has {list(expected)}; pass the configuration that belongs to it with --config_file"
     )
 
 
 def _averages(source, shapes, names):
-    """Returns {weight: its average} by name; weights that were not trained have none."""
+    """Returns dict of the names of weights to those of their averages; others were not trained."""
     averaged = {
         name: f"{name}/{AVERAGE_SUFFIX}" for name in names if f"{name}/{AVERAGE_SUFFIX}" in shapes
     }
     if not averaged:
-        raise UserError(f"checkpoint {source.path} holds no averages of weights (--averages)")
+        raise UserError(
+            f"checkpoint {source.path} holds no averages of weights; leave out --averages"
+        )
     return averaged
 
 
 def _tensor(source, name):
+    """Returns a variable as float32 array; `UserError` if it is not of finite floats."""
     value = np.asarray(tf1.read_tensor(source.reader, source.path, name))
     if value.dtype.name not in FLOATS:
         raise UserError(
-            f"checkpoint {source.path}: {name} is of {value.dtype.name}; only floating-point "
+            f"checkpoint {source.path}: {name} has dtype {value.dtype.name}; only floating-point "
             "weights can be converted"
         )
     value = value.astype(np.float32)
@@ -172,7 +185,7 @@ def _tensor(source, name):
 
 
 def _left_out(shapes, weights, kept, unexpected, used):
-    """Returns (what, names) of the variables that are not converted."""
+    """Returns list of (what they are, names): the variables that are not converted."""
     others = set(shapes) - weights - used
     averages = {name for name in others if name.endswith(f"/{AVERAGE_SUFFIX}")}
     state = {name for name in others if name in tf1.STATE or name.startswith("nezha_tf/")}
@@ -187,18 +200,20 @@ def _left_out(shapes, weights, kept, unexpected, used):
 
 
 def with_segments(weights, config, rows):
-    """Returns the weights and the configuration with another number of segment rows.
+    """Returns the weights with another number of segment rows.
+
+    Two rows become six as in UniLM; of six rows the first two are kept.
 
     Args:
       weights: `Weights`.
-      config: `NezhaConfig` that they belong to.
-      rows: 6 of 2, as UniLM begins, or 2 of 6, the first two; or as many as there are.
+      config: their `NezhaConfig`.
+      rows: new number of rows; None: the table stays as it is.
 
     Returns:
-      (`Weights`, a few words on what was done or "").
+      (`Weights`, text that says what was done, or "").
 
     Raises:
-      UserError: other numbers of rows, or no such table.
+      UserError: another change of the number of rows, or the model has no such table.
     """
     present = config.type_vocab_size
     if rows in (None, present):
@@ -207,7 +222,7 @@ def with_segments(weights, config, rows):
     if table is None or (present, rows) not in ((2, 6), (6, 2)):
         raise UserError(
             f"--type_vocab_size={rows}: the model has {present if table is not None else 'no'} "
-            "segment rows, and 2 can become 6 (UniLM's), or 6 become 2"
+            "segment rows; only 2 can become 6 (as in UniLM), or 6 become 2"
         )
     origins = UNILM_ROWS if rows == len(UNILM_ROWS) else (0, 1)
     words = "2, 3 and 4 begin as row 0, and 5 as row 1" if rows == 6 else "rows 0 and 1 are kept"
@@ -216,15 +231,17 @@ def with_segments(weights, config, rows):
 
 
 def rounded(weights, dtype):
-    """Returns the weights as they are in a type of NumPy's, a `float32` or `float16`.
+    """Returns the `Weights` in another dtype, "float32" or "float16".
 
     Raises:
-      UserError: one of them is too large for it.
+      UserError: a number is too large for the dtype.
     """
     values = {}
     for name, value in weights.values.items():
         with np.errstate(over="ignore"):
             values[name] = value.astype(dtype)
         if not np.isfinite(values[name]).all():
-            raise UserError(f"{name} holds numbers that are too large for --dtype={dtype}")
+            raise UserError(
+                f"{name} holds numbers that are too large for --dtype={dtype}; take float32"
+            )
     return weights._replace(values=values)

@@ -1,1 +1,1 @@
-"""A page on which a model can be tried; it needs the extra [demo]."""
+"""A web page on which models can be tried; it needs the extra [demo]."""

@@ -1,4 +1,4 @@
-"""What an export (`tools/export_saved_model.py`) can do: the same functions as of predictors."""
+"""Predictors that run an export (a SavedModel of `tools/export_saved_model.py`)."""
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (its operations are in the graphs)
@@ -10,12 +10,12 @@ from nezha_tf.text.vocabulary import MASK
 
 
 class Exported:
-    """A SavedModel with a signature on raw texts.
+    """A function from text to a result, computed by a SavedModel that takes raw text.
 
     Attributes:
       ability: as of `serving.predictor.Predictor`.
-      outputs: names of what it puts out, by which it is known, as no other export has them all; a
-        set for each form that there is of it.
+      outputs: tuple of sets of output names. An export that has all names of one of the sets is of
+        this class, because exports of other classes do not have them all.
     """
 
     ability: str
@@ -23,13 +23,16 @@ class Exported:
 
     def __init__(self, loaded):
         """Args:
-        loaded: of `tf.saved_model.load`.
+        loaded: as returned by `tf.saved_model.load`.
         """
-        self._loaded = loaded  # Its functions alone do not keep the weights.
+        self._loaded = loaded  # Without it, the weights of its functions would be deleted.
         self._serve = loaded.signatures["serving_default"]
 
     def _outputs(self, **texts):
-        """Returns the outputs for one example, dict of name to NumPy value.
+        """Returns the outputs for one example: dict of name to NumPy value.
+
+        Args:
+          **texts: dict of the names of the inputs to texts.
 
         Raises:
           UserError: a text is empty.
@@ -42,7 +45,7 @@ class Exported:
 
 
 class ExportedClassifier(Exported):
-    """As `tasks.classification.predictor.Classifier`."""
+    """Does what `tasks.classification.predictor.Classifier` does."""
 
     ability = "classification"
     outputs = (
@@ -69,7 +72,7 @@ class ExportedClassifier(Exported):
 
 
 class ExportedEntityFinder(Exported):
-    """As `tasks.tagging.predictor.EntityFinder`."""
+    """Does what `tasks.tagging.predictor.EntityFinder` does."""
 
     ability = "tagging"
     outputs = (frozenset({"num_entities"}),)
@@ -82,7 +85,7 @@ class ExportedEntityFinder(Exported):
 
 
 class ExportedAnswerFinder(Exported):
-    """As `AnswerFinder` of its task, but for the candidates beside the best one."""
+    """Gives the best answer of `tasks.reading_comprehension.predictor.AnswerFinder`."""
 
     ability = "reading_comprehension"
     outputs = (frozenset({"answer"}),)
@@ -93,7 +96,7 @@ class ExportedAnswerFinder(Exported):
 
 
 class ExportedBlankFiller(Exported):
-    """As `inference.fill.BlankFiller`."""
+    """Does what `inference.fill.BlankFiller` does."""
 
     ability = "fill_mask"
     outputs = (frozenset({"num_masks"}),)
@@ -102,13 +105,13 @@ class ExportedBlankFiller(Exported):
         found = self._outputs(text=text)
         count = found["num_masks"]
         if not count:
-            raise UserError(f"no {MASK} in the text; write one for each piece to be filled in")
+            raise UserError(f"no {MASK} in the text; write one for each piece to fill in")
         pairs = zip(found["candidates"][:count], found["probabilities"][:count], strict=True)
         return [list(zip(_texts(pieces), p.tolist(), strict=True)) for pieces, p in pairs]
 
 
 class ExportedWriter(Exported):
-    """As `tasks.seq2seq.predictor.Writer`."""
+    """Does what `tasks.seq2seq.predictor.Writer` does."""
 
     ability = "seq2seq"
     outputs = (frozenset({"texts", "scores"}),)
@@ -119,7 +122,7 @@ class ExportedWriter(Exported):
 
 
 class ExportedContinuer(Exported):
-    """As `tasks.pretraining.predictor.PretrainedWriter` of "left_to_right"."""
+    """Does what `tasks.pretraining.predictor.PretrainedWriter` of "left_to_right" does."""
 
     ability = "left_to_right"
     outputs = (frozenset({"continuations"}),)
@@ -131,10 +134,13 @@ class ExportedContinuer(Exported):
 
 
 def predictors_of_export(path):
-    """Returns dict of ability to its object.
+    """Returns dict of ability to predictor, with one entry.
+
+    Args:
+      path: path of the SavedModel's folder.
 
     Raises:
-      UserError: the folder is damaged, or of an export that there is no tab for.
+      UserError: the folder is damaged, or the page has no tab for this export.
     """
     try:
         loaded = tf.saved_model.load(path)
@@ -147,12 +153,13 @@ def predictors_of_export(path):
             if any(names <= outputs for names in kind.outputs):
                 return {kind.ability: kind(loaded)}
     raise UserError(
-        f"{path} is an export that the page has no use for; export a model with a task "
-        "(tools/export_saved_model.py)"
+        f"{path} is an export for which the page has no tab; name an export of another task, or "
+        "the folder of its model"
     )
 
 
 def _found(start, end, text, probability, label=None):
+    """Returns the `Found` of an export's outputs; `start` below 0 stands for no answer."""
     if start < 0:
         return Found(None, None, "", float(probability))
     label = label if label is None else label.decode()
@@ -160,4 +167,5 @@ def _found(start, end, text, probability, label=None):
 
 
 def _texts(values):
+    """Returns bytes as list of str."""
     return [value.decode() for value in values]

@@ -1,4 +1,4 @@
-"""The models of a page: folders and exports, by what they can do."""
+"""Opens the models of a page, folders and exports, and sorts them by what they can do."""
 
 import os
 
@@ -9,16 +9,16 @@ EXPORT_FILE = "saved_model.pb"
 
 
 def open_models(paths):
-    """Opens models, each for all that it can do.
+    """Opens models.
 
     Args:
-      paths: model folders, or exports (`tools/export_saved_model.py`).
+      paths: sequence of paths of model folders or exports (`tools/export_saved_model.py`).
 
     Returns:
-      dict of ability to dict of the model's name to its object (see `predictors`).
+      dict of ability to dict of the model's name to its predictor (see `demo.predictors`).
 
     Raises:
-      UserError: a folder that is none of a model, or of one that can do nothing here.
+      UserError: a folder has no model, or the page has no tab for it.
     """
     models = {}
     for name, path in zip(_names(paths), paths, strict=True):
@@ -28,6 +28,7 @@ def open_models(paths):
 
 
 def _open(path):
+    """Returns dict of ability to predictor, for one model."""
     if os.path.exists(os.path.join(path, EXPORT_FILE)):
         from nezha_tf.demo.exports import predictors_of_export
 
@@ -38,8 +39,8 @@ def _open(path):
 
 
 def _names(paths):
-    """Returns the last part of each path, or the paths where that is not enough."""
+    """Returns the last part of each path; or the paths, if two of these parts are the same."""
     if len(set(map(os.path.abspath, paths))) < len(paths):
-        raise UserError("--model_folder names a folder twice")
+        raise UserError("--model_folder names a folder twice; name each once")
     names = [os.path.basename(os.path.abspath(path)) for path in paths]
     return names if len(set(names)) == len(names) else list(paths)

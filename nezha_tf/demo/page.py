@@ -1,4 +1,4 @@
-"""The page: a tab for each ability of the models, made with gradio."""
+"""The web page, made with gradio: one tab for each ability of the models."""
 
 import gradio as gr
 
@@ -6,15 +6,15 @@ from nezha_tf.demo import tabs
 from nezha_tf.model_folder.task_row import Tab
 from nezha_tf.model_folder.task_table import TASKS, part
 
-# The system's, so that nothing is fetched.
+# Fonts of the system, so that the page loads nothing from the internet.
 THEME = gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"])
 
 
 def make_page(models):
-    """Returns the `gradio.Blocks` of models.
+    """Returns the page of models, a `gradio.Blocks`.
 
     Args:
-      models: dict of ability to dict of name to object, as of `models.open_models`.
+      models: dict of ability to dict of name to predictor, as returned by `models.open_models`.
     """
     with gr.Blocks(title="nezha_tf", analytics_enabled=False) as page:
         gr.Markdown("# nezha_tf")
@@ -26,9 +26,10 @@ def make_page(models):
 
 
 def tabs_by_ability():
-    """Returns dict of ability to `Tab`: the tasks that understand, what fills in, those that write.
+    """Returns dict of ability to `Tab`, in the order of the page.
 
-    The attention, which any model shows, is the last one.
+    First come the tasks that understand text, then the tasks that fill in or write text. The last
+    tab is the attention, which every model has.
     """
     rows = {name: task for name, task in TASKS.items() if task.tab}
     return {

@@ -1,4 +1,4 @@
-"""What a model folder can do, one object for each ability: functions from text to results."""
+"""Predictors that run the model of a folder, one for each of its abilities."""
 
 from nezha_tf.export.fill_mask import TOP_K
 from nezha_tf.inference.fill import BlankFiller
@@ -11,12 +11,12 @@ from nezha_tf.tasks.pretraining.predictor import writers_of
 
 
 class AttentionPainter:
-    """Gives (matplotlib figure, a line or "") for a sentence or a pair."""
+    """Draws the attention for a sentence or a pair: gives (matplotlib figure, a line or "")."""
 
     def __init__(self, folder, model):
         """Args:
         folder: `ModelFolder`.
-        model: of `folder.make_model`.
+        model: as returned by `folder.make_model`.
         """
         self._encoder, self._tokenizer = encoder_of(model), folder.tokenizer
         self._objective = objective_of(folder)
@@ -31,7 +31,7 @@ class AttentionPainter:
 
 
 def predictors_of(folder):
-    """Returns dict of ability to its object, of all that a `ModelFolder` can do.
+    """Returns dict of ability to predictor, for all abilities of a `ModelFolder`.
 
     Raises:
       UserError: as for `ModelFolder.make_model`.

@@ -1,4 +1,4 @@
-"""From the flags of tools/demo.py to a page that is served."""
+"""Serves the page."""
 
 import os
 import socket
@@ -7,20 +7,20 @@ from nezha_tf.demo.models import open_models
 from nezha_tf.errors import UserError, require_flag
 
 
-def serve(flags):
-    """Serves the page of models until it is interrupted.
+def serve(settings):
+    """Serves the page until the program is interrupted.
 
     Args:
-      flags: dict of the flags of tools/demo.py.
+      settings: `DemoSettings`.
 
     Raises:
-      UserError: gradio is missing, a folder of no model, or an address that cannot be listened on.
+      UserError: gradio is not installed, a folder has no model, or the address cannot be used.
     """
-    paths = require_flag(flags["model_folder"], "model_folder")
+    paths = require_flag(settings.model_folder, "model_folder")
     require_gradio()
     from nezha_tf.demo.page import THEME, make_page
 
-    host, port = flags["host"], flags["port"]
+    host, port = settings.host, settings.port
     check_address(host, port)
     page = make_page(open_models(paths))
     page.launch(
@@ -40,8 +40,8 @@ def serve(flags):
 
 
 def require_gradio():
-    """Imports gradio so that it sends nothing home; raises a `UserError` where it is missing."""
-    # They are read when it is imported.
+    """Imports gradio, its telemetry switched off; raises `UserError` if it is not installed."""
+    # gradio reads these variables when it is imported.
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -50,14 +50,14 @@ def require_gradio():
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise UserError(
-            "the page is made with gradio: pip install -e '.[demo]' in the clone"
+            f"the page needs gradio and matplotlib ({error}): pip install -e '.[demo]' in the clone"
         ) from error
 
 
 def check_address(host, port):
-    """Raises a `UserError` where an address cannot be listened on."""
+    """Raises `UserError` if the program cannot listen on an address."""
     if ":" in host:
-        raise UserError(f"--host={host}: the page is served over IPv4 alone; as in 127.0.0.1")
+        raise UserError(f"--host={host}: the page needs an IPv4 address, such as 127.0.0.1")
     try:
         socket.create_server((host, port)).close()
     except OSError as error:

@@ -1,10 +1,13 @@
-"""The tabs of the page, each laid out for the models that have its ability."""
+"""The tabs of the page. Each function lays out one tab.
+
+Its argument `models` is a dict of name to predictor: the models that have the ability of the tab.
+"""
 
 import gradio as gr
 
 from nezha_tf.errors import UserError
 
-# More would keep the page waiting.
+# The model would take too long for longer texts.
 MOST_CHARACTERS = 5000
 _TEXT = "今天的豆浆是新磨的，趁热喝。"
 _PASSAGE = "西红柿炒鸡蛋是一道家常菜。准备材料：西红柿2个、鸡蛋3个、小葱1根、盐和白糖适量。"
@@ -13,6 +16,7 @@ _NEWS = "李小明昨天从北京飞往上海，参加复旦大学的毕业典�
 
 
 def classification(models):
+    """Lays out the tab of classification."""
     has_pairs = any(model.is_pair for model in models.values())
     texts = [text_box("Text", _TEXT), text_box("Second text", _TEXT, visible=has_pairs)]
     shown = [gr.Label(show_label=False, num_top_classes=10, render=False)]
@@ -21,7 +25,7 @@ def classification(models):
         found = model(text, text_pair) if model.is_pair else model(text)
         if found.probabilities is None:
             return [f"{found.value:.4g}"], ""
-        # The likeliest is shown anyway, and all that a classifier of one class predicts.
+        # One predicted class is the likeliest, which the page shows anyway.
         labels = ", ".join(found.predicted) or "none"
         return [found.probabilities], "" if len(found.predicted) == 1 else f"predicted: {labels}"
 
@@ -29,6 +33,7 @@ def classification(models):
 
 
 def entities(models):
+    """Lays out the tab of entities."""
     texts = [text_box("Text", _NEWS, lines=3)]
     shown = [_highlighted(), table("label", "text", "from", "to", "probability")]
 
@@ -42,6 +47,7 @@ def entities(models):
 
 
 def answers(models):
+    """Lays out the tab of reading comprehension."""
     texts = [text_box("Question", "要准备几个鸡蛋？"), text_box("Passage", _PASSAGE, lines=4)]
     shown = [_highlighted(), table("answer", "from", "to", "probability")]
 
@@ -57,7 +63,8 @@ def answers(models):
 
 
 def blanks(models):
-    texts = [text_box("Text with [MASK] for each piece to be filled in", _BLANKS)]
+    """Lays out the tab that fills in [MASK]."""
+    texts = [text_box("Text with [MASK] for each piece to fill in", _BLANKS)]
     shown = [table("[MASK] 1")]
 
     def fill(model, text):
@@ -71,6 +78,7 @@ def blanks(models):
 
 
 def writing(models):
+    """Lays out the tab that writes a target for a source."""
     texts = [text_box("Source", _PASSAGE, lines=4)]
     shown = [table("text", "score")]
 
@@ -81,21 +89,23 @@ def writing(models):
 
 
 def continuation(models):
+    """Lays out the tab that continues a prompt."""
     texts = [text_box("Prompt", "今天")]
     shown = [table("text", "score")]
 
     def go_on(model, prompt):
         return [[[prompt + text, f"{score:.3f}"] for text, score in model(prompt)]], ""
 
-    fill_tab(models, "Go on", texts, shown, go_on)
+    fill_tab(models, "Continue", texts, shown, go_on)
 
 
 def attention(models):
+    """Lays out the tab of the attention."""
     texts = [
         text_box("Text", _TEXT),
         text_box("Second text (may be empty)", ""),
-        text_box("Layers: from 0, -1 is the last; all, if none", "-1"),
-        text_box("Heads: from 0, as in 0,3; all, if none", ""),
+        text_box("Layers, as 0,3: 0 is the first, -1 the last; empty: all", "-1"),
+        text_box("Heads, as 0,3: 0 is the first, -1 the last; empty: all", ""),
     ]
     shown = [gr.Plot(show_label=False, format="png", render=False)]
 
@@ -107,14 +117,14 @@ def attention(models):
 
 
 def fill_tab(models, verb, inputs, shown, function):
-    """Lays a tab out: the choice of the model, the texts, the button, a line, the results.
+    """Lays out a tab: the choice of the model, the texts, the button, a message, the results.
 
     Args:
-      models: dict of name to object.
-      verb: on the button.
-      inputs: components of text; the return key in one of a line does what the button does.
-      shown: components that the results go to.
-      function: of the object and the texts; returns (list of results, a line or "").
+      models: dict of name to predictor.
+      verb: label of the button.
+      inputs: list of text components; the return key in a box of one line is as the button.
+      shown: list of components that show the results.
+      function: function of a predictor and the texts; returns (list of results, a message or "").
     """
     names = list(models)
     choice = gr.Dropdown(names, value=names[0], label="Model", visible=len(names) > 1)
@@ -137,38 +147,41 @@ def fill_tab(models, verb, inputs, shown, function):
 
 
 def text_box(label, value, lines=1, visible=True):
-    """Returns a box for a text, to be rendered by `fill_tab`."""
+    """Returns a box for a text; `fill_tab` renders it."""
     return gr.Textbox(value, label=label, lines=lines, max_lines=12, visible=visible, render=False)
 
 
 def _highlighted():
+    """Returns a component for a text with marked parts; `fill_tab` renders it."""
     return gr.HighlightedText(show_label=False, render=False)
 
 
 def table(*headers):
-    """Returns a table for results, to be rendered by `fill_tab`."""
+    """Returns a table for results; `fill_tab` renders it."""
     return gr.Dataframe(
         headers=list(headers), interactive=False, wrap=True, buttons=[], render=False
     )
 
 
 def _checked(text):
-    """Returns a text that can be read and shown; raises `UserError` where it is too long."""
+    """Returns a text as valid Unicode; raises `UserError` if it is too long."""
     if len(text) > MOST_CHARACTERS:
         raise UserError(
-            f"the text has {len(text):,} characters, and this page takes {MOST_CHARACTERS:,}"
+            f"the text has {len(text):,} characters, but this page takes {MOST_CHARACTERS:,} at "
+            "most; write a shorter one"
         )
-    # JSON may hold halves of UTF-16 pairs, which are no text.
+    # JSON can have halves of UTF-16 pairs, which are no characters.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _marked(text, stretches):
-    """Returns what `gradio.HighlightedText` shows: a text with (start, end, label) marked."""
+    """Returns a text with marked parts (start, end, label), for `gradio.HighlightedText`."""
     entities = [{"start": start, "end": end, "entity": label} for start, end, label in stretches]
     return {"text": text, "entities": entities}
 
 
 def _numbers(text):
+    """Returns the parts of a text between commas, without white space: list of str."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 

@@ -1,1 +1,1 @@
-"""From a model folder to a SavedModel that takes raw text, and on to other runtimes."""
+"""Exports models as SavedModels that take raw text, and converts these for other runtimes."""

@@ -1,4 +1,4 @@
-"""From a model folder to a SavedModel."""
+"""Exports a model folder as a SavedModel."""
 
 import dataclasses
 import os
@@ -12,46 +12,48 @@ from nezha_tf.pretraining_objectives.uses import uses_of
 from nezha_tf.serving.saved_model import write
 from nezha_tf.tasks.pretraining import serving as pretrained
 
-# What any model serves, or any with the head of masked LM.
+# What any model can serve; "fill_mask" needs the head of masked LM.
 OF_ANY = {
     "features": "nezha_tf.export.features:FeaturesServing",
     "fill_mask": "nezha_tf.export.fill_mask:FillMaskServing",
 }
-# What a pretrained model serves beside these, where an objective has trained it to.
+# What a pretrained model can also serve, if one of its objectives trained it to do so.
 OF_PRETRAINED = {
     "left_to_right": pretrained.ContinuationServing,
     "seq2seq": pretrained.TargetServing,
 }
-# Where the folder does not say how long texts may be.
+# The longest text in pieces if the model folder does not say it.
 MAX_SEQ_LENGTH = 512
 
 
-def export(flags):
+def export(settings):
     """Writes the SavedModel of a model folder.
 
     Args:
-      flags: dict of the flags of tools/export_saved_model.py.
+      settings: `ExportSettings`.
 
     Returns:
-      What to print.
+      Text to print: what the SavedModel does, and where it is.
 
     Raises:
       UserError: a mistake in the flags or in the folder.
     """
-    path, output_dir = (require_flag(flags[name], name) for name in ("model_folder", "output_dir"))
-    return export_folder(path, output_dir, flags["task"])
+    path = require_flag(settings.model_folder, "model_folder")
+    output_dir = require_flag(settings.output_dir, "output_dir")
+    return export_folder(path, output_dir, settings.task)
 
 
 def run_and_export(run, settings, make_task):
-    """Runs a program, and with --do_export writes the SavedModel of what it has left.
+    """Runs a training program, and with --do_export writes the SavedModel of its best checkpoint.
 
     Args:
       run: `training.run.run` or `tasks.finetuning.sweep.run`.
-      settings: the program's; with --do_export and none of its other modes it is not run.
+      settings: settings of the program. With --do_export and without --do_train, --do_eval and
+        --do_predict the program does not run; what is in its folder is exported.
       make_task: as for `run`.
 
     Raises:
-      UserError: as for `run` and `export_folder`; what can be seen before the run is told then.
+      UserError: as for `run` and `export_folder`. The folders are checked before the run begins.
     """
     folder = settings.output_dir
     if not settings.do_export or not folder:
@@ -60,7 +62,10 @@ def run_and_export(run, settings, make_task):
     export_dir = settings.export_dir or os.path.join(folder, "export")
     check_output_dir(export_dir)
     if not settings.vocab_file and not os.path.exists(os.path.join(folder, VOCAB_FILE)):
-        raise UserError("--do_export puts the vocabulary into the SavedModel; pass --vocab_file")
+        raise UserError(
+            "--do_export needs the vocabulary, which becomes part of the SavedModel; pass "
+            "--vocab_file"
+        )
     is_chief = True
     if settings.do_train or settings.do_eval or settings.do_predict:
         without = dataclasses.replace(settings, do_export=False, export_dir=None)
@@ -73,16 +78,16 @@ def export_folder(path, output_dir, task=None):
     """Writes the SavedModel of a model folder.
 
     Args:
-      path: of the folder.
-      output_dir: a folder that is not there yet.
-      task: a key of `OF_ANY` or `OF_PRETRAINED`; None: what the model was trained for. Of
-        objectives of pretraining that is the first of `uses_of`; where they have no use, features.
+      path: path of the model folder.
+      output_dir: path of the folder to make; it must not exist.
+      task: a key of `OF_ANY` or `OF_PRETRAINED`; None: what the model was trained for. For a
+        pretrained model that is the first of `uses_of`, or "features" if it has no use.
 
     Returns:
-      What to print.
+      Text to print: what the SavedModel does, and where it is.
 
     Raises:
-      UserError: bad folders, or a model that does not do this.
+      UserError: one of the folders is unsuitable, or the model cannot do the task.
     """
     check_output_dir(output_dir)
     folder = model_folder.open_folder(path)
@@ -92,14 +97,14 @@ def export_folder(path, output_dir, task=None):
 
 
 def _serving_of(folder, task):
-    """Returns (what is served, its `Serving`).
+    """Returns (name of the task, its `Serving`).
 
     Args:
       folder: `ModelFolder`.
       task: as for `export_folder`.
 
     Raises:
-      UserError: the model does not do this.
+      UserError: the model cannot do the task.
     """
     own = folder.task["task"]
     row = TASKS.get(own)
@@ -111,18 +116,20 @@ def _serving_of(folder, task):
     if task in OF_ANY:
         return task, part(OF_ANY[task])(folder, max_seq_length=_length_of(folder))
     if row and row.serving:
-        raise UserError(f"the model in {folder.path} is of {own}; leave out --task={task}")
+        raise UserError(
+            f"the model in {folder.path} was trained for {own}; leave out --task={task}"
+        )
     return task, OF_PRETRAINED[task](folder)
 
 
 def check_output_dir(path):
-    """Raises a `UserError` where the folder to write is there already."""
+    """Raises `UserError` if the folder to write exists."""
     if os.path.lexists(path):
-        raise UserError(f"{path} is there already; name a new folder for the SavedModel")
+        raise UserError(f"{path} exists already; name a new folder for the SavedModel")
 
 
 def _length_of(folder):
-    """Returns the most pieces that a text may have, special ones counted."""
+    """Returns the length of the longest text in pieces, [CLS] and [SEP] included."""
     length = folder.task.get("max_seq_length") or MAX_SEQ_LENGTH
     longest = positions.of(folder.config).longest(folder.config)
     return length if longest is None else min(length, longest)

@@ -1,4 +1,4 @@
-"""Vectors of raw texts and of their pieces, for any model."""
+"""The SavedModel that gives vectors of raw texts and of their pieces, for any model."""
 
 import tensorflow as tf
 
@@ -11,21 +11,21 @@ from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec
 
 MEANINGS = {
     **INPUT_MEANINGS,
-    "mean": "of each text the mean of its pieces' vectors, `[CLS]` and `[SEP]` left out; 0 of none",
-    "max": "the largest entries of the same; 0 of none",
+    "mean": "mean of the vectors of a text's pieces without `[CLS]` and `[SEP]`; 0 if it has none",
+    "max": "maximum of the same vectors; 0 if the text has no piece",
     "cls": "the vector of `[CLS]`",
-    "pooler": "what the pooler makes of it",
-    "piece": "the pieces, `[CLS]` and `[SEP]` among them; empty behind",
-    "num_pieces": "how many they are",
-    "start": "the first character (code point, from 0) of each piece, -1 of those two and behind",
-    "end": "the first character behind it",
-    "vectors": "the last layer's vector of each piece, 0 behind",
+    "pooler": "the output of the pooler",
+    "piece": "the pieces, `[CLS]` and `[SEP]` included; empty after the last one",
+    "num_pieces": "number of pieces of each text, `[CLS]` and `[SEP]` included",
+    "start": "each piece's first character (code point, from 0); -1 for `[CLS]`, `[SEP]` and after",
+    "end": "the character after each piece's last one; -1 as for `start`",
+    "vectors": "the last layer's vector of each piece; 0 after the last one",
 }
 SPECIAL_PIECES = 2  # [CLS] and [SEP]
 
 
 class FeaturesServing(Serving):
-    """The last layer's vectors of texts and of pieces."""
+    """Serves the last layer's vectors of texts and of pieces."""
 
     meanings = MEANINGS
     example = 'text=tf.constant(["今天很冷。"])'
@@ -33,7 +33,7 @@ class FeaturesServing(Serving):
     def __init__(self, folder, max_seq_length):
         """Args:
         folder: `ModelFolder` of any model.
-        max_seq_length: most pieces of a text, [CLS] and [SEP] counted.
+        max_seq_length: longest text in pieces, [CLS] and [SEP] included.
         """
         model = NezhaEncoder(folder.config, max_seq_length)
         folder.load_into(model, (POOLER,))
@@ -46,8 +46,8 @@ class FeaturesServing(Serving):
     @property
     def about(self):
         return (
-            "Vectors of texts, and with the signature `pieces` those of their pieces. Longer texts "
-            f"are cut to {self._room + SPECIAL_PIECES} pieces, `[CLS]` and `[SEP]` among them."
+            "Gives vectors of texts; the signature `pieces` gives those of their pieces. Longer "
+            f"texts are cut to {self._room + SPECIAL_PIECES} pieces, `[CLS]` and `[SEP]` included."
         )
 
     def signatures(self):
@@ -77,7 +77,7 @@ class FeaturesServing(Serving):
         )
 
     def _of_texts(self, inputs):
-        """Returns the vectors of texts, dict of pooling to [B, hidden_size]."""
+        """Returns the vectors of texts: dict of pooling to float32 [B, hidden_size]."""
         ids, vocabulary = inputs["input_ids"], self._reader.vocabulary
         is_special = (ids == vocabulary.cls_id) | (ids == vocabulary.sep_id)
         is_text = tf.where(is_special, 0, inputs["input_mask"])
@@ -92,7 +92,7 @@ class FeaturesServing(Serving):
         return {**found, "pooler": outputs["pooled_output"]} if self._has_pooler else found
 
     def _places(self, values, is_piece):
-        """Returns starts or ends, RaggedTensor [B, (n)], at the pieces' places: [B, T]."""
-        shape = tf.shape(is_piece) - [0, 1]  # [CLS] stands before them.
+        """Returns starts or ends, RaggedTensor [B, (n)], padded to the packed pieces: [B, T]."""
+        shape = tf.shape(is_piece) - [0, 1]  # [CLS] comes before them.
         kept = values[:, : self._room].to_tensor(-1, shape=shape)
         return tf.pad(kept, [[0, 0], [1, 0]], constant_values=-1)

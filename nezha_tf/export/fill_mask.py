@@ -1,4 +1,4 @@
-"""Candidates for the blanks of raw texts."""
+"""The SavedModel that gives candidates for the blanks of raw texts."""
 
 import tensorflow as tf
 
@@ -13,15 +13,15 @@ SPECIAL_PIECES = 2  # [CLS] and [SEP]
 TOP_K = 10
 MEANINGS = {
     **INPUT_MEANINGS,
-    "text": f"the texts, with a {MASK} for each piece that is to be filled in",
-    "num_masks": f"how many {MASK} each text has; what is behind them is empty, and 0",
-    "candidates": f"the likeliest pieces for each {MASK}, likeliest first",
-    "probabilities": "of each candidate",
+    "text": f"the texts, with one {MASK} for each piece to fill in",
+    "num_masks": f"number of {MASK} in each text",
+    "candidates": f"the likeliest pieces for each {MASK}, likeliest first; empty after the last",
+    "probabilities": "the probability of each candidate; 0 after the last",
 }
 
 
 class FillMaskServing(Serving):
-    """The likeliest pieces at each [MASK], each by itself, with both sides seen."""
+    """Serves the likeliest pieces for each [MASK] of a text; see `inference.fill.BlankFiller`."""
 
     meanings = MEANINGS
     example = f'text=tf.constant(["今天天{MASK}很好。"])'
@@ -29,10 +29,10 @@ class FillMaskServing(Serving):
     def __init__(self, folder, max_seq_length):
         """Args:
           folder: `ModelFolder` of a model with the head of masked LM.
-          max_seq_length: most pieces of a text, [CLS] and [SEP] counted.
+          max_seq_length: longest text in pieces, [CLS] and [SEP] included.
 
         Raises:
-          UserError: the model has no such head.
+          UserError: the model does not have this head.
         """
         model = folder.make_model()
         if not isinstance(model, NezhaForMaskedLM):
@@ -46,9 +46,9 @@ class FillMaskServing(Serving):
     @property
     def about(self):
         return (
-            f"Fills blanks, written {MASK}, with one piece each: the {TOP_K} likeliest. Longer "
-            f"texts are cut to {self._room + SPECIAL_PIECES} pieces, `[CLS]` and `[SEP]` among "
-            "them; blanks behind that are not seen."
+            f"Gives the {TOP_K} likeliest pieces for each {MASK} of a text. Longer texts are cut "
+            f"to {self._room + SPECIAL_PIECES} pieces, `[CLS]` and `[SEP]` included; a {MASK} "
+            "after that is not filled in."
         )
 
     def signatures(self):
@@ -65,18 +65,21 @@ class FillMaskServing(Serving):
         )
 
     def _with_masks(self, text):
-        """Returns the ids of texts and of their [MASK]s, which the tokenizer would take apart."""
+        """Returns the ids of texts with [MASK], int32 RaggedTensor [B, (n)].
+
+        The texts are tokenized in parts, because the tokenizer would split "[MASK]".
+        """
         parts = tf.strings.split(valid(text), MASK)
         ids = self._reader.ids(parts.values)
         masks = tf.fill([ids.nrows(), 1], self._reader.vocabulary.mask_id)
         ids = tf.concat([ids, masks], axis=1)
         splits = tf.gather(ids.row_splits, parts.row_splits)
         joined = tf.RaggedTensor.from_row_splits(ids.values, splits)
-        # Behind the last part there is none.
+        # No [MASK] follows the last part.
         return heads(joined, joined.row_lengths() - 1)
 
     def _filled(self, inputs):
-        """Returns the outputs for a model's inputs."""
+        """Returns the outputs, dict of name to tensor, for a dict of the model's inputs [B, T]."""
         is_mask = inputs["input_ids"] == self._reader.vocabulary.mask_id
         is_mask &= inputs["input_mask"] > 0
         where = tf.where(is_mask)
@@ -86,7 +89,7 @@ class FillMaskServing(Serving):
         positions = masks.to_tensor()
         outputs = self._model({**inputs, "masked_lm_positions": positions})
         pieces = self._reader.vocabulary.pieces
-        # A configuration may have more rows than there are pieces.
+        # The model's table of pieces may be larger than the vocabulary.
         probabilities = tf.nn.softmax(outputs["masked_lm_logits"])[:, :, : len(pieces)]
         found = tf.math.top_k(probabilities, min(TOP_K, len(pieces)))
         is_there = tf.sequence_mask(masks.row_lengths(), tf.shape(positions)[1])[..., None]

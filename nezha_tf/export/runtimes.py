@@ -1,6 +1,7 @@
-"""Exports for other runtimes, from the signature on ids: TFLite (LiteRT) and ONNX.
+"""Converts exports for other runtimes: TFLite (LiteRT) and ONNX.
 
-Neither has tensorflow-text's operations, so the tokenizer stays outside.
+What is converted is the signature that takes ids. Neither runtime has the operations of
+tensorflow-text, so the tokenizer is not part of the result.
 """
 
 import os
@@ -14,39 +15,34 @@ from nezha_tf import console, files
 from nezha_tf.errors import UserError, first_line, require_flag
 
 SIGNATURE = "from_ids"
-# Of ONNX's operators; onnxruntime 1.14 and later have it.
+# Version of ONNX's operators; onnxruntime has it since 1.14.
 OPSET = 18
-# What stands around an operation's name where a converter, or a runtime, does not know it.
+# Finds the name of an operation in the message of a converter or runtime that does not have it.
 _LACKING = re.compile(r"(?<=No Op registered for )\w+|(?<='tf\.)\w+(?=' op is neither)")
 
 
-def convert_export(flags):
-    """Writes an export in the form of another runtime.
+def convert_export(settings):
+    """Converts a SavedModel for another runtime, and compares the outputs of both.
 
     Args:
-      flags: dict of the flags of tools/convert_export.py.
+      settings: `ConvertExportSettings`.
 
     Returns:
-      What to print.
+      Text to print: the size of the file and the largest differences of the outputs.
 
     Raises:
-      UserError: a mistake in the flags or in the export, operations that the other runtime lacks,
-        or a library that is not installed. Nothing is written then.
+      UserError: a mistake in the flags or in the export, the other runtime does not have all
+        operations of the model, or a library is not installed. Nothing is written then.
     """
-    folder, path = (require_flag(flags[name], name) for name in ("saved_model", "output_file"))
-    variant, suffix = flags["variant"], os.path.splitext(path)[1]
-    if suffix not in (".tflite", ".onnx"):
-        raise UserError(
-            f"--output_file={path} must end in .tflite or .onnx, which say what to make"
-        )
-    if suffix == ".onnx" and variant != "float32":
-        raise UserError(f"--variant={variant} is of TFLite; leave it out for ONNX")
+    folder = require_flag(settings.saved_model, "saved_model")
+    path = require_flag(settings.output_file, "output_file")
+    suffix = _checked_suffix(path, settings.variant)
     exported = _load(folder)
     if suffix == ".onnx":
         _require_onnx()
         content, run = _quietly(folder, "ONNX", lambda: _onnx(exported))
     else:
-        content, run = _quietly(folder, "TFLite", lambda: _tflite(folder, variant))
+        content, run = _quietly(folder, "TFLite", lambda: _tflite(folder, settings.variant))
     differences = _quietly(folder, suffix[1:], lambda: _differences(exported, run, folder))
     with files.whole_file(path) as temporary, open(temporary, "wb") as file:
         file.write(content)
@@ -55,8 +51,20 @@ def convert_export(flags):
     return console.table(title, rows)
 
 
+def _checked_suffix(path, variant):
+    """Returns the ending of the file's name, ".tflite" or ".onnx", which says what to make."""
+    suffix = os.path.splitext(path)[1]
+    if suffix not in (".tflite", ".onnx"):
+        raise UserError(
+            f"--output_file={path} must end in .tflite or .onnx, which say what to make"
+        )
+    if suffix == ".onnx" and variant != "float32":
+        raise UserError(f"--variant={variant} is for TFLite only; leave it out for ONNX")
+    return suffix
+
+
 def _load(folder):
-    """Returns a SavedModel that has the signature on ids."""
+    """Returns the loaded SavedModel; raises `UserError` if it has no signature that takes ids."""
     try:
         exported = tf.saved_model.load(folder)
     except (OSError, ValueError, tf.errors.OpError) as error:
@@ -70,25 +78,35 @@ def _load(folder):
 
 
 def _quietly(folder, runtime, function):
-    """Returns what a function gives; what libraries say meanwhile is not shown."""
+    """Returns the result of a function, and hides what libraries print on stderr meanwhile.
+
+    Args:
+      folder: path of the export, for the message.
+      runtime: name of the other runtime, for the message.
+      function: function without arguments.
+
+    Raises:
+      UserError: the function raised an exception.
+    """
     with console.stderr_held_back():
         try:
             return function()
-        except Exception as error:  # The libraries have no class of their own for what they lack.
+        except Exception as error:  # The libraries raise exceptions of many classes.
             problem = error
     lacking = ", ".join(sorted(set(_LACKING.findall(str(problem)))))
     reason = f"it lacks the operations {lacking}" if lacking else first_line(problem)[:300]
     raise UserError(
-        f"{folder}: {SIGNATURE} cannot be brought to {runtime}: {reason}; serve it as it is"
+        f"{folder}: {SIGNATURE} cannot be converted to {runtime}: {reason}; serve the SavedModel "
+        "itself"
     ) from problem
 
 
 def _tflite(folder, variant):
-    """Returns the bytes of a TFLite model, and a function that runs them.
+    """Returns the bytes of a TFLite model, and a function that runs it.
 
-    Of its variants float16 has the weights in half the space, computed with in float32, and
-    dynamic_range the matrices in a quarter of it as int8, multiplied with activations that are
-    rounded to int8 when they come.
+    The variant float16 stores the weights in half the space; the arithmetic stays float32. The
+    variant dynamic_range stores the matrices as int8, in a quarter of the space, and rounds the
+    activations to int8 before it multiplies them.
     """
     converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[SIGNATURE])
     if variant != "float32":
@@ -100,14 +118,14 @@ def _tflite(folder, variant):
 
 
 def _onnx(exported):
-    """Returns the bytes of an ONNX model, and a function that runs them."""
+    """Returns the bytes of an ONNX model, and a function that runs it."""
     import onnxruntime
     import tf2onnx
 
     function = exported.signatures[SIGNATURE]
     inputs = function.structured_input_signature[1]
     specs = [tf.TensorSpec(spec.shape, spec.dtype, name) for name, spec in inputs.items()]
-    # tf2onnx asks for a function that is not traced yet.
+    # tf2onnx needs a function that is not traced yet.
     untraced = tf.function(
         lambda *arguments: function(**dict(zip(inputs, arguments, strict=True))), autograph=False
     )
@@ -122,6 +140,7 @@ def _onnx(exported):
 
 
 def _require_onnx():
+    """Raises `UserError` if the libraries for ONNX are not installed."""
     try:
         import onnxruntime  # noqa: F401
         import tf2onnx  # noqa: F401
@@ -133,7 +152,15 @@ def _require_onnx():
 
 
 def _differences(exported, run, folder):
-    """Returns {output: largest difference} of two lengths of random ids; numbers alone."""
+    """Returns dict of output to largest difference, for two batches of random ids.
+
+    Outputs that are no floating-point numbers are not compared.
+
+    Args:
+      exported: the loaded SavedModel.
+      run: function of the inputs that runs the other runtime.
+      folder: path of the SavedModel.
+    """
     with open(os.path.join(folder, "assets", "vocab.txt"), encoding="utf-8") as file:
         vocab_size = sum(1 for _ in file)
     function = exported.signatures[SIGNATURE]

@@ -1,4 +1,4 @@
-"""From a file of texts to a file of their vectors, or of the likeness of pairs."""
+"""Writes the vectors of the texts of a file, or the cosine similarity of pairs."""
 
 import contextlib
 import json
@@ -10,7 +10,8 @@ import numpy as np
 from nezha_tf import console, files
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.inference import texts as text_files
-from nezha_tf.inference.loading import UNREAD_NAMES, load_model, open_model, settled
+from nezha_tf.inference.loading import UNREAD_NAMES, load_model, open_model
+from nezha_tf.inference.settling import settled
 from nezha_tf.inference.vectors import (
     VectorFile,
     layer_numbers,
@@ -21,94 +22,97 @@ from nezha_tf.inference.vectors import (
 from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 
-LAST_LAYER = ["-1"]
-# Where no folder says it.
+LAST_LAYER = ("-1",)
+# The default of --max_seq_length if the model folder does not say one.
 MAX_SEQ_LENGTH = 128
-# Of the vectors in JSON, as in the original's extract_features.py.
+# Decimals of the numbers in JSON, as in extract_features.py of BERT.
 DECIMALS = 6
 
 
-def extract_features(flags):
+def extract_features(settings):
     """Writes the vectors of texts, or the cosine similarity of pairs.
 
     Args:
-      flags: dict of the flags of tools/extract_features.py.
+      settings: `ExtractSettings`.
 
     Returns:
-      What to print.
+      Text to print: how many texts were read, and where the result is.
 
     Raises:
       UserError: a mistake in the flags or in the files.
     """
-    _check(flags)
-    paths = files.expand(require_flag(flags["input_file"], "input_file"), "input_file")
-    if flags["output_file"]:
-        files.require_other(flags["output_file"], "output_file", paths)
-    rows = text_files.read_pairs(paths, needed=flags["similarity"])
-    if flags["level"] == "character" and "text_pair" in rows[0].values:
-        raise UserError(f"{rows[0].place}: --level=character is for one text a line, not for two")
-    opened = open_model(flags)
-    flags = settled(flags, opened, {"max_seq_length": MAX_SEQ_LENGTH})
-    model, tokenizer = _load(flags, opened)
-    alone = text_files.each_alone(rows) if flags["similarity"] else rows
-    texts = text_files.pack(alone, tokenizer, flags["max_seq_length"])
-    if flags["similarity"]:
-        said = _write_similarity(flags, model, texts, rows)
-    elif flags["output_file"].endswith(".npy"):
-        said = _write_array(flags, model, texts)
+    _check(settings)
+    paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
+    if settings.output_file:
+        files.require_other(settings.output_file, "output_file", paths)
+    rows = text_files.read_pairs(paths, needed=settings.similarity)
+    if settings.level == "character" and "text_pair" in rows[0].values:
+        raise UserError(
+            f"{rows[0].place}: --level=character takes one text on each line, not a pair"
+        )
+    opened = open_model(settings)
+    settings = settled(settings, opened, {"max_seq_length": MAX_SEQ_LENGTH})
+    model, tokenizer = _load(settings, opened)
+    alone = text_files.each_alone(rows) if settings.similarity else rows
+    texts = text_files.pack(alone, tokenizer, settings.max_seq_length)
+    if settings.similarity:
+        said = _write_similarity(settings, model, texts, rows)
+    elif settings.output_file.endswith(".npy"):
+        said = _write_array(settings, model, texts)
     else:
-        said = _write_lines(flags, model, texts, tokenizer.vocabulary)
+        said = _write_lines(settings, model, texts, tokenizer.vocabulary)
     truncated = f"; too long, so truncated: {texts.truncated:,}" if texts.truncated else ""
     return f"{said}{truncated}"
 
 
-def _check(flags):
-    output_file = flags["output_file"]
-    endings = (".json", ".jsonl") if flags["similarity"] else (".json", ".jsonl", ".npy")
-    if not flags["similarity"]:
+def _check(settings):
+    """Raises `UserError` for flags that contradict each other."""
+    output_file = settings.output_file
+    endings = (".json", ".jsonl") if settings.similarity else (".json", ".jsonl", ".npy")
+    if not settings.similarity:
         require_flag(output_file, "output_file")
-    elif flags["level"] != "text":
-        raise UserError(f"--similarity is of texts; leave out --level={flags['level']}")
+    elif settings.level != "text":
+        raise UserError(f"--similarity compares whole texts; leave out --level={settings.level}")
     if output_file and not output_file.endswith(endings):
         raise UserError(f"--output_file={output_file} must end in {', '.join(endings)}")
-    if flags["pooling"] == "pooler" and flags["layers"] != LAST_LAYER:
-        raise UserError("--pooling=pooler is of the last layer; leave out --layers")
+    if settings.pooling == "pooler" and settings.layers != LAST_LAYER:
+        raise UserError("--pooling=pooler reads the last layer; leave out --layers")
 
 
-def _load(flags, opened):
-    """Returns the encoder and the tokenizer of the flags."""
+def _load(settings, opened):
+    """Returns (`NezhaEncoder`, `FullTokenizer`)."""
 
     def check(config):
-        layer_numbers(flags["layers"], config.num_hidden_layers)
-        length = flags["max_seq_length"]
+        layer_numbers(settings.layers, config.num_hidden_layers)
+        length = settings.max_seq_length
         positions.of(config).check_length(
-            config, length, f"--max_seq_length={length}", where=flags["bert_config_file"]
+            config, length, f"--max_seq_length={length}", where=settings.bert_config_file
         )
 
-    reads_pooler = flags["level"] == "text" and flags["pooling"] == "pooler"
+    reads_pooler = settings.level == "text" and settings.pooling == "pooler"
     return load_model(opened, check, NezhaEncoder, () if reads_pooler else UNREAD_NAMES)
 
 
-def _write_vectors(flags, model, texts, path):
-    """Writes the vectors as a `.npy` file; returns the offsets of `write_vectors`."""
-    level = flags["level"]
-    pooling = flags["pooling"] if level == "text" else None
-    layers = layer_numbers(flags["layers"], model.config.num_hidden_layers)
+def _write_vectors(settings, model, texts, path):
+    """Writes the vectors of `texts` as a `.npy` file; returns the offsets, see `write_vectors`."""
+    level = settings.level
+    pooling = settings.pooling if level == "text" else None
+    layers = layer_numbers(settings.layers, model.config.num_hidden_layers)
     width = model.config.hidden_size * len(layers)
     step = make_step(model, layers, pooling)
     with VectorFile(path, sum(row_counts(texts, level)), width) as file:
         return write_vectors(
-            file, step, texts, level, flags["max_seq_length"], flags["predict_batch_size"]
+            file, step, texts, level, settings.max_seq_length, settings.predict_batch_size
         )
 
 
-def _write_array(flags, model, texts):
-    """Writes [rows, D], and beside it where each text's rows begin if it has several."""
-    path = flags["output_file"]
+def _write_array(settings, model, texts):
+    """Writes [rows, D]; and in a second file where each text's rows begin, if it has several."""
+    path = settings.output_file
     with files.whole_file(path) as temporary:
-        offsets = _write_vectors(flags, model, texts, temporary)
+        offsets = _write_vectors(settings, model, texts, temporary)
     said = f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
-    if flags["level"] == "text":
+    if settings.level == "text":
         return said
     offsets_path = f"{path.removesuffix('.npy')}.offsets.npy"
     with files.whole_file(offsets_path) as temporary, open(temporary, "wb") as file:
@@ -116,23 +120,23 @@ def _write_array(flags, model, texts):
     return f"{said}; text i has its rows [offsets[i], offsets[i + 1]), {offsets_path}"
 
 
-def _write_lines(flags, model, texts, vocabulary):
-    """Writes lines of JSON: what a row holds, and its vectors."""
-    path = flags["output_file"]
+def _write_lines(settings, model, texts, vocabulary):
+    """Writes a line of JSON for each text: the columns of its row, and its vectors."""
+    path = settings.output_file
     with files.whole_file(path) as temporary, _scratch(path) as scratch:
-        offsets = _write_vectors(flags, model, texts, scratch)
+        offsets = _write_vectors(settings, model, texts, scratch)
         vectors = np.load(scratch, mmap_mode="r")
         with open(temporary, "w", encoding="utf-8") as file:
             for index in console.progress(range(len(texts.rows)), desc="writing", unit="text"):
                 found = vectors[offsets[index] : offsets[index + 1]]
                 found = found.astype(np.float64).round(DECIMALS).tolist()
-                line = _line(texts, index, flags["level"], found, vocabulary)
+                line = _line(texts, index, settings.level, found, vocabulary)
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
 
 
 def _line(texts, index, level, vectors, vocabulary):
-    """Returns the object that a text's line holds."""
+    """Returns the object that a text's line of JSON holds."""
     values = texts.rows[index].values
     if level == "text":
         return {**values, "vector": vectors[0]}
@@ -144,11 +148,11 @@ def _line(texts, index, level, vectors, vocabulary):
     return {**values, "characters": characters, "positions": positions, "vectors": vectors}
 
 
-def _write_similarity(flags, model, texts, rows):
-    """Writes or shows the cosine similarity of the texts of each pair."""
-    path = flags["output_file"]
+def _write_similarity(settings, model, texts, rows):
+    """Writes or shows the cosine similarity of the two texts of each pair."""
+    path = settings.output_file
     with _scratch(path) as scratch:
-        _write_vectors(flags, model, texts, scratch)
+        _write_vectors(settings, model, texts, scratch)
         vectors = np.load(scratch, mmap_mode="r")
         similarities = [_cosine(*vectors[i : i + 2]) for i in range(0, len(vectors), 2)]
     if path:
@@ -171,7 +175,7 @@ def _cosine(first, second):
 
 @contextlib.contextmanager
 def _scratch(output_file):
-    """Yields the path of a file beside an output, where there is room for as much."""
+    """Yields the path of a temporary file on the disk of the output."""
     folder = os.path.dirname(output_file or "")
     if folder:
         os.makedirs(folder, exist_ok=True)

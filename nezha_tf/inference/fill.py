@@ -1,4 +1,4 @@
-"""Filling blanks: the likeliest pieces at each [MASK] of a text."""
+"""Fills blanks: finds the likeliest pieces for each [MASK] of a text."""
 
 import sys
 
@@ -14,13 +14,16 @@ from nezha_tf.text.vocabulary import MASK
 
 
 class BlankFiller:
-    """Gives candidates for the blanks of a text, each by itself, with both sides seen."""
+    """A function from a text to candidates for its blanks.
+
+    The model sees the text on both sides of a blank; each blank is filled independently.
+    """
 
     def __init__(self, model, tokenizer, top_k):
         """Args:
         model: `NezhaForMaskedLM`.
         tokenizer: `FullTokenizer`.
-        top_k: candidates of a blank.
+        top_k: number of candidates for each blank.
         """
         self._model, self._tokenizer, self._top_k = model, tokenizer, top_k
 
@@ -28,19 +31,19 @@ class BlankFiller:
         """Returns for each [MASK] of a text a list of (piece, probability), likeliest first.
 
         Raises:
-          UserError: there is no [MASK] in it, or it is past the table of positions.
+          UserError: the text has no [MASK], or is longer than the model's table of positions.
         """
         vocabulary = self._tokenizer.vocabulary
-        # The tokenizer itself would part the brackets from the word.
+        # The tokenizer would split "[MASK]" into the brackets and the word.
         parts = [self._tokenizer.tokenize(part) for part in text.split(MASK)]
         if len(parts) == 1:
-            raise UserError(f"no {MASK} in the text; write one for each piece to be filled in")
+            raise UserError(f"no {MASK} in the text; write one for each piece to fill in")
         ids = [vocabulary.cls_id]
         blanks = []
         for part in parts:
             ids += [*vocabulary.ids_of(part), vocabulary.mask_id]
             blanks.append(len(ids) - 1)
-        # After the last part there is no blank but the end.
+        # What follows the last part is no blank, but the end of the text.
         ids[blanks.pop()] = vocabulary.sep_id
         outputs = self._model(
             {
@@ -58,20 +61,20 @@ class BlankFiller:
         ]
 
 
-def fill_mask(flags):
-    """Shows candidates for the blanks of a file's lines, or of lines as they are typed.
+def fill_mask(settings):
+    """Shows candidates for the blanks of a file's lines, or of lines from standard input.
 
     Args:
-      flags: dict of the flags of tools/fill_mask.py.
+      settings: `FillMaskSettings`.
 
     Raises:
-      UserError: a mistake in the flags, or in a line of the file; one that is typed is told and
-        the next one read.
+      UserError: a mistake in the flags or in a line of the file. A mistake in a line that is typed
+        is printed, and the next line is read.
     """
-    if flags["input_file"]:
-        lines = list(_file_lines(flags["input_file"]))
-    filler = BlankFiller(*load_model(open_model(flags)), flags["top_k"])
-    if flags["input_file"]:
+    if settings.input_file:
+        lines = list(_file_lines(settings.input_file))
+    filler = BlankFiller(*load_model(open_model(settings)), settings.top_k)
+    if settings.input_file:
         for place, text in lines:
             try:
                 print(_shown(text, filler(text)))
@@ -86,26 +89,26 @@ def fill_mask(flags):
 
 
 def _file_lines(path):
-    """Yields (place, text) of the lines of a file."""
+    """Yields (place, text) for each line of a file; `place` names file and line."""
     number = 0
     for number, line in enumerate(read_lines(path), start=1):
         text = line.strip()
         if not text:
-            raise UserError(f"{path}, line {number}: empty; give it a text, or delete the line")
+            raise UserError(f"{path}, line {number}: empty; write a text, or delete the line")
         yield f"{path}, line {number}", text
     if not number:
-        raise UserError(f"{path} holds no line")
+        raise UserError(f"{path} has no lines; write one text on each line")
 
 
 def _typed():
-    """Returns a line from standard input; "" at its end, or where an empty line is typed."""
+    """Returns a line from standard input; "" if the line is empty or the input has ended."""
     if sys.stdin.isatty():
-        print(f"text with {MASK} (an empty line ends): ", end="", flush=True)
+        print(f"text with {MASK} (an empty line ends the program): ", end="", flush=True)
     return sys.stdin.readline().strip()
 
 
 def _shown(text, blanks):
-    """Returns the candidates of a text's blanks as tables."""
+    """Returns the text, and for each of its blanks a table of candidates."""
     lines = [text]
     for number, candidates in enumerate(blanks, start=1):
         title = f"{MASK} {number}" if len(blanks) > 1 else MASK

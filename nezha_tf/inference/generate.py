@@ -1,13 +1,14 @@
-"""Targets for the sources of a file, or what goes on from a prompt."""
+"""Writes targets for the sources of a file, or continues a prompt."""
+
+import dataclasses
 
 from nezha_tf import console, files
 from nezha_tf.data.rows import Row, read_rows
 from nezha_tf.errors import UserError
-from nezha_tf.inference.loading import (
+from nezha_tf.inference.loading import load_model, open_model
+from nezha_tf.inference.prompts import pack_prompts
+from nezha_tf.inference.settling import (
     check_form,
-    load_model,
-    open_model,
-    pack_prompts,
     settled,
     settled_form,
     settled_mode,
@@ -19,46 +20,38 @@ from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predi
 from nezha_tf.text.vocabulary import UNK
 
 
-def generate_text(flags):
-    """Writes texts, and shows them or writes them to a file.
+def generate_text(settings):
+    """Writes texts to a file, or returns them.
 
     Args:
-      flags: dict of the flags of tools/generate_text.py.
+      settings: `GenerateSettings`.
 
     Returns:
-      What to print.
+      Text to print: the texts themselves if there is no --output_file, and how many they are.
 
     Raises:
       UserError: a mistake in the flags or in the files.
     """
-    rows = _read(flags)
-    opened = open_model(flags)
-    flags = settled_form(settled_mode(flags, opened), opened)
-    flags = settled(flags, opened, SEARCH_DEFAULTS)
-    target_format = target_format_of(flags)
-    model, tokenizer = load_model(opened, check_form(target_format, flags))
-    if target_format.mode == "left_to_right":
-        # With no source to fill it in from, an [UNK] is of no use.
-        flags = {**flags, "banned_words": [*flags["banned_words"], UNK]}
-        pairs = pack_prompts(rows, tokenizer, flags["max_source_length"], flags["truncate_source"])
-    else:
-        lengths = (flags["max_source_length"], flags["max_target_length"])
-        packing = Packing(tokenizer, *lengths, flags["truncate_source"])
-        pairs = packing.pack([row._replace(values={"src": row.values["src"]}) for row in rows])
+    rows = _read(settings)
+    opened = open_model(settings)
+    settings = _settled(settings, opened)
+    target_format = target_format_of(settings)
+    model, tokenizer = load_model(opened, check_form(target_format, settings))
+    pairs = _packed(rows, tokenizer, settings)
     writer = TargetWriter(
         model,
         tokenizer,
         target_format,
-        options_of(flags, tokenizer),
-        min(flags["predict_batch_size"], len(rows)),
-        flags["seed"],
-        flags["jit_compile"],
+        options_of(vars(settings), tokenizer),
+        min(settings.predict_batch_size, len(rows)),
+        settings.seed,
+        settings.jit_compile,
     )
     written = writer(rows, pairs)
     done = f"{console.plural(len(rows), 'text')}{pairs.truncation()}"
-    if flags["output_file"]:
-        write_predictions(flags["output_file"], rows, written)
-        return f"{done}; written to {flags['output_file']}"
+    if settings.output_file:
+        write_predictions(settings.output_file, rows, written)
+        return f"{done}; written to {settings.output_file}"
     tables = [
         console.table(row.values["src"], [(f"{h.score:.3f}", h.text) for h in hypotheses])
         for row, hypotheses in zip(rows, written, strict=True)
@@ -66,14 +59,33 @@ def generate_text(flags):
     return "\n".join([*tables, done])
 
 
-def _read(flags):
-    """Returns the sources of --prompt or of --input_file."""
-    if bool(flags["prompt"]) == bool(flags["input_file"]):
+def _read(settings):
+    """Returns --prompt, or the sources of --input_file: list of `Row`."""
+    if bool(settings.prompt) == bool(settings.input_file):
         raise UserError("one of --prompt and --input_file is needed")
-    if flags["prompt"]:
-        return [Row({"src": flags["prompt"]}, "--prompt", 1)]
-    # A target may stand there too, as in the files of run_seq2seq.py, and is passed on.
-    paths = files.expand(flags["input_file"], "input_file")
-    if flags["output_file"]:
-        files.require_other(flags["output_file"], "output_file", paths)
+    if settings.prompt:
+        return [Row({"src": settings.prompt}, "--prompt", 1)]
+    # A row may also have a target, as in the files of run_seq2seq.py; it is copied to the output.
+    paths = files.expand(settings.input_file, "input_file")
+    if settings.output_file:
+        files.require_other(settings.output_file, "output_file", paths)
     return [row for path in paths for row in read_rows(path, ("src", "tgt"), ("tgt",))]
+
+
+def _settled(settings, opened):
+    """Returns the settings with values for all flags that were not given."""
+    settings = settled_form(settled_mode(settings, opened), opened)
+    settings = settled(settings, opened, SEARCH_DEFAULTS)
+    if settings.mode != "left_to_right":
+        return settings
+    # [UNK] is replaced by a word of the source, and a prompt is no source.
+    return dataclasses.replace(settings, banned_words=(*settings.banned_words, UNK))
+
+
+def _packed(rows, tokenizer, settings):
+    """Returns the `Pairs` of rows, without targets."""
+    if settings.mode == "left_to_right":
+        return pack_prompts(rows, tokenizer, settings.max_source_length, settings.truncate_source)
+    lengths = (settings.max_source_length, settings.max_target_length)
+    packing = Packing(tokenizer, *lengths, settings.truncate_source)
+    return packing.pack([row._replace(values={"src": row.values["src"]}) for row in rows])

@@ -1,4 +1,4 @@
-"""How likely a model finds targets or texts."""
+"""Scores texts: how probable a model finds targets for their sources, or texts alone."""
 
 import json
 import math
@@ -10,61 +10,72 @@ from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.scoring import PseudoScorer, TargetScorer
 from nezha_tf.generation.sources import pad_left, pad_right, rounded_up
-from nezha_tf.inference.loading import (
+from nezha_tf.inference.loading import load_model, open_model
+from nezha_tf.inference.prompts import ids_of
+from nezha_tf.inference.settling import (
     check_form,
-    ids_of,
-    load_model,
-    open_model,
     settled_form,
+    settled_scoring_mode,
     target_format_of,
 )
 from nezha_tf.tasks.seq2seq.packing import Packing
 
 
-def score_text(flags):
+def score_text(settings):
     """Scores each line of a file.
 
     Args:
-      flags: dict of the flags of tools/score_text.py.
+      settings: `ScoreSettings`.
 
     Returns:
-      What to print.
+      Text to print: a table for all lines together.
 
     Raises:
       UserError: a mistake in the flags or in the files.
     """
+    paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
+    if settings.output_file:
+        files.require_other(settings.output_file, "output_file", paths)
+    opened = open_model(settings)
+    settings = settled_form(settled_scoring_mode(settings, opened), opened)
     score, columns = {
         "seq2seq": (_score_targets, ("src", "tgt")),
         "left_to_right": (_score_continuations, ("text",)),
         "bidirectional": (_score_masked, ("text",)),
-    }[flags["mode"]]
-    paths = files.expand(require_flag(flags["input_file"], "input_file"), "input_file")
-    if flags["output_file"]:
-        files.require_other(flags["output_file"], "output_file", paths)
+    }[settings.mode]
     rows = [row for path in paths for row in read_rows(path, columns)]
-    opened = open_model(flags)
-    log_probs, truncation = score(rows, opened, settled_form(flags, opened))
-    if flags["output_file"]:
+    log_probs, truncation = score(rows, opened, settings)
+    if settings.output_file:
         lines = [
             json.dumps({**row.values, **_summary(part)}, ensure_ascii=False) + "\n"
             for row, part in zip(rows, log_probs, strict=True)
         ]
-        files.write_text(flags["output_file"], "".join(lines))
+        files.write_text(settings.output_file, "".join(lines))
     else:
         for row, part in zip(rows, log_probs, strict=True):
             print(_table(row.values[columns[-1]], part))
     return _table(f"{console.plural(len(rows), 'text')}{truncation}", np.concatenate(log_probs))
 
 
-def _score_targets(rows, opened, flags):
-    """Returns the log-probabilities of each target's pieces, and a few words on truncation."""
-    target_format = target_format_of(flags)
-    model, tokenizer = load_model(opened, check_form(target_format, flags))
+def _score_targets(rows, opened, settings):
+    """Scores targets for their sources.
+
+    Args:
+      rows: list of `data.rows.Row`.
+      opened: as returned by `open_model`.
+      settings: `ScoreSettings` with values for all flags.
+
+    Returns:
+      (list of float arrays [n], the log-probabilities of each target's n pieces; text that says
+      how many texts were truncated, or "").
+    """
+    target_format = target_format_of(settings)
+    model, tokenizer = load_model(opened, check_form(target_format, settings))
     packing = Packing(
         tokenizer,
-        flags["max_source_length"],
-        flags["max_target_length"],
-        flags["truncate_source"],
+        settings.max_source_length,
+        settings.max_target_length,
+        settings.truncate_source,
     )
     pairs = packing.pack(rows)
     sides = [
@@ -72,39 +83,47 @@ def _score_targets(rows, opened, flags):
         for ids, start in zip(pairs.ids, pairs.target_starts, strict=True)
     ]
     scorer = TargetScorer(model, tokenizer.vocabulary, target_format, jit_compile=False)
-    return _in_batches(scorer, sides, flags), pairs.truncation()
+    return _in_batches(scorer, sides, settings.predict_batch_size), pairs.truncation()
 
 
-def _score_continuations(rows, opened, flags):
-    """The same of texts that go on from [CLS]; they are not cut."""
-    target_format = target_format_of(flags)
+def _score_continuations(rows, opened, settings):
+    """Scores whole texts from left to right, each after [CLS]; see `_score_targets`."""
+    target_format = target_format_of(settings)
     model, tokenizer = load_model(opened, target_format.check)
     vocabulary = tokenizer.vocabulary
     sides = [([vocabulary.cls_id], ids_of(row, "text", tokenizer)) for row in rows]
     scorer = TargetScorer(model, vocabulary, target_format, jit_compile=False)
-    return _in_batches(scorer, sides, flags), ""
+    return _in_batches(scorer, sides, settings.predict_batch_size), ""
 
 
-def _score_masked(rows, opened, flags):
-    """The same of texts whose pieces are masked in turn; they are not cut."""
+def _score_masked(rows, opened, settings):
+    """Scores whole texts, of which each piece is masked in turn; see `_score_targets`."""
     model, tokenizer = load_model(opened)
     scorer = PseudoScorer(model, tokenizer.vocabulary, jit_compile=False)
     found = []
     for row in rows:
         ids = ids_of(row, "text", tokenizer)
         try:
-            found.append(scorer(ids, rounded_up(len(ids) + 2), flags["predict_batch_size"]))
+            found.append(scorer(ids, rounded_up(len(ids) + 2), settings.predict_batch_size))
         except UserError as error:
             raise UserError(f"{row.place}: {error}") from error
     return found, ""
 
 
-def _in_batches(scorer, sides, flags):
-    """Returns the log-probabilities of pairs (source, target) of ids, in batches of one length."""
+def _in_batches(scorer, sides, batch_size):
+    """Scores targets batch by batch.
+
+    Args:
+      scorer: `TargetScorer`.
+      sides: list of (ids of a source, ids of its target).
+      batch_size: int.
+
+    Returns:
+      As `_score_targets`, its first result.
+    """
     found = []
-    size = flags["predict_batch_size"]
-    for first in range(0, len(sides), size):
-        sources, targets = zip(*sides[first : first + size], strict=True)
+    for first in range(0, len(sides), batch_size):
+        sources, targets = zip(*sides[first : first + batch_size], strict=True)
         arrays = [
             array
             for pad, ids in ((pad_left, sources), (pad_right, targets))
@@ -116,7 +135,7 @@ def _in_batches(scorer, sides, flags):
 
 
 def _summary(log_probs):
-    """Returns what the log-probabilities of some pieces come to."""
+    """Returns the log-probability, the number of pieces and the perplexity of some pieces."""
     total = float(log_probs.sum())
     return {
         "log_prob": total,

@@ -1,4 +1,4 @@
-"""Texts as a model reads them, with the characters that each piece stands for."""
+"""Texts as a model reads them, and which characters each of their pieces covers."""
 
 from typing import NamedTuple
 
@@ -19,9 +19,9 @@ class Texts(NamedTuple):
       ids: list of int32 arrays [n]: [CLS] text [SEP], or [CLS] text [SEP] text_pair [SEP].
       segment_ids: list of int32 arrays [n].
       is_text: list of int32 arrays [n]: 1 for pieces of the texts, 0 for [CLS] and [SEP].
-      spans: list of int arrays [m, 2]: the characters [start, end) of the first text that its m
-        pieces stand for.
-      truncated: how many were cut.
+      spans: list of int arrays [m, 2]: each of the m pieces of the first text covers its
+        characters [start, end).
+      truncated: number of texts that were too long and were cut.
     """
 
     rows: list
@@ -33,30 +33,33 @@ class Texts(NamedTuple):
 
     @property
     def arrays(self):
-        """What a model reads, for `ArrayReader`."""
+        """Dict of the model's inputs by name, for `ArrayReader`."""
         return {"input_ids": self.ids, "segment_ids": self.segment_ids, "is_text": self.is_text}
 
 
 def read_pairs(paths, needed):
-    """Returns the rows of files, which are all of one text or all of two.
+    """Returns the rows of files: list of `data.rows.Row`, all with one text or all with two.
 
     Args:
       paths: files as for `read_rows`, with the columns `text` and `text_pair`.
-      needed: whether each must have the second text.
+      needed: whether each row must have a second text.
 
     Raises:
-      UserError: a bad row, or the second text is there in some rows only.
+      UserError: a bad row, or only some of the rows have a second text.
     """
     optional = () if needed else COLUMNS[1:]
     rows = [row for path in paths for row in read_rows(path, COLUMNS, optional)]
     alone = [row for row in rows if COLUMNS[1] not in row.values]
     if 0 < len(alone) < len(rows):
-        raise UserError(f"{alone[0].place}: one text, where other lines have two (text_pair)")
+        raise UserError(
+            f"{alone[0].place}: one text, where other lines have two; give all lines a text_pair, "
+            "or none"
+        )
     return rows
 
 
 def each_alone(rows):
-    """Returns twice as many rows: each text of a pair, one after the other, by itself."""
+    """Returns two rows for each pair: one for its first text, one for its second."""
     return [row._replace(values={"text": row.values[column]}) for row in rows for column in COLUMNS]
 
 
@@ -64,12 +67,12 @@ def pack(rows, tokenizer, max_seq_length):
     """Returns the `Texts` of rows.
 
     Args:
-      rows: as of `read_pairs` or `each_alone`.
+      rows: as returned by `read_pairs` or `each_alone`.
       tokenizer: `FullTokenizer`.
-      max_seq_length: most pieces, [CLS] and [SEP] counted.
+      max_seq_length: longest text or pair in pieces, [CLS] and [SEP] included.
 
     Raises:
-      UserError: a text that no piece is left of.
+      UserError: a text has no piece.
     """
     vocabulary = tokenizer.vocabulary
     columns = [column for column in COLUMNS if column in rows[0].values]
@@ -88,6 +91,7 @@ def pack(rows, tokenizer, max_seq_length):
 
 
 def _pieces(row, column, tokenizer):
+    """Returns the pieces of a row's text, with offsets."""
     pieces = tokenizer.tokenize_with_offsets(row.values[column])
     if not pieces:
         raise UserError(f"{row.place}: {column} holds no piece of text")
@@ -95,15 +99,18 @@ def _pieces(row, column, tokenizer):
 
 
 def covered_characters(spans):
-    """Returns which pieces stand for which characters.
+    """Returns which pieces cover which characters.
+
+    Several pieces can cover the same character: normalization splits, for example, a Hangul
+    syllable into several letters.
 
     Args:
-      spans: int [m, 2], as of `Texts`.
+      spans: int [m, 2], as in `Texts`.
 
     Returns:
-      (positions [c], rising: the characters that a piece stands for; `place` [k] among them and
-      `piece` [k]: each pair of a character and a piece that stands for it). Several pieces stand
-      for one character where folding makes several of it, as of a Hangul syllable.
+      (`positions` int [c]: the characters that are covered, in rising order;
+      `place` int [k] and `piece` int [k]: piece `piece[i]` covers character
+      `positions[place[i]]`, for each such pair i).
     """
     lengths = spans[:, 1] - spans[:, 0]
     piece = np.repeat(np.arange(len(spans)), lengths)

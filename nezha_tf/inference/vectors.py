@@ -1,4 +1,4 @@
-"""Vectors of texts: made batch by batch, kept in a file, read in the order of the texts."""
+"""Vectors of texts: computed batch by batch, written to a file in the order of the texts."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,37 +10,39 @@ from nezha_tf.inference.texts import covered_characters
 
 
 def layer_numbers(names, num_layers):
-    """Returns the layers of the flag --layers, 0 for the embeddings, 1 to n for the layers.
+    """Returns the layers that --layers names: list of int, 0 the embeddings, 1 to n the layers.
 
     Args:
-      names: list of str; -1 is the last layer, and so on backwards.
+      names: sequence of str; -1 is the last layer, -2 the one before it, and so on.
       num_layers: n.
 
     Raises:
-      UserError: what is no number, or no layer of the model.
+      UserError: a name is no number, or the model has no such layer.
     """
     numbers = {str(number): number for number in range(-num_layers - 1, num_layers + 1)}
     for name in names:
         if name not in numbers:
             raise UserError(
-                f"--layers: {name!r} is none of 0 (the embeddings) to {num_layers}, or of -1 (the "
-                f"last) to -{num_layers + 1}"
+                f"--layers: {name!r} is no layer of the model; its layers are 0 (the embeddings) "
+                f"to {num_layers}, or -1 (the last layer) to -{num_layers + 1} (the embeddings)"
             )
     return [numbers[name] % (num_layers + 1) for name in names]
 
 
 def make_step(model, layers, pooling):
-    """Returns a compiled function of a batch that gives float32 vectors.
+    """Returns a compiled function from a batch to float32 vectors.
 
-    They are [B, T, D] without pooling, and [B, D] with it. D is the hidden size times the number
-    of layers, whose vectors stand side by side (BERT arXiv 1810.04805 §5.3); that of "pooler" is
-    the hidden size.
+    The vectors of several layers are joined (BERT, arXiv 1810.04805 §5.3).
 
     Args:
       model: `NezhaEncoder`.
-      layers: list of int, as of `layer_numbers`.
-      pooling: "mean", "cls", "max", "pooler" or None. Of a text's pieces, [CLS] and [SEP] left
-        out, "mean" is the mean and "max" the largest entries; "cls" is the vector of [CLS].
+      layers: list of int, as returned by `layer_numbers`.
+      pooling: "mean" or "max" of the pieces without [CLS] and [SEP]; "cls": the vector of [CLS];
+        "pooler": the output of the pooler, whatever the layers; None: a vector for each piece.
+
+    Returns:
+      Function from a dict of inputs, int [B, T], to vectors: [B, T, D] without pooling, [B, D] with
+      it. D is the hidden size times the number of layers; of "pooler" it is the hidden size.
     """
 
     @tf.function(autograph=False)
@@ -57,11 +59,11 @@ def make_step(model, layers, pooling):
 
 
 def pooled(vectors, is_text, pooling):
-    """Returns the vectors of texts, [B, D], of those of their pieces.
+    """Returns the vectors of texts, [B, D], from those of their pieces.
 
     Args:
       vectors: [B, T, D].
-      is_text: int [B, T], 1 for pieces that are neither [CLS] nor [SEP] nor padding.
+      is_text: int [B, T]: 1 for pieces of text, 0 for [CLS], [SEP] and padding.
       pooling: "mean", "cls" or "max".
     """
     if pooling == "cls":
@@ -74,7 +76,7 @@ def pooled(vectors, is_text, pooling):
 
 
 def row_counts(texts, level):
-    """Returns how many vectors each text has at a level, a list of int."""
+    """Returns how many vectors each text has at a level: list of int."""
     if level == "text":
         return [1] * len(texts.ids)
     if level == "piece":
@@ -83,18 +85,18 @@ def row_counts(texts, level):
 
 
 def write_vectors(file, step, texts, level, max_seq_length, batch_size):
-    """Makes the vectors of all texts, those of like lengths together.
+    """Computes and writes the vectors of all texts; a batch holds texts of similar length.
 
     Args:
       file: `VectorFile`; gets the vectors in the order of the texts.
-      step: as of `make_step`.
+      step: as returned by `make_step`.
       texts: `Texts`.
       level: "piece", "character" or "text".
-      max_seq_length: as the texts were packed with.
-      batch_size: texts at a time.
+      max_seq_length: the same as for `texts.pack`.
+      batch_size: texts in a batch.
 
     Returns:
-      Where each text's vectors begin, and where the last one's end: int64 [N + 1].
+      int64 [N + 1]: the rows of text i are [offsets[i], offsets[i + 1]).
     """
     offsets = np.cumsum([0, *row_counts(texts, level)])
     reader = ArrayReader(texts.arrays, max_seq_length)
@@ -108,24 +110,29 @@ def write_vectors(file, step, texts, level, max_seq_length, batch_size):
 
 
 def _rows(found, texts, index, level):
-    """Returns the vectors of a text at a level, [rows, D], from [T, D] or, pooled, [D]."""
+    """Returns the vectors of one text, [rows, D], from what `step` gave: [T, D] or [D]."""
     if level == "text":
         return found[None]
     if level == "piece":
         return found[: len(texts.ids[index])]
     positions, place, piece = covered_characters(texts.spans[index])
     sums = np.zeros((len(positions), found.shape[1]), np.float32)
-    np.add.at(sums, place, found[1 + piece])  # [CLS] stands before the first piece.
+    np.add.at(sums, place, found[1 + piece])  # The first vector is that of [CLS].
     return sums / np.bincount(place)[:, None]
 
 
 class VectorFile:
-    """A `.npy` file of float32 [rows, D] that is written in any order.
+    """A `.npy` file of float32 [rows, D], whose rows are written in any order.
 
-    It is no memory map, in which a full disk would end the program without a word.
+    It is no memory map: with one, a full disk would kill the program without a message.
     """
 
     def __init__(self, path, rows, width):
+        """Args:
+        path: the file.
+        rows: number of rows.
+        width: D.
+        """
         self._file = open(path, "wb")
         self._width = width
         header = {"descr": "<f4", "fortran_order": False, "shape": (int(rows), int(width))}
@@ -133,7 +140,7 @@ class VectorFile:
         self._start = self._file.tell()
 
     def write(self, first_row, vectors):
-        """Writes vectors [n, D] from a row on."""
+        """Writes vectors [n, D] to the n rows that begin with `first_row`."""
         self._file.seek(self._start + int(first_row) * self._width * 4)
         self._file.write(np.ascontiguousarray(vectors, "<f4").tobytes())
 

@@ -1,4 +1,1 @@
-"""Pictures that explain a model; they need the extra [plot]."""
-
-# What tools/visualize.py draws.
-PICTURES = ("relative_positions", "attention_masks", "attention")
+"""Pictures that explain a model, and curves of runs; they need the extra [plot]."""

@@ -1,4 +1,4 @@
-"""How much each piece of a sentence attends to each, by layer and head."""
+"""Draws how much each piece of a sentence attends to each piece, for each layer and head."""
 
 import math
 
@@ -11,20 +11,22 @@ from nezha_tf.pictures.sentence import check_segments, lay_out
 
 
 def draw(encoder, tokenizer, text, text_pair="", layers=(), heads=(), objective="bidirectional"):
-    """Draws a row of panels for each layer, one for each head; of one layer or head a square.
+    """Draws a row of panels for each layer, with a panel for each head.
+
+    If there is only one layer or one head, the panels are arranged as a square.
 
     Args:
       encoder: `NezhaEncoder`.
       tokenizer: `FullTokenizer`.
       text, text_pair: as for `sentence.lay_out`.
-      layers, heads: numbers from 0, those below 0 from the end; all, if none.
-      objective: whose form and mask the sentence gets.
+      layers, heads: sequences of numbers: 0 is the first, -1 the last; empty: all.
+      objective: name of the objective whose segments and attention mask the sentence gets.
 
     Returns:
       (a matplotlib figure; a line for the user, or "").
 
     Raises:
-      UserError: as for `sentence.lay_out`, or there is no such layer or head.
+      UserError: as for `sentence.lay_out`, or the model has no such layer or head.
     """
     from matplotlib.colors import PowerNorm
 
@@ -36,7 +38,7 @@ def draw(encoder, tokenizer, text, text_pair="", layers=(), heads=(), objective=
     grid = Grid(*_shape(len(layers), len(heads)), len(sentence.pieces), has_colorbar=True)
     probs = encoder.attention_probabilities(sentence.inputs())
     labels, style, said = fonts.labels(sentence.pieces)
-    # By the root of the share: most of them are small.
+    # The colours follow the square root of the shares, because most shares are small.
     norm = PowerNorm(0.5, vmin=0, vmax=1)
     places = [(layer, head) for layer in layers for head in heads]
     for panel in grid.panels[len(places) :]:
@@ -64,15 +66,15 @@ def _shape(layers, heads):
 
 
 def chosen(numbers, count, name):
-    """Returns which of a number of layers or heads are meant.
+    """Returns the indices of the layers or heads that the user chose: list of int.
 
     Args:
-      numbers: ints or their texts; below 0 from the end; all, if there are none.
-      count: how many there are.
-      name: the flag, for the error.
+      numbers: sequence of int or str: 0 is the first, -1 the last; empty: all.
+      count: number of layers or heads.
+      name: name of the flag, for the message.
 
     Raises:
-      UserError: one of them is no number, or past the end.
+      UserError: something is no number, or there is no such layer or head.
     """
     found = []
     for number in numbers:
@@ -80,7 +82,7 @@ def chosen(numbers, count, name):
             index = range(count)[int(number)]
         except (ValueError, IndexError):
             raise UserError(
-                f"--{name}: {number} is none of the {count}; they are 0 to {count - 1}"
+                f"--{name}: {number} is none of the {count}; take numbers from 0 to {count - 1}"
             ) from None
         found.append(index)
     return found or list(range(count))

@@ -1,4 +1,4 @@
-"""The attention masks of a sentence: which pieces a piece sees, for each objective."""
+"""Draws the attention masks of a sentence: which pieces see which, for each objective."""
 
 import math
 

@@ -1,15 +1,16 @@
-"""Pictures of the curves that runs recorded; needs the extra [plot]."""
+"""Draws the curves of metrics that runs recorded."""
 
 import math
 import os
 from typing import NamedTuple
 
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, require_flag
 from nezha_tf.files import whole_file
 from nezha_tf.model_folder.metrics_file import METRICS_FILE, read_metrics
 from nezha_tf.pictures.fonts import require_matplotlib
+from nezha_tf.pictures.settings import PlotSettings
 
-# What is drawn unless other metrics are asked for, where it was recorded, under which title.
+# The metrics that are drawn by default, if they were recorded, and their titles.
 TITLES = {
     "masked_lm_loss": "masked-LM loss",
     "masked_lm_accuracy": "masked-LM accuracy",
@@ -22,27 +23,27 @@ TITLES = {
     "trust_ratio": "LAMB trust ratio",
     "tokens_per_second": "tokens per second",
 }
-# One metric, of which a record has an entry for each part of the model: trust_ratio/layer_3.
+# This metric has one value for each part of the model: trust_ratio/layer_3.
 _TRUST_RATIO = "trust_ratio"
-# Metrics that may span decades; they are then drawn on a logarithmic axis.
+# Metrics that get a logarithmic axis if their values differ by more than a factor of 10.
 _WIDE = ("gradient_norm", "weight_norm", _TRUST_RATIO)
-# What was set, not measured, is never smoothed.
+# Metrics that are set, not measured; they are never smoothed.
 _SET = ("learning_rate", "loss_scale")
 _HELD_OUT = "eval_"
-# Ends the label of a line that a smoothed one is drawn over.
+# The end of the label of a line that is not smoothed, if a smoothed one is drawn over it.
 _RAW = ", raw"
 _MOST_COLUMNS = 4
 _PANEL_INCHES = (4.2, 3.1)
-# Parts of the model that the legend of their trust ratios names, out of what may be dozens.
+# The legend of the trust ratios names this many parts of the model at most.
 _MOST_PARTS_NAMED = 6
 
 
 class Run(NamedTuple):
-    """What is drawn in one colour.
+    """A run, which is drawn in one colour.
 
     Attributes:
       label: its name in the legend.
-      entries: of its record, as `read_metrics` returns them.
+      entries: list of the entries of its record, as `read_metrics` returns them.
     """
 
     label: str
@@ -50,37 +51,41 @@ class Run(NamedTuple):
 
 
 def plot_curves(folder):
-    """Draws the curves of one run into its `curves.png`, whose path it returns."""
+    """Draws the curves of one run into its `curves.png`; returns the path of the file."""
     path = os.path.join(folder, "curves.png")
-    plot_runs([folder], path)
+    plot_runs(PlotSettings(runs=(folder,), output_file=path))
     return path
 
 
-def plot_runs(folders, path, labels=(), metrics=(), smoothing=1):
-    """Draws the curves of runs into one PNG; it appears whole or not at all.
+def plot_runs(settings):
+    """Draws the curves of runs into one PNG file; after an error there is no file.
 
     Args:
-      folders: the runs' folders.
-      path: of the PNG.
-      labels: names of the runs in the legend; by default those of their folders.
-      metrics: names of entries of the record; by default those of `TITLES`. The held-out values
-        (`eval_...`) are drawn with them, and `trust_ratio` stands for those of all parts.
-      smoothing: entries that a training value is averaged over, itself in the middle.
+      settings: `PlotSettings`. Of each metric the held-out values (`eval_...`) are drawn as well;
+        `trust_ratio` stands for the values of all parts of the model.
+
+    Returns:
+      Text to print: where the picture is.
 
     Raises:
-      UserError: matplotlib is missing, a folder has no record, a metric is in none of them, or
-        the labels are too few or too many.
+      UserError: a flag is missing, matplotlib is not installed, a folder has no record, no run
+        recorded a metric, or the number of labels is wrong.
     """
+    folders = require_flag(settings.runs, "runs")
+    path = require_flag(settings.output_file, "output_file")
     require_matplotlib()
     if not path.endswith(".png"):
-        raise UserError(f"--output_file={path}: curves are drawn as PNG, so name it {path}.png")
-    labels = labels or _names(folders)
+        raise UserError(f"--output_file={path} must end in .png; the picture is a PNG file")
+    labels = settings.labels or _names(folders)
     if len(labels) != len(folders):
-        raise UserError(f"--labels has {len(labels)} names for the {len(folders)} of --runs")
+        raise UserError(
+            f"--labels has {len(labels)} names, but --runs has {len(folders)}; name each run once"
+        )
     runs = [Run(label, _entries(folder)) for label, folder in zip(labels, folders, strict=True)]
-    figure = draw(runs, _chosen(metrics, runs), smoothing)
+    figure = draw(runs, _chosen(settings.metrics, runs), settings.smoothing)
     with whole_file(path) as temporary:
         figure.savefig(temporary, dpi=120, format="png")
+    return f"curves in {path}"
 
 
 def draw(runs, metrics, smoothing=1):
@@ -88,10 +93,10 @@ def draw(runs, metrics, smoothing=1):
 
     Args:
       runs: list of `Run`.
-      metrics: names, as for `plot_runs`.
-      smoothing: likewise.
+      metrics: list of the names of metrics; see `plot_runs`.
+      smoothing: each training value is drawn as the mean of this many entries around it.
     """
-    # Not through pyplot, whose figures and backend belong to the whole process.
+    # Without pyplot, because its state belongs to the whole process.
     from matplotlib.figure import Figure
 
     rows, columns = _grid(len(metrics))
@@ -117,45 +122,46 @@ def draw(runs, metrics, smoothing=1):
 
 
 def _grid(count):
-    """Returns (rows, columns) for a number of panels: wider than high, with few cells empty."""
+    """Returns (rows, columns) for a number of panels: more columns than rows, few empty cells."""
     rows = max(round(math.sqrt(0.6 * count)), math.ceil(count / _MOST_COLUMNS))
     return rows, math.ceil(count / rows)
 
 
 def _names(folders):
-    """Returns the last part of each folder's path, or the paths where that is not enough."""
+    """Returns the last part of each path; or the paths, if two of these parts are the same."""
     names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
     return names if len(set(names)) == len(names) else list(folders)
 
 
 def _entries(folder):
+    """Returns the entries of a run's record; raises `UserError` if there are none."""
     entries = read_metrics(folder)
     if not entries:
         raise UserError(
-            f"{folder} holds no {METRICS_FILE} with entries; give the --output_dir of a run of "
-            "run_pretraining.py that has trained for --log_steps at least"
+            f"{folder} has no {METRICS_FILE} with entries; name the --output_dir of a run of "
+            "run_pretraining.py that has trained for at least --log_steps steps"
         )
     return entries
 
 
 def _chosen(metrics, runs):
-    """Returns the metrics to draw: those asked for, or the usual ones that were recorded."""
+    """Returns the metrics to draw: those that the user named, or the usual ones, if recorded."""
     names = {name for run in runs for entry in run.entries for name in entry} - {"step"}
     recorded = {name.removeprefix(_HELD_OUT).partition("/")[0] for name in names}
     unknown = [metric for metric in metrics if metric not in recorded]
     if unknown:
         raise UserError(
-            f"--metrics: no run recorded {unknown[0]!r}; there are {', '.join(sorted(recorded))}"
+            f"--metrics: no run recorded {unknown[0]!r}; choose from {', '.join(sorted(recorded))}"
         )
     chosen = list(metrics) or [metric for metric in TITLES if metric in recorded]
     if not chosen:
         names = ", ".join(sorted(recorded))
-        raise UserError(f"none of the usual curves was recorded; pass --metrics, out of {names}")
+        raise UserError(f"no run recorded a usual metric; pass --metrics, chosen from {names}")
     return chosen
 
 
 def _draw_metric(panel, runs, metric, smoothing):
-    """Draws a line for each run's training values, and one with marks for its held-out ones."""
+    """Draws a line for each run's training values, and a line with marks for held-out values."""
     for run, color in zip(runs, _colors(len(runs)), strict=True):
         if metric == _TRUST_RATIO:
             steps, values = _mean_of_parts(run.entries)
@@ -171,7 +177,7 @@ def _draw_metric(panel, runs, metric, smoothing):
 
 
 def _draw_parts(panel, run, smoothing):
-    """Draws the trust ratio of each part of the model, from dark to light with depth."""
+    """Draws the trust ratio of each part of the model; later parts have lighter colours."""
     from matplotlib import colormaps
 
     names = list(dict.fromkeys(name for entry in run.entries for name in entry if _is_part(name)))
@@ -182,37 +188,38 @@ def _draw_parts(panel, run, smoothing):
 
 
 def _name_parts(panel):
-    """Names some of the parts of the model, in a legend above their lines."""
+    """Adds a legend with some of the parts of the model, above their lines."""
     lines = [line for line in panel.lines if not line.get_label().endswith(_RAW)]
     count = min(len(lines), _MOST_PARTS_NAMED)
     named = [round(i * (len(lines) - 1) / max(1, count - 1)) for i in range(count)]
     low, high = panel.get_ylim()
     is_log = panel.get_yscale() == "log"
-    # A quarter of the height is left for the legend.
+    # The legend takes a quarter of the height.
     panel.set_ylim(low, high * (high / low) ** (1 / 3) if is_log else high + (high - low) / 3)
     handles = [lines[index] for index in named]
     panel.legend(handles=handles, fontsize="small", loc="upper center", ncols=3, frameon=False)
 
 
 def _draw_training(panel, steps, values, smoothing, color, label):
-    """Draws a line; a smoothed one over a pale one of the values themselves."""
+    """Draws a line; if it is smoothed, over a pale line of the values themselves."""
     if steps and smoothing > 1:
         panel.plot(steps, values, color=color, linewidth=0.8, alpha=0.25, label=label + _RAW)
         values = _smoothed(values, smoothing)
     if steps:
-        mark = "." if len(steps) == 1 else None  # a line of one point would not be seen
+        mark = "." if len(steps) == 1 else None  # A line of one point is invisible.
         style = _style(held_out=False)
         panel.plot(steps, values, color=color, label=label, marker=mark, **style)
 
 
 def _style(held_out):
+    """Returns matplotlib's options for a line of held-out or of training values."""
     if held_out:
         return {"linewidth": 1.2, "marker": "o", "markersize": 4, "markeredgecolor": "white"}
     return {"linewidth": 0.9, "alpha": 0.85}
 
 
 def _colors(count):
-    """Returns a colour for each of several runs."""
+    """Returns a colour for each of `count` runs."""
     from matplotlib import colormaps
 
     if count <= 10:
@@ -221,13 +228,13 @@ def _colors(count):
 
 
 def _series(entries, name):
-    """Returns (steps, values) of the entries that have a value of this name."""
+    """Returns (steps, values) of the entries that have this metric."""
     found = [entry for entry in entries if name in entry]
     return [entry["step"] for entry in found], [entry[name] for entry in found]
 
 
 def _mean_of_parts(entries):
-    """Returns (steps, means over the parts of the model) of the trust ratios."""
+    """Returns (steps, means of the trust ratios over the parts of the model)."""
     steps, means = [], []
     for entry in entries:
         ratios = [value for name, value in entry.items() if _is_part(name)]
@@ -242,7 +249,7 @@ def _is_part(name):
 
 
 def _smoothed(values, count):
-    """Returns the mean of each value and those around it, as many on either side."""
+    """Returns the mean of each value and its neighbours, the same number on both sides."""
     last = len(values) - 1
     reaches = [min(count // 2, index, last - index) for index in range(len(values))]
     windows = (values[i - reach : i + reach + 1] for i, reach in enumerate(reaches))
@@ -250,7 +257,7 @@ def _smoothed(values, count):
 
 
 def _dress(panel, metric):
-    """Gives a panel its title, its scale and the form of its numbers."""
+    """Sets the title, the scale and the number format of a panel."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     panel.set_title(TITLES.get(metric, metric.replace("_", " ")), fontsize="medium")
@@ -278,7 +285,7 @@ def _spans_a_decade(values):
 
 
 def _add_legend(figure, runs, metrics):
-    """Names the runs where there are several, and the two kinds of lines where there are both."""
+    """Adds a legend: the runs, if there are several; and the two kinds of lines, if both occur."""
     from matplotlib.lines import Line2D
 
     handles, labels = [], []
@@ -292,13 +299,13 @@ def _add_legend(figure, runs, metrics):
         labels += ["training", "held out"]
     if not handles:
         return
-    # As many beside each other as fit, at about 11 letters an inch.
+    # As many columns as fit, at about 11 letters per inch.
     longest = max(map(len, labels)) + 6
     columns = max(1, min(len(labels), int(figure.get_figwidth() * 11 / longest)))
     legend = figure.legend(
         handles, [" "] * len(labels), loc="outside upper center", ncols=columns, frameon=False
     )
-    # Set afterwards: matplotlib leaves out labels that begin with "_" and takes $...$ for formulas.
+    # The texts are set later: matplotlib hides labels that begin with "_", and $...$ is a formula.
     for text, label in zip(legend.get_texts(), labels, strict=True):
         text.set_parse_math(False)
         text.set_text(label)

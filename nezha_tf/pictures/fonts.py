@@ -1,10 +1,10 @@
-"""Fonts that have the characters of a text, Chinese ones above all."""
+"""Finds fonts that have the characters of a text, mainly Chinese characters."""
 
 import os
 
 from nezha_tf.errors import UserError
 
-# Families that Chinese text reads well in, where several have its characters.
+# Families that are preferred if several have the characters of a text.
 _PREFERRED = (
     "Noto Sans CJK SC",
     "Source Han Sans SC",
@@ -19,26 +19,26 @@ _PREFERRED = (
 
 
 def require_matplotlib():
-    """Raises a `UserError` where matplotlib is not installed."""
+    """Raises `UserError` if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise UserError(
-            "pictures are drawn with matplotlib: pip install -e '.[plot]' in the clone"
+            f"pictures need matplotlib ({error}): pip install -e '.[plot]' in the clone"
         ) from error
 
 
 def font_families(text):
-    """Returns the fonts to write a text with, the usual one first; None where there is none."""
+    """Returns the font families for a text, the default first; None if they lack a character."""
     families, missing = find_fonts(text)
     return None if missing else families
 
 
 def find_fonts(text):
-    """Looks for a font that has what the usual one lacks of a text.
+    """Looks for a font with the characters of a text that the default font does not have.
 
     Returns:
-      (families for matplotlib, the usual one first; characters of the text that none of them has).
+      (list of font families, the default first; set of the characters that none of them has).
     """
     from matplotlib import font_manager
 
@@ -51,7 +51,7 @@ def find_fonts(text):
     fonts = sorted(font_manager.fontManager.ttflist, key=_rank)
     found, left = _best(fonts, missing)
     if left:
-        # matplotlib lists the fonts of a machine once, and keeps the list when others come.
+        # matplotlib keeps its list of fonts; it does not have fonts that were installed later.
         found, left = _best([*fonts, *_new_fonts()], missing)
     if found:
         families.append(found)
@@ -59,17 +59,17 @@ def find_fonts(text):
 
 
 def labels(pieces):
-    """Makes pieces drawable: one with a character that no font has becomes its code points.
+    """Returns labels for pieces; a piece that no font can draw becomes its code points.
 
     Args:
-      pieces: strings.
+      pieces: list of strings.
 
     Returns:
-      (labels; text properties of matplotlib for them; a line for the user, or "").
+      (list of labels; dict of matplotlib's text properties for them; a line for the user, or "").
     """
     families, missing = find_fonts("".join(pieces))
     drawn = [_code_points(piece) if missing & set(piece) else piece for piece in pieces]
-    # A "$" is a piece, not the begin of a formula.
+    # matplotlib must not read a "$" as the beginning of a formula.
     style = {"family": families, "parse_math": False}
     if not missing:
         return drawn, style, ""
@@ -77,13 +77,13 @@ def labels(pieces):
     return (
         drawn,
         style,
-        f"no font here has {some!r}, so such pieces are drawn as code points (U+4E2D); install a "
-        "Chinese font, such as fonts-noto-cjk of Debian",
+        f"no installed font has {some!r}, so pieces with such characters are drawn as code points "
+        "(U+4E2D); install a Chinese font, such as fonts-noto-cjk of Debian",
     )
 
 
 def _best(fonts, needed):
-    """Returns (the first family that lacks least of the code points or None, what it lacks)."""
+    """Returns (the first family that lacks the fewest code points, or None; what it lacks)."""
     best, left = None, needed
     for font in fonts:
         lacks = needed - _characters(font.fname)
@@ -95,12 +95,12 @@ def _best(fonts, needed):
 
 
 def _rank(font):
-    """Sorts preferred families first, and the last resort, a box for every character, away."""
+    """Returns a key that sorts preferred families first."""
     return _PREFERRED.index(font.name) if font.name in _PREFERRED else len(_PREFERRED)
 
 
 def _new_fonts():
-    """Makes fonts known that were installed after matplotlib made its list; returns them."""
+    """Adds fonts to matplotlib's list that were installed after it was made; returns them."""
     from matplotlib import font_manager
 
     manager = font_manager.fontManager
@@ -110,7 +110,7 @@ def _new_fonts():
         if os.path.realpath(path) not in known:
             try:
                 manager.addfont(path)
-            except (OSError, RuntimeError):  # not a font that it can read
+            except (OSError, RuntimeError):  # a font that matplotlib cannot read
                 continue
     return sorted(manager.ttflist[before:], key=_rank)
 
@@ -119,11 +119,12 @@ def _characters(path):
     """Returns the code points that a font file has."""
     from matplotlib.ft2font import FT2Font
 
-    # The last resort has a box for every character.
+    # The font "Last Resort" draws every character as a box.
     if "LastResort" in os.path.basename(path):
         return set()
     return set(FT2Font(path).get_charmap())
 
 
 def _code_points(piece):
+    """Returns the code points of a piece, as "U+4E2D U+56FD"."""
     return " ".join(f"U+{ord(char):04X}" for char in piece.removeprefix("##"))

@@ -1,4 +1,4 @@
-"""Panels with a row and a column for each piece of a sentence."""
+"""A figure of square panels that have a row and a column for each piece of a sentence."""
 
 from nezha_tf.errors import UserError
 
@@ -6,34 +6,34 @@ _PIECE_INCHES = 0.2
 _LEAST_PANEL_INCHES = 2.4
 _MARGIN_INCHES = 0.8
 _COLORBAR_INCHES = 0.9
-# Of the picture's shorter way through all panels, in pieces; larger ones are no picture any more.
+# Largest number of pieces along a side of the picture, over all panels.
 _MOST_ACROSS = 400
 
 
 class Grid:
-    """A figure of square panels, whose cells are pairs of pieces.
+    """A figure of square panels; each cell of a panel is a pair of pieces.
 
     Attributes:
-      figure: of matplotlib.
+      figure: the matplotlib figure.
       panels: list of its axes, row by row.
-      font_size: of the pieces' labels, in points.
+      font_size: font size of the pieces, in points.
     """
 
     def __init__(self, rows, columns, num_pieces, has_colorbar=False):
         """Args:
-        rows, columns: of panels.
-        num_pieces: T, of the longest sentence.
-        has_colorbar: whether there is to be room for one at the right.
+        rows, columns: numbers of rows and columns of panels.
+        num_pieces: T, number of pieces of the longest sentence.
+        has_colorbar: whether to leave room for a colour bar at the right.
 
         Raises:
-          UserError: there is too much for one picture.
+          UserError: the picture would be too large.
         """
         if max(rows, columns) * num_pieces > _MOST_ACROSS:
             raise UserError(
-                f"{rows} by {columns} maps of {num_pieces} pieces are too much for one picture; "
-                "choose some with --layers and --heads, or give it a shorter text"
+                f"{rows} by {columns} panels of {num_pieces} pieces are too much for one picture; "
+                "choose some with --layers and --heads, or take a shorter text"
             )
-        # Not through pyplot, whose figures and backend belong to the whole process.
+        # Without pyplot, because its state belongs to the whole process.
         from matplotlib.figure import Figure
 
         cell = max(_PIECE_INCHES, _LEAST_PANEL_INCHES / num_pieces)
@@ -44,16 +44,16 @@ class Grid:
         self.font_size = min(11, 0.75 * 72 * cell)
 
     def label(self, panel, labels, style):
-        """Names the rows at the left and the columns at the top; the first row is the highest.
+        """Writes labels at the left of the rows and above the columns; the first row is at the top.
 
         Args:
-          panel: one of the panels.
-          labels: T strings.
-          style: text properties.
+          panel: one of `panels`.
+          labels: list of T strings.
+          style: dict of matplotlib's text properties.
         """
         style = {**style, "fontsize": self.font_size}
         places = [place + 0.5 for place in range(len(labels))]
-        # Before the labels are set: those at the top are other objects than those at the bottom.
+        # This comes before the labels, because matplotlib has other labels at the top than below.
         panel.tick_params(length=0, bottom=False, top=True, labelbottom=False, labeltop=True)
         panel.set_xticks(places, labels, **style)
         panel.set_yticks(places, labels, **style)

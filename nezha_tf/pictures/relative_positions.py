@@ -1,4 +1,4 @@
-"""The table of relative positions, and how alike the entries of two distances are."""
+"""Draws the table of relative positions, and how similar its rows are."""
 
 import numpy as np
 
@@ -7,35 +7,38 @@ from nezha_tf.modeling.positions.functional_relative import sinusoid_table
 
 
 def tables_of(encoder):
-    """Returns dict of title to table [2m+1, H] of a model.
+    """Returns dict of title to table [2m+1, H], a row for each distance from -m to m.
+
+    Args:
+      encoder: `NezhaEncoder`.
 
     Raises:
-      UserError: its positions have no such table.
+      UserError: the positions of the model have no such table.
     """
     found = encoder.positions.distance_tables()
     if not found:
         raise UserError(
             f"the model has {encoder.config.position_encoding} positions (position_encoding), "
-            "which have no table of distances to draw; take a model of NEZHA's"
+            "which have no table of distances to draw; take a NEZHA model"
         )
     return found
 
 
 def functional_tables(max_relative_position=64, head_size=64):
-    """Returns the same of NEZHA, whose published models have these sizes."""
+    """Returns what `tables_of` returns, for NEZHA; the defaults fit its published models."""
     return {"": sinusoid_table(max_relative_position, head_size)}
 
 
 def draw(tables):
-    """Draws each table and beside it the cosine of each distance's row with that of distance 0.
+    """Draws each table, and beside it the cosine of each row with the row of distance 0.
 
     Args:
-      tables: as of `tables_of`.
+      tables: as returned by `tables_of`.
 
     Returns:
       A matplotlib figure.
     """
-    # Not through pyplot, whose figures and backend belong to the whole process.
+    # Without pyplot, because its state belongs to the whole process.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5.4 * len(tables)), layout="constrained")
@@ -60,7 +63,7 @@ def _draw_table(figure, panel, table, title):
     )
     panel.set_title(title, fontsize="medium")
     panel.set_xlabel("dimension of the head")
-    panel.set_ylabel("place of the key − place of the query")
+    panel.set_ylabel("position of the key − position of the query")
     panel.set_yticks(np.unique(np.linspace(-bound, bound, 9).round().astype(int)))
     figure.colorbar(image, ax=panel, location="bottom", shrink=0.6, aspect=40)
 

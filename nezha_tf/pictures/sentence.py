@@ -1,4 +1,4 @@
-"""A sentence or a pair as the model reads it, for an objective."""
+"""A sentence or a pair as the model reads it when it is trained for an objective."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from nezha_tf.modeling import attention_mask
 from nezha_tf.pretraining_objectives.objective import Examples
 from nezha_tf.pretraining_objectives.table import objective_named
 
-# More could not be told apart in a picture.
+# A picture with more pieces cannot be read.
 MOST_PIECES = 64
 
 
@@ -19,10 +19,10 @@ class Sentence(NamedTuple):
     """One example without padding.
 
     Attributes:
-      pieces: T strings.
+      pieces: list of T strings.
       input_ids: int32 [T].
-      segment_ids: int32 [T], those of the objective in pretraining.
-      ranks: int32 [T], its attention ranks.
+      segment_ids: int32 [T], the segment ids of the objective.
+      ranks: int32 [T], the attention ranks of the objective (see `modeling.attention_mask`).
     """
 
     pieces: list
@@ -31,7 +31,7 @@ class Sentence(NamedTuple):
     ranks: np.ndarray
 
     def inputs(self):
-        """Returns the inputs of an encoder, [1, T] each, with the objective's mask."""
+        """Returns the inputs of an encoder, [1, T] each, and the objective's attention mask."""
         input_mask = tf.ones((1, len(self.pieces)), tf.int32)
         return {
             "input_ids": tf.constant(self.input_ids[None]),
@@ -41,21 +41,21 @@ class Sentence(NamedTuple):
         }
 
     def visible(self):
-        """Returns bool [T, T]: whether the piece of the row sees that of the column."""
+        """Returns bool [T, T]: whether the piece of the row sees the piece of the column."""
         return self.inputs()["attention_mask"].numpy()[0, 0]
 
 
 def lay_out(tokenizer, objective, text, text_pair=""):
-    """Returns the `Sentence` that pretraining makes of a text or a pair for an objective.
+    """Returns the `Sentence` that pretraining for an objective makes of a text or a pair.
 
     Args:
       tokenizer: `FullTokenizer`.
-      objective: a name of the table of objectives.
-      text: the sentence; for `seq2seq` cut in half where there is no pair.
-      text_pair: what follows it, or "".
+      objective: name in the table of objectives.
+      text: the sentence. For `seq2seq` it is cut in half if it is no pair.
+      text_pair: the second sentence of a pair, or "".
 
     Raises:
-      UserError: no such objective, no piece is left of a text, or there are too many.
+      UserError: there is no such objective, a text has no piece, or there are too many pieces.
     """
     objective = objective_named(objective, f"--objective={objective}")
     texts = [text, text_pair] if text_pair else [text]
@@ -69,10 +69,10 @@ def lay_out(tokenizer, objective, text, text_pair=""):
         ids += [*part, vocabulary.sep_id]
     if len(ids) > MOST_PIECES:
         raise UserError(
-            f"the text has {len(ids)} pieces with {len(parts) + 1} special ones; a picture has "
-            f"room for {MOST_PIECES}: give it a shorter one"
+            f"the text has {len(ids)} pieces, {len(parts) + 1} special ones included; a picture "
+            f"has room for {MOST_PIECES}: take a shorter text"
         )
-    # Room for the [SEP] that parts a text into source and target.
+    # The last place is for the [SEP] that divides a single text into source and target.
     whole = np.array([[*ids, vocabulary.pad_id]], np.int32)
     is_second = np.arange(whole.shape[1]) > len(parts[0]) + 1
     none = tf.zeros((1, 1), tf.int32)
@@ -96,10 +96,10 @@ def lay_out(tokenizer, objective, text, text_pair=""):
 
 
 def check_segments(config, objective):
-    """Raises a `UserError` where a model has no row for the segment ids of an objective."""
+    """Raises `UserError` if a model does not have the segments of an objective."""
     segment_ids = objective_named(objective, f"--objective={objective}").segment_ids
     if max(segment_ids) >= config.type_vocab_size:
         raise UserError(
-            f"--objective={objective} has segments {segment_ids}, and the model "
-            f"{config.type_vocab_size} (type_vocab_size); bidirectional is what it was trained for"
+            f"--objective={objective} has the segments {segment_ids}, but the model has only "
+            f"{config.type_vocab_size} (type_vocab_size); take --objective=bidirectional"
         )

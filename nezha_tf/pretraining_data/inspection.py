@@ -18,14 +18,11 @@ from nezha_tf.text.vocabulary import Vocabulary
 FAULTS_SHOWN = 20
 
 
-def show(input_file, vocab_file="", first_record=1, num_records=5):
+def show(settings):
     """Prints examples with what is predicted in them marked.
 
     Args:
-      input_file: names or globs of TFRecord files, separated by commas.
-      vocab_file: the vocabulary; where none is given, the one that the manifest names.
-      first_record: number of the first record that is shown, from 1, in each file.
-      num_records: how many are shown, of all files together.
+      settings: `InspectionSettings`.
 
     Raises:
       UserError: a file or its vocabulary cannot be read, or a record that is to be shown is
@@ -34,16 +31,16 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
     # Both are read once, however many files there are.
     named, vocabulary_in = functools.cache(shards_named), functools.cache(Vocabulary.from_file)
     shown = 0
-    for path in example_files(input_file, "input_file"):
-        source = vocab_file or _vocab_file(path, named(manifest_path(path)))
+    for path in example_files(settings.input_file, "input_file"):
+        source = settings.vocab_file or _vocab_file(path, named(manifest_path(path)))
         vocabulary = vocabulary_in(source)
         of_other = fault_of_vocabulary(path, source)
         if of_other:
             raise UserError(f"{path} {of_other}")
         for number, frame, fault in read_frames(path):
-            if shown == num_records:
+            if shown == settings.num_records:
                 return
-            if number < first_record:
+            if number < settings.first_record:
                 continue
             try:
                 if fault:
@@ -62,16 +59,14 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
             print(f"{path}, record {number}: {text}")
             shown += 1
     if not shown:
-        raise UserError(f"--first_record={first_record}: no file has so many records")
+        raise UserError(f"--first_record={settings.first_record}: no file has so many records")
 
 
-def check(input_file, vocab_file=""):
+def check(settings):
     """Checks files byte by byte and prints each fault with file and record.
 
     Args:
-      input_file: names or globs of TFRecord files, separated by commas.
-      vocab_file: the vocabulary that the examples should be of; where none is given, the
-        manifest bounds the ids.
+      settings: `InspectionSettings`; without a `vocab_file` the manifest bounds the ids.
 
     Returns:
       The number of faults.
@@ -79,8 +74,8 @@ def check(input_file, vocab_file=""):
     Raises:
       UserError: a file cannot be read.
     """
-    paths = example_files(input_file, "input_file", may_be_empty=True)
-    checked, missing = check_files(paths, vocab_file)
+    paths = example_files(settings.input_file, "input_file", may_be_empty=True)
+    checked, missing = check_files(paths, settings.vocab_file)
     for found in checked.values():
         for fault in found.faults[:FAULTS_SHOWN]:
             print(fault)

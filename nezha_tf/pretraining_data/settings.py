@@ -104,3 +104,20 @@ def _check_words(settings):
         raise UserError(f"--masking={settings.masking} needs --user_dict, the entities")
     if policy.of_words:
         require_segmenter(settings.segmenter)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InspectionSettings:
+    """The settings of tools/inspect_tfrecords.py."""
+
+    input_file: str | None = flag(None, "TFRecord files: file names or globs, comma-separated.")
+    vocab_file: str = flag(
+        "", "Vocabulary of the examples; default: the one that the manifest beside them names."
+    )
+    first_record: int = flag(1, "Number of the first record to show, in each file.", 1)
+    num_records: int = flag(5, "Number of records to show, of all files together.", 1)
+    check: bool = flag(
+        False,
+        "Check every record against the schema and the manifest instead of showing examples; the "
+        "exit status is 1 if there is a fault.",
+    )

@@ -1,1 +1,1 @@
-"""What a task needs to be served: SavedModels of raw text, and answers to one text at a time."""
+"""What a task needs to be served: SavedModels that take raw text, and predictors for one text."""

@@ -1,4 +1,4 @@
-"""What every predictor has in common: a model that is asked about one text at a time."""
+"""What all predictors have in common: a model in this process that answers one text at a time."""
 
 import abc
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from nezha_tf.errors import UserError
 
 
 class Classes(NamedTuple):
-    """What a classifier says of a text: probabilities by label, or a number.
+    """The result of a classifier for one text: classes, or a number.
 
     Attributes:
-      probabilities: dict of label to float; None of regression.
-      predicted: list of labels.
-      value: float; None of classes.
+      probabilities: dict of label to float; None for regression.
+      predicted: list of the predicted labels; [] for regression.
+      value: float, the number of regression; None for classes.
     """
 
     probabilities: dict | None
@@ -23,9 +23,10 @@ class Classes(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A stretch text[start:end] of a text, an entity or an answer, and its probability.
+    """An entity or an answer: the part text[start:end] of a text, and its probability.
 
-    The label of an answer is None, and so are the ends of no answer, whose text is "".
+    An answer has no label: it is None. If there is no answer, `start` and `end` are None and
+    `text` is "".
     """
 
     start: int | None
@@ -36,10 +37,10 @@ class Found(NamedTuple):
 
 
 class Predictor(abc.ABC):
-    """A function from text to a result, by a model in this process.
+    """A function from text to a result, computed by a model in this process.
 
     Attributes:
-      ability: what it can do, by which the demo finds its tab: the name of the task that has it.
+      ability: name of the task that it does; the demo chooses the tab by it.
     """
 
     ability: str
@@ -47,20 +48,20 @@ class Predictor(abc.ABC):
     def __init__(self, folder, model):
         """Args:
         folder: `ModelFolder`.
-        model: of `folder.make_model`.
+        model: as returned by `folder.make_model`.
         """
         self._tokenizer, self._model = folder.tokenizer, model
 
     @abc.abstractmethod
     def __call__(self, *texts):
-        """Returns the result for one example; raises `UserError` where a text holds no piece."""
+        """Returns the result for one example; raises `UserError` if a text has no piece."""
 
     def _ids(self, text, name):
-        """Returns the ids of a text; raises `UserError` where there is none.
+        """Returns the ids of a text, a list of int; raises `UserError` if there are none.
 
         Args:
-          text: str, or None for an empty one.
-          name: what it is, for the message.
+          text: str, or None for an empty text.
+          name: what the text is ("the question"), for the message.
         """
         ids = self._tokenizer.convert_tokens_to_ids(self._tokenizer.tokenize(text or ""))
         if not ids:
@@ -71,7 +72,7 @@ class Predictor(abc.ABC):
         """Returns the model's outputs for one example.
 
         Args:
-          ids, segment_ids: int [T], [CLS] and [SEP] among them.
+          ids, segment_ids: lists of T ints, [CLS] and [SEP] included.
           **others: further inputs, [1, ...].
         """
         return self._model(

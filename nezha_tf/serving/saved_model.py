@@ -1,4 +1,4 @@
-"""What every export has in common: named signatures, assets, a README, a folder written whole."""
+"""What all exports have in common: signatures, assets, a README, and how the folder is written."""
 
 import abc
 import functools
@@ -15,14 +15,14 @@ README = "README.md"
 
 
 class Serving(tf.Module, abc.ABC):
-    """A model and its tokenizer, as functions of raw text.
+    """A model and its tokenizer, as functions that take raw text.
 
-    A subclass says what the functions are, and what a reader has to know of them.
+    A subclass defines the functions, and describes them for the README of the export.
 
     Attributes:
-      about: a paragraph on what it does, for the README.
-      example: arguments of the default signature as they stand in Python, for the README.
-      meanings: dict of the name of an input or output to what it is, in words.
+      about: a paragraph that says what the export does.
+      example: arguments of the default signature, written as in Python.
+      meanings: dict of the names of inputs and outputs to their descriptions.
     """
 
     about: str
@@ -31,7 +31,7 @@ class Serving(tf.Module, abc.ABC):
 
     def __init__(self, model, tokenizer):
         """Args:
-        model: a Keras model in float32. Its weights are saved, its layers only as graphs.
+        model: a Keras model in float32. Its weights are saved; its layers become graphs.
         tokenizer: the model's `FullTokenizer`.
         """
         super().__init__(name="serving")
@@ -41,30 +41,31 @@ class Serving(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def signatures(self):
-        """Returns dict of name to `tf.function` with an input signature, "serving_default" first.
+        """Returns the signatures: dict of name to `tf.function` with an input signature.
 
-        Each argument's spec has its name; each function returns a dict of name to tensor.
+        The first is "serving_default". The spec of each argument has the argument's name; each
+        function returns a dict of name to tensor.
         """
 
     def assets(self):
-        """Returns dict of file name to text: what a reader of the outputs may want to look up."""
+        """Returns dict of file name to content: files in which users look up the outputs."""
         return {"vocab.txt": "".join(f"{piece}\n" for piece in self._reader.vocabulary.pieces)}
 
 
 def as_graphs(functions):
-    """Returns dict of name to `tf.function` of a dict of name to (function, specs)."""
+    """Returns dict of name to `tf.function`, from a dict of name to (function, input specs)."""
     return {n: tf.function(f, specs, autograph=False) for n, (f, specs) in functions.items()}
 
 
 def write(serving, folder):
-    """Writes a SavedModel, and a README.md beside it; the folder appears whole or not at all.
+    """Writes a SavedModel and its README.md; after an error there is no folder.
 
     Args:
       serving: `Serving`.
-      folder: path of a folder that is not there.
+      folder: path of the folder to make; it must not exist.
 
     Raises:
-      UserError: the folder is there, or cannot be written.
+      UserError: the folder exists, or cannot be written.
     """
     signatures = {n: f.get_concrete_function() for n, f in serving.signatures().items()}
     with files.whole_folder(folder) as temporary, tempfile.TemporaryDirectory() as scratch:
@@ -82,11 +83,11 @@ def write(serving, folder):
 
 
 def readme_text(serving, name, signatures):
-    """Returns the README of an export: its use in two lines, its inputs and outputs.
+    """Returns the README of an export: how to use it, its inputs and its outputs.
 
     Args:
       serving: `Serving`.
-      name: of the folder.
+      name: name of the folder.
       signatures: dict of name to concrete function.
     """
     lines = [
@@ -101,14 +102,14 @@ def readme_text(serving, name, signatures):
         f'outputs = model.signatures["serving_default"]({serving.example})',
         "```",
         "",
-        "It needs nothing but `tensorflow` and `tensorflow-text` of one version, "
-        f"{tf.__version__} or later. Outputs are a dict of name to tensor. B, the number of texts, "
-        "is free, 0 among it. Texts are UTF-8; what is not becomes U+FFFD as tensorflow's "
-        "`unicode_transcode` does it. `assets/` holds the vocabulary and the names that outputs "
-        "are of.",
+        "It only needs `tensorflow` and `tensorflow-text`, both of the same version, "
+        f"{tf.__version__} or later. Outputs are a dict of name to tensor. The number of texts may "
+        "be any number, also 0. Texts are UTF-8; invalid bytes become U+FFFD, as in tensorflow's "
+        "`unicode_transcode`. `assets/` holds the vocabulary and the names of the labels, if there "
+        "are any.",
     ]
     for signature, function in signatures.items():
-        # None is an argument that this signature lacks.
+        # None stands for an argument that this signature does not have.
         inputs = {s.name: s for s in function.structured_input_signature[0] if s is not None}
         lines += ["", f"## `{signature}`", "", "| | | |", "| --- | --- | --- |"]
         lines += _rows(serving, "in", inputs) + _rows(serving, "out", function.structured_outputs)
@@ -116,7 +117,13 @@ def readme_text(serving, name, signatures):
 
 
 def _rows(serving, direction, specs):
-    """Returns the lines of a table on tensors, dict of name to spec."""
+    """Returns the lines of a table of tensors.
+
+    Args:
+      serving: `Serving`.
+      direction: "in" or "out".
+      specs: dict of name to spec.
+    """
     lines = []
     for name, spec in specs.items():
         sizes = ", ".join("?" if size is None else str(size) for size in spec.shape)

@@ -1,4 +1,4 @@
-"""From raw strings to what a model reads, inside a graph."""
+"""Turns raw strings into the inputs of a model, inside a graph."""
 
 from typing import NamedTuple
 
@@ -6,20 +6,21 @@ import tensorflow as tf
 
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
-# Names of a model's inputs, in the order of the signatures on ids.
+# Names of a model's inputs, in the order of the signatures that take ids.
 MODEL_INPUTS = ("input_ids", "input_mask", "segment_ids")
-# What they are in words, and texts too.
+# Descriptions of these inputs, and of texts.
 INPUT_MEANINGS = {
     "text": "the texts",
     "text_pair": "the second text of each pair",
-    "input_ids": "pieces as they stand in `assets/vocab.txt`: [CLS] text [SEP], zeros behind",
-    "input_mask": "1 for pieces, 0 for what is behind them",
-    "segment_ids": "0, and 1 from the first piece of a second text on",
+    "input_ids": "ids of pieces (line numbers of `assets/vocab.txt`, from 0): [CLS] text [SEP], "
+    "then zeros",
+    "input_mask": "1 for pieces, 0 after the last piece",
+    "segment_ids": "0; 1 for the pieces of a second text and its [SEP]",
 }
 
 
 def text_spec(name):
-    """Returns the spec of an input of texts, string [B]."""
+    """Returns the spec of an input that is texts, string [B]."""
     return tf.TensorSpec([None], tf.string, name=name)
 
 
@@ -29,10 +30,10 @@ def ids_specs():
 
 
 def of_ids(function):
-    """Returns a signature on a model's inputs, int32 [B, T]: (function of each, their specs).
+    """Returns a signature that takes a model's inputs, int32 [B, T]: (function, input specs).
 
     Args:
-      function: of a dict of `MODEL_INPUTS`.
+      function: function of a dict of `MODEL_INPUTS`.
     """
 
     def from_ids(input_ids, input_mask, segment_ids):
@@ -45,9 +46,10 @@ class Pieces(NamedTuple):
     """Tokenized texts of P pieces each.
 
     Attributes:
-      characters: the texts' code points, string RaggedTensor [B, (characters)].
+      characters: string RaggedTensor [B, (characters)], the code points of the texts.
       ids: int32 RaggedTensor [B, (P)].
-      starts, ends: of the same form: a piece covers the characters [start, end) of its text.
+      starts, ends: int RaggedTensors [B, (P)]: a piece covers the characters [start, end) of its
+        text.
     """
 
     characters: tf.RaggedTensor
@@ -57,7 +59,7 @@ class Pieces(NamedTuple):
 
 
 class TextReader(tf.Module):
-    """Tokenizes and packs texts as the Python path does: [CLS] a [SEP], or [CLS] a [SEP] b [SEP].
+    """Tokenizes and packs texts as the Python code does: [CLS] a [SEP], or [CLS] a [SEP] b [SEP].
 
     Attributes:
       vocabulary: `Vocabulary`.
@@ -83,14 +85,14 @@ class TextReader(tf.Module):
         return Pieces(tf.strings.unicode_split(text, "UTF-8"), *found)
 
     def packed(self, first, second=None):
-        """Returns what a model reads of pieces that fit in.
+        """Returns the model's inputs for pieces, which must not be too many.
 
         Args:
           first: int32 RaggedTensor [B, (n)].
           second: int32 RaggedTensor [B, (m)], or None.
 
         Returns:
-          dict of `MODEL_INPUTS`, int32 [B, T], T being the longest row's length.
+          dict of `MODEL_INPUTS`, int32 [B, T]; T is the length of the longest row.
         """
         count = first.nrows()
         edges = [
@@ -100,7 +102,7 @@ class TextReader(tf.Module):
         parts = [edges[0], first, edges[1]] + ([second, edges[1]] if second is not None else [])
         ids = tf.concat(parts, axis=1)
         lengths = ids.row_lengths()
-        # Of no text at all there is a length nevertheless: a model reads its first piece.
+        # Without any text T is 2, not 0: the model reads the first piece of each row.
         longest = tf.reduce_max(tf.concat([lengths, [2]], axis=0))
         place = tf.range(longest)
         is_piece = place < lengths[:, None]
@@ -113,7 +115,7 @@ class TextReader(tf.Module):
 
 
 def valid(text):
-    """Returns texts, string [B], as UTF-8: U+FFFD stands for what is none."""
+    """Returns texts, string [B], as valid UTF-8: invalid bytes become U+FFFD."""
     return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
 
 
@@ -121,9 +123,9 @@ def text_of(characters, rows, starts, ends):
     """Returns parts of texts.
 
     Args:
-      characters: as of `Pieces`.
-      rows: int [n], the text that each part is of.
-      starts, ends: int [n], its characters [start, end).
+      characters: as in `Pieces`.
+      rows: int [n], the text to which each part belongs.
+      starts, ends: int [n]: the part is the characters [start, end) of its text.
 
     Returns:
       string [n].
@@ -134,21 +136,21 @@ def text_of(characters, rows, starts, ends):
 
 
 def heads(ragged, lengths):
-    """Returns the first entries of each row of a RaggedTensor [B, (n)]: at most lengths [B]."""
+    """Returns the first entries of each row of a RaggedTensor [B, (n)], at most `lengths` [B]."""
     places = tf.ragged.range(ragged.row_lengths())
     return tf.ragged.boolean_mask(ragged, places < tf.cast(lengths, places.dtype)[:, None])
 
 
 def cut(first, second, room):
-    """Cuts texts to `room` pieces together, as `truncated_lengths` of tasks.finetuning.packing.
+    """Cuts texts or pairs to `room` pieces, as `truncated_lengths` of tasks.finetuning.packing.
 
     Args:
       first: RaggedTensor [B, (n)].
       second: RaggedTensor [B, (m)], or None.
-      room: most pieces of a row.
+      room: largest number of pieces that both texts have together.
 
     Returns:
-      The two, cut.
+      (first, second), cut.
     """
     if second is None:
         return first[:, :room], None

@@ -1,21 +1,21 @@
-"""Long texts as windows, inside a graph."""
+"""Divides long texts into windows, inside a graph."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
-# Windows that a model reads at a time: what they take does not grow with the text.
+# Windows that the model reads at a time, so that long texts do not need more memory.
 CHUNK = 32
 
 
 class Windows(NamedTuple):
-    """Windows on texts; those of one text stand behind each other.
+    """Windows of texts; the windows of one text follow each other.
 
     Attributes:
-      rows: int64 [W], the text that each shows pieces of.
-      starts: int64 [W], the first of these pieces.
-      lengths: int64 [W], how many they are.
-      counts: int64 [B], how many windows each text has.
+      rows: int64 [W], the text to which each window belongs.
+      starts: int64 [W], the first piece of each window.
+      lengths: int64 [W], the number of pieces of each window.
+      counts: int64 [B], the number of windows of each text.
     """
 
     rows: tf.Tensor
@@ -25,25 +25,25 @@ class Windows(NamedTuple):
 
     @property
     def firsts(self):
-        """Which window is each text's first, int64 [B]."""
+        """The index of each text's first window, int64 [B]."""
         return tf.cumsum(self.counts, exclusive=True)
 
     def show(self, ragged):
-        """Returns what the windows show of a RaggedTensor [B, (P)]: RaggedTensor [W, (n)]."""
+        """Returns the parts of a RaggedTensor [B, (P)] in the windows: RaggedTensor [W, (n)]."""
         begin = tf.gather(ragged.row_starts(), self.rows) + self.starts
         return tf.gather(ragged.values, tf.ragged.range(begin, begin + self.lengths))
 
 
 def windows_on(num_pieces, size, stride, is_last_full):
-    """Returns the `Windows` on texts; each has one, whatever its length.
+    """Returns the `Windows` of texts; each text has at least one, even an empty text.
 
     Args:
-      num_pieces: int64 [B], P of each text.
-      size: int, or int64 [B]: pieces of a window.
-      stride: int, from one start to the next.
-      is_last_full: whether the last window is moved back until it is full (as
-        `tagging.alignment.window_starts`), or shows what is left (as `stretches_of` of
-        `reading_comprehension.windows`).
+      num_pieces: int64 [B], the number of pieces of each text.
+      size: int, or int64 [B]: largest number of pieces of a window.
+      stride: int, number of pieces from the start of one window to the start of the next.
+      is_last_full: whether the last window begins earlier so that it is full (as in
+        `tagging.alignment.window_starts`), or has only the rest of the text (as in `stretches_of`
+        of `reading_comprehension.windows`).
     """
     size = tf.broadcast_to(tf.cast(size, tf.int64), tf.shape(num_pieces))
     beyond = tf.maximum(num_pieces - size, 0)
@@ -57,15 +57,15 @@ def windows_on(num_pieces, size, stride, is_last_full):
 
 
 def in_chunks(function, inputs, dtypes):
-    """Returns what a function makes of windows, a few at a time.
+    """Calls a function for some windows at a time, and joins its results.
 
     Args:
-      function: of a dict of inputs to a dict of outputs.
-      inputs: dict of name to [W, T].
-      dtypes: dict of the outputs' names to their dtypes.
+      function: function from a dict of inputs to a dict of outputs.
+      inputs: dict of name to tensor [W, T].
+      dtypes: dict of the names of the outputs to their dtypes.
 
     Returns:
-      Dict of name to [W, T].
+      Dict of name to tensor [W, T].
     """
     total = tf.shape(next(iter(inputs.values())))[0]
     count = tf.maximum(-(-total // CHUNK), 1)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from checkpoint_models import (
     CLASSIFICATION,
-    FLAGS,
     TAGGING,
     assert_equal,
     config_of,
@@ -24,6 +23,7 @@ from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.checkpoints.name_table import hugging_face_name, tf1_name_of, tf1_names
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.conversion.conversion import convert_checkpoint
+from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.kinds import kinds
 
@@ -111,8 +111,8 @@ def test_weights_have_the_names_of_bert_and_are_loaded_as_they_were_saved(tmp_pa
 
 
 def convert(source, target, layout):
-    flags = {"from": str(source), "to": str(target), "format": layout}
-    return convert_checkpoint({**FLAGS, **flags})
+    values = {"source": str(source), "to": str(target), "format": layout}
+    return convert_checkpoint(ConversionSettings(**values))
 
 
 @pytest.mark.parametrize("layout", ("tf1", "hugging_face"))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from checkpoint_models import (
     CLASSIFICATION,
-    FLAGS,
     config_of,
     weights_in,
     weights_like,
@@ -19,6 +18,7 @@ from commands import assert_each_one_line, run
 from safetensors.numpy import load_file, save_file
 
 from nezha_tf.conversion.conversion import convert_checkpoint
+from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
 
 PROGRAM = "tools/convert_checkpoint.py"
@@ -51,11 +51,11 @@ def folder(models, tmp_path, monkeypatch):
     return tmp_path
 
 
-def assert_refused(part, **flags):
+def assert_refused(part, **values):
     """Asserts that a conversion in the working directory is one line, and leaves nothing."""
     before = sorted(os.listdir())
     with pytest.raises(UserError) as error:
-        convert_checkpoint({**FLAGS, "to": "new", **flags})
+        convert_checkpoint(ConversionSettings(**{"to": "new", **values}))
     message = str(error.value)
     assert part in message and "\n" not in message, message
     assert sorted(os.listdir()) == before
@@ -72,7 +72,7 @@ def changed(name, **changes):
 
 def test_the_program_says_it_in_a_line(folder):
     mistakes = [
-        (("--from=run", "--to=run"), ["--to=run is there already"]),
+        (("--from=run", "--to=run"), ["--to=run exists already"]),
         (("--from=run", "--to=/proc/new"), ["/proc/new"]),
         (("--from=run", "--format=onnx"), ["tf1|nezha_tf|hugging_face"]),
     ]
@@ -82,19 +82,19 @@ def test_the_program_says_it_in_a_line(folder):
 
 def test_paths(folder):
     (folder / "empty").mkdir()
-    for part, flags in (
+    for part, values in (
         ("--from is needed", {}),
-        ("--to is needed", {"from": "run", "to": ""}),
-        ("no checkpoint at none", {"from": "none"}),
-        ("no weights in empty", {"from": "empty"}),
-        ("--to=empty is there already", {"from": "run", "to": "empty/"}),
-        ("cannot read config none.json", {"from": "run", "config_file": "none.json"}),
-        ("cannot read vocabulary none.txt", {"from": "run", "vocab_file": "none.txt"}),
-        ("no checkpoint at run/model.ckpt-8", {"from": "run/model.ckpt-8"}),
+        ("--to is needed", {"source": "run", "to": ""}),
+        ("no checkpoint at none", {"source": "none"}),
+        ("no weights in empty", {"source": "empty"}),
+        ("--to=empty exists already", {"source": "run", "to": "empty/"}),
+        ("cannot read config none.json", {"source": "run", "config_file": "none.json"}),
+        ("cannot read vocabulary none.txt", {"source": "run", "vocab_file": "none.txt"}),
+        ("no checkpoint at run/model.ckpt-8", {"source": "run/model.ckpt-8"}),
     ):
-        assert_refused(part, **flags)
+        assert_refused(part, **values)
     (folder / "hf" / "config.json").unlink()
-    assert_refused("or pass --config_file", **{"from": "hf"})
+    assert_refused("or pass --config_file", source="hf")
 
 
 def test_a_configuration_of_another_model(folder):
@@ -102,25 +102,23 @@ def test_a_configuration_of_another_model(folder):
     (folder / "cut.json").write_text('{"vocab_size"')
     nezha = {"position_encoding": "functional_relative", "use_relative_position": True}
     for part, changes in (
-        (f"and the configuration {rows} (vocab_size)", {"vocab_size": rows}),
-        ("has 2 layers, and its configuration 3 (num_hidden_layers)", {"num_hidden_layers": 3}),
-        ("has 2 layers, and its configuration 1 (num_hidden_layers)", {"num_hidden_layers": 1}),
-        ("and the configuration makes it", {"hidden_size": 12 * 7}),
+        (f"but by the configuration it has {rows} (vocab_size)", {"vocab_size": rows}),
+        ("has 2 layers, but its configuration 3 (num_hidden_layers)", {"num_hidden_layers": 3}),
+        ("has 2 layers, but its configuration 1 (num_hidden_layers)", {"num_hidden_layers": 1}),
+        ("but by the configuration it has", {"hidden_size": 12 * 7}),
         ("is not a multiple of num_attention_heads 5", {"num_attention_heads": 5}),
         ("has bert/embeddings/position_embeddings, which no such model has", nezha),
     ):
         for source in ("run", "hf"):
-            assert_refused(part, **{"from": source, "config_file": changed("c.json", **changes)})
-    assert_refused("cut.json is not JSON", **{"from": "run", "config_file": "cut.json"})
+            assert_refused(part, source=source, config_file=changed("c.json", **changes))
+    assert_refused("cut.json is not JSON", source="run", config_file="cut.json")
 
 
 def test_a_vocabulary_of_another_model(folder):
     write_vocabulary(folder / "large.txt", 99)
     (folder / "latin.txt").write_bytes(b"[PAD]\n\xe9\n")
-    assert_refused(
-        "large.txt: the vocabulary has 99 pieces", **{"from": "run"}, vocab_file="large.txt"
-    )
-    assert_refused("latin.txt, line 2: not UTF-8", **{"from": "run"}, vocab_file="latin.txt")
+    assert_refused("large.txt: the vocabulary has 99 pieces", source="run", vocab_file="large.txt")
+    assert_refused("latin.txt, line 2: not UTF-8", source="run", vocab_file="latin.txt")
 
 
 def test_damaged_weights(folder):
@@ -132,33 +130,33 @@ def test_damaged_weights(folder):
     for value, part in (
         (np.full_like(tensors[name], np.nan), "holds NaN or infinity"),
         (np.full_like(tensors[name], 1e5), "too large for --dtype=float16"),
-        (tensors[name].astype("int8"), "is of int8; only floating-point weights"),
+        (tensors[name].astype("int8"), "has dtype int8; only floating-point weights"),
     ):
         save_file({**tensors, name: value}, "hf/model.safetensors")
-        assert_refused(part, **{"from": "hf"}, dtype="float16")
+        assert_refused(part, source="hf", dtype="float16")
     (folder / "hf" / "model.safetensors").write_bytes(content[: len(content) // 2])
-    assert_refused("hf/model.safetensors is damaged", **{"from": "hf"})
+    assert_refused("hf/model.safetensors is damaged", source="hf")
     for cut in (whole[: len(whole) // 2], b""):
         data.write_bytes(cut)
-        assert_refused("checkpoint run/model.ckpt-7 is", **{"from": "run"})
+        assert_refused("checkpoint run/model.ckpt-7 is", source="run")
     data.unlink()
-    assert_refused("checkpoint run/model.ckpt-7 is", **{"from": "run"})
+    assert_refused("checkpoint run/model.ckpt-7 is", source="run")
     data.write_bytes(whole)
     index = folder / "run" / "model.ckpt-7.index"
     index.write_bytes(index.read_bytes()[:-9])
-    assert_refused("checkpoint run/model.ckpt-7 is unreadable", **{"from": "run"})
+    assert_refused("checkpoint run/model.ckpt-7 is unreadable", source="run")
 
 
 def test_other_weights(folder):
     config = {"config_file": "run/bert_config.json"}
     save_file({"a": np.ones(2)}, "a.safetensors")
-    assert_refused("names of BERT or NEZHA, but a", **{"from": "a.safetensors"}, **config)
+    assert_refused("names of BERT or NEZHA, but a", source="a.safetensors", **config)
     save_file({"classifier.bias": np.ones((), "float32")}, "a.safetensors")
-    assert_refused("a.safetensors has 0 layers", **{"from": "a.safetensors"}, **config)
-    assert_refused("nothing", **{"from": "run"}, drop=["bert/", "cls/"], allow_missing=["bert/"])
+    assert_refused("a.safetensors has 0 layers", source="a.safetensors", **config)
+    assert_refused("nothing", source="run", drop=["bert/", "cls/"], allow_missing=["bert/"])
 
 
 def test_a_task_without_its_head(folder):
     (folder / "run" / "task.json").write_text(json.dumps(CLASSIFICATION))
-    assert_refused("lacks output_weights, output_bias;", **{"from": "run"})
-    assert_refused("lacks output_weights, output_bias;", **{"from": "run"}, drop=["cls/"])
+    assert_refused("lacks output_weights, output_bias;", source="run")
+    assert_refused("lacks output_weights, output_bias;", source="run", drop=["cls/"])

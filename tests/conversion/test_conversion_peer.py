@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from checkpoint_models import (
     CLASSIFICATION,
-    FLAGS,
     TAGGING,
     UNILM,
     assert_equal,
@@ -25,6 +24,7 @@ from helpers import GOLDEN_MODELS
 
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
 from nezha_tf.conversion.conversion import convert_checkpoint
+from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
 
 pytestmark = pytest.mark.skipif(
@@ -35,8 +35,8 @@ pytestmark = pytest.mark.skipif(
 
 def convert(source, target, layout, **changes):
     """Converts; returns {output: largest difference} and the report, which is to name both."""
-    flags = {"from": str(source), "to": str(target), "format": layout, **changes}
-    report = convert_checkpoint({**FLAGS, **flags})
+    values = {"source": str(source), "to": str(target), "format": layout, **changes}
+    report = convert_checkpoint(ConversionSettings(**values))
     assert "not compared" not in report and "transformers" in report, report
     return dict(re.findall(r"  (\w+) +(\d\.\de[+-]\d+)$", report, re.MULTILINE)), report
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from checkpoint_models import (
     CLASSIFICATION,
-    FLAGS,
     TAGGING,
     assert_equal,
     config_of,
@@ -22,6 +21,7 @@ from safetensors.numpy import load_file, save_file
 import nezha_tf
 from nezha_tf import NezhaConfig, NezhaForMaskedLM
 from nezha_tf.conversion.conversion import convert_checkpoint
+from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
 
 PEER = GOLDEN / "hugging_face_roformer"
@@ -46,8 +46,8 @@ def with_peer():
 
 
 def convert(source, target, layout, **changes):
-    flags = {"from": str(source), "to": str(target), "format": layout, **changes}
-    return convert_checkpoint({**FLAGS, **flags})
+    values = {"source": str(source), "to": str(target), "format": layout, **changes}
+    return convert_checkpoint(ConversionSettings(**values))
 
 
 def write_run(folder, kind, task=None, without=(), **changes):

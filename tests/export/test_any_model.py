@@ -172,5 +172,5 @@ def test_what_a_model_lacks(folder, opened, tmp_path):
 
 def test_the_demo_says_what_it_says_of_the_folder(folder):
     assert_says_alike(folder, folder.with_name("fill"), "今天[MASK]气[MASK]")
-    with pytest.raises(UserError, match="the page has no use for"):
+    with pytest.raises(UserError, match="the page has no tab"):
         open_models([str(folder.with_name("model_export"))])

@@ -131,7 +131,7 @@ def test_mistakes_are_one_line(exports, tmp_path):
         assert_one_line(run("tools/export_saved_model.py", *flags, folder=tmp_path), *parts)
         assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "model", "there"]
 
-    mistake("there is there already", output="there")
+    mistake("there exists already", output="there")
     mistake("file/export", output="file/export")
     mistake("no model in nowhere", model="nowhere")
     (tmp_path / "model" / "task.json").write_text(json.dumps({**settings, "labels": ["a"]}))

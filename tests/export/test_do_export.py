@@ -35,7 +35,7 @@ def test_a_classifier_is_trained_and_exported(tmp_path):
     probabilities = [[row["probabilities"][label] for label in "01"] for row in predicted]
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
     # Before anything is read or trained.
-    mistakes = (((), ("run/export is there already",)), (("--export_dir=run",), ("run is there",)))
+    mistakes = (((), ("run/export exists",)), (("--export_dir=run",), ("run exists already",)))
     assert_each_one_line("run_classifier.py", standard, mistakes, tmp_path)
 
 

@@ -10,6 +10,7 @@ from export_folders import make_export
 
 from nezha_tf.errors import UserError
 from nezha_tf.export.runtimes import convert_export
+from nezha_tf.export.settings import ConvertExportSettings
 
 SETTINGS = {
     "task": "classification",
@@ -32,9 +33,9 @@ def model(exported):
     return tf.saved_model.load(str(exported))
 
 
-def flags(saved_model, output_file, variant="float32"):
+def convert(saved_model, output_file, variant="float32"):
     paths = {"saved_model": str(saved_model), "output_file": str(output_file)}
-    return {**paths, "variant": variant}
+    return convert_export(ConvertExportSettings(**paths, variant=variant))
 
 
 def assert_same(run, model, tolerance):
@@ -60,7 +61,7 @@ def test_tflite_in_three_sizes(exported, model, tmp_path):
     sizes = []
     for variant, tolerance in TOLERANCES.items():
         path = tmp_path / f"{variant}.tflite"
-        assert "probabilities" in convert_export(flags(exported, path, variant))
+        assert "probabilities" in convert(exported, path, variant)
         runner = tf.lite.Interpreter(str(path)).get_signature_runner("from_ids")
         assert_same(lambda inputs, runner=runner: runner(**inputs), model, tolerance)
         sizes.append(path.stat().st_size)
@@ -70,7 +71,7 @@ def test_tflite_in_three_sizes(exported, model, tmp_path):
 def test_onnx(exported, model, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("tf2onnx")
-    convert_export(flags(exported, tmp_path / "model.onnx"))
+    convert(exported, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
     assert all(spec.shape == ["batch", "pieces"] for spec in session.get_inputs())
     names = [output.name for output in session.get_outputs()]
@@ -82,14 +83,14 @@ def test_onnx(exported, model, tmp_path):
 def test_mistakes_are_one_line(exported, tmp_path, monkeypatch):
     for saved_model, name, variant, message in (
         (exported, "model.pb", "float32", r"must end in \.tflite or \.onnx"),
-        (exported, "model.onnx", "float16", "--variant=float16 is of TFLite"),
+        (exported, "model.onnx", "float16", "--variant=float16 is for TFLite"),
         (tmp_path, "model.tflite", "float32", "is no export: .*does not exist"),
     ):
         with pytest.raises(UserError, match=message):
-            convert_export(flags(saved_model, tmp_path / name, variant))
+            convert(saved_model, tmp_path / name, variant)
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
     with pytest.raises(UserError, match=r"pip install -e '\.\[onnx\]'"):
-        convert_export(flags(exported, tmp_path / "model.onnx"))
+        convert(exported, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
@@ -104,6 +105,6 @@ def test_what_a_runtime_lacks_is_one_line(tmp_path):
     tf.saved_model.save(module, str(tmp_path / "export"), signatures)
     arguments = ("--saved_model=export", "--output_file=model.tflite")
     result = run("tools/convert_export.py", *arguments, folder=tmp_path)
-    assert_one_line(result, "cannot be brought to TFLite: it lacks the operations AsString")
+    assert_one_line(result, "cannot be converted to TFLite: it lacks the operations AsString")
     assert result.stdout == ""
     assert [path.name for path in tmp_path.iterdir()] == ["export"]

@@ -11,6 +11,7 @@ from commands import run
 from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.errors import UserError
 from nezha_tf.inference.extract import extract_features
+from nezha_tf.inference.settings import ExtractSettings
 from nezha_tf.inference.texts import covered_characters
 
 # The last two are what a Hangul syllable is made of.
@@ -55,28 +56,23 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def extract(model, tmp_path):
-    """Returns a function: rows, changes of the flags -> (output's path, what was said)."""
+    """Returns a function: rows, changes of the settings -> (output's path, what was said)."""
     folder, _ = model
 
     def of(rows, output="out.jsonl", **changes):
         source = tmp_path / "in.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        flags = {
-            "model_folder": None,
+        standard = {
             "bert_config_file": str(folder / "config.json"),
             "vocab_file": str(folder / "vocab.txt"),
-            "do_lower_case": True,
             "init_checkpoint": str(folder / "model.ckpt"),
             "input_file": str(source),
             "output_file": output and str(tmp_path / output),
-            "level": "text",
-            "layers": ["-1"],
-            "pooling": "mean",
-            "similarity": False,
             "max_seq_length": MOST,
             "predict_batch_size": 4,
         }
-        return tmp_path / (output or ""), extract_features({**flags, **changes})
+        settings = ExtractSettings(**{**standard, **changes})
+        return tmp_path / (output or ""), extract_features(settings)
 
     return of
 
@@ -104,7 +100,7 @@ def outputs_of(model, text, pair=None):
 
 @pytest.mark.parametrize("pooling", ("mean", "cls", "max", "pooler"))
 def test_vectors_of_texts(model, extract, pooling):
-    layers = ["-1"] if pooling == "pooler" else ["-1", "0", "1"]
+    layers = ("-1",) if pooling == "pooler" else ("-1", "0", "1")
     path, said = extract(singles(TEXTS), "out.npy", pooling=pooling, layers=layers)
     assert said.startswith(f"{len(TEXTS)} texts; ") and said.endswith("truncated: 1")
     expected = []
@@ -130,10 +126,10 @@ def test_vectors_of_texts(model, extract, pooling):
 
 
 def test_vectors_of_pieces(model, extract):
-    array, said = extract(singles(TEXTS), "out.npy", level="piece", layers=["-2"])
+    array, said = extract(singles(TEXTS), "out.npy", level="piece", layers=("-2",))
     offsets = np.load(array.with_name("out.offsets.npy"))
     assert "out.offsets.npy" in said
-    path, _ = extract(singles(TEXTS), level="piece", layers=["-2"])
+    path, _ = extract(singles(TEXTS), level="piece", layers=("-2",))
     vectors, lines = np.load(array), read_lines(path)
     assert len(offsets) == len(TEXTS) + 1 and offsets[-1] == len(vectors)
     for index, (text, line) in enumerate(zip(TEXTS, lines, strict=True)):
@@ -239,7 +235,7 @@ def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
     task = {"task": "pretraining", "objectives": "bidirectional", "uses_averages": False}
     task |= {"max_seq_length": 7, "do_lower_case": True}
     (tmp_path / "run" / "task.json").write_text(json.dumps(task))
-    way = {"model_folder": str(tmp_path / "run"), "do_lower_case": None}
+    way = {"model_folder": str(tmp_path / "run")}
     way |= dict.fromkeys(("bert_config_file", "vocab_file", "init_checkpoint"))
     written = {}
     for name, changes in (
@@ -263,7 +259,7 @@ def test_mistakes_are_one_line(extract, tmp_path):
     for rows, changes, message in (
         ([alone, pair], {}, r"in.jsonl, line 1: one text, where other lines have two"),
         ([alone], {"similarity": True}, r'line 1: "text_pair" is missing'),
-        ([pair], {"level": "character"}, r"line 1: --level=character is for one text a line"),
+        ([pair], {"level": "character"}, r"line 1: --level=character takes one text"),
         ([pair], {"similarity": True, "level": "piece"}, r"leave out --level=piece"),
         ([alone, {"text": " "}], {}, r"line 2: text is empty"),
         ([alone, {"text": "\u0007"}], {}, r"line 2: text holds no piece of text"),
@@ -271,11 +267,15 @@ def test_mistakes_are_one_line(extract, tmp_path):
         ([alone], {"output": "out.txt"}, r"out.txt must end in .json, .jsonl, .npy"),
         ([pair], {"output": "out.npy", "similarity": True}, r"out.npy must end in .json, .jsonl$"),
         ([alone], {"input_file": None}, r"--input_file is needed"),
-        ([alone], {"layers": ["3"]}, r"--layers: '3' is none of 0 .* to 2, or of -1 .* to -3"),
-        ([alone], {"layers": ["-4"]}, r"--layers: '-4' is none"),
-        ([alone], {"layers": ["--1"]}, r"--layers: '--1' is none"),
-        ([alone], {"layers": ["last"]}, r"--layers: 'last' is none"),
-        ([alone], {"layers": ["0"], "pooling": "pooler"}, r"--pooling=pooler is of the last layer"),
+        ([alone], {"layers": ("3",)}, r"--layers: '3' is no layer .* 0 .* to 2, or -1 .* to -3"),
+        ([alone], {"layers": ("-4",)}, r"--layers: '-4' is no layer"),
+        ([alone], {"layers": ("--1",)}, r"--layers: '--1' is no layer"),
+        ([alone], {"layers": ("last",)}, r"--layers: 'last' is no layer"),
+        (
+            [alone],
+            {"layers": ("0",), "pooling": "pooler"},
+            r"--pooling=pooler reads the last layer",
+        ),
         ([alone], {"max_seq_length": 17}, r"--max_seq_length=17 is past .*embeddings 16"),
     ):
         with pytest.raises(UserError, match=message) as error:

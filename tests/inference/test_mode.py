@@ -1,12 +1,17 @@
-"""In which form generate_text writes where no flag says it: that of the model's objective."""
+"""In which mode the tools write and score if no flag says it: as the model was trained."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from nezha_tf.inference.loading import settled_form, settled_mode, target_format_of
+from nezha_tf.inference.settings import GenerateSettings, ScoreSettings
+from nezha_tf.inference.settling import (
+    settled_form,
+    settled_mode,
+    settled_scoring_mode,
+    target_format_of,
+)
 
-FORM_FLAGS = ("target_prediction", "max_source_length", "max_target_length", "truncate_source")
 PRETRAINED = {"task": "pretraining", "max_seq_length": 32}
 UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
 
@@ -21,7 +26,7 @@ UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
         ({"task": None}, {"mode": "left_to_right"}, "left_to_right", (2, 2), "head"),
         (
             {**PRETRAINED, "objectives": "left_to_right"},
-            {"mode": "seq2seq", "segment_ids": ["0", "1"]},
+            {"mode": "seq2seq", "segment_ids": ("0", "1")},
             "seq2seq",
             (0, 1),
             "tail",
@@ -29,9 +34,36 @@ UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
     ),
 )
 def test_a_model_writes_as_it_was_trained(task, given, mode, segment_ids, truncated):
-    flags = {**dict.fromkeys((*FORM_FLAGS, "mode", "segment_ids")), **given}
     opened = SimpleNamespace(task=task)
-    flags = settled_form(settled_mode(flags, opened), opened)
-    found = target_format_of(flags)
+    settings = settled_form(settled_mode(GenerateSettings(**given), opened), opened)
+    found = target_format_of(settings)
     assert (found.mode, found.segment_ids) == (mode, segment_ids)
-    assert (found.target_prediction, flags["truncate_source"]) == ("masked", truncated)
+    assert (found.target_prediction, settings.truncate_source) == ("masked", truncated)
+
+
+@pytest.mark.parametrize(
+    "task, given, mode",
+    (
+        ({**PRETRAINED, "objectives": "left_to_right"}, None, "left_to_right"),
+        ({**PRETRAINED, "objectives": "seq2seq"}, None, "seq2seq"),
+        ({**PRETRAINED, "objectives": UNILM}, None, "seq2seq"),
+        ({**PRETRAINED, "objectives": "left_to_right,bidirectional"}, None, "left_to_right"),
+        ({**PRETRAINED, "objectives": "bidirectional"}, None, "bidirectional"),
+        ({**PRETRAINED, "objectives": "bidirectional"}, "seq2seq", "seq2seq"),
+        ({**PRETRAINED, "objectives": "left_to_right"}, "bidirectional", "bidirectional"),
+        # Fine-tuned, and of unknown training: a published model or a bare checkpoint.
+        ({"task": "seq2seq"}, None, "seq2seq"),
+        ({"task": None}, None, "seq2seq"),
+        ({"task": None}, "bidirectional", "bidirectional"),
+    ),
+)
+def test_a_model_scores_as_it_was_trained(task, given, mode):
+    opened = SimpleNamespace(task=task)
+    assert settled_scoring_mode(ScoreSettings(mode=given), opened).mode == mode
+
+
+def test_texts_are_scored_in_the_form_of_their_objective():
+    opened = SimpleNamespace(task={**PRETRAINED, "objectives": "left_to_right"})
+    settings = settled_form(settled_scoring_mode(ScoreSettings(), opened), opened)
+    found = target_format_of(settings)
+    assert (found.mode, found.segment_ids) == ("left_to_right", (2, 2))

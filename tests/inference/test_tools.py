@@ -1,12 +1,13 @@
 """The tools that run a trained model: they agree with each other, and name mistakes."""
 
+import dataclasses
 import json
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import flags_of, run_anew
+from commands import run_anew
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.errors import UserError
@@ -14,6 +15,12 @@ from nezha_tf.inference.extract import extract_features
 from nezha_tf.inference.fill import fill_mask
 from nezha_tf.inference.generate import generate_text
 from nezha_tf.inference.score import score_text
+from nezha_tf.inference.settings import (
+    ExtractSettings,
+    FillMaskSettings,
+    GenerateSettings,
+    ScoreSettings,
+)
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己"]
@@ -44,24 +51,28 @@ def model(tmp_path_factory):
     return folder, model
 
 
-@pytest.fixture
-def flags(model, tmp_path):
-    """Returns a function that gives the flags of a tool with this model, and changes."""
-    folder, _ = model
+def names_of(settings_class):
+    return {field.name for field in dataclasses.fields(settings_class)}
 
-    def of(tool, **changes):
-        return {
-            **flags_of(f"tools/{tool}.py"),
-            "bert_config_file": str(folder / "config.json"),
-            "vocab_file": str(folder / "vocab.txt"),
-            "init_checkpoint": str(folder / "model.ckpt"),
-            "input_file": str(tmp_path / "in.jsonl"),
-            "output_file": str(tmp_path / "out.jsonl"),
-            "max_source_length": 8,
-            "max_target_length": 6,
-            "jit_compile": False,
-            **changes,
-        }
+
+@pytest.fixture
+def settings(model, tmp_path):
+    """Returns a function: a class, changes -> the settings of a tool with this model."""
+    folder, _ = model
+    standard = {
+        "bert_config_file": str(folder / "config.json"),
+        "vocab_file": str(folder / "vocab.txt"),
+        "init_checkpoint": str(folder / "model.ckpt"),
+        "input_file": str(tmp_path / "in.jsonl"),
+        "output_file": str(tmp_path / "out.jsonl"),
+        "max_source_length": 8,
+        "max_target_length": 6,
+        "jit_compile": False,
+    }
+
+    def of(settings_class, **changes):
+        own = {name: standard[name] for name in names_of(settings_class) & set(standard)}
+        return settings_class(**{**own, **changes})
 
     return of
 
@@ -75,12 +86,12 @@ def read_lines(path):
 
 
 @pytest.mark.parametrize("target_prediction", ("masked", "shift"))
-def test_what_is_written_is_scored_alike(flags, tmp_path, target_prediction):
+def test_what_is_written_is_scored_alike(settings, tmp_path, target_prediction):
     write_lines(tmp_path / "in.jsonl", [{"src": source} for source in SOURCES])
     target_format = {"target_prediction": target_prediction}
     # An [UNK] would leave no trace in the text.
     changes = {"length_penalty": 0.0, "num_return_sequences": 3, "banned_words": ["[UNK]"]}
-    said = generate_text(flags("generate_text", **target_format, **changes))
+    said = generate_text(settings(GenerateSettings, **target_format, **changes))
     assert said.startswith("4 texts; too long, so truncated: 1 source; written to")
     written = read_lines(tmp_path / "out.jsonl")
     assert [line["src"] for line in written] == SOURCES
@@ -93,7 +104,7 @@ def test_what_is_written_is_scored_alike(flags, tmp_path, target_prediction):
     ]
     assert len(pairs) >= 4
     write_lines(tmp_path / "in.jsonl", pairs)
-    said = score_text(flags("score_text", **target_format, predict_batch_size=4))
+    said = score_text(settings(ScoreSettings, **target_format, predict_batch_size=4))
     scores = read_lines(tmp_path / "out.jsonl")
     np.testing.assert_allclose(
         [line["log_prob"] for line in scores], [pair["expected"] for pair in pairs], atol=1e-4
@@ -103,11 +114,11 @@ def test_what_is_written_is_scored_alike(flags, tmp_path, target_prediction):
     assert all(line["pieces"] == len(line["tgt"]) + 1 for line in scores)
 
 
-def test_scores_of_texts(model, flags, tmp_path):
+def test_scores_of_texts(model, settings, tmp_path):
     """Perplexity from left to right and with pieces masked in turn, of one piece by hand."""
     write_lines(tmp_path / "in.jsonl", [{"text": text} for text in SOURCES])
     for mode, segment, ids in (("left_to_right", 2, [2, 4]), ("bidirectional", 0, [2, 4, 3])):
-        score_text(flags("score_text", mode=mode))
+        score_text(settings(ScoreSettings, mode=mode))
         scores = read_lines(tmp_path / "out.jsonl")
         assert [line["pieces"] for line in scores] == [len(text) for text in SOURCES]
         logits = model[1](
@@ -127,17 +138,17 @@ def test_scores_of_texts(model, flags, tmp_path):
         np.testing.assert_allclose(scores[1]["perplexity"], 1 / expected, rtol=1e-4)
 
 
-def test_a_prompt_goes_on(flags):
+def test_a_prompt_goes_on(settings):
     """The same seed goes on alike; a prompt that is too long keeps its end."""
     options = {"mode": "left_to_right", "input_file": None, "output_file": None}
     options |= {"decoding": "sample", "num_return_sequences": 3}
     said = [
-        generate_text(flags("generate_text", prompt=prompt, seed=seed, **options))
+        generate_text(settings(GenerateSettings, prompt=prompt, seed=seed, **options))
         for prompt, seed in (("甲乙丙丁戊己甲", 1), ("甲乙丙丁戊己甲", 1), ("甲乙丙丁戊己甲", 2))
     ]
     assert said[0] == said[1] != said[2]
     assert said[0].endswith("\n1 text")
-    longer = generate_text(flags("generate_text", prompt="丙甲乙丙丁戊己甲", seed=1, **options))
+    longer = generate_text(settings(GenerateSettings, prompt="丙甲乙丙丁戊己甲", seed=1, **options))
     assert longer.splitlines()[1:-1] == said[0].splitlines()[1:-1]
     assert longer.endswith("\n1 text; too long, so truncated: 1 prompt")
 
@@ -176,7 +187,7 @@ def test_blanks_are_filled(model, tmp_path, way):
     for number, probs in enumerate(tf.nn.softmax(logits).numpy()[:, :11], start=1):
         expected.append(f"[MASK] {number}")
         expected += [f"{PIECES[i]} {probs[i]:.2%}" for i in np.argsort(-probs)[:2]]
-    expected.append("no [MASK] in the text; write one for each piece to be filled in")
+    expected.append("no [MASK] in the text; write one for each piece to fill in")
     assert [" ".join(line.split()) for line in result.stdout.splitlines()] == expected
 
 
@@ -185,7 +196,7 @@ def write_input(folder, text):
     return (folder / "typed.txt").open()
 
 
-def test_mistakes_are_named(flags, tmp_path):
+def test_mistakes_are_named(settings, tmp_path):
     changed = {
         "two_rows": {**CONFIG, "type_vocab_size": 2, "use_relative_position": True},
         "absolute": {**CONFIG, "use_relative_position": False},
@@ -195,18 +206,23 @@ def test_mistakes_are_named(flags, tmp_path):
     two_rows, absolute = ({"bert_config_file": str(tmp_path / f"{name}.json")} for name in changed)
     (tmp_path / "in.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": " ", "tgt": "乙"}\n')
     (tmp_path / "blank.txt").write_text("甲[MASK]\n\n")
-    for tool, function, changes, message in (
-        ("generate_text", generate_text, {}, r"in.jsonl, line 2: src is empty"),
-        ("score_text", score_text, {}, r"in.jsonl, line 2: src is empty"),
-        ("generate_text", generate_text, {"input_file": None}, "one of --prompt and --input_file"),
-        ("generate_text", generate_text, {"input_file": "none.txt"}, "no file matches"),
-        ("fill_mask", fill_mask, {"input_file": str(tmp_path / "blank.txt")}, "line 2: empty"),
-        ("fill_mask", fill_mask, {"input_file": str(tmp_path / "no.txt")}, "cannot read"),
-        ("fill_mask", fill_mask, {"input_file": str(tmp_path / "in.jsonl")}, r"line 1: no \[MASK"),
-        ("fill_mask", fill_mask, {"init_checkpoint": "none"}, "no checkpoint at none"),
+    for settings_class, function, changes, message in (
+        (GenerateSettings, generate_text, {}, r"in.jsonl, line 2: src is empty"),
+        (ScoreSettings, score_text, {}, r"in.jsonl, line 2: src is empty"),
+        (GenerateSettings, generate_text, {"input_file": None}, "one of --prompt and --input_file"),
+        (GenerateSettings, generate_text, {"input_file": "none.txt"}, "no file matches"),
+        (FillMaskSettings, fill_mask, {"input_file": str(tmp_path / "blank.txt")}, "line 2: empty"),
+        (FillMaskSettings, fill_mask, {"input_file": str(tmp_path / "no.txt")}, "cannot read"),
+        (
+            FillMaskSettings,
+            fill_mask,
+            {"input_file": str(tmp_path / "in.jsonl")},
+            r"line 1: no \[MASK",
+        ),
+        (FillMaskSettings, fill_mask, {"init_checkpoint": "none"}, "no checkpoint at none"),
     ):
         with pytest.raises(UserError, match=message):
-            function(flags(tool, **changes))
+            function(settings(settings_class, **changes))
     prompt = {"prompt": "甲", "input_file": None}
     for changes, message in (
         ({"init_checkpoint": None}, "--init_checkpoint is needed"),
@@ -219,10 +235,10 @@ def test_mistakes_are_named(flags, tmp_path):
         ),
     ):
         with pytest.raises(UserError, match=message):
-            generate_text(flags("generate_text", **prompt, **changes))
+            generate_text(settings(GenerateSettings, **prompt, **changes))
 
 
-SETTINGS = {
+TASK = {
     "task": "seq2seq",
     "do_lower_case": False,
     "max_seq_length": 14,
@@ -255,37 +271,37 @@ BARE = ("bert_config_file", "vocab_file", "init_checkpoint")
 
 
 @pytest.fixture
-def ask(model, flags, tmp_path):
-    """Returns a function: a tool, its function, the way to the model, changes -> what it writes."""
+def ask(model, settings, tmp_path):
+    """Returns a function: a class, its function, a way to the model, changes -> what is written."""
     folder, _ = model
     run_folder = tmp_path / "run"
     shutil.copytree(folder, run_folder)
     (run_folder / "config.json").rename(run_folder / "bert_config.json")
-    (run_folder / "task.json").write_text(json.dumps(SETTINGS))
+    (run_folder / "task.json").write_text(json.dumps(TASK))
 
-    def ask(tool, function, is_folder, **changes):
-        given = {**flags(tool), **dict.fromkeys(("max_source_length", "max_target_length"))}
+    def ask(settings_class, function, is_folder, **changes):
+        given = {"max_source_length": None, "max_target_length": None, **changes}
         if is_folder:
-            given |= {**dict.fromkeys(BARE), "model_folder": str(run_folder)}
-        function({**given, **changes})
+            given = {**dict.fromkeys(BARE), "model_folder": str(run_folder), **given}
+        function(settings(settings_class, **given))
         return read_lines(tmp_path / "out.jsonl")
 
     return ask
 
 
 @pytest.mark.parametrize(
-    "tool, function", (("generate_text", generate_text), ("score_text", score_text))
+    "settings_class, function", ((GenerateSettings, generate_text), (ScoreSettings, score_text))
 )
-def test_a_folder_says_what_flags_would(ask, tmp_path, tool, function):
+def test_a_folder_says_what_flags_would(ask, tmp_path, settings_class, function):
     """And flags that are given win, beside what else the folder says."""
     rows = [{"src": source, "tgt": source[::-1]} for source in (*SOURCES, "甲乙丙丁戊己甲乙丙")]
     write_lines(tmp_path / "in.jsonl", rows)
-    known = flags_of(f"tools/{tool}.py")
-    own, other = ({n: v for n, v in s.items() if n in known} for s in (SETTINGS, OTHER))
-    of_folder = ask(tool, function, True)
-    assert of_folder == ask(tool, function, False, **own)
-    by_flags = ask(tool, function, True, **other)
-    assert by_flags == ask(tool, function, False, **{**own, **other}) != of_folder
+    known = names_of(settings_class)
+    own, other = ({n: v for n, v in s.items() if n in known} for s in (TASK, OTHER))
+    of_folder = ask(settings_class, function, True)
+    assert of_folder == ask(settings_class, function, False, **own)
+    by_flags = ask(settings_class, function, True, **other)
+    assert by_flags == ask(settings_class, function, False, **{**own, **other}) != of_folder
 
 
 def test_a_prompt_keeps_its_end_whatever_a_folder_says_of_sources(ask, tmp_path):
@@ -293,10 +309,10 @@ def test_a_prompt_keeps_its_end_whatever_a_folder_says_of_sources(ask, tmp_path)
     path = tmp_path / "run" / "task.json"
     written = []
     for end in ("head", "tail"):
-        path.write_text(json.dumps({**SETTINGS, "truncate_source": end}))
-        written.append(ask("generate_text", generate_text, True, mode="left_to_right"))
+        path.write_text(json.dumps({**TASK, "truncate_source": end}))
+        written.append(ask(GenerateSettings, generate_text, True, mode="left_to_right"))
     assert written[0] == written[1]
-    cut = ask("generate_text", generate_text, True, mode="left_to_right", truncate_source="tail")
+    cut = ask(GenerateSettings, generate_text, True, mode="left_to_right", truncate_source="tail")
     assert cut != written[0]
 
 
@@ -308,32 +324,32 @@ def test_the_case_is_the_folders(ask, model, tmp_path):
     write_lines(tmp_path / "in.jsonl", [{"text": "甲A"}])
     mode = {"mode": "bidirectional"}
     bare = {**mode, "vocab_file": str(tmp_path / "vocab.txt")}
-    cased = ask("score_text", score_text, False, **bare, do_lower_case=False)
-    lowered = ask("score_text", score_text, False, **bare)
+    cased = ask(ScoreSettings, score_text, False, **bare, do_lower_case=False)
+    lowered = ask(ScoreSettings, score_text, False, **bare)
     assert cased != lowered
-    assert ask("score_text", score_text, True, **mode) == cased
-    assert ask("score_text", score_text, True, **mode, do_lower_case=True) == lowered
+    assert ask(ScoreSettings, score_text, True, **mode) == cased
+    assert ask(ScoreSettings, score_text, True, **mode, do_lower_case=True) == lowered
 
 
-def test_there_is_one_way_to_the_model(ask, flags, tmp_path):
+def test_there_is_one_way_to_the_model(ask, settings, tmp_path):
     write_lines(tmp_path / "in.jsonl", [{"src": "甲", "tgt": "乙", "text": "甲"}])
     (tmp_path / "blank.txt").write_text("甲[MASK]\n", encoding="utf-8")
     extract = {"input_file": str(tmp_path / "in.jsonl")}
-    for tool, function, changes in (
-        ("generate_text", generate_text, {}),
-        ("score_text", score_text, {}),
-        ("fill_mask", fill_mask, {"input_file": str(tmp_path / "blank.txt")}),
-        ("extract_features", extract_features, extract),
+    for settings_class, function, changes in (
+        (GenerateSettings, generate_text, {}),
+        (ScoreSettings, score_text, {}),
+        (FillMaskSettings, fill_mask, {"input_file": str(tmp_path / "blank.txt")}),
+        (ExtractSettings, extract_features, extract),
     ):
-        given = {**flags(tool), **changes}
+        given = settings(settings_class, **changes)
         folder = str(tmp_path / "run")
         for bare in (BARE, BARE[1:2], BARE[::2]):
-            both = given | {name: None for name in BARE if name not in bare}
+            left_out = {name: None for name in BARE if name not in bare}
             named = ", ".join(f"--{name}" for name in bare)
             message = f"--model_folder={folder} holds a whole model; leave out {named}$"
             with pytest.raises(UserError, match=message):
-                function({**both, "model_folder": folder})
+                function(dataclasses.replace(given, model_folder=folder, **left_out))
         with pytest.raises(UserError, match="--model_folder is needed; or for a bare checkpoint"):
-            function({**given, **dict.fromkeys(BARE)})
+            function(dataclasses.replace(given, **dict.fromkeys(BARE)))
         with pytest.raises(UserError, match="--vocab_file is needed"):
-            function({**given, "vocab_file": None})
+            function(dataclasses.replace(given, vocab_file=None))

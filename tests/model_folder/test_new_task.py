@@ -8,13 +8,14 @@ import pytest
 import tensorflow as tf
 import toy_row
 import toy_task
-from checkpoint_models import FLAGS, assert_equal, weights_in
+from checkpoint_models import assert_equal, weights_in
 from toy_finetuning import ToySettings
 
 import nezha_tf
 from nezha_tf import NezhaConfig, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints import name_table
 from nezha_tf.conversion.conversion import convert_checkpoint
+from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.demo.models import open_models
 from nezha_tf.errors import UserError
 from nezha_tf.export.exporter import export_folder
@@ -101,8 +102,8 @@ def test_its_export_and_the_demo_say_what_the_model_says(run, tmp_path):
 def test_it_is_converted_where_its_head_has_a_place(run, tmp_path):
     def convert(layout, **changes):
         target = tmp_path / layout
-        flags = {"from": str(run), "to": str(target), "format": layout, **changes}
-        return target, convert_checkpoint({**FLAGS, **flags})
+        values = {"source": str(run), "to": str(target), "format": layout, **changes}
+        return target, convert_checkpoint(ConversionSettings(**values))
 
     target, report = convert("nezha_tf")
     assert "functional_relative, marks" in report and "logits" in report

@@ -9,6 +9,7 @@ from commands import assert_one_line, run, run_anew
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.metrics_file import read_metrics
 from nezha_tf.pictures import curves as plot
+from nezha_tf.pictures.settings import PlotSettings
 
 
 def record(folder, factor=1.0, parts=("embeddings", "layer_0", "heads"), **more):
@@ -126,11 +127,16 @@ def test_one_picture_is_written(tmp_path):
     folder = record(tmp_path / "run", masked_lm_accuracy=float("nan"), gradient_norm=float("inf"))
     before = set(tmp_path.rglob("*"))
     assert plot.plot_curves(str(folder)) == str(folder / "curves.png")
-    plot.plot_runs([str(folder)] * 2, str(tmp_path / "new" / "two.png"), labels=["a", "b"])
+    path = str(tmp_path / "new" / "two.png")
+    plot_runs(runs=(str(folder), str(folder)), output_file=path, labels=("a", "b"))
     written = set(tmp_path.rglob("*")) - before
     assert written == {folder / "curves.png", tmp_path / "new", tmp_path / "new" / "two.png"}
     for path in (folder / "curves.png", tmp_path / "new" / "two.png"):
         assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def plot_runs(**values):
+    return plot.plot_runs(PlotSettings(**values))
 
 
 def test_nothing_is_left_half_written(tmp_path, monkeypatch):
@@ -155,18 +161,20 @@ def test_mistakes_are_told(tmp_path, monkeypatch):
     folder, empty = str(record(tmp_path / "run")), tmp_path / "empty"
     empty.mkdir()
     picture = str(tmp_path / "curves.png")
-    for arguments, parts in (
-        (([folder, str(empty)], picture), [str(empty), "metrics.jsonl", "--output_dir"]),
-        (([folder], picture, ["a", "b"]), ["--labels has 2", "the 1 of --runs"]),
-        (([folder], picture, [], ["los"]), ["'los'", "learning_rate, masked_lm_loss, trust_ratio"]),
-        (([folder], picture.replace("png", "pdf")), ["curves.pdf", "PNG"]),
+    for changes, parts in (
+        ({"runs": (folder, str(empty))}, [str(empty), "metrics.jsonl", "--output_dir"]),
+        ({"labels": ("a", "b")}, ["--labels has 2", "--runs has 1"]),
+        ({"metrics": ("los",)}, ["'los'", "learning_rate, masked_lm_loss, trust_ratio"]),
+        ({"output_file": picture.replace("png", "pdf")}, ["--output_file", "curves.pdf", "PNG"]),
+        ({"runs": None}, ["--runs is needed"]),
+        ({"output_file": None}, ["--output_file is needed"]),
     ):
         with pytest.raises(UserError) as error:
-            plot.plot_runs(*arguments)
+            plot_runs(**{"runs": (folder,), "output_file": picture, **changes})
         assert all(part in str(error.value) for part in parts), error.value
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"pip install -e '\.\[plot\]'"):
-        plot.plot_runs([folder], picture)
+        plot_runs(runs=(folder,), output_file=picture)
     assert not list(tmp_path.glob("curves*"))
 
 

@@ -12,19 +12,14 @@ from conftest import GOLDEN, RESOURCES
 from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, Vocabulary
 from nezha_tf.errors import UserError
 from nezha_tf.pictures import attention_maps, attention_masks, relative_positions
+from nezha_tf.pictures.settings import VisualizeSettings
 from nezha_tf.pictures.visualize import visualize
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
-FLAGS = {
+STANDARD = {
+    "picture": "attention_masks",
     "output_file": "picture.png",
-    "model_folder": None,
-    "text": None,
-    "text_pair": "",
     "vocab_file": str(RESOURCES / "vocab.txt"),
-    "do_lower_case": None,
-    "layers": [],
-    "heads": [],
-    "objective": None,
 }
 
 
@@ -155,7 +150,7 @@ def test_mistakes_are_told(tmp_path, tokenizer, encoder, monkeypatch):
         (lambda: attention_maps.draw(encoder, tokenizer, "a", heads=["x"]), ["--heads: x"]),
         (
             lambda: attention_maps.draw(absolute, tokenizer, "a", objective="seq2seq"),
-            ["the model 2", "seq2seq"],
+            ["--objective=seq2seq", "the model has only 2"],
         ),
         (
             lambda: attention_maps.draw(encoder, tokenizer, "a", objective="seq2sec"),
@@ -179,7 +174,7 @@ def test_mistakes_are_told(tmp_path, tokenizer, encoder, monkeypatch):
 
 
 def see(**changes):
-    return visualize({**FLAGS, "picture": "attention_masks", **changes})
+    return visualize(VisualizeSettings(**{**STANDARD, **changes}))
 
 
 def test_the_attention_of_a_folder(tmp_path):

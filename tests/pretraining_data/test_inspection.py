@@ -17,6 +17,7 @@ from nezha_tf.pretraining_data.create import create_pretraining_data
 from nezha_tf.pretraining_data.example_text import arrays_of, text_of
 from nezha_tf.pretraining_data.inspection import check
 from nezha_tf.pretraining_data.record_check import check_files
+from nezha_tf.pretraining_data.settings import InspectionSettings
 
 SHARDS = [f"train-{n:05d}-of-00003.tfrecord" for n in range(3)]
 
@@ -51,14 +52,15 @@ def faults(folder):
 
 
 def test_a_whole_set_has_no_fault(folder, capsys):
+    whole = InspectionSettings(input_file=f"{folder}/*.tfrecord")
     assert faults(folder) == []
-    assert check(f"{folder}/*.tfrecord") == 0
+    assert check(whole) == 0
     records = sum(len(list(tf.data.TFRecordDataset(str(folder / name)))) for name in SHARDS)
     assert f"3 files, {records:,} records" in capsys.readouterr().out
     # The same files elsewhere: nothing but themselves to go by.
     for path in [*folder.glob("*.json")]:
         path.unlink()
-    assert faults(folder) == [] and check(f"{folder}/*.tfrecord") == 0
+    assert faults(folder) == [] and check(whole) == 0
     assert "3 files without a manifest" in capsys.readouterr().out
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from nezha_tf.tasks.seq2seq.question_generation import (
+    QuestionGenerationSettings,
     make_question_generation_data,
     sentences_around,
 )
@@ -38,10 +39,12 @@ def test_pairs_of_a_file(tmp_path):
     questions = [{"id": "1", "question": "谁？", "answers": answers}]
     data = [{"paragraphs": [{"context": PASSAGE, "qas": questions}]}]
     (tmp_path / "in.json").write_text(json.dumps({"data": data}), encoding="utf-8")
-    made = make_question_generation_data(
+    settings = QuestionGenerationSettings(
         input_file=str(tmp_path / "in.json"),
         output_file=str(tmp_path / "out.jsonl"),
         context_chars=9,
     )
+    said = make_question_generation_data(settings)
     pair = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"))
-    assert made == 1 and pair == {"src": "答案：丁戊 原文：甲乙丙。丁戊己庚！", "tgt": "谁？"}
+    assert said == f"1 question in {settings.output_file}"
+    assert pair == {"src": "答案：丁戊 原文：甲乙丙。丁戊己庚！", "tgt": "谁？"}

@@ -9,6 +9,7 @@ from checkpoint_models import config_of, weights_like, write_model
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.inference.loading import load_model, open_model
+from nezha_tf.inference.settings import ModelSettings
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
@@ -53,9 +54,8 @@ def test_all_ways_to_a_model_give_the_same_weights(folder, uses_averages, name):
         "do_lower_case": True,
         "init_checkpoint": str(path / name),
     }
-    of_folder = {**dict.fromkeys(flags), "model_folder": str(path)}
-    for way in ({**flags, "model_folder": None}, of_folder):
-        of_tools, _ = load_model(open_model(way))
+    for way in (flags, {"model_folder": str(path)}):
+        of_tools, _ = load_model(open_model(ModelSettings(**way)))
         assert is_averaged(path, of_tools) == uses_averages
     model = kinds()["pretraining"].model(config, 0)
     del flags["init_checkpoint"]
@@ -87,8 +87,8 @@ def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     model = kinds()["pretraining"].model(config, 0)
     _, vocabulary, case = start.load_initial(model, str(path), (), PretrainingSettings(**flags))
     config_file = str(path / "bert_config.json")
-    way = {"model_folder": None, "bert_config_file": config_file, "init_checkpoint": str(path)}
-    load_model(open_model({**flags, **way}))
+    way = {"bert_config_file": config_file, "init_checkpoint": str(path)}
+    load_model(open_model(ModelSettings(**flags, **way)))
     assert capsys.readouterr().err == f"{vocabulary}\n{case}\n"
     assert "is another vocabulary than" in vocabulary and "--nodo_lower_case" in case
     (path / "task.json").unlink()

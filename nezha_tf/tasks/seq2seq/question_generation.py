@@ -1,40 +1,56 @@
 """Question generation out of reading comprehension: from a passage and an answer the question."""
 
+import dataclasses
 import json
 import re
 
-from nezha_tf import files
+from nezha_tf import console, files
 from nezha_tf.data.squad import read_questions
+from nezha_tf.errors import require_flag
+from nezha_tf.settings import flag
 
 # A sentence with its end, or what is left at the end of a passage.
 SENTENCE = re.compile(r"[^。！？；\n]*[。！？；\n]+|[^。！？；\n]+$")
 
 
-def make_question_generation_data(*, input_file, output_file, context_chars):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuestionGenerationSettings:
+    """The settings of tools/make_question_generation_data.py."""
+
+    input_file: str | None = flag(
+        None, "JSON file in SQuAD's form: questions with their answers and passages."
+    )
+    output_file: str | None = flag(None, 'JSON lines to write: {"src": ..., "tgt": ...}.')
+    context_chars: int = flag(90, "Largest number of characters of the passage in a source.", 1)
+
+
+def make_question_generation_data(settings):
     """Writes {"src", "tgt"} a line: the answer and the sentences around it, and the question.
 
     Args:
-      input_file: a JSON file in SQuAD's form.
-      output_file: the JSON lines.
-      context_chars: most characters of the passage in a source.
+      settings: `QuestionGenerationSettings`.
 
     Returns:
-      How many were written.
+      Text to print: how many were written, and where.
 
     Raises:
-      UserError: bad input; nothing is left half-written.
+      UserError: a flag is missing, or bad input; nothing is left half-written.
     """
+    input_file = require_flag(settings.input_file, "input_file")
+    output_file = require_flag(settings.output_file, "output_file")
     files.require_other(output_file, "output_file", [input_file])
     questions = read_questions([input_file])
     lines = []
     for question in questions:
         answer = question.answers[0]
-        context = sentences_around(question.context, answer.start, len(answer.text), context_chars)
+        context = sentences_around(
+            question.context, answer.start, len(answer.text), settings.context_chars
+        )
         # The answer goes first: what is cut off a long source is its end.
         pair = {"src": f"答案：{answer.text} 原文：{context}", "tgt": question.text}
         lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
     files.write_text(output_file, "".join(lines))
-    return len(lines)
+    return f"{console.plural(len(lines), 'question')} in {output_file}"
 
 
 def sentences_around(context, start, length, most):

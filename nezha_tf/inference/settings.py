@@ -1,0 +1,179 @@
+"""The settings of the tools that run a trained model."""
+
+import dataclasses
+
+from nezha_tf.config import TARGET_PREDICTIONS
+from nezha_tf.settings import default_of, flag
+from nezha_tf.tasks.seq2seq.settings import ENDS, SearchSettings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """Which model runs: a folder, or a bare checkpoint with its configuration and vocabulary."""
+
+    model_folder: str | None = flag(
+        None,
+        "Folder of the model: the --output_dir of a run, or a published model (configuration, "
+        "weights and vocab.txt). Its task.json says how text is lower-cased, how long texts are, "
+        "how targets are predicted and searched; flags that are given replace what it says.",
+    )
+    bert_config_file: str | None = flag(
+        None, "JSON file with the configuration of a bare checkpoint."
+    )
+    vocab_file: str | None = flag(None, "Vocabulary of a bare checkpoint, one piece a line.")
+    init_checkpoint: str | None = flag(
+        None,
+        "A bare checkpoint of TF1, of this project or of Hugging Face, or the folder that it is "
+        "in; instead of --model_folder.",
+    )
+    do_lower_case: bool | None = flag(
+        None,
+        "Lower-case the text and strip accents; default: what the model folder says, or yes.",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FormSettings(ModelSettings):
+    """How a target follows its source."""
+
+    target_prediction: str | None = flag(
+        None,
+        "Where the model predicts the next piece. masked: at a [MASK] after the last piece; "
+        "shift: at the last piece itself; default: what the model folder says, or masked.",
+        choices=TARGET_PREDICTIONS,
+    )
+    segment_ids: tuple[str, ...] | None = flag(
+        None, "Segment ids of source and target, as 0,1; default: those of --mode."
+    )
+    max_source_length: int | None = flag(
+        None,
+        "Longest source or prompt in pieces, [CLS] and [SEP] included; default: what the model "
+        "folder says, or 128.",
+        3,
+    )
+    max_target_length: int | None = flag(
+        None,
+        "Longest target in pieces, the final [SEP] included; default: what the model folder says, "
+        "or 64.",
+        2,
+    )
+    truncate_source: str | None = flag(
+        None,
+        "Which end of a source that is too long is cut off; default: what the model folder says, "
+        "or tail. The default for a prompt is always head.",
+        choices=ENDS,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GenerateSettings(SearchSettings, FormSettings):
+    """The settings of tools/generate_text.py."""
+
+    input_file: str | None = flag(
+        None,
+        'Sources or prompts: .json or .jsonl with {"src": ...} on each line, or .tsv or .txt with '
+        "one on each line; .gz too; file names or globs, comma-separated.",
+    )
+    prompt: str | None = flag(None, "One source or prompt, instead of --input_file.")
+    output_file: str | None = flag(
+        None, "JSON lines to write; default: the texts are shown on the screen."
+    )
+    mode: str | None = flag(
+        None,
+        "seq2seq: write a target for a source that the model sees as a whole; left_to_right: "
+        "continue a prompt; default: what the model was trained for, seq2seq if it was trained "
+        "for both.",
+        choices=("seq2seq", "left_to_right"),
+    )
+    seed: int = flag(1, "Seed of sampling; the same seed gives the same text.", 0)
+    jit_compile: bool = flag(True, "Compile the search with XLA.")
+    # None: what the model folder says, or else the default of `SearchSettings`.
+    decoding: str | None = default_of(SearchSettings, "decoding", None)
+    beam_size: int | None = default_of(SearchSettings, "beam_size", None)
+    length_penalty: float | None = default_of(SearchSettings, "length_penalty", None)
+    num_return_sequences: int | None = default_of(SearchSettings, "num_return_sequences", None)
+    min_target_length: int | None = default_of(SearchSettings, "min_target_length", None)
+    temperature: float | None = default_of(SearchSettings, "temperature", None)
+    top_k: int | None = default_of(SearchSettings, "top_k", None)
+    top_p: float | None = default_of(SearchSettings, "top_p", None)
+    no_repeat_ngram_size: int | None = default_of(SearchSettings, "no_repeat_ngram_size", None)
+    exempt_words: tuple[str, ...] | None = default_of(SearchSettings, "exempt_words", None)
+    banned_words: tuple[str, ...] | None = default_of(SearchSettings, "banned_words", None)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoreSettings(FormSettings):
+    """The settings of tools/score_text.py."""
+
+    input_file: str | None = flag(
+        None,
+        'Pairs: .json or .jsonl with {"src": ..., "tgt": ...} on each line, or .tsv or .txt with '
+        'two columns; or texts: {"text": ...}, or one column; .gz too; file names or globs, '
+        "comma-separated.",
+    )
+    output_file: str | None = flag(
+        None, "JSON lines to write; default: the scores are shown on the screen."
+    )
+    mode: str | None = flag(
+        None,
+        "What is scored. seq2seq: targets for their sources; left_to_right: texts, each piece "
+        "after those before it; bidirectional: texts, each piece masked while all others are seen "
+        "(the pseudo-perplexity); default: what the model was pretrained for (if for several, the "
+        "first of these), or seq2seq.",
+        choices=("seq2seq", "left_to_right", "bidirectional"),
+    )
+    predict_batch_size: int = flag(16, "Texts in a scoring step.", 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FillMaskSettings(ModelSettings):
+    """The settings of tools/fill_mask.py."""
+
+    input_file: str | None = flag(
+        None, "File with one text on each line; .gz too; default: texts are read as they are typed."
+    )
+    top_k: int = flag(5, "Number of candidates for each [MASK].", 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExtractSettings(ModelSettings):
+    """The settings of tools/extract_features.py."""
+
+    input_file: str | None = flag(
+        None,
+        'Texts: .txt or .tsv with one on each line, or .json or .jsonl with {"text": ...} on each '
+        'line; pairs have a second column, or "text_pair"; .gz too; file names or globs, '
+        "comma-separated.",
+    )
+    output_file: str | None = flag(
+        None,
+        "File to write, in the order of the input. .jsonl: one line for each text; .npy: one row "
+        "for each text, or for each piece or character of all texts one after the other. Default "
+        "with --similarity: the similarities are shown on the screen.",
+    )
+    level: str = flag(
+        "text",
+        "What has a vector: each text, each of its pieces ([CLS] and [SEP] are pieces), or each "
+        "of its characters.",
+        choices=("piece", "character", "text"),
+    )
+    layers: tuple[str, ...] = flag(
+        ("-1",),
+        "Layers whose vectors are joined, comma-separated: 0 is the embeddings, -1 the last layer.",
+    )
+    pooling: str = flag(
+        "mean",
+        "How a text gets one vector. mean, max: mean or maximum of its pieces without [CLS] and "
+        "[SEP]; cls: the vector of [CLS]; pooler: the output of the pooler.",
+        choices=("mean", "cls", "max", "pooler"),
+    )
+    similarity: bool = flag(
+        False, "Write the cosine similarity of the two texts of each pair instead of vectors."
+    )
+    max_seq_length: int | None = flag(
+        None,
+        "Longest text in pieces, [CLS] and [SEP] included; default: what the model folder says, "
+        "or 128.",
+        3,
+    )
+    predict_batch_size: int = flag(32, "Texts that the model reads at a time.", 1)

@@ -1,0 +1,26 @@
+"""The settings of tools/build_vocab.py."""
+
+import dataclasses
+
+from nezha_tf.settings import flag
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabularySettings:
+    """Which text a vocabulary is built from, and what goes into it."""
+
+    input_file: str | None = flag(
+        None, "Text files: file names or globs, comma-separated; .gz too."
+    )
+    output_file: str | None = flag(None, "The vocabulary to write.")
+    vocab_size: int = flag(21128, "Largest number of pieces.", 1)
+    do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
+    min_character_count: int = flag(
+        2, "Leave out Chinese characters that are in the text less often.", 1
+    )
+    common_characters: bool = flag(
+        False, "Also take the most common Chinese characters: level 1 of GB 2312 and of Big5."
+    )
+    include_file: str | None = flag(
+        None, "File with pieces that the vocabulary must contain, one on each line."
+    )
