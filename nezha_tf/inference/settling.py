@@ -72,7 +72,7 @@ def settled_scoring_mode(settings, opened):
 def settled_form(settings, opened):
     """Returns the `FormSettings`, of which `mode` is known, with values for all other fields."""
     if settings.truncate_source is None and settings.mode != "seq2seq":
-        # The model folder speaks of sources. Of a prompt the end is kept: the text goes on there.
+        # What the model folder says is for sources. A prompt keeps its end, where the text goes on.
         settings = dataclasses.replace(settings, truncate_source="head")
     return settled(settings, opened, FORM_DEFAULTS)
 

@@ -14,12 +14,14 @@ from checkpoint_models import (
     write_model,
     write_vocabulary,
 )
-from commands import assert_each_one_line, run
+from commands import assert_each_one_line, run, settings_of
 from safetensors.numpy import load_file, save_file
 
 from nezha_tf.conversion.conversion import convert_checkpoint
 from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
+from nezha_tf.settings import changed as changed_flags
+from nezha_tf.settings import flags_of
 
 PROGRAM = "tools/convert_checkpoint.py"
 
@@ -75,9 +77,17 @@ def test_the_program_says_it_in_a_line(folder):
         (("--from=run", "--to=run"), ["--to=run exists already"]),
         (("--from=run", "--to=/proc/new"), ["/proc/new"]),
         (("--from=run", "--format=onnx"), ["tf1|nezha_tf|hugging_face"]),
+        (("--from=none",), ["no checkpoint at none"]),
     ]
     assert_each_one_line(PROGRAM, ("--to=new",), mistakes, folder)
     assert sorted(os.listdir(folder)) == ["hf", "run"]
+
+
+def test_the_flag_from_is_a_field_of_another_name():
+    settings = settings_of(ConversionSettings, "--from=run", "--drop=cls/,crf/")
+    assert settings == ConversionSettings(source="run", drop=("cls/", "crf/"))
+    assert changed_flags(settings) == {"from": "run", "drop": ("cls/", "crf/")}
+    assert flags_of(settings)["from"] == "run" and "source" not in flags_of(settings)
 
 
 def test_paths(folder):
@@ -130,7 +140,7 @@ def test_damaged_weights(folder):
     for value, part in (
         (np.full_like(tensors[name], np.nan), "holds NaN or infinity"),
         (np.full_like(tensors[name], 1e5), "too large for --dtype=float16"),
-        (tensors[name].astype("int8"), "has dtype int8; only floating-point weights"),
+        (tensors[name].astype("int8"), "int8; only floating-point weights"),
     ):
         save_file({**tensors, name: value}, "hf/model.safetensors")
         assert_refused(part, source="hf", dtype="float16")

@@ -187,5 +187,5 @@ def test_the_command_draws_runs_and_tells_mistakes_in_one_line(tmp_path):
     assert result.stdout == "curves in curves.png\n"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     result = run(tool, "--runs=a,none", "--output_file=more.png", folder=tmp_path)
-    assert_one_line(result, "none holds no metrics.jsonl")
+    assert_one_line(result, "none has no metrics.jsonl")
     assert not (tmp_path / "more.png").exists()
