@@ -11,6 +11,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 # Optimizing its code takes XLA longer than running it does here.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Each core has a worker of its own, and the tests' tensors are small.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 import laws
 import numpy as np

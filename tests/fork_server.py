@@ -59,8 +59,20 @@ def status(child):
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
+def without_graph_optimizer():
+    """Turns Grappler off, which takes half of a first step here.
+
+    Rounding may differ by it, so bits are compared between programs of one kind: all started by
+    this server, or all started anew, with Grappler.
+    """
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
 if __name__ == "__main__":
     import_all()
+    without_graph_optimizer()
     gc.freeze()  # so that a collection in a fork does not copy all that was imported
     for line in sys.stdin:
         name, arguments = json.loads(line)

@@ -66,7 +66,7 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
     first_time = {name: last.get_tensor(name) for name in last.get_variable_to_shape_map()}
     for path in out.glob("model.ckpt-4.*"):
         path.unlink()
-    result = run_pretraining(folder, *changes, "--num_train_steps=4")
+    result = run_anew("run_pretraining.py", *arguments, folder=folder)
     assert "going on from run/model.ckpt-2" in result.stdout
     last = tf.train.load_checkpoint(str(out / "model.ckpt-4"))
     for name, value in first_time.items():

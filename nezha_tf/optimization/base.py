@@ -61,27 +61,50 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         """Returns one (m, v) for each variable, in the order that the optimizer was built with."""
         return list(zip(self._m, self._v, strict=True))
 
-    def update_step(self, gradient, variable, learning_rate):
-        """Moves one variable and its moments; returns LAMB's trust ratio, or 1."""
+    def update_step(self, gradient, variable, learning_rate, moved=None):
+        """Moves one variable and its moments; returns LAMB's trust ratio, or 1.
+
+        Args:
+          gradient: of the variable's shape.
+          variable: one that the optimizer was built with.
+          learning_rate: a number or a scalar tensor.
+          moved: what stands in for `self.moved`, such as a compiled form of it.
+        """
         index = self._get_variable_index(variable)
         weights = ops.convert_to_tensor(variable)
-        gradient = ops.cast(gradient, weights.dtype)
-        m = self.beta_1 * self._m[index] + (1.0 - self.beta_1) * gradient
-        v = self.beta_2 * self._v[index] + (1.0 - self.beta_2) * ops.square(gradient)
+        weights, m, v, trust_ratio = (moved or self.moved)(
+            weights,
+            ops.cast(gradient, weights.dtype),
+            self._m[index],
+            self._v[index],
+            ops.cast(learning_rate, weights.dtype) * self._rate_factors[index],
+            ops.cast(self.iterations + 1, weights.dtype),
+            self.weight_decay_rate if self._has_decay[index] else 0.0,
+        )
         self.assign(self._m[index], m)
         self.assign(self._v[index], v)
-        decay = self.weight_decay_rate if self._has_decay[index] else 0.0
-        step, trust_ratio = self._step(weights, m, v, decay)
-        rate = ops.cast(learning_rate, weights.dtype) * self._rate_factors[index]
-        self.assign(variable, weights - rate * trust_ratio * step)
+        self.assign(variable, weights)
         return trust_ratio
 
-    def _corrected(self, m, v):
+    def moved(self, weights, gradient, m, v, rate, count, decay):
+        """Returns (weights, m, v, trust ratio) after a step; it changes no state.
+
+        Args:
+          weights, gradient, m, v: tensors or variables of one shape.
+          rate: scalar tensor, the variable's learning rate.
+          count: scalar tensor, the number of this step, from 1.
+          decay: rate of weight decay; 0.0 of an excluded variable.
+        """
+        m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
+        v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
+        step, trust_ratio = self._step(weights, m, v, count, decay)
+        return weights - rate * trust_ratio * step, m, v, trust_ratio
+
+    def _corrected(self, m, v, count):
         """Returns the moments corrected for their bias towards their initial zeros."""
-        count = ops.cast(self.iterations + 1, m.dtype)
         return m / (1.0 - ops.power(self.beta_1, count)), v / (1.0 - ops.power(self.beta_2, count))
 
-    def _step(self, weights, m, v, decay):
+    def _step(self, weights, m, v, count, decay):
         """Returns (step, trust ratio), which the rate is multiplied with; `decay` 0.0: excluded."""
         raise NotImplementedError("MomentOptimizer is abstract: use Lamb or AdamWeightDecay")
 

@@ -46,9 +46,9 @@ class Lamb(MomentOptimizer):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.variant = variant
 
-    def _step(self, weights, m, v, decay):
+    def _step(self, weights, m, v, count, decay):
         if self.variant == "nezha":
-            m, v = self._corrected(m, v)
+            m, v = self._corrected(m, v, count)
         step = m / (ops.sqrt(v) + self.epsilon) + decay * weights
         if self.variant == "nezha":
             measured = m / ops.sqrt(v + self.epsilon) + self.weight_decay_rate * weights

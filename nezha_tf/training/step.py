@@ -123,6 +123,7 @@ class TrainStep:
         self._gradients = tf.function(
             self._gradients_of, jit_compile=jit_compile, autograph=recipe.accumulation_steps > 1
         )
+        self._moved = _traced_by_shape(recipe.optimizer.moved)
         self._change = self._clip_and_update
         if jit_compile and not self._sums_over_replicas:
             self._change = tf.function(self._clip_and_update, jit_compile=True, autograph=False)
@@ -287,7 +288,7 @@ class TrainStep:
         for variable, gradient in zip(self.variables, gradients, strict=True):
             ratios = strategy.extended.update(
                 variable.value,
-                lambda v, g: self._optimizer.update_step(g, v, learning_rate),
+                lambda v, g: self._optimizer.update_step(g, v, learning_rate, self._moved),
                 args=(gradient,),
                 group=False,
             )
@@ -329,6 +330,15 @@ def reduced(strategy, ratio):
         for value in (ratio.sum, ratio.weight)
     )
     return WeightedMean(total, weight, strategy.experimental_local_results(ratio.epsilon)[0])
+
+
+def _traced_by_shape(function):
+    """Returns a function of tensors that is traced once for each shape of them.
+
+    Otherwise TensorFlow would trace the update of each variable on each replica.
+    """
+    traced = tf.function(function, autograph=False)
+    return lambda *arguments: traced(*map(tf.convert_to_tensor, arguments))
 
 
 def _first_not_finite(norms):
