@@ -1,6 +1,7 @@
 """The house: a room of the package imports only from itself and from rooms below it."""
 
 import ast
+import runpy
 
 from conftest import REPOSITORY
 
@@ -70,3 +71,10 @@ def test_no_arrow_runs_back_up():
 def test_every_room_is_there():
     found = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("_")}
     assert found == set(ROOMS)
+
+
+def test_the_picture_is_of_these_rooms():
+    folder = REPOSITORY / "docs" / "pictures"
+    drawn = runpy.run_path(str(folder / "draw_rooms.py"))["picture"]()
+    stored = (folder / "rooms.svg").read_text(encoding="utf-8")
+    assert drawn == stored, "python docs/pictures/draw_rooms.py draws it anew"

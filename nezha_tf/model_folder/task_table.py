@@ -1,8 +1,8 @@
 """THE table of tasks: what the rest of the code has to know of each, in one row.
 
 Nobody else asks for a task's name. To add a task, assign a row to `TASKS`, from wherever it is;
-`docs/extending.md` goes through one. What lies in rooms above this one is named and not imported:
-"module:name" is imported by who uses it, with `part`.
+`docs/en/extending.md` goes through one. What lies in rooms above this one is named and not
+imported: "module:name" is imported by who uses it, with `part`.
 """
 
 import importlib

@@ -10,7 +10,7 @@ from nezha_tf.pretraining_objectives.unilm import (
     SequenceToSequence,
 )
 
-# Name to `Objective`. One of another package joins by an assignment; docs/extending.md shows it.
+# Name to `Objective`. One of another package joins by an assignment; docs/en/extending.md shows it.
 # Of several uses of a model the first in this order is what it is exported as.
 OBJECTIVES = {
     "bidirectional": Bidirectional(),

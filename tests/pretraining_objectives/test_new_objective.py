@@ -202,9 +202,11 @@ def test_the_batch_size_changes_no_example(toy, folder):
             np.testing.assert_array_equal(values, other[name], name)
 
 
-def test_the_recipe_is_this_code():
-    """`docs/extending.md` shows it as lines to add, but for the line on what it is."""
-    recipe = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
-    shown = recipe.split("```diff\n")[1].split("```")[0].splitlines()
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_recipe_is_this_code(language):
+    """`extending.md` shows it as lines to add, but for the line on what it is."""
+    recipe = (REPOSITORY / "docs" / language / "extending.md").read_text(encoding="utf-8")
+    blocks = [block.split("```")[0] for block in recipe.split("```diff\n")]
+    shown = next(block for block in blocks if "class ChoosePlaces" in block).splitlines()
     own = (REPOSITORY / "tests" / "toy_objective.py").read_text(encoding="utf-8").splitlines()
     assert [line.removeprefix("+") for line in shown[1:]] == own[1:]

@@ -46,8 +46,9 @@ def encoding(monkeypatch):
     POSITION_ENCODINGS.update(before)
 
 
-def test_the_recipe_is_this_module():
-    text = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_recipe_is_this_module(language):
+    text = (REPOSITORY / "docs" / language / "extending.md").read_text(encoding="utf-8")
     code = (REPOSITORY / "tests" / "linear_bias.py").read_text(encoding="utf-8")
     assert f"```python\n{code}```" in text
 

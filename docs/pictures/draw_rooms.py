@@ -1,0 +1,190 @@
+"""Draws the rooms of nezha_tf/ and who imports whom, as rooms.svg beside this file.
+
+The rooms are those of tests/test_rooms.py, the arrows those of the code. An arrow that follows from
+others is left out. A room stands one floor above the highest room that it imports from.
+
+  python docs/pictures/draw_rooms.py
+"""
+
+import ast
+import pathlib
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+REPOSITORY = FOLDER.parent.parent
+PACKAGE = REPOSITORY / "nezha_tf"
+PICTURE = FOLDER / "rooms.svg"
+
+BOX_WIDTH, BOX_HEIGHT, FLOOR_HEIGHT, GAP = 166, 34, 74, 22
+MARGIN = 24
+# By what a module of the room needs when it is imported, with all that it imports itself.
+COLOURS = {"nothing": "#e8eef7", "keras": "#f8eede", "tensorflow": "#e9f3e6"}
+LEGEND = {"nothing": "Python", "keras": "Keras", "tensorflow": "TensorFlow"}
+
+
+def rooms():
+    """Returns the names of the rooms, from the ground up."""
+    text = (REPOSITORY / "tests" / "test_rooms.py").read_text(encoding="utf-8")
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "ROOMS":
+            return ast.literal_eval(node.value)
+    raise ValueError("tests/test_rooms.py has no ROOMS")
+
+
+def imports_of(nodes):
+    """Yields (module, name) of each import among syntax nodes."""
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+
+
+def modules():
+    """Returns dict of module name to its syntax tree; a package has its own name."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(REPOSITORY).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def room_of(module):
+    """Returns the room of a module of the package."""
+    return module.split(".")[1]
+
+
+def arrows(names, trees):
+    """Returns dict of room to the set of rooms that it imports from, in functions too."""
+    below = {name: set() for name in names}
+    for module, tree in trees.items():
+        for source, name in imports_of(ast.walk(tree)):
+            parts = [*source.split("."), name]
+            if module != "nezha_tf" and parts[0] == "nezha_tf" and parts[1] != room_of(module):
+                below[room_of(module)].add(parts[1])
+    return below
+
+
+def needs_of(names, trees):
+    """Returns dict of room to a key of `COLOURS`: the most that one of its modules needs.
+
+    What is imported in a function alone is not needed.
+    """
+    found = {}
+
+    def needed(module):
+        if module not in found:
+            found[module] = set()
+            for source, name in imports_of(trees[module].body):
+                if not source.startswith("nezha_tf"):
+                    found[module].add(source.split(".")[0].replace("tensorflow_text", "tensorflow"))
+                    continue
+                parts = f"{source}.{name}".split(".")
+                above = [".".join(parts[:n]) for n in range(1, len(parts) + 1)]
+                found[module].update(*(needed(other) for other in above if other in trees))
+        return found[module] & {"keras", "tensorflow"}
+
+    needs = {name: set() for name in names}
+    for module in trees:
+        if module != "nezha_tf":
+            needs[room_of(module)] |= needed(module)
+    return {room: max(packages, default="nothing") for room, packages in needs.items()}
+
+
+def floors_of(below):
+    """Returns dict of room to its floor, 0 at the ground; the rooms stand in the order of it."""
+    floors = {}
+    for room, others in below.items():
+        floors[room] = 1 + max((floors[other] for other in others), default=-1)
+    return floors
+
+
+def plain(below):
+    """Returns the arrows without those that follow from others."""
+    reached = {}
+    for room, others in below.items():
+        reached[room] = others.union(*(reached[other] for other in others))
+    return {
+        room: {o for o in others if not any(o in reached[other] for other in others - {o})}
+        for room, others in below.items()
+    }
+
+
+def places(floors, below):
+    """Returns (dict of room to the x of its middle, width of the picture).
+
+    Rooms that belong together are brought near each other: each goes towards the mean of those
+    that it has arrows with.
+    """
+    neighbours = {room: set(others) for room, others in below.items()}
+    for room, others in below.items():
+        for other in others:
+            neighbours[other].add(room)
+    rows = [[r for r in floors if floors[r] == n] for n in range(max(floors.values()) + 1)]
+    step = BOX_WIDTH + GAP
+    width = 2 * MARGIN + max(map(len, rows)) * step - GAP
+    middles = {room: width / 2 for room in floors}
+    for _ in range(30):
+        for row in rows:
+            wanted = {
+                r: sum(middles[o] for o in neighbours[r]) / (len(neighbours[r]) or 1) for r in row
+            }
+            row.sort(key=lambda room: (wanted[room], room))
+            left = MARGIN + BOX_WIDTH / 2
+            for index, room in enumerate(row):
+                right = width - MARGIN - BOX_WIDTH / 2 - (len(row) - 1 - index) * step
+                middles[room] = min(max(wanted[room], left), right)
+                left = middles[room] + step
+    return middles, width
+
+
+def picture():
+    """Returns the text of the SVG."""
+    names, trees = rooms(), modules()
+    below, needs = arrows(names, trees), needs_of(names, trees)
+    floors, drawn = floors_of(below), plain(below)
+    middles, width = places(floors, drawn)
+    top = max(floors.values())
+    height = 2 * MARGIN + top * FLOOR_HEIGHT + BOX_HEIGHT + 46
+    tops = {room: MARGIN + (top - floors[room]) * FLOOR_HEIGHT for room in floors}
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        'font-family="Helvetica, Arial, sans-serif" role="img" '
+        f'aria-label="The rooms of nezha_tf, from the top: {", ".join(reversed(names))}">',
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        '<defs><marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0 0L10 5L0 10z" fill="#555"/></marker></defs>',
+    ]
+    for room in names:
+        for other in sorted(drawn[room]):
+            x, y = middles[room], tops[room] + BOX_HEIGHT
+            to_x, to_y = middles[other], tops[other] - 2
+            # One that passes behind other rooms is fainter.
+            colour = "#777" if floors[room] - floors[other] == 1 else "#bbb"
+            lines.append(
+                f'<path d="M{x:.0f} {y}C{x:.0f} {y + 30} {to_x:.0f} {to_y - 34} {to_x:.0f} {to_y}" '
+                f'fill="none" stroke="{colour}" stroke-width="1.3" marker-end="url(#a)"/>'
+            )
+    for room in names:
+        x, y = middles[room] - BOX_WIDTH / 2, tops[room]
+        lines.append(
+            f'<rect x="{x:.0f}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="7" '
+            f'fill="{COLOURS[needs[room]]}" stroke="#777"/>'
+        )
+        lines.append(
+            f'<text x="{middles[room]:.0f}" y="{y + 22}" font-size="14" fill="#111" '
+            f'text-anchor="middle">{room}</text>'
+        )
+    y = height - MARGIN - 14
+    for index, (need, colour) in enumerate(COLOURS.items()):
+        x = MARGIN + index * 150
+        lines.append(
+            f'<rect x="{x}" y="{y}" width="22" height="16" rx="4" fill="{colour}" stroke="#777"/>'
+        )
+        lines.append(f'<text x="{x + 30}" y="{y + 13}" font-size="13">{LEGEND[need]}</text>')
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(picture(), encoding="utf-8")
+    print(PICTURE)
