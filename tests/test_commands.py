@@ -263,7 +263,7 @@ def test_mistakes_in_pretraining(folder):
         (["--learning_rate=fast"], ["learning_rate", "fast"]),
         (["--do_eval"], ["--eval_file is needed"]),
         (["--nodo_train"], ["--do_train"]),
-        (["do_train"], ["'do_train' is no flag"]),
+        (["do_train"], ["'do_train' is not a flag"]),
         (["--objectives=seq2sec"], ["is 'seq2seq' meant"]),
         (["--objectives=seq2seq"], ["needs type_vocab_size 6", "config.json, not 2"]),
         (["--early_stopping_patience=1"], ["--do_eval"]),

@@ -39,7 +39,7 @@ def test_a_file_is_known_by_all_its_names(tmp_path):
     assert len(set(map(files.file_id, names))) == 1
     assert files.file_id(str(other)) != files.file_id(str(text)) and files.same_bytes(text, other)
     for name in names:
-        with pytest.raises(UserError, match=f"--output_file={name} is among the files"):
+        with pytest.raises(UserError, match=f"--output_file={name} is also an input file"):
             files.require_other(name, "output_file", [str(other), str(text)])
     new = str(tmp_path / "new")
     files.require_other(new, "output_file", [str(text)])

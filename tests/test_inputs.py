@@ -155,7 +155,7 @@ def test_what_lies_beside_examples_is_no_example(with_record):
         result = run_pretraining(with_record, f"--input_file={names}", "--output_dir=other")
         assert_one_line(result, f"--input_file={names}", "name the TFRecord files")
     result = run_pretraining(with_record, "--input_file=config.json", "--output_dir=other")
-    assert_one_line(result, "config.json is no TFRecord file, or has no undamaged record")
+    assert_one_line(result, "config.json is not a TFRecord file, or has no undamaged record")
 
 
 def test_a_vocabulary_is_not_written_over_its_text(folder):
@@ -166,11 +166,11 @@ def test_a_vocabulary_is_not_written_over_its_text(folder):
     for text, output in (("a.txt,b.txt", "a.txt"), ("*.txt", "./b.txt"), ("a.txt", "link.txt")):
         arguments = (f"--input_file={text}", f"--output_file={output}", "--vocab_size=3000")
         result = run("tools/build_vocab.py", *arguments, folder=folder)
-        assert_one_line(result, f"--output_file={output} is among the files that are read")
+        assert_one_line(result, f"--output_file={output} is also an input file")
     assert (folder / "a.txt").read_bytes() == (folder / "b.txt").read_bytes() == before
     again = ("--input_file=*.txt", "--output_file=vocab.txt", "--vocab_size=3000")
     assert run("tools/build_vocab.py", *again, folder=folder).returncode == 0
-    assert_one_line(run("tools/build_vocab.py", *again, folder=folder), "among the files")
+    assert_one_line(run("tools/build_vocab.py", *again, folder=folder), "is also an input file")
 
 
 def test_text_that_comes_into_no_example_is_told(folder):

@@ -49,10 +49,10 @@ def test_the_tags_of_a_file():
         entities = [(1, 3, "PER"), (3, 4, "LOC")]
         assert again.entities_of(again.ids_of(entities, 6)) == entities
     for tags, message in (
-        (["O", "B-LOC"], "I-LOC must be there once"),
-        (["O", "B-LOC", "I-LOC", "I-LOC"], "I-LOC must be there once"),
-        (["O", ""], "'' is no tag"),
-        (["O", "LOC"], "'LOC' is no tag"),
+        (["O", "B-LOC"], "the tag I-LOC is missing or duplicate"),
+        (["O", "B-LOC", "I-LOC", "I-LOC"], "the tag I-LOC is missing or duplicate"),
+        (["O", ""], "'' is not a tag"),
+        (["O", "LOC"], "'LOC' is not a tag"),
     ):
         with pytest.raises(UserError, match=f"task.json: {message}"):
             TagSet.checked(tags, "task.json")

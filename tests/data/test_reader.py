@@ -261,7 +261,7 @@ def test_the_caller_may_iterate_himself(paths, small_buffer):
         try:
             seen += numbers([take()])
         except tf.errors.OpError as error:
-            assert reader.explain(error).startswith("corrupt records passed over: ")
+            assert reader.explain(error).startswith("corrupt records skipped: ")
             iterator = iter(reader.training_batches(4, 1, skip_batches=len(seen)))
             take = tf.function(lambda iterator=iterator: next(iterator))
     assert seen == guarded(reader_of(paths, 8), 150)
@@ -284,7 +284,7 @@ def test_damage_is_an_error_unless_it_may_be_passed_over(paths, byte):
     flip(paths[1], 17, byte)
     with pytest.raises(UserError) as error:
         read_through(paths)
-    place = f"{paths[1]}, record 17: truncated, damaged or no TFRecord"
+    place = f"{paths[1]}, record 17: truncated, damaged or not a TFRecord"
     assert_one_line(error, place, "make the file again", "--skip_corrupt_records=1")
     with pytest.raises(UserError, match="record 17: truncated"):
         guarded(reader_of(paths), 60)
@@ -311,10 +311,10 @@ def test_a_file_without_a_record_is_no_matter_of_passing_over(tmp_path):
     text = tmp_path / "text.tfrecord"
     text.write_text("这不是记录" * 20, encoding="utf-8")
     for may_be_damaged in (0, 1):
-        with pytest.raises(UserError, match=r"text\.tfrecord is no TFRecord file, or has no"):
+        with pytest.raises(UserError, match=r"text\.tfrecord is not a TFRecord file, or has no"):
             reader_of([str(text)], may_be_damaged)
     text.write_bytes(b"")
-    with pytest.raises(UserError, match="holds no record"):
+    with pytest.raises(UserError, match="has no record"):
         reader_of([str(text)])
 
 
@@ -366,7 +366,7 @@ NO_PIECE = encode(7, masked_lm_ids=[3, 30_000])
             "masked_lm_weights has 1 values, not 2; is --max_p",
             300,
         ),
-        (b"no example", "it is no tf.train.Example", 598),
+        (b"no example", "it is not a tf.train.Example", 598),
         (b"", "it lacks the feature input_ids", 1),
         (b"", "it lacks the feature input_ids", 598),
     ),

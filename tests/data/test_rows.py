@@ -47,21 +47,21 @@ def test_an_optional_column(tmp_path):
         ("a.json", '{"src": " \u3000", "tgt": "乙"}', "line 1: src is empty"),
         ("a.json", '{"src": "甲"}', 'line 1: "tgt" is missing'),
         ("a.json", '{"src": null, "tgt": "乙"}', "line 1: src is empty"),
-        ("a.json", '{"src": ["甲"], "tgt": "乙"}', 'line 1: "src" is no text but ["'),
-        ("a.json", '{"src": "甲", "tgt": "乙"}\n{"src": "甲"', "line 2: no JSON ("),
-        ("a.json", '{"src": "甲", "tgt": "乙"}\n\n', "line 2: no JSON ("),
-        ("a.json", '"甲"', "line 1: no JSON object"),
-        ("a.json", "[" * 100_000, "line 1: no JSON ("),
+        ("a.json", '{"src": ["甲"], "tgt": "乙"}', 'line 1: "src" must be a string, not ["'),
+        ("a.json", '{"src": "甲", "tgt": "乙"}\n{"src": "甲"', "line 2: not JSON ("),
+        ("a.json", '{"src": "甲", "tgt": "乙"}\n\n', "line 2: not JSON ("),
+        ("a.json", '"甲"', "line 1: not a JSON object"),
+        ("a.json", "[" * 100_000, "line 1: not JSON ("),
         ("a.json", '{"src": "\\ud83d", "tgt": "乙"}', 'line 1: "src" holds half a character'),
         ("a.json", b'{"src": "\xff", "tgt": "a"}', "line 1: not UTF-8 at byte 9"),
-        ("a.json", "", "holds no line"),
+        ("a.json", "", "has no line"),
         ("a.tsv", "甲\t乙\n甲\t", "line 2: tgt is empty"),
         ("a.tsv", "甲\t乙\n\t乙", "line 2: src is empty"),
-        ("a.tsv", "甲", "line 1: 1 columns parted by tabs, not 2 (src, tgt)"),
+        ("a.tsv", "甲", "line 1: 1 columns separated by tabs, not 2 (src, tgt)"),
         ("a.tsv", "甲\t乙\t丙", "line 1: 3 columns"),
-        ("a.csv", "甲,乙\n甲,乙,丙", "line 2: 3 columns parted by commas, not 2 (src, tgt)"),
-        ("a.csv", '甲,乙\n甲,"乙\n丙"丁', "line 2: no CSV ("),
-        ("a.csv", '甲,乙\n甲,"乙\n丙', "line 2: no CSV ("),
+        ("a.csv", "甲,乙\n甲,乙,丙", "line 2: 3 columns separated by commas, not 2 (src, tgt)"),
+        ("a.csv", '甲,乙\n甲,"乙\n丙"丁', "line 2: not CSV ("),
+        ("a.csv", '甲,乙\n甲,"乙\n丙', "line 2: not CSV ("),
         ("a.csv", "甲,乙\n\n", "line 2: 0 columns"),
         ("a.xml", "甲,乙", "the name must end in"),
     ),
@@ -117,14 +117,14 @@ def test_columns_are_found_by_their_names(tmp_path):
 
 def test_columns_that_are_not_there(tmp_path):
     for header, fault in (
-        ("src\tlabel", "line 1: no column 'tgt'; the columns are src, label"),
+        ("src\tlabel", "line 1: there is no column 'tgt'; the columns are src, label"),
         ("src\ttgt\tsrc", "line 1: 2 columns 'src'"),
-        ("src\ttgt", "holds no line with an example"),
+        ("src\ttgt", "has no line with an example"),
     ):
         with pytest.raises(UserError) as error:
             read(tmp_path / "a.tsv", header, file_columns=(), bad_rows=BadRows(skip=True))
         assert fault in str(error.value)
-    with pytest.raises(UserError, match=r"line 3: 1 columns parted by tabs, not 2 \(src, tgt\)"):
+    with pytest.raises(UserError, match=r"line 3: 1 columns separated by tabs, not 2 \(src, tgt\)"):
         read(tmp_path / "a.tsv", "src\ttgt\n甲\t乙\n丙", file_columns=())
 
 

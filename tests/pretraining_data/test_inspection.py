@@ -83,7 +83,10 @@ def test_a_cut_file_is_found_with_its_record(folder):
 
 @pytest.mark.parametrize(
     "place, message",
-    [(100, "corrupt: its checksum is wrong"), (3, "corrupt or no TFRecord: the checksum of its")],
+    [
+        (100, "corrupt: its checksum is wrong"),
+        (3, "corrupt, or not a TFRecord: the checksum of its"),
+    ],
     ids=["record", "length"],
 )
 def test_a_flipped_bit_is_found_with_its_record(folder, place, message):

@@ -127,7 +127,7 @@ def test_it_is_trained_alone_with_its_own_model(toy, folder, monkeypatch):
 
 
 def test_masked_examples_are_none_for_it(toy, folder, monkeypatch):
-    with pytest.raises(UserError, match="it is not masked yet; pass --dynamic_masking"):
+    with pytest.raises(UserError, match="it is not masked; pass --dynamic_masking"):
         train(folder, monkeypatch, f"bidirectional,{toy_objective.NAME}", "refused")
 
 

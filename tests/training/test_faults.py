@@ -37,7 +37,7 @@ def test_corrupt_records_stop_the_run_or_are_counted(folder):
     assert_one_line(result, "corrupt records found: 2")
     result = run_pretraining(folder, *steps, "--skip_corrupt_records=2")
     assert result.returncode == 0, result.stderr
-    assert "passed over: train.tfrecord, record 7; train.tfrecord, record 90" in result.stdout
+    assert "skipped: train.tfrecord, record 7; train.tfrecord, record 90" in result.stdout
     lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == list(range(1, 31))
     assert json.loads(lines[-1])["corrupt_records"] == 2

@@ -211,7 +211,7 @@ def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
         task = Classification(settings(kind, **changes, skip_bad_rows=True))
         assert len(task.examples[part].texts) == 2
         [note] = [note for note in task.notes if bad in note]
-        assert "2 texts" in note and f"passed over: 1 ({bad}, line 2" in note
+        assert "2 texts" in note and f"skipped: 1 (the first: {bad}, line 2" in note
 
 
 def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
@@ -226,9 +226,12 @@ def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
     for changes, message in (
         ({"train_file": mixed}, "mixed.jsonl: labels are both true and 0, which may mean the same"),
         ({"text_column": "内容"}, 'line 1: "内容" is missing'),
-        ({"train_file": str(csv_file), "label_column": "y"}, "line 1: no column 'y'; the columns"),
+        (
+            {"train_file": str(csv_file), "label_column": "y"},
+            "line 1: there is no column 'y'; the columns",
+        ),
         ({"train_file": one_class}, "the classes are 有; there must be at least 2"),
-        ({"train_file": bad, "skip_bad_rows": True}, "no example; bad rows passed over: 1"),
+        ({"train_file": bad, "skip_bad_rows": True}, "no example; bad rows skipped: 1"),
         ({"labels": ["有", "有"]}, "there must be at least 2, all different"),
         ({"labels": ["有", "a b ", "c"]}, "label 'a b ' holds odd white space"),
         ({"best_metric": "pearson"}, "--best_metric=pearson is not measured with --label_type=sin"),

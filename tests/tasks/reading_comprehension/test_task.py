@@ -217,7 +217,7 @@ def test_mistakes_are_one_line(settings, data, tmp_path):
         dataclasses.replace(settings, eval_file=bad_file, skip_bad_rows=True)
     )
     assert len(task.examples["eval"].examples) == 2
-    assert "; bad rows passed over: 1 (" in task.notes[-2]
+    assert "; bad rows skipped: 1 (the first: " in task.notes[-2]
     # Is answered all the same.
     task = ReadingComprehension(dataclasses.replace(settings, predict_file=bad_file))
     assert "answers that are not in their passages: 1" in task.notes[-1]

@@ -157,7 +157,7 @@ def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
     said = "\n".join(task.notes)
     for words in (
         "2 sentences with 2 entities (LOC 1, PER 1)",
-        "bad rows passed over: 1 (",
+        "bad rows skipped: 1 (the first: ",
         "1 entities do not begin or end as their scheme asks",
         "1 entities have no piece of their own, so they cannot be found (LOC '\\u200b' for one)",
     ):
