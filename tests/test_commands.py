@@ -161,8 +161,8 @@ def test_lengths_are_those_of_the_examples(folder):
     made = "ours.tfrecord was made with --max_"
     vocabulary = f"--vocab_file={RESOURCES / 'vocab.txt'}"
     mistakes = (
-        (["--max_seq_length=64"], [f"{made}seq_length=32", "=64; leave that out"]),
-        (["--max_predictions_per_seq=9"], [f"{made}predictions_per_seq=5", "=9; leave that out"]),
+        (["--max_seq_length=64"], [f"{made}seq_length=32", "=64; remove that flag"]),
+        (["--max_predictions_per_seq=9"], [f"{made}predictions_per_seq=5", "=9; remove that flag"]),
         (
             ["--dynamic_masking=span", vocabulary],
             ["ours.tfrecord is masked already, with --masking=whole_word --masked_lm_prob=0.15"],
@@ -324,7 +324,7 @@ def test_outputs_that_would_overwrite_each_other(folder):
     ):
         assert_one_line(create_data(folder, *changes), "is named twice or is an input")
     assert_one_line(create_data(folder, "--output_file=new,new"), "--num_output_shards")
-    assert_one_line(create_data(folder), "train.tfrecord is there and has no record")
+    assert_one_line(create_data(folder), "train.tfrecord is there, but not its summary")
     # The second set cannot be written, so the first one is not either.
     result = create_data(folder, "--eval_output_file=corpus.txt/eval.tfrecord")
     assert_one_line(result, "corpus.txt")

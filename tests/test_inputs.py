@@ -179,7 +179,7 @@ def test_text_that_comes_into_no_example_is_told(folder):
     told = "characters that are in an example"
     lost = create_data(folder, "--input_file=cr.txt", "--output_file=cr.tfrecord")
     assert lost.returncode == 0 and "warning: 99." in lost.stdout and told in lost.stdout
-    assert "write one sentence a line" in lost.stdout and "1 document," in lost.stdout
+    assert "write one sentence per line" in lost.stdout and "1 document," in lost.stdout
     whole = create_data(folder, "--output_file=whole.tfrecord", "--pair=none")
     assert f"{told}  100.0%" in whole.stdout and "warning" not in whole.stdout
     manifest = json.loads((folder / "manifest.json").read_text())["data_sets"]

@@ -1,4 +1,4 @@
-"""What `tools/inspect_tfrecords.py` does: shows examples as text, or checks files."""
+"""Shows examples as text, or checks files; the code of `tools/inspect_tfrecords.py`."""
 
 import collections
 import functools
@@ -19,19 +19,19 @@ FAULTS_SHOWN = 20
 
 
 def show(input_file, vocab_file="", first_record=1, num_records=5):
-    """Prints examples with what is predicted in them marked.
+    """Prints examples with their predictions marked.
 
     Args:
       input_file: names or globs of TFRecord files, separated by commas.
-      vocab_file: the vocabulary; where none is given, the one that the manifest names.
-      first_record: number of the first record that is shown, from 1, in each file.
-      num_records: how many are shown, of all files together.
+      vocab_file: the vocabulary; "": the one that the manifest names.
+      first_record: number of the first record to show in each file, from 1.
+      num_records: most records to show, in all files together.
 
     Raises:
-      UserError: a file or its vocabulary cannot be read, or a record that is to be shown is
-        damaged or none of masked text.
+      UserError: a file or its vocabulary cannot be read, or a record to show is damaged or is
+        not an example.
     """
-    # Both are read once, however many files there are.
+    # The caches make each manifest and each vocabulary be read only once.
     named, vocabulary_in = functools.cache(shards_named), functools.cache(Vocabulary.from_file)
     shown = 0
     for path in example_files(input_file, "input_file"):
@@ -54,7 +54,7 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
                 raise UserError(f"{path}, record {number}: {error}") from error
             except IndexError as error:
                 raise UserError(
-                    f"{path}, record {number}: holds an id beyond the {len(vocabulary)} pieces of "
+                    f"{path}, record {number}: an id is outside the {len(vocabulary)} pieces of "
                     "the vocabulary; pass the --vocab_file that it was made with"
                 ) from error
             if not shown:
@@ -62,16 +62,16 @@ def show(input_file, vocab_file="", first_record=1, num_records=5):
             print(f"{path}, record {number}: {text}")
             shown += 1
     if not shown:
-        raise UserError(f"--first_record={first_record}: no file has so many records")
+        raise UserError(f"--first_record={first_record}: no file has that many records")
 
 
 def check(input_file, vocab_file=""):
-    """Checks files byte by byte and prints each fault with file and record.
+    """Checks every byte of files, and prints each fault with file and record.
 
     Args:
       input_file: names or globs of TFRecord files, separated by commas.
-      vocab_file: the vocabulary that the examples should be of; where none is given, the
-        manifest bounds the ids.
+      vocab_file: the vocabulary that the examples should have been made with; "": only the
+        size of the vocabulary in the manifest is checked.
 
     Returns:
       The number of faults.
@@ -85,7 +85,7 @@ def check(input_file, vocab_file=""):
         for fault in found.faults[:FAULTS_SHOWN]:
             print(fault)
         if len(found.faults) > FAULTS_SHOWN:
-            print(f"more faults of the same file: {len(found.faults) - FAULTS_SHOWN:,}")
+            print(f"more faults in the same file: {len(found.faults) - FAULTS_SHOWN:,}")
     for fault in missing:
         print(fault)
     faults = sum(len(found.faults) for found in checked.values()) + len(missing)
@@ -102,9 +102,9 @@ def check(input_file, vocab_file=""):
 
 
 def _vocab_file(path, named):
-    """Returns the vocabulary that a manifest names for a file, given its `shards_named`."""
+    """Returns the vocabulary of a file; `named` is the `shards_named` of its manifest."""
     _, entry, _ = named.get(os.path.basename(path), (None, None, None))
     vocab_file = entry["flags"]["vocab_file"] if entry else ""
     if not os.path.exists(vocab_file):
-        raise UserError(f"{path}: --vocab_file is needed, the one that it was made with")
+        raise UserError(f"{path}: --vocab_file is needed, the vocabulary that it was made with")
     return vocab_file

@@ -203,7 +203,7 @@ def test_what_cannot_be_used_is_one_line(tmp_path):
     (tmp_path / "gbk.txt").write_bytes("好\n\n".encode() * 5 + "坏".encode("gb18030"))
     (tmp_path / "one.txt").write_text("一。")
     blank, gbk, one = (str(tmp_path / f"{name}.txt") for name in ("blank", "gbk", "one"))
-    with pytest.raises(UserError, match=r"blank\.txt: no text in it"):
+    with pytest.raises(UserError, match=r"blank\.txt: no text found"):
         measure([blank], 0, 0, True)
     assert measure([blank, one], 0, 0, True).blank_files == 1
     with pytest.raises(UserError, match="at least 2 documents"):

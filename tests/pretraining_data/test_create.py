@@ -154,7 +154,7 @@ def test_other_flags_are_refused_and_named(corpus, tmp_path):
         ({"num_output_shards": 3}, "with --num_output_shards=2, not 3"),
         ({"vocab_file": str(tmp_path / "other.txt")}, "with another vocabulary"),
         ({"eval_output_file": f"{tmp_path}/eval.tfrecord"}, "without --eval_output_file"),
-        ({"input_file": str(RESOURCES / "sample_corpus.txt")}, "of another text"),
+        ({"input_file": str(RESOURCES / "sample_corpus.txt")}, "from another text"),
     ):
         with pytest.raises(UserError, match=shard + message):
             create(**{"corpus": corpus, "folder": tmp_path, **made, **changes})
@@ -232,7 +232,7 @@ def test_a_killed_worker_and_signals_end_a_run_in_one_line(tmp_path, uninterrupt
         os.kill(random.choice(children(process)[1:]), signal.SIGKILL)
 
     for name, end, status, message in (
-        ("killed", kill_a_worker, 1, "a worker died (killed, perhaps for want of memory"),
+        ("killed", kill_a_worker, 1, "a worker died (killed, perhaps out of memory"),
         ("interrupt", lambda p: os.killpg(p.pid, signal.SIGINT), 130, "interrupted"),
         ("terminate", lambda p: os.killpg(p.pid, signal.SIGTERM), 75, "terminated"),
     ):

@@ -70,11 +70,11 @@ def with_a_word_at_the_beginning(values, row, vocabulary):
 FAULTS = {
     shifted: "do not begin with",
     cut: "do not end with",
-    padded_with_text: "have pieces behind",
+    padded_with_text: "have pieces after",
     overrun: "do not begin with",
     of_a_larger_vocabulary: "hold ids outside",
-    predicting_the_end: "predict what is no text",
-    predicting_the_beginning: "predict what is no text",
+    predicting_the_end: "predict pieces outside",
+    predicting_the_beginning: "predict pieces outside",
     with_a_word_at_the_beginning: "have words outside",
 }
 
@@ -114,5 +114,5 @@ def test_the_packing_that_once_wrote_corrupt_shards_ends_the_run(monkeypatch, vo
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(vocabulary.pieces), encoding="utf-8")
     maker = ShardMaker(Settings(str(path), pair="none", masking="none", max_seq_length=8))
-    with pytest.raises(RuntimeError, match="were about to be written"):
+    with pytest.raises(RuntimeError, match="a defect of nezha_tf"):
         list(maker.make([(number, ["一二三"]) for number in range(20)], 1))

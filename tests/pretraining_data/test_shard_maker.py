@@ -139,7 +139,7 @@ def test_statistics_are_those_of_the_records(documents):
     assert total.masked + total.kept + total.replaced == len(found)
     rows = dict(total.rows())
     assert rows["masked characters"] == f"{total.masked / total.pieces:.2%}"
-    assert "segments in changed order" in dict(total.rows("sop"))
+    assert "swapped segments" in dict(total.rows("sop"))
     assert len(total.rows("none")) == len(rows) - 1
 
 
@@ -226,6 +226,6 @@ def test_what_has_no_say_in_unmasked_records_is_refused():
         ("masked_lm_prob", 0.2),
         ("max_predictions_per_seq", 9),
     ):
-        with pytest.raises(UserError, match=f"--{name}={value} has no say with --masking=none"):
+        with pytest.raises(UserError, match=f"--{name}={value} has no effect with --masking=none"):
             Settings.of_flags(vocab_file="v", masking="none", **{name: value})
         assert getattr(Settings.of_flags(vocab_file="v", **{name: value}), name) == value

@@ -20,7 +20,9 @@ REFUSALS = {
     r"--num_output_shards=\d+ is more than the \d+ documents? of the corpus": (
         lambda line, settings, documents, _: _are_too_many(line, settings, len(documents))
     ),
-    r"no text in it; write one sentence a line": lambda line, settings, documents, _: not documents,
+    r"no text found; write one sentence per line": lambda line, settings, documents, _: (
+        not documents
+    ),
     r"--eval_output_file needs a corpus of at least 2 documents": (
         lambda line, settings, documents, _: len(documents) < 2
     ),
