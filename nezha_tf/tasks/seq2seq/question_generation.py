@@ -1,4 +1,4 @@
-"""Question generation out of reading comprehension: from a passage and an answer the question."""
+"""Makes data for question generation (passage and answer to question) from SQuAD's format."""
 
 import json
 import re
@@ -6,23 +6,23 @@ import re
 from nezha_tf import files
 from nezha_tf.data.squad import read_questions
 
-# A sentence with its end, or what is left at the end of a passage.
+# A sentence with its punctuation, or the rest of a passage.
 SENTENCE = re.compile(r"[^。！？；\n]*[。！？；\n]+|[^。！？；\n]+$")
 
 
 def make_question_generation_data(*, input_file, output_file, context_chars):
-    """Writes {"src", "tgt"} a line: the answer and the sentences around it, and the question.
+    """Writes lines {"src", "tgt"}: the answer with the sentences around it, and the question.
 
     Args:
-      input_file: a JSON file in SQuAD's form.
-      output_file: the JSON lines.
+      input_file: a JSON file in SQuAD's format.
+      output_file: the file of JSON lines to write.
       context_chars: most characters of the passage in a source.
 
     Returns:
-      How many were written.
+      The number of lines.
 
     Raises:
-      UserError: bad input; nothing is left half-written.
+      UserError: the input is bad; no incomplete file is left.
     """
     files.require_other(output_file, "output_file", [input_file])
     questions = read_questions([input_file])
@@ -30,7 +30,7 @@ def make_question_generation_data(*, input_file, output_file, context_chars):
     for question in questions:
         answer = question.answers[0]
         context = sentences_around(question.context, answer.start, len(answer.text), context_chars)
-        # The answer goes first: what is cut off a long source is its end.
+        # The answer comes first, because the end of a long source is cut off.
         pair = {"src": f"答案：{answer.text} 原文：{context}", "tgt": question.text}
         lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
     files.write_text(output_file, "".join(lines))
@@ -38,14 +38,14 @@ def make_question_generation_data(*, input_file, output_file, context_chars):
 
 
 def sentences_around(context, start, length, most):
-    """Returns the sentences that hold a stretch of a passage, and as many around as fit.
+    """Returns the sentences that contain a span of a passage, and as many around it as fit.
 
-    The nearer side is taken first in turns, so that the stretch is about in the middle.
+    A sentence is always added on the side with less text, so the span is about in the middle.
 
     Args:
       context: the passage.
-      start, length: the stretch, in characters.
-      most: bound on the characters; where the stretch's own sentences are longer, they are cut
+      start, length: the span, in characters.
+      most: most characters to return; if the span's own sentences are longer, they are cut
         evenly on both sides of it.
     """
     spans = [match.span() for match in SENTENCE.finditer(context)]

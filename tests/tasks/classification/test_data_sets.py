@@ -87,7 +87,7 @@ def test_a_data_set_as_it_is_spread(tmp_path, name, part, file, content, expecte
     written = [" ".join(text or "" for text in row) for row in texts_of(found)]
     assert "|".join(written) == expected
     note = found.note("texts", len(found.texts), 0)
-    assert ("agreed on: 1" in note) == ('"-"' in content)
+    assert ("agreed label: 1" in note) == ('"-"' in content)
 
 
 def test_the_first_file_that_is_there_goes(tmp_path):

@@ -186,15 +186,20 @@ def test_numbers_are_learnt(settings, tmp_path):
 def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
     good = [{"text": "甲", "label": "有"}, {"text": "丙", "label": "无"}]
     for kind, part, row, message in (
-        ("single", "eval", {"text": "乙", "label": "也许"}, "label '也许' is none of those of t"),
+        (
+            "single",
+            "eval",
+            {"text": "乙", "label": "也许"},
+            "label '也许' is not one of the model's labels",
+        ),
         ("single", "train", {"text": "乙"}, '"label" is missing'),
         ("single", "train", {"text": " ", "label": "有"}, "text is empty"),
-        ("single", "train", {"text": "\u200b", "label": "有"}, "the text holds no piece"),
+        ("single", "train", {"text": "\u200b", "label": "有"}, "the text has no pieces"),
         ("multi", "eval", {"text": "乙", "label": ["有", "也许"]}, "label '也许' is none of"),
-        ("multi", "train", {"text": "乙", "label": '["有"'}, "is no list in JSON"),
-        ("regression", "train", {"text": "乙", "label": "x"}, "label 'x' is no number"),
+        ("multi", "train", {"text": "乙", "label": '["有"'}, "is not a JSON list"),
+        ("regression", "train", {"text": "乙", "label": "x"}, "label 'x' is not a number"),
         ("regression", "train", {"text": "乙", "label": "nan"}, "label nan is not finite"),
-        ("regression", "train", {"text": "乙", "label": 1e39}, "is larger than a float32 can be"),
+        ("regression", "train", {"text": "乙", "label": 1e39}, "is too large for float32"),
     ):
         numbers = [{**entry, "label": index} for index, entry in enumerate(good)]
         rows = numbers if kind == "regression" else good
@@ -233,12 +238,12 @@ def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
         ({"train_file": one_class}, "the classes are 有; there must be at least 2"),
         ({"train_file": bad, "skip_bad_rows": True}, "no example; bad rows skipped: 1"),
         ({"labels": ["有", "有"]}, "there must be at least 2, all different"),
-        ({"labels": ["有", "a b ", "c"]}, "label 'a b ' holds odd white space"),
+        ({"labels": ["有", "a b ", "c"]}, "label 'a b ' has white space other"),
         ({"best_metric": "pearson"}, "--best_metric=pearson is not measured with --label_type=sin"),
         ({"text_pair_column": "text"}, "name another column for each"),
         ({**pair, "max_seq_length": 4}, "must be at least 5"),
         ({**pair, "bert_config_file": str(tmp_path / "one_segment.json")}, "type_vocab_size 2"),
-        ({"label_type": "regression", "label_smoothing": 0.1}, "--label_smoothing is of classes"),
+        ({"label_type": "regression", "label_smoothing": 0.1}, "--label_smoothing needs classes"),
         ({"do_train": False, "do_predict": True}, "there is no"),
     ):
         changes = {"do_train": True, "output_dir": str(tmp_path / "new"), **changes}

@@ -156,7 +156,7 @@ def test_the_page_shows_what_was_trained(folder_for, export_for):
         written = models[ability][path.name]("今天很冷")
         scores = [score for _, score in written]
         assert len(written) == 3 and scores == sorted(scores, reverse=True)
-        with pytest.raises(UserError, match="holds no piece"):
+        with pytest.raises(UserError, match="has no pieces"):
             models[ability][path.name](" ")
     assert_says_alike(folder_for("seq2seq"), export_for("seq2seq"), "李小明在北京。")
     [ability] = open_models([str(export_for("left_to_right"))])

@@ -34,7 +34,7 @@ def test_pairs(tokenizer, pairs, lengths, ends):
     pieces = [[tokenizer.tokenize(text) for text in pair if text is not None] for pair in pairs]
     packing = Packing(tokenizer, *lengths, *ends)
     if not all(map(all, pieces)):
-        with pytest.raises(UserError, match=r"pairs.tsv, line \d: (src|tgt) holds no piece"):
+        with pytest.raises(UserError, match=r"pairs.tsv, line \d: (src|tgt) has no pieces"):
             packing.pack(rows)
         return
     packed = packing.pack(rows)

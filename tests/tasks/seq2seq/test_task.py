@@ -102,7 +102,7 @@ def test_copying_is_learnt_from_masked_targets(data, tmp_path):
         folder=data,
     )
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    assert "train.jsonl: 1,200 pairs, gone through 6.4 times" in result.stdout
+    assert "train.jsonl: 1,200 pairs, 6.4 passes" in result.stdout
     folder = tmp_path / "run"
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["exact_match"] > 0.95 and results["rouge_l"] > 0.95 and results["loss"] < 0.1
