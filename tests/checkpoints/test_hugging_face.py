@@ -202,12 +202,15 @@ def test_bad_files_are_one_line(tmp_path):
     save_file(weights_of("nezha_tiny"), tmp_path / "good.safetensors")
     good = (tmp_path / "good.safetensors").read_bytes()
     bad = {
-        "cut.safetensors": (good[:-5], "is damaged or no safetensors file"),
-        "text.safetensors": (b"these are no weights", "is damaged or no safetensors file"),
-        "empty.safetensors": (b"", "is damaged or no safetensors file"),
-        "list.index.json": (b"[1]", "is no index of a model in several files"),
-        "cut.index.json": (b'{"weight_map"', "is no index of a model in several files"),
-        "odd.index.json": (b'{"weight_map": {"a": 1}}', "is no index of a model in several files"),
+        "cut.safetensors": (good[:-5], "is damaged or not a safetensors file"),
+        "text.safetensors": (b"these are no weights", "is damaged or not a safetensors file"),
+        "empty.safetensors": (b"", "is damaged or not a safetensors file"),
+        "list.index.json": (b"[1]", "is not an index of a model in several files"),
+        "cut.index.json": (b'{"weight_map"', "is not an index of a model in several files"),
+        "odd.index.json": (
+            b'{"weight_map": {"a": 1}}',
+            "is not an index of a model in several files",
+        ),
         "none.index.json": (b'{"weight_map": {"a": "no.bin"}}', "no checkpoint at .*no.bin"),
     }
     for name, (content, message) in bad.items():
@@ -261,7 +264,7 @@ def test_a_pickle_of_more_than_weights_is_refused(torch, tmp_path):
         torch.save(intruding, path, _use_new_zipfile_serialization=zipped)
         assert_refused(path, "more than weights .*mkdir.*could run code")
         torch.save([1, 2], path, _use_new_zipfile_serialization=zipped)
-        assert_refused(path, "holds no weights by name")
+        assert_refused(path, "has no named weights")
     assert not made.exists()
     torch.save(weights, path)
     content = path.read_bytes()

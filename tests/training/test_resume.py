@@ -102,7 +102,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_taken(
     assert result.returncode == 0, result.stderr
     for step in (40, 38):
         assert any(
-            f"model.ckpt-{step} is" in line and "trying the one before" in line
+            f"model.ckpt-{step} is" in line and "trying the checkpoint before" in line
             for line in result.stdout.splitlines()
         )
     assert "going on from run/model.ckpt-36" in result.stdout
@@ -122,7 +122,7 @@ def test_a_full_disk_leaves_the_checkpoints_intact(folder, two_steps):
     before = tensors(folder / "run", 2)
     size = os.path.getsize(folder / "run" / "model.ckpt-2.data-00000-of-00001")
     result = ended(start_pretraining(folder, "--num_train_steps=4", largest_file=size // 2))
-    assert_one_line(result, "model.ckpt-4", "the checkpoints before it are intact")
+    assert_one_line(result, "model.ckpt-4", "older checkpoints are intact")
     assert steps(folder / "run") == [2]
     assert_same(tensors(folder / "run", 2), before)
     assert not [name for name in os.listdir(folder / "run") if "tmp" in name or "-4" in name]

@@ -127,7 +127,7 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
     )
     (data / "other.txt").write_text("一 O\n京 B-GPE\n")
     settings = dataclasses.replace(settings, do_eval=True, eval_file="other.txt")
-    with pytest.raises(UserError, match=r"other\.txt, line 2: the label 'GPE' was not there in"):
+    with pytest.raises(UserError, match=r"other\.txt, line 2: the label 'GPE' is not one of"):
         NamedEntities(settings)
 
 
