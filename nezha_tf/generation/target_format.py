@@ -50,7 +50,7 @@ class TargetFormat:
         if needed >= rows:
             raise UserError(
                 f"{self.mode} uses the segments {self.segment_ids[0]} and {self.segment_ids[1]}, "
-                f"but the model has {rows} (type_vocab_size); use a model that was trained on "
+                f"and the model has {rows} (type_vocab_size); use a model that was trained on "
                 "this objective, or pass the segments of its training by --segment_ids"
             )
 
