@@ -106,7 +106,7 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
 def test_the_mixture_goes_on_from_a_checkpoint_of_two_segments(folder, two_steps):
     """UniLM from BERT's or NEZHA's weights: the table is extended, and each objective trained."""
     shutil.copytree(two_steps, folder / "first")
-    assert "The vocabulary is not here" in (folder / "first" / "README.md").read_text()
+    assert "The vocabulary is missing here" in (folder / "first" / "README.md").read_text()
     (folder / "config.json").write_text(json.dumps({**CONFIG, "type_vocab_size": 6}))
     objectives = ("bidirectional", "seq2seq", "left_to_right", "right_to_left")
     changes = (f"--objectives={','.join(objectives)}", "--init_checkpoint=first/model.ckpt-2")

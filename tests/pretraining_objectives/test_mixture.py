@@ -75,8 +75,8 @@ def test_examples_with_other_segments_than_a_pairs_are_refused(tmp_path):
     [
         ("seq2sec:1", "is 'seq2seq' meant"),
         ("xyz", "they are bidirectional"),
-        ("seq2seq:0", "'0' is no number above 0"),
-        ("seq2seq:x", "'x' is no number"),
+        ("seq2seq:0", "'0' is not a number above 0"),
+        ("seq2seq:x", "'x' is not a number"),
         ("seq2seq,seq2seq", "twice"),
         (",", "names no objective"),
     ],
@@ -104,5 +104,5 @@ def test_a_mixture_has_the_model_that_has_what_each_needs(monkeypatch):
         monkeypatch.setitem(table.OBJECTIVES, name, objective)
     assert ObjectiveMixture.from_text("small,large").model is Large
     assert ObjectiveMixture.from_text("large,small").model is Large
-    with pytest.raises(UserError, match=r"--objectives=large,other: no one model .*Large, Other"):
+    with pytest.raises(UserError, match=r"--objectives=large,other: no model fits .*Large, Other"):
         _ = ObjectiveMixture.from_text("large,other").model

@@ -104,11 +104,11 @@ def test_user_dictionary_is_in_the_format_of_jieba(tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("云计算 5 n\n李小福\t2\tnr\n".encode(), r"words.txt, line 2: '李小福.*blanks between"),
+        ("云计算 5 n\n李小福\t2\tnr\n".encode(), r"words.txt, line 2: '李小福.*spaces between"),
         ("云计算 4.5\n".encode(), r"words.txt, line 1: '云计算 4.5' is not a word"),
         ("云计算 -1 n\n".encode(), r"words.txt, line 1: "),
         ("云计算 5\n".encode() + "李".encode("gbk"), r"words.txt, line 2: not UTF-8"),
-        (b"\n\n", r"words.txt holds no word"),
+        (b"\n\n", r"words.txt has no word"),
         (None, r"cannot read --user_dict .*words.txt: No such file"),
     ],
 )

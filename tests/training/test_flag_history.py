@@ -66,7 +66,7 @@ def test_keys_of_the_configuration_are_told_like_flags(tmp_path):
     name = "bert_config.json hidden_dropout_prob"
     assert changes == [Change(7, "--init_checkpoint", None, "a"), Change(7, name, "0.1", "0.3")]
     assert flag_history.told(changes) == (
-        "from here on with other flags than before: --init_checkpoint a (was not given), not read: "
+        "flags that changed since the last start: --init_checkpoint a (was not given), not read: "
         f"the run goes on; {name} 0.3 (was 0.1)"
     )
     assert take(tmp_path, 9, {"seed": 1, "init_checkpoint": "a"}, other) == []
@@ -86,13 +86,13 @@ def test_a_run_of_before_has_its_flag_file_alone(tmp_path):
 
 def test_what_a_run_goes_on_with_is_told_and_kept(folder):
     first = run_pretraining(folder, "--num_train_steps=2")
-    assert first.returncode == 0 and "other flags" not in first.stdout
+    assert first.returncode == 0 and "flags that changed" not in first.stdout
     again = run_pretraining(folder, "--num_train_steps=2")
-    assert "nothing to train" in again.stdout and "other flags" not in again.stdout
+    assert "nothing to train" in again.stdout and "flags that changed" not in again.stdout
     changes = ("--num_train_steps=4", "--seed=7", "--init_checkpoint=run/model.ckpt-2")
     second = run_pretraining(folder, *changes)
     assert second.returncode == 0 and second.stderr == "", second.stderr
-    line = next(line for line in second.stdout.splitlines() if "other flags" in line)
+    line = next(line for line in second.stdout.splitlines() if "flags that changed" in line)
     assert "--seed 7 (was 12345)" in line and "model.ckpt-2 (was not given), not read" in line
     flags = (folder / "run" / "run.flags").read_text()
     assert flags.startswith("# From step 2 on;") and "--seed=7" in flags

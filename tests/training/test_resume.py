@@ -80,7 +80,7 @@ def test_sigterm_saves_and_leaves_with_a_status_of_its_own(folder, uninterrupted
     wait_for_checkpoint(process, folder / "run")
     process.terminate()
     result = ended(process)
-    assert_one_line(result, "SIGTERM", "the same command goes on")
+    assert_one_line(result, "SIGTERM", "the same command continues")
     assert result.returncode == STATUS_TERMINATED
     stopped_at = max(steps(folder / "run"))
     assert f"step {stopped_at}" in result.stderr and stopped_at < 40

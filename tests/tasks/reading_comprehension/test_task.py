@@ -95,7 +95,7 @@ def test_a_checkpoint_without_a_pooler_is_evaluated(data, tmp_path, monkeypatch,
     write_tensors("published/model.ckpt", {name: v.value for name, v in weights.items()})
     run_task(settings, ReadingComprehension)
     said = capsys.readouterr().out
-    assert "not in it, so fresh: bert/pooler/dense/kernel, bert/pooler/dense/bias" in said
+    assert "missing there, so random: bert/pooler/dense/kernel, bert/pooler/dense/bias" in said
     assert 0 <= json.loads((tmp_path / "eval_results.json").read_text())["f1"] < 50
 
     weights.pop("cls/squad/output_weights")
