@@ -1,4 +1,4 @@
-"""What is looked at before a program does anything: flags, files that they name, what they meet."""
+"""The checks before a program starts: its flags, and the files that they name."""
 
 import json
 import os
@@ -27,7 +27,7 @@ PROGRAMS += [f"tools/{path.name}" for path in (REPOSITORY / "tools").glob("*.py"
 
 @pytest.fixture
 def shuffled(folder):
-    """The bundled vocabulary with two pieces in each other's place."""
+    """The bundled vocabulary with two pieces swapped."""
     pieces = VOCAB_FILE.read_text(encoding="utf-8").splitlines()
     pieces[200], pieces[201] = pieces[201], pieces[200]
     path = folder / "shuffled.txt"
@@ -37,7 +37,7 @@ def shuffled(folder):
 
 @pytest.fixture
 def with_record(prepared, folder):
-    """The folder with what is beside the examples, too."""
+    """The folder with the summaries beside the examples."""
     for name in ("train.tfrecord.json", "eval.tfrecord.json", "manifest.json"):
         shutil.copy(prepared / name, folder / name)
     return folder
@@ -50,7 +50,7 @@ def test_help_is_no_mistake(program, tmp_path):
 
 
 def test_what_is_missing_is_told_before_tensorflow_is_imported(tmp_path):
-    """With a tensorflow that cannot be imported, so that nobody can have done so."""
+    """TensorFlow cannot be imported here, so the message must come before its import."""
     package = tmp_path / "broken" / "tensorflow"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError('tensorflow is imported')")
@@ -75,7 +75,7 @@ def test_what_is_missing_is_told_before_tensorflow_is_imported(tmp_path):
     ):
         result = run_anew(program, *arguments, folder=tmp_path, env=environment)
         assert_one_line(result, message)
-    # What a program does not read needs not be there.
+    # Files that a program does not read need not exist.
     result = run_anew("run_mrc.py", "--eval_file=none.json", folder=tmp_path, env=environment)
     assert "tensorflow is imported" in result.stderr
 
@@ -135,7 +135,7 @@ def test_the_case_is_that_of_the_data(folder):
     task = json.loads((folder / "cased" / "task.json").read_text())
     assert task["do_lower_case"] is False
     assert "--do_lower_case=false" in (folder / "cased" / "run.flags").read_text()
-    # Other data, and no flag: the run is of another case, and of this vocabulary.
+    # Other data without flags: the run has another case, but the same vocabulary.
     lower = ("--output_dir=cased", "--num_train_steps=3")
     assert_one_line(run_pretraining(folder, *lower), "do_lower_case is true here, and false in")
     made = create_data(folder, "--vocab_file=small.txt", "--output_file=other.tfrecord")

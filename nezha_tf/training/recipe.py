@@ -22,7 +22,7 @@ def check(settings):
             f"--num_train_steps={settings.num_train_steps}"
         )
     if settings.early_stopping_patience and not settings.do_eval:
-        raise UserError("--early_stopping_patience counts evaluations; pass --do_eval, too")
+        raise UserError("--early_stopping_patience counts evaluations; pass --do_eval too")
     _profile_steps(settings)
 
 

@@ -298,7 +298,7 @@ class Run:
         restored = checkpoints.restore_newest(self._say)
         initial = self._settings.init_checkpoint
         if restored:
-            self._say(f"going on from {restored}")
+            self._say(f"continuing from {restored}")
         elif initial:
             lines = start.load_initial(
                 self._model, initial, self._task.fresh_names, self._task.settings

@@ -67,7 +67,7 @@ def test_keys_of_the_configuration_are_told_like_flags(tmp_path):
     assert changes == [Change(7, "--init_checkpoint", None, "a"), Change(7, name, "0.1", "0.3")]
     assert flag_history.told(changes) == (
         "flags that changed since the last start: --init_checkpoint a (was not given), not read: "
-        f"the run goes on; {name} 0.3 (was 0.1)"
+        f"the run continues; {name} 0.3 (was 0.1)"
     )
     assert take(tmp_path, 9, {"seed": 1, "init_checkpoint": "a"}, other) == []
     assert flag_history.told([]) == ""

@@ -105,7 +105,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_taken(
             f"model.ckpt-{step} is" in line and "trying the checkpoint before" in line
             for line in result.stdout.splitlines()
         )
-    assert "going on from run/model.ckpt-36" in result.stdout
+    assert "continuing from run/model.ckpt-36" in result.stdout
     assert_same(tensors(out, 40), uninterrupted)
 
 

@@ -20,7 +20,7 @@ COUNTS = (
     "answers widened to whole pieces",
     "answers that no window shows whole",
     "answers that are not in their passages",
-    "answers moved to where they stand in their passages",
+    "answers moved to their places in the passages",
 )
 
 
@@ -205,7 +205,7 @@ def _count_answers(question, passage, target, places, counts):
     nowhere = sum(answer.start is None for answer in question.answers)
     counts["answers that are not in their passages"] += nowhere
     moved = sum(answer.is_moved for answer in question.answers)
-    counts["answers moved to where they stand in their passages"] += moved
+    counts["answers moved to their places in the passages"] += moved
 
 
 def _positions(target, stretch, offset):

@@ -117,7 +117,7 @@ def test_examples_are_question_and_stretch_with_the_answers_place():
     assert windows.counts["answers widened to whole pieces"] == widened > 0
     assert windows.counts["answers that no window shows whole"] == lost > 0
     moved = sum(answer.is_moved for question in questions for answer in question.answers)
-    told = f"answers moved to where they stand in their passages: {moved}"
+    told = f"answers moved to their places in the passages: {moved}"
     assert moved > 0 and told in windows.description()
     assert f"answers widened to whole pieces: {widened}" in windows.description()
 
