@@ -1,4 +1,4 @@
-"""Files of sentences with entities: their forms, and one line for each fault."""
+"""Files of sentences with entities: their formats, and one line for each fault."""
 
 import gzip
 import json
@@ -55,7 +55,7 @@ def test_what_is_predicted_may_be_raw(tmp_path):
     assert found.sentences == [Sentence("李", None)]
     tagged = "李 B-PER\n四 I-PER\n"
     assert read(tmp_path, "a.txt", tagged, is_labelled=False).sentences[0].entities
-    # A tagged file with a fault does not pass for raw text.
+    # A tagged file with a fault is not read as raw text.
     with pytest.raises(UserError, match="line 3: '北京' is more than one character"):
         read(tmp_path, "a.txt", tagged + "北京 B-LOC\n", is_labelled=False)
 

@@ -91,7 +91,7 @@ VALUES = [
 
 @pytest.mark.parametrize("end", ("\n", "\r\n"))
 def test_csv_as_python_writes_it(tmp_path, end):
-    """RFC 4180: commas, quotes and line breaks inside of quotes; lines are those of the file."""
+    """RFC 4180: commas, quotes and line breaks in quotes; line numbers are those of the file."""
     with open(tmp_path / "a.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator=end)
         writer.writerows([("id", "tgt", "src"), *((1, v["tgt"], v["src"]) for v in VALUES)])
@@ -107,10 +107,10 @@ def test_columns_are_found_by_their_names(tmp_path):
     names = ("id", "tgt", "src", "extra")
     without = with_header.partition("\n")[2]
     assert [row.line for row in read(tmp_path / "a.tsv", without, file_columns=names)] == [1, 2]
-    # Who names the columns of a file that has a header gets no row of names.
+    # If the caller names the columns, a header with other names is a row.
     rows = read(tmp_path / "a.tsv", with_header, file_columns=names)
     assert [row.values["src"] for row in rows] == ["甲", "丙"] and rows[0].line == 2
-    # What is optional may be missing in the file as a whole.
+    # An optional column may be missing in the whole file.
     rows = read(tmp_path / "b.csv", "src\n甲\n乙", optional=("tgt",), file_columns=())
     assert [row.values for row in rows] == [{"src": "甲"}, {"src": "乙"}]
 

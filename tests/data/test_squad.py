@@ -1,4 +1,4 @@
-"""Questions of SQuAD's form, and files that have another."""
+"""Questions in SQuAD's format, and files in another format."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_questions_with_their_answers(tmp_path):
     path = write(tmp_path, entry(0, ("6300公里", 4)), entry(1, ("亚洲", 2), ("亚洲之", 2)))
     assert read_questions([path]) == [
         Question("Q0", PASSAGE, "有多长？", (Answer("6300公里", 4),), False, path),
-        # The file's place is wrong; the second annotator wrote what is not there.
+        # The file's place is wrong; the second annotator's text is not in the passage.
         Question(
             "Q1",
             PASSAGE,

@@ -1,4 +1,4 @@
-"""Shards made on Apache Beam are those that the tool makes itself; mistakes are one line."""
+"""Shards made by Apache Beam equal those of the tool itself; mistakes give one line."""
 
 import gzip
 import importlib.util
@@ -19,7 +19,7 @@ needs_beam = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """The sample in two files, one compressed; shards begin within them and go over their ends."""
+    """The sample in two files, one of them compressed; shards begin inside files and span both."""
     folder = tmp_path_factory.mktemp("corpus")
     sample = (RESOURCES / "sample_corpus.txt").read_bytes()
     third = sample.index(b"\n\n", len(sample) // 3)
@@ -59,7 +59,7 @@ def test_the_same_bytes_as_of_the_tool_itself(corpus, tmp_path, capsys):
     assert len(contents(local)) == 2 * 6 + 1
     capsys.readouterr()
 
-    # What is there is not made again; what is not whole is.
+    # Existing shards are not made again, but incomplete ones are.
     kept = (on_beam / "eval.tfrecord").stat().st_mtime_ns
     (on_beam / "train-00003-of-00005.tfrecord").unlink()
     with open(on_beam / "train-00001-of-00005.tfrecord", "r+b") as file:

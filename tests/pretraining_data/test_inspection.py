@@ -1,4 +1,4 @@
-"""Examples as text, and what `--check` finds: each kind of fault, with file and record."""
+"""Examples as text, and the faults that `--check` finds, each with file and record."""
 
 import json
 import shutil
@@ -74,7 +74,7 @@ def test_a_cut_file_is_found_with_its_record(folder):
         found = faults(folder)
         assert found[0].startswith(f"{SHARDS[1]}, record {kept + 1}: truncated: only {left}")
         assert f"{SHARDS[1]}: 7 records, but the manifest says {len(frames)}" in found
-    # Cut between two records, only the manifest tells.
+    # The file is truncated between two records, so only the manifest shows it.
     path.write_bytes(b"".join(frames[:kept]))
     assert f"{SHARDS[1]}: 7 records, but the manifest says {len(frames)}" in faults(folder)
     path.write_bytes(b"")

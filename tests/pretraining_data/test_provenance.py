@@ -1,4 +1,4 @@
-"""What the records beside examples say of them, against what a user does."""
+"""The summaries beside examples against the user's flags."""
 
 import json
 import pathlib
@@ -76,7 +76,7 @@ def test_who_masks_the_examples(tmp_path):
     made = {"max_predictions_per_seq": 20, "masked_lm_prob": 0.15}
     whole = make(tmp_path / "whole", masking="none", **made)
     masked = make(tmp_path / "masked", masking="span", **made)
-    # How many are predicted is then the reader's choice.
+    # The reader then chooses the number of predictions.
     assert provenance_of([whole], None, "token", max_predictions_per_seq=7)[3] == 7
     assert provenance_of([whole], None, "token")[3] == 20
     assert provenance_of([str(tmp_path / "foreign")], None, "token")[3] == 20

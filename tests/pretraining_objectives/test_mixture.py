@@ -1,4 +1,4 @@
-"""Mixtures of the table's objectives: through the reader, their model, and what does not exist."""
+"""Mixtures of the table's objectives: through the reader, their model, and unknown objectives."""
 
 import keras
 import pytest
@@ -21,7 +21,7 @@ def paths(tmp_path):
 
 
 def seen(batches, count):
-    """The first ids and segment ids of the examples of some batches."""
+    """Returns the first ids and the segment ids of the examples of some batches."""
     return [
         (int(ids[0]), int(segments[0]))
         for batch in batches.take(count)
@@ -87,7 +87,7 @@ def test_mixtures_that_do_not_exist(text, fault):
 
 
 def test_a_mixture_has_the_model_that_has_what_each_needs(monkeypatch):
-    """The class that is below all others; and none where there is no such class."""
+    """It is the class that is a subclass of all others; without such a class there is an error."""
 
     class Small(keras.Model):
         pass

@@ -1,4 +1,4 @@
-"""Which flags a run had, by step: against a list of all that it was started with."""
+"""The flags of a run by step: against a list of all flags that it was started with."""
 
 import json
 import os
@@ -37,10 +37,10 @@ def take(folder, step, flags, config=CONFIG):
     )
 )
 def test_the_changes_give_the_flags_of_every_step(tmp_path_factory, starts):
-    """A run is started again and again, and each time from any step that it has been at."""
+    """A run is started again and again, each time from any step that it has reached."""
     folder, flags_at, reached = tmp_path_factory.mktemp("run"), {}, 0
     for steps, flags in [(2, {"seed": 1}), *starts]:
-        step = min(steps, reached)  # the step that it goes on from
+        step = min(steps, reached)  # the step from which it continues
         changes = take(folder, step, flags)
         assert all(change.step == step for change in changes)
         given = {f"--{k}": str(v) for k, v in flags.items() if v is not None and k != "output_dir"}
@@ -109,13 +109,15 @@ def test_a_second_run_in_the_same_folder_is_refused(folder):
     first = start_pretraining(folder, *long)
     try:
         wait_until(lambda: list(folder.glob("run/model.ckpt-*.index")), first)
-        os.kill(first.pid, signal.SIGSTOP)  # it still runs, but takes no time from the second
+        os.kill(
+            first.pid, signal.SIGSTOP
+        )  # it is still running, but must not slow down the second one
         second = run_pretraining(folder, "--num_train_steps=3", "--seed=2")
         assert_one_line(second, f"another run (process {first.pid} on", "writes run;")
     finally:
         first.kill()
         first.wait()
-    # It was killed: the same folder is free again.
+    # It was killed: the folder is free again.
     steps = max(int(p.stem.split("-")[1]) for p in folder.glob("run/model.ckpt-*.index"))
     third = run_pretraining(folder, f"--num_train_steps={steps + 2}")
     assert third.returncode == 0, third.stderr

@@ -1,4 +1,4 @@
-"""Runs that are killed, stopped or short of disk go on as if nothing had been."""
+"""Runs that are killed, stopped or out of disk space continue as if nothing had happened."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def assert_same(one, other):
 
 @pytest.fixture(scope="module")
 def whole_run(prepared):
-    """The folder of a run of 40 steps that nothing interrupted."""
+    """The folder of a run of 40 steps without an interruption."""
     result = run_pretraining(prepared, *RUN, "--output_dir=whole", "--keep_checkpoint_max=20")
     assert result.returncode == 0, result.stderr
     return prepared / "whole"
@@ -46,7 +46,7 @@ def uninterrupted(whole_run):
 
 
 def wait_for_checkpoint(process, folder, beyond=0):
-    """Waits until it has saved one of a later step, or has come to its end."""
+    """Waits until there is a checkpoint of a later step, or the process has ended."""
     wait_until(lambda: any(step > beyond for step in steps(folder)) or process.poll() is not None)
 
 

@@ -1,4 +1,4 @@
-"""Classification whole: toys that are learnt, what is left in the folder, and every bad input."""
+"""The whole classification task: toy tasks that are learnt, the folder, and every bad input."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from nezha_tf.training.run import run as start
 
 CHARACTERS = "甲乙丙丁戊己"
 CONFIG = {**QUICK_CONFIG, "vocab_size": 11}
-# What a text with 甲 and 乙 in it is labelled as, by --label_type.
+# The label of a text with 甲 and 乙 in it, by --label_type.
 LABEL_OF = {
     "single": lambda text: "有" if "甲" in text else "无",
     "multi": lambda text: [name for name, char in (("a", "甲"), ("b", "乙")) if char in text],
@@ -39,7 +39,7 @@ def make_texts(count, seed):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder with a configuration and texts in JSON lines, labelled in each way."""
+    """A folder with a configuration and texts in JSON lines, with labels of each type."""
     folder = tmp_path_factory.mktemp("toy")
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     (folder / "vocab.txt").write_text("\n".join([*special, *CHARACTERS]))
@@ -53,7 +53,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def settings(data, tmp_path):
-    """Returns a function: label type, changes -> the settings of a short run."""
+    """Returns a function of a label type and changes that returns the settings of a short run."""
     common = {
         "task_name": "custom",
         "vocab_file": str(data / "vocab.txt"),
@@ -85,7 +85,7 @@ def lines_of(path):
 
 
 def test_pairs_are_learnt_from_the_command(data, tmp_path):
-    """Of pairs in CSV it is the second text that counts; the predictions keep their order."""
+    """In pairs from CSV, the second text decides; the predictions keep their order."""
     for part, count in (("train", 320), ("dev", 70)):
         with open(tmp_path / f"{part}.csv", "w", encoding="utf-8", newline="") as file:
             table = csv.writer(file)
@@ -141,10 +141,10 @@ def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["micro_f1"] > 0.9 and results["exact_match"] > 0.8
     assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]
-    # A folder of before there was a task.json.
+    # An older folder without a task.json.
     (folder / "task.json").unlink()
     (folder / "labels.txt").write_text("a\nb\n")
-    # Without the training data, of texts of which one has no label.
+    # Without the training data, on texts of which one has no label.
     rows = lines_of(data / "multi_dev.jsonl")
     del rows[3]["label"]
     predict_file = write(tmp_path / "some.jsonl", *rows)
@@ -253,7 +253,7 @@ def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
 
 
 def test_classes_are_listed_found_or_those_of_the_folder(settings, tmp_path):
-    # 9 and 9.0 are one number, written as a number or as a text.
+    # 9 and 9.0 are the same number, written as a number or as a text.
     rows = [{"text": "甲", "label": label} for label in (10, 9, -1, 9.0, -1.0, "10")]
     path = write(tmp_path / "numbers.jsonl", *rows)
     changes = {"train_file": path, "eval_file": path, "output_dir": str(tmp_path / "new")}

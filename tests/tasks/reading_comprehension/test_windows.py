@@ -1,4 +1,4 @@
-"""Windows on passages against their definition."""
+"""Windows of passages against their definition."""
 
 import random
 
@@ -33,7 +33,7 @@ def lengths():
 def test_windows_show_all_and_end_with_the_passage():
     for num_pieces, room, doc_stride in lengths():
         found = list(stretches_of(num_pieces, room, doc_stride))
-        # As run_squad.py says it: on by the stride until a window reaches the end.
+        # As in run_squad.py: in steps of the stride until a window reaches the end.
         expected, first = [], 0
         while first < num_pieces:
             count = min(num_pieces - first, room)

@@ -1,4 +1,4 @@
-"""Pairs as ids: against the Python tokenizer and by hand."""
+"""Packed pairs against the Python tokenizer and results by hand."""
 
 import random
 

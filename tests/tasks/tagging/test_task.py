@@ -1,4 +1,4 @@
-"""Named entities from the command: a toy that is learnt, in windows, and mistakes in its flags."""
+"""Named entities from the command: a toy task that is learnt, and mistakes in its flags."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SURNAMES, *GIVEN, *PLAC
 
 
 def sentence(rng, length):
-    """Returns (text, entities): a surname with one or two names is a person, a place a place."""
+    """Returns (text, entities): a surname with one or two names is a person, a place is a place."""
     text, entities = "", []
     for _ in range(length):
         kind, start = rng.randrange(6), len(text)
@@ -113,10 +113,10 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
         assert all(e["text"] == mine["text"][e["start"] : e["end"]] for e in mine["entities"])
         assert all(0 < e.pop("probability") <= 1 and e.pop("text") for e in mine["entities"])
         hits += sum(entity in theirs["entities"] for entity in mine["entities"])
-    # The predictions are of the best checkpoint, whose results are those of the evaluation.
+    # The predictions are those of the best checkpoint, whose results the evaluation reports.
     assert hits / count == pytest.approx(results["recall"])
 
-    # The tags are those of the folder now, and what was learnt is read from there.
+    # The tags are now in the folder, and are read from there.
     monkeypatch.chdir(data)
     labelled = ("--predict_file=dev.jsonl", f"--output_dir={folder}", "--do_predict")
     settings = settings_of(TaggingSettings, *FLAGS, *changes, *labelled)
@@ -175,6 +175,6 @@ def test_transitions_move_at_their_own_rate(data, tmp_path, monkeypatch):
     optimizer.apply([v * 0 + 1.0 for v in before], model.trainable_variables)
     for variable, old in zip(model.trainable_variables, before, strict=True):
         step = abs(variable.numpy() - old).max()
-        # The second moment starts at a thousandth of the square: sqrt(0.001), and m at a tenth.
+        # The second moment starts at a thousandth of the square: sqrt(0.001); m starts at a tenth.
         expected = 1e-2 * 0.1 / 0.001**0.5 * (100 if "/crf/" in variable.path else 1)
         assert step == pytest.approx(expected, rel=0.05), variable.path
