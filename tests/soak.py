@@ -62,7 +62,7 @@ def parse():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first_case", type=int, default=0)
     parser.add_argument("--num_cases", type=int, help="as many as there is time for, if not given")
-    parser.add_argument("--kinds", help=f"of {','.join(WEIGHTS)}; cases of others are passed over")
+    parser.add_argument("--kinds", help=f"of {','.join(WEIGHTS)}; other cases are skipped")
     parser.add_argument("--folder", help="where cases run and faults stay; a new one, if not given")
     return parser.parse_args()
 

@@ -225,7 +225,7 @@ def test_mistakes_in_making_data(folder):
         (["--vocab_file=none.txt"], ["none.txt", "No such file"]),
         (["--masking=words"], ["masking", "whole_word"]),
         (["--output_file=."], ["is a folder"]),
-        (["--masking=none"], ["--max_predictions_per_seq=5 has no say", "or pass 20"]),
+        (["--masking=none"], ["--max_predictions_per_seq=5 has no effect", "or pass 20"]),
     )
     standard = (*MAKING_DATA, "--output_file=new.tfrecord")
     assert_each_one_line("tools/create_pretraining_data.py", standard, mistakes, folder)
@@ -267,7 +267,7 @@ def test_mistakes_in_pretraining(folder):
         (["--objectives=seq2sec"], ["is 'seq2seq' meant"]),
         (["--objectives=seq2seq"], ["needs type_vocab_size 6", "config.json, not 2"]),
         (["--early_stopping_patience=1"], ["--do_eval"]),
-        (["--masked_lm_prob=0.2"], ["--masked_lm_prob=0.2 is for --dynamic_masking"]),
+        (["--masked_lm_prob=0.2"], ["--masked_lm_prob=0.2 needs --dynamic_masking"]),
         (["--dynamic_masking=span"], ["needs --vocab_file"]),
         (["--dynamic_masking=entity"], ["dynamic_masking", "whole_word"]),
         (

@@ -45,7 +45,7 @@ def test_one_process_holds_it_and_the_other_is_told_who(tmp_path, start):
     path = tmp_path / "run.lock"
     holder, said = start(path)
     assert said == "held"
-    message = rf"^another run \(process {holder.pid} on \S+\) writes the folder; wait"
+    message = rf"^another run \(process {holder.pid} on \S+\) is writing the folder; wait"
     with pytest.raises(UserError, match=message), locks.held(str(path), "the folder"):
         pass
     assert f"process {holder.pid} on" in start(path)[1]

@@ -64,7 +64,7 @@ class AveragedReader:
         self._shapes = {name: s for name, s in shapes.items() if not name.endswith(ending)}
         if not self._averaged:
             raise UserError(
-                f"checkpoint {path} has no moving averages of weights, but its task.json or "
+                f"checkpoint {path} holds no moving averages of weights, but its task.json or "
                 "--ema_decay needs them"
             )
 

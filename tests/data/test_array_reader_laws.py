@@ -81,5 +81,5 @@ def test_the_number_of_sequences_is_known_and_the_same():
     for batches in (reader.training_batches(2, seed=1), reader.evaluation_batches(2)):
         assert batches.element_spec["input_ids"].shape.as_list() == [None, 2, LONGEST]
         assert batches.element_spec["input_mask"].shape.as_list() == [None, 2, LONGEST]
-    with pytest.raises(ValueError, match="examples of 1 and of 2 sequences"):
+    with pytest.raises(ValueError, match="some examples have 1 sequences, others 2"):
         ArrayReader({"input_ids": [*rows, rows[0][:1]]}, LONGEST)

@@ -119,7 +119,7 @@ def test_a_fault_is_one_line_or_counted(tmp_path):
         found = read(tmp_path, name, text, labels={"LOC", "PER"}, bad_rows=bad_rows)
         assert len(found.sentences) == 2, bad
         assert (bad_rows.count, bad_rows.first) == (1, str(error.value)), bad
-        with pytest.raises(UserError, match="no sentence that is sound; bad rows passed over: 1"):
+        with pytest.raises(UserError, match="no valid sentence; bad rows skipped: 1"):
             alone = BadRows(skip=True)
             read(tmp_path, name, before + bad, labels={"LOC", "PER"}, bad_rows=alone)
     with pytest.raises(UserError, match="has no valid sentence"):

@@ -397,5 +397,7 @@ def test_transforms_that_do_not_fit_are_a_mistake_of_ours(paths):
     class Reads:
         reads, gives, at_once = schema.UNMASKED_FEATURES, schema.FEATURES, 1
 
-    with pytest.raises(ValueError, match=r"Reads reads \['word_starts'\]: nothing gives it"):
+    with pytest.raises(
+        ValueError, match=r"Reads reads \['word_starts'\], which nothing before it gives"
+    ):
         ExampleReader(paths, LENGTHS, LIMITS, transforms=[Reads()])

@@ -145,6 +145,6 @@ def test_bad_rows_are_counted_and_passed_over(tmp_path):
         rows = read(tmp_path / name, content, bad_rows=bad_rows)
         assert [(row.values["src"], row.line) for row in rows] == [("甲", 1), ("丙", 4)]
         assert bad_rows.count == 2
-        assert bad_rows.note().startswith("; bad rows passed over: 2 (")
+        assert bad_rows.note().startswith("; bad rows skipped: 2 (the first: ")
         assert f"{name}, line 2: " in bad_rows.note()
     assert BadRows().note() == ""

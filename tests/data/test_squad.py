@@ -54,7 +54,7 @@ def test_questions_without_an_answer(tmp_path):
     first, second = read_questions([path], with_impossible=True)
     assert (first.is_impossible, first.answers) == (True, ())
     assert not second.is_impossible and first.is_labelled and second.is_labelled
-    with pytest.raises(UserError, match=r"question Q0: it has no answer; .*--version_2"):
+    with pytest.raises(UserError, match=r"question Q0: it is impossible; .*--version_2"):
         read_questions([path])
 
 

@@ -110,7 +110,7 @@ def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
     # Each kind of anomaly gives one line.
     output = capsys.readouterr().out
     for line in (
-        "1 line of more than 10,000 characters, cut (one sentence a line?)",
+        "1 line of more than 10,000 characters, cut (one sentence per line?)",
         "2 lines with bytes that are not UTF-8",
         "1 document without text",  # the control characters
         "2 files without text",
@@ -161,7 +161,9 @@ def test_other_flags_are_refused_and_named(corpus, tmp_path):
     (tmp_path / "other.txt").unlink()
     assert contents(tmp_path) == before
     (tmp_path / "train-00001-of-00002.tfrecord.json").unlink()
-    with pytest.raises(UserError, match=r"train-00001-of-00002\.tfrecord is there and has no rec"):
+    with pytest.raises(
+        UserError, match=r"train-00001-of-00002\.tfrecord is there, but not its summary"
+    ):
         create(corpus, tmp_path, **made)
     with pytest.raises(UserError, match="--num_output_shards=500 is more than the 8"):
         create(corpus, tmp_path / "new", on_invalid="skip", num_output_shards=500)

@@ -81,7 +81,7 @@ def check_record(case, folder, recipe):
     """Checks the log of a run against the flags: every entry once, with finite numbers only."""
     entries = read_json_lines(folder / "metrics.jsonl")
     finite = [math.isfinite(value) for entry in entries for value in entry.values()]
-    case.law("the record holds finite numbers", all(finite), entries)
+    case.law("the log has finite numbers", all(finite), entries)
     steps = range(1, recipe["num_train_steps"] + 1)
     saved = [step for step in steps if _is_due(step, recipe, "save_checkpoints_steps")]
     logged = [step for step in steps if step in saved or _is_due(step, recipe, "log_steps")]

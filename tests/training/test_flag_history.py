@@ -113,7 +113,7 @@ def test_a_second_run_in_the_same_folder_is_refused(folder):
             first.pid, signal.SIGSTOP
         )  # it is still running, but must not slow down the second one
         second = run_pretraining(folder, "--num_train_steps=3", "--seed=2")
-        assert_one_line(second, f"another run (process {first.pid} on", "writes run;")
+        assert_one_line(second, f"another run (process {first.pid} on", "is writing run;")
     finally:
         first.kill()
         first.wait()

@@ -215,7 +215,7 @@ def test_a_loss_scale_backs_off_to_one():
         assert scale.scale.numpy() == expected
     scale.update(tf.constant(True))
     assert scale.scale.numpy() == 2.0
-    with pytest.raises(UserError, match="backs off by 1"):
+    with pytest.raises(UserError, match="--loss_scale_backoff_factor=1 "):
         DynamicLossScale(8.0, 10, backoff_factor=1.0)
 
 

@@ -266,12 +266,12 @@ def test_the_mixture_casts_what_is_masked(reader, paths, vocabulary):
 
 def test_records_of_the_other_kind_and_vocabulary_are_refused(tmp_path, paths, vocabulary):
     masking = DynamicMasking(vocabulary, POLICIES["span"], LENGTHS, 0.15)
-    with pytest.raises(UserError, match=r"record 1: it is not masked yet; pass --dynamic_masking"):
+    with pytest.raises(UserError, match=r"record 1: it is not masked; pass --dynamic_masking"):
         ExampleReader(paths, LENGTHS, LIMITS)
     masked = write(tmp_path / "masked.tfrecord", [encode(7)])
-    with pytest.raises(UserError, match=r"record 1: it is masked already; leave --dynamic_mask"):
+    with pytest.raises(UserError, match=r"record 1: it is masked already; remove --dynamic_mask"):
         reader_of([masked], masking)
     other = Vocabulary(["[PAD]", "[UNK]", "x", "[CLS]", "[SEP]", "[MASK]"])
     masking = DynamicMasking(other, POLICIES["span"], LENGTHS, 0.15)
-    with pytest.raises(UserError, match=r"pieces 101 and 102, and \[CLS\] and"):
+    with pytest.raises(UserError, match=r"ids 101 and 102, but \[CLS\] and"):
         reader_of(paths, masking)

@@ -97,8 +97,8 @@ def test_how_far_positions_reach():
     "implementation, message",
     (
         ("no_such_module:Positions", "cannot import no_such_module:Positions"),
-        ("nezha_tf.modeling.positions.rotary:None", "rotary:None is no subclass of"),
-        ("nezha_tf.modeling.encoder:NezhaEncoder", "NezhaEncoder is no subclass of"),
+        ("nezha_tf.modeling.positions.rotary:None", "rotary:None is not a subclass of"),
+        ("nezha_tf.modeling.encoder:NezhaEncoder", "NezhaEncoder is not a subclass of"),
         ("", "cannot import"),
     ),
 )

@@ -161,7 +161,7 @@ def test_a_checkpoint_of_two_segments_is_extended(settings, data, tmp_path, caps
     # The pooler has no gradient and no moments, and does not change.
     assert not [n for n in new.get_variable_to_shape_map() if "pooler" in n and "adam" in n]
     settings = dataclasses.replace(settings, do_train=False, do_predict=True)
-    with pytest.raises(UserError, match=r"has no moving averages of weights, .* --ema_decay"):
+    with pytest.raises(UserError, match=r"holds no moving averages of weights, .* --ema_decay"):
         start(dataclasses.replace(settings, ema_decay=0.9), Seq2Seq)
     settings = dataclasses.replace(settings, output_dir=str(tmp_path / "other"))
     with pytest.raises(UserError, match=r"token_type_embeddings has shape \[2, 32\]"):
