@@ -46,7 +46,7 @@ def check(flags):
         paths = flags.get(name) or ()
         for path in [paths] if isinstance(paths, str) else paths:
             if not _is_there(path):
-                raise UserError(f"no model in {path}: it does not exist (--{name})")
+                raise UserError(f"no model in {path}: it is not there (--{name})")
 
 
 def _is_there(path):

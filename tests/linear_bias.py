@@ -1,4 +1,4 @@
-"""A user's own position encoding: attention scores fall with the distance."""
+"""Scores that fall with the distance: a position encoding of one's own."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from nezha_tf.modeling.positions.base import AttentionPositions, Positions
 
 
 class LinearBiasPositions(Positions):
-    """ALiBi (Press et al., arXiv 2108.12409 §3), in both directions, with trained slopes."""
+    """ALiBi (Press et al., arXiv 2108.12409 §3), to both sides, with slopes that are trained."""
 
     def build(self, input_shape=None):
         heads = self.config.num_attention_heads
@@ -20,7 +20,7 @@ class LinearBiasPositions(Positions):
         self.built = True
 
     def between(self, query_positions, key_positions):
-        """Returns the `ScoreBias` of queries [T] or [B, T] and keys [S] or [B, S]."""
+        """Returns `ScoreBias` of queries [T] or [B, T] and keys [S] or [B, S]."""
         distance = ops.abs(key_positions[..., None, :] - query_positions[..., :, None])
         distance = ops.cast(distance, self.compute_dtype)[..., None, :, :]
         slopes = ops.cast(self.slopes, self.compute_dtype)
@@ -29,12 +29,12 @@ class LinearBiasPositions(Positions):
 
 @dataclasses.dataclass(frozen=True)
 class ScoreBias(AttentionPositions):
-    """A bias of the scores that does not depend on the queries: [N, T, S] or [B, N, T, S]."""
+    """What is added to the scores, whatever the queries are: [N, T, S] or [B, N, T, S]."""
 
     bias: object
 
     def scores(self, query):
-        """See `AttentionPositions`."""
+        """As of `AttentionPositions`."""
         return self.bias
 
 

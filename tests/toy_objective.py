@@ -1,4 +1,4 @@
-"""An objective of another package: predicts the piece before a place from the pieces after it."""
+"""An objective of another package: to predict the piece before a place, from what follows it."""
 
 import tensorflow as tf
 
@@ -13,7 +13,7 @@ NAME = "previous_piece"
 
 
 class ChoosePlaces:
-    """Chooses random places, whose pieces predict the one before. A `transforms.Transform`."""
+    """Chooses places by chance whose pieces predict the one before. A `transforms.Transform`."""
 
     reads = schema.UNMASKED_FEATURES
     gives = schema.FEATURES
@@ -24,7 +24,7 @@ class ChoosePlaces:
         last = tf.reduce_sum(batch["input_mask"], axis=1, keepdims=True) - 1  # the [SEP]
         keys = draws.graph_keys(NAME, seed, numbers)[:, None]
         order = draws.graph_uniform(keys, tf.range(ids.shape[1], dtype=tf.int64)[None])
-        # The second piece of the text is the first one with a piece of the text before it.
+        # The second piece is the first that has a piece of the text before it.
         may_be = (tf.range(ids.shape[1]) > 1) & (tf.range(ids.shape[1]) < last)
         order = tf.where(may_be, order, 2.0)
         places = tf.argsort(order, axis=1)[:, :PREDICTIONS]

@@ -50,7 +50,7 @@ def open_folder(path, do_lower_case=None):
     """
     path = os.fspath(path)
     if not os.path.isdir(path):
-        what = "a file; pass its folder" if os.path.exists(path) else "missing; check the path"
+        what = "a file; pass its folder" if os.path.exists(path) else "not there; check the path"
         raise UserError(f"no model in {path}: it is {what}")
     return ModelFolder(folder_of_model(path), do_lower_case)
 

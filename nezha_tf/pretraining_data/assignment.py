@@ -150,7 +150,7 @@ def documents_of(span, paths, threshold, seed):
                 return documents
             number += 1
         start = 0
-    raise UserError(f"{paths[span.file]}: changed while it was read; start again")
+    raise UserError(f"{paths[span.file]}: changed while being read; start again")
 
 
 def _assigned(paths, measure, seed, shards):

@@ -200,7 +200,7 @@ def test_what_is_wrong_with_a_folder_is_one_line(published, tmp_path_factory):
         assert message in str(error.value) and str(folder) in str(error.value)
         assert len(str(error.value).splitlines()) == 1
 
-    breaks("does not exist", lambda folder: shutil.rmtree(folder))
+    breaks("it is not there", lambda folder: shutil.rmtree(folder))
     breaks("no vocab.txt in", lambda folder: (folder / "vocab.txt").unlink())
     breaks("has 212 pieces and the model 211", lambda folder: write_vocabulary(folder, 212))
     breaks("no bert_config.json or", lambda folder: (folder / "bert_config.json").unlink())

@@ -26,7 +26,7 @@ def test_what_the_segments_are(tmp_path):
     assert provenance_of([foreign, none[0]], pair="none").pair == "none"
     with pytest.raises(UserError, match=r"sop-0 and .*none-1 were made with --pair=sop and --pair"):
         provenance_of([none[1], *others])
-    with pytest.raises(UserError, match=r"none-0 was made with --pair=none, .* --pair=nsp; leave"):
+    with pytest.raises(UserError, match=r"none-0 was made with --pair=none, .* --pair=nsp; remove"):
         provenance_of(none, pair="nsp")
 
 
@@ -65,7 +65,7 @@ def test_lengths_are_the_files(tmp_path):
         assert provenance_of([path, foreign], **said)[2:] == (64, 10)
     assert provenance_of([foreign])[2:] == (128, 20)
     assert provenance_of([foreign], max_seq_length=512)[2:] == (512, 20)
-    with pytest.raises(UserError, match=r"ours was made with --max_seq_length=64, .*=128; leave"):
+    with pytest.raises(UserError, match=r"ours was made with --max_seq_length=64, .*=128; remove"):
         provenance_of([path], max_seq_length=128)
     other = make(tmp_path / "other", **{**made, "max_predictions_per_seq": 9})
     with pytest.raises(UserError, match="made with --max_predictions_per_seq=9 and --max_predict"):
