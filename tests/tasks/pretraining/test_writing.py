@@ -167,4 +167,4 @@ def test_the_folder_explains_itself(export_for):
     outputs = run_readme(export_for("left_to_right"))
     assert outputs["continuations"].shape == (1, 1)
     text = (export_for("left_to_right") / "README.md").read_text(encoding="utf-8")
-    assert "Prompts are cut at their front to 12 pieces, `[CLS]` among them." in text
+    assert "Prompts are cut at their front to 12 pieces, including `[CLS]`." in text

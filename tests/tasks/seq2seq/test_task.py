@@ -198,7 +198,7 @@ def test_mistakes_are_one_line(settings, tmp_path):
             "--max_source_length + --max_target_length=11 is past the table of absolute positions",
         ),
         ({"best_metric": "bleu", "max_eval_generated": 0}, "--max_eval_generated"),
-        ({"banned_words": ["甲乙"]}, "'甲乙' is 2 pieces"),
+        ({"banned_words": ["甲乙"]}, "'甲乙' has 2 pieces"),
         ({"min_target_length": 9}, "min_length 9"),
         ({"temperature": 0.0}, "temperature"),
     ):
