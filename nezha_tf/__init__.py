@@ -1,7 +1,7 @@
 """NEZHA and BERT pretraining in TensorFlow 2 and Keras, with the numbers of the TF1 originals.
 
-The names below are the stable public surface. Each is loaded on first use, so that the modules
-which need Keras alone (`modeling`, `objectives`, `optimization`) import without TensorFlow.
+The names below are the stable public interface. Each is imported on first use, so that modules
+that need only Keras (`modeling`, `objectives`, `optimization`) can be imported without TensorFlow.
 """
 
 import importlib
