@@ -25,7 +25,7 @@ _PUBLIC = {
 _PUBLIC_MODULES = {
     "attention_mask": "nezha_tf.modeling.attention_mask",
     "checkpoints": "nezha_tf.checkpoints",
-    "model_folder": "nezha_tf.model_folder.folder",
+    "model_folder": "nezha_tf.model_folder",
 }
 
 __all__ = sorted([*_PUBLIC, *_PUBLIC_MODULES])

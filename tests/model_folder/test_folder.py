@@ -275,3 +275,9 @@ def test_large_inputs_of_a_card_are_one_row(tmp_path, monkeypatch):
     digest = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"
     assert small == ("eval_file", str(tmp_path / "2.tfrecord"), 10, digest)
     assert large == ("input_file", f"{tmp_path}/*.tfrecord (3 files)", 30, "")
+
+
+def test_a_public_name_is_one_thing():
+    """Also where importing a package of the same name has put it into `nezha_tf` already."""
+    for name in nezha_tf.__all__:
+        assert nezha_tf.__getattr__(name) is getattr(nezha_tf, name), name

@@ -64,7 +64,8 @@ class TaggingServing(Serving):
         )
 
     def assets(self):
-        return {**super().assets(), "tags.txt": str(self._tag_set)}
+        tags = "".join(f"{tag}\n" for tag in self._tag_set.tags)
+        return {**super().assets(), "tags.txt": tags}
 
     def signatures(self):
         def of_texts(text):
