@@ -1,7 +1,7 @@
 """NEZHA and BERT pretraining in TensorFlow 2 and Keras, with the numbers of the TF1 originals.
 
-The names below are the stable public surface. Each is loaded on first use, so that the modules
-which need Keras alone (`modeling`, `objectives`, `optimization`) import without TensorFlow.
+The names below are the stable public interface. Each is imported on first use, so that modules
+that need only Keras (`modeling`, `objectives`, `optimization`) can be imported without TensorFlow.
 """
 
 import importlib
@@ -25,7 +25,7 @@ _PUBLIC = {
 _PUBLIC_MODULES = {
     "attention_mask": "nezha_tf.modeling.attention_mask",
     "checkpoints": "nezha_tf.checkpoints",
-    "model_folder": "nezha_tf.model_folder.folder",
+    "model_folder": "nezha_tf.model_folder",
 }
 
 __all__ = sorted([*_PUBLIC, *_PUBLIC_MODULES])

@@ -1,14 +1,14 @@
-"""What every entry point shares: flags, one-line errors and a quiet start."""
+"""Code that all programs share: flags, one-line errors and a quiet start."""
 
 import errno
 import math
 import os
 import sys
 
-# Before tensorflow is imported anywhere: its start-up messages are no news to a user.
+# Set before TensorFlow is imported anywhere: its start-up messages do not help a user.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-# The programs run on tensorflow, whatever Keras is set to elsewhere.
+# The programs run on TensorFlow, whatever backend the user's Keras configuration names.
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags, logging
@@ -16,27 +16,26 @@ from absl import app, flags, logging
 from nezha_tf import console, inputs, settings
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
-# `run` defines the flags of the program that calls it.
+# With this, --help lists the flags that `run` defines under the program that calls it.
 flags.disclaim_key_flags()
 
-# As of a program that SIGPIPE ends.
+# The shell's status of a program that SIGPIPE ended: 128 + 13.
 STATUS_BROKEN_PIPE = 141
 
 
 def run(main, settings_class, with_tensorflow=True):
-    """Parses the flags, runs `main` and leaves with its status.
+    """Parses the flags, runs `main` and exits with a status.
 
-    A `UserError`, a full disk or an unknown flag is one line on stderr and status 1; a run that
-    SIGTERM ended is status 75, an interrupt 130, a reader of the output that is gone 141.
-    Anything else is a defect and keeps its traceback. Files that the flags name are looked for
-    before anything slow is imported.
+    A `UserError`, a full disk or an unknown flag gives one line on stderr and status 1; SIGTERM
+    gives status 75, an interrupt 130, and a closed output pipe 141. Any other error is a defect and
+    keeps its traceback. The files that the flags name are checked before anything slow is imported.
 
     Args:
       main: function of the settings.
-      settings_class: the dataclass of the program's settings, each field of which is a flag (see
+      settings_class: the dataclass of the program's settings; each field is a flag (see
         `settings.define`).
-      with_tensorflow: whether tensorflow is imported first, and quietly; programs that handle
-        text alone do without its three seconds and 800 MB.
+      with_tensorflow: whether TensorFlow is imported, quietly, before `main` runs. Programs that
+        only handle text save its three seconds and 800 MB.
     """
     logging.set_verbosity(logging.WARNING)
     settings.define(settings_class)
@@ -49,7 +48,7 @@ def run(main, settings_class, with_tensorflow=True):
 
 def _guarded(main, settings_class, argv, with_tensorflow):
     if len(argv) > 1:
-        _fail(f"{argv[1]!r} is no flag; flags are written --name=value")
+        _fail(f"{argv[1]!r} is not a flag; write flags as --name=value")
     try:
         given = settings.from_flags(settings_class)
         inputs.check(settings.flags_of(given))
@@ -59,8 +58,8 @@ def _guarded(main, settings_class, argv, with_tensorflow):
             tf.get_logger().setLevel("ERROR")
         main(given)
         sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush
+    except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
         sys.exit(STATUS_BROKEN_PIPE)
     except UserError as error:
         _fail(str(error))
@@ -81,17 +80,17 @@ def _parse_flags(argv):
         rest = flags.FLAGS(argv)
     except (flags.Error, UnicodeDecodeError) as error:
         _fail(" ".join(str(error).split()) + _flag_file_of(error, argv) + "; see --help")
-    except SystemExit:  # absl leaves with status 1 after the text of --help
+    except SystemExit:  # absl exits with status 1 after the text of --help
         sys.exit(0)
     for name, value in flags.FLAGS.flag_values_dict().items():
-        # Python compares nan with any bound as False, so that it would pass as being in range.
+        # Every comparison with nan is False, so nan would pass the flags' range checks.
         if isinstance(value, float) and not math.isfinite(value):
             _fail(f"--{name}={value} is not a finite number; see --help")
     return rest
 
 
 def _flag_file_of(error, argv):
-    """Returns ' (in FILE)' where an unknown flag of the command stands in a flag file."""
+    """Returns ' (in FILE)' if an unknown flag is in a flag file of the command, else ''."""
     name = getattr(error, "flagname", None)
     for argument in argv if name else ():
         option, _, path = argument.partition("=")

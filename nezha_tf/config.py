@@ -19,8 +19,8 @@ class HuggingFaceModel(NamedTuple):
     """A kind of model of transformers.
 
     Attributes:
-      name: how the names of its classes begin; its `model_type` is the same in small letters.
-      has_pooler: whether it has a pooler and the heads that read it.
+      name: the prefix of its class names; in lower case it is the `model_type`.
+      has_pooler: whether the model has a pooler, and heads that read the pooler's output.
     """
 
     name: str
@@ -28,18 +28,18 @@ class HuggingFaceModel(NamedTuple):
 
     @property
     def model_type(self):
-        """What its `config.json` calls it."""
+        """The value of `model_type` in its `config.json`."""
         return self.name.lower()
 
 
 class PositionEncoding(NamedTuple):
-    """A position encoding as files of a configuration have it.
+    """What configuration files say about a position encoding.
 
     Attributes:
       implementation: "module:Class", a subclass of `modeling.positions.base.Positions`. It is
-        imported when a model is made: reading a configuration needs no Keras.
-      use_relative_position: what TF1's key of this name says of it; None: TF1 has no such model.
-      hugging_face: `HuggingFaceModel`, or None where transformers has no such model.
+        imported only when a model is made, so that reading a configuration needs no Keras.
+      use_relative_position: the value of TF1's key of this name; None: TF1 has no such model.
+      hugging_face: the `HuggingFaceModel`; None: transformers has no such model.
     """
 
     implementation: str
@@ -47,7 +47,7 @@ class PositionEncoding(NamedTuple):
     hugging_face: HuggingFaceModel | None = None
 
 
-# THE table of position encodings. A row more is one assignment, of a class in any module.
+# All position encodings by name. One assignment adds another; its class may be in any module.
 _POSITIONS = "nezha_tf.modeling.positions"
 POSITION_ENCODINGS = {
     "functional_relative": PositionEncoding(
@@ -66,8 +66,8 @@ POSITION_ENCODINGS = {
         hugging_face=HuggingFaceModel("RoFormer", has_pooler=False),
     ),
 }
-# The ids of the first and the second segment name the objective (UniLM arXiv 1905.03197 §2.1; the
-# numbers are those of its code).
+# The segment ids of the first and the second segment tell the model which objective an example
+# is for (UniLM, arXiv 1905.03197 §2.1; the numbers come from its code).
 SEGMENT_IDS = {
     "bidirectional": (0, 1),
     "left_to_right": (2, 2),
@@ -75,7 +75,7 @@ SEGMENT_IDS = {
     "seq2seq": (4, 5),
 }
 UNILM_SEGMENTS = 6
-# What the activations of a config.json of Hugging Face are here. Of two names for one, the first
+# Hugging Face's names of activations, and ours. Where two of theirs mean one of ours, the first
 # is written.
 _HUGGING_FACE_ACTIVATIONS = {
     "gelu": "gelu_erf",
@@ -84,43 +84,43 @@ _HUGGING_FACE_ACTIVATIONS = {
     "gelu_fast": "gelu",
     "gelu_pytorch_tanh": "gelu",
 }
-# What there may differ, and is the same in every model here.
+# Keys of Hugging Face that may vary there but have one fixed value in every model here.
 _HUGGING_FACE_FIXED = {
     "position_embedding_type": "absolute",
     "tie_word_embeddings": True,
     "is_decoder": False,
 }
-# How a target is predicted: by [MASK]s in it, or by the pieces before (see `TargetFormat`).
+# How a target is predicted: at [MASK]s in it, or from the pieces before (see `TargetFormat`).
 TARGET_PREDICTIONS = ("masked", "shift")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NezhaConfig:
-    """Sizes and rates of a NEZHA, BERT or RoFormer model, under the key names of the TF1 originals.
+    """Sizes and rates of a NEZHA, BERT or RoFormer model, with the key names of the TF1 originals.
 
     Attributes:
       vocab_size: number of pieces, V.
-      hidden_size: width of the encoder, N heads times the head size H.
+      hidden_size: width of the encoder: N heads times the head size H.
       num_hidden_layers: number of Transformer layers.
       num_attention_heads: number of heads, N; divides `hidden_size`.
       intermediate_size: width of the feed-forward layer.
-      hidden_act: "gelu" (the tanh form, as in both originals), "gelu_erf" (the exact one),
+      hidden_act: "gelu" (the tanh form, as in both originals), "gelu_erf" (the exact form),
         "relu", "tanh" or "linear".
       hidden_dropout_prob: dropout of embeddings and layer outputs, in [0, 1).
       attention_probs_dropout_prob: dropout of the attention probabilities, in [0, 1).
-      max_position_embeddings: rows of the absolute position table; no bound on the length
-        in the other encodings.
-      type_vocab_size: rows of the segment table (16 where a file is silent, as in the originals;
-        published files say 2).
+      max_position_embeddings: rows of the absolute position table. The other encodings have no
+        such table, and this number does not limit their length.
+      type_vocab_size: rows of the segment table. The default of 16 is that of the originals;
+        published files say 2.
       initializer_range: standard deviation of the truncated normal initializer.
       position_encoding: a key of `POSITION_ENCODINGS`: "functional_relative" (NEZHA),
         "learned_relative" (Shaw et al. 2018), "absolute" (BERT) or "rotary" (RoFormer).
-      max_relative_position: distances beyond it are clipped to it (64 in NEZHA's source).
-      layer_norm_eps: added to the variance in each LayerNorm (1e-12 in the TF1 originals, which
-        have no such key; 1e-5 in UniLM's).
+      max_relative_position: larger distances are clipped to this one (64 in NEZHA's source).
+      layer_norm_eps: added to the variance in each LayerNorm: 1e-12 in the TF1 originals, which
+        have no such key, and 1e-5 in UniLM's code.
 
     Raises:
-      UserError: a value that no model can have; the message names the key.
+      UserError: no model can have one of the values; the message names the key.
     """
 
     vocab_size: int
@@ -154,7 +154,7 @@ class NezhaConfig:
 
     @property
     def hugging_face_model(self):
-        """The `HuggingFaceModel` that has these positions, or None."""
+        """The `HuggingFaceModel` with this position encoding, or None."""
         return POSITION_ENCODINGS[self.position_encoding].hugging_face
 
     @classmethod
@@ -162,17 +162,17 @@ class NezhaConfig:
         """Builds a configuration from the keys of a `bert_config.json`.
 
         `use_relative_position` is the original's boolean: true means functional relative
-        positions; false or absent means absolute ones, as for Google's BERT. The key
-        `position_encoding`, where given, says which, and must not contradict it. Keys that no
-        NezhaConfig has are passed over (published files carry several), unless one looks like
-        a key that the file lacks. `missing_keys` tells of which keys the default is taken.
+        positions; false or absent means absolute positions, as in Google's BERT. The key
+        `position_encoding` is optional; it must not contradict the boolean. Unknown keys are
+        ignored, because published files have several, unless one looks like a key that the file
+        lacks. `missing_keys` returns the keys that get their defaults.
 
-        A `model_type` marks a `config.json` of Hugging Face: "nezha" has functional relative
-        positions, "bert" absolute and "roformer" rotary ones, and what is called "gelu" there is
-        "gelu_erf".
+        The key `model_type` marks a `config.json` of Hugging Face: "nezha" has functional relative
+        positions, "bert" absolute positions and "roformer" rotary positions; "gelu" means
+        "gelu_erf" in such a file.
 
         Raises:
-          UserError: a missing, misspelt, contradictory or impossible key.
+          UserError: a key is missing, misspelt, contradictory or has an impossible value.
         """
         values = _from_hugging_face(values) if "model_type" in values else dict(values)
         _check_roformer({"hidden_size": cls.hidden_size, **values})
@@ -191,11 +191,11 @@ class NezhaConfig:
         values.setdefault("position_encoding", encoding_of_tf1(use_relative))
         config = cls(**values)
         row = POSITION_ENCODINGS[config.position_encoding]
-        # True is said of all encodings but BERT's, in files of ours that are older than the rest.
+        # Our older files say true for every encoding except BERT's.
         if use_relative is not None and use_relative != (row.use_relative_position is not False):
             raise UserError(
                 f"use_relative_position {json.dumps(use_relative)} contradicts "
-                f"position_encoding {config.position_encoding!r}; drop one of them"
+                f"position_encoding {config.position_encoding!r}; remove one of the two keys"
             )
         return config
 
@@ -204,7 +204,7 @@ class NezhaConfig:
         """Reads a `bert_config.json`, or a `config.json` of Hugging Face.
 
         Raises:
-          UserError: a file that is missing, is not a JSON object or fails `from_dict`.
+          UserError: the file is missing, is not a JSON object, or `from_dict` rejects it.
         """
         values = read_values(path)
         try:
@@ -213,7 +213,10 @@ class NezhaConfig:
             raise UserError(f"config {path}: {error}") from error
 
     def to_dict(self):
-        """Returns the keys that `from_dict` reads, with the original's boolean where it fits."""
+        """Returns the keys that `from_dict` reads.
+
+        `use_relative_position` is among them where TF1 has such a model.
+        """
         values = dataclasses.asdict(self)
         row = POSITION_ENCODINGS[self.position_encoding]
         if row.use_relative_position is not None:
@@ -224,7 +227,7 @@ class NezhaConfig:
         """Returns the keys of a `config.json` of Hugging Face's Nezha, BERT or RoFormer.
 
         Raises:
-          UserError: the model has no counterpart there.
+          UserError: transformers has no model with this position encoding.
         """
         values = dataclasses.asdict(self)
         encoding = values.pop("position_encoding")
@@ -232,7 +235,7 @@ class NezhaConfig:
             raise UserError(
                 f"position_encoding {encoding!r} has no counterpart in Hugging Face's models"
             )
-        # Only NEZHA's distances have a bound.
+        # Of the three models only Nezha clips distances.
         if not POSITION_ENCODINGS[encoding].use_relative_position:
             del values["max_relative_position"]
         for theirs, ours in _HUGGING_FACE_ACTIVATIONS.items():
@@ -242,12 +245,12 @@ class NezhaConfig:
         return {"model_type": self.hugging_face_model.model_type, **values}
 
     def to_json_file(self, path):
-        """Writes a `bert_config.json`; the file appears whole or not at all."""
+        """Writes a complete `bert_config.json`, or no file after an error."""
         write_text(path, json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n")
 
 
 def encoding_of_tf1(use_relative_position):
-    """Returns the position encoding that TF1's key means; absent (None) it means false."""
+    """Returns the name of the position encoding that TF1's key means; None means false."""
     meant = bool(use_relative_position)
     return next(n for n, row in POSITION_ENCODINGS.items() if row.use_relative_position is meant)
 
@@ -259,12 +262,12 @@ def model_types():
 
 
 def missing_keys(values):
-    """Returns the keys of the originals' files that a file lacks, so that defaults are taken.
+    """Returns the keys that a file lacks, in a list; their defaults are taken.
 
-    The keys that files of TF1 never have are not among them.
+    Keys that TF1 files never have are left out.
 
     Args:
-      values: dict, of a `bert_config.json`.
+      values: dict of the keys of a `bert_config.json`.
     """
     ours_alone = ("position_encoding", "max_relative_position", "layer_norm_eps")
     names = [field.name for field in dataclasses.fields(NezhaConfig)]
@@ -272,23 +275,23 @@ def missing_keys(values):
 
 
 def told_defaults(path, config):
-    """Returns a line on the keys that the file of a configuration lacks, or "".
+    """Returns a line that names the keys a configuration file lacks, or "".
 
     Args:
       path: the file.
-      config: the `NezhaConfig` that was made of it.
+      config: the `NezhaConfig` that was read from it.
     """
     missing = missing_keys(read_values(path))
     taken = ", ".join(f"{name} {getattr(config, name)}" for name in missing)
-    return f"{path} lacks keys, and their defaults are taken: {taken}" if taken else ""
+    return f"{path} lacks keys; their defaults are used: {taken}" if taken else ""
 
 
 def _meant(key, names):
-    """Returns which of some keys an unknown one looks like, or None.
+    """Returns the name that an unknown key looks like, or None.
 
-    It is spelt nearly so, or it is some of the words of the key ("num_heads").
+    The key is spelt almost like the name, or it is some of the name's words ("num_heads").
     """
-    # hiddenSize, hidden-size: in the spelling of the originals.
+    # hiddenSize and hidden-size become hidden_size, the spelling of the originals.
     words = re.split("[^a-z0-9]+", re.sub("(?<=[a-z])(?=[A-Z])", "_", key).lower())
     similar = difflib.get_close_matches("_".join(words), names, n=1, cutoff=0.85)
     shorter = [name for name in names if len(words) > 1 and set(words) < set(name.split("_"))]
@@ -296,10 +299,10 @@ def _meant(key, names):
 
 
 def read_values(path):
-    """Returns the keys and values of a file of JSON, as they are.
+    """Returns the keys and values of a JSON file without any change.
 
     Raises:
-      UserError: it is missing or not a JSON object.
+      UserError: the file is missing or is not a JSON object.
     """
     values = read_object(path)
     if values is None:
@@ -308,7 +311,7 @@ def read_values(path):
 
 
 def _from_hugging_face(values):
-    """Returns the keys of a `config.json` of Hugging Face as `from_dict` has them."""
+    """Returns the keys of a Hugging Face `config.json` under the names of `from_dict`."""
     values = {"type_vocab_size": 2, "hidden_act": "gelu", **values}
     model_type, known = values.pop("model_type"), model_types()
     if model_type not in tuple(known):
@@ -324,9 +327,9 @@ def _from_hugging_face(values):
 
 
 def _check_roformer(values):
-    """Raises UserError where keys of RoFormer's files ask for what no model here has."""
+    """Raises a `UserError` if keys of RoFormer's files ask for what no model here has."""
     if values.get("rotary_value"):
-        raise UserError("rotary_value true is not supported: only queries and keys are turned")
+        raise UserError("rotary_value true is not supported: only queries and keys are rotated")
     width, hidden = values.get("embedding_size"), values["hidden_size"]
     if width not in (None, hidden):
         raise UserError(

@@ -8,7 +8,7 @@ import unicodedata
 
 
 def progress(iterable=None, **options):
-    """A progress bar with rate and time left on a terminal; silent elsewhere."""
+    """Returns a progress bar with rate and time left; it is silent if stderr is no terminal."""
     from tqdm import tqdm
 
     return tqdm(iterable, disable=not sys.stderr.isatty(), dynamic_ncols=True, **options)
@@ -23,8 +23,9 @@ def table(title, rows):
     """Returns rows as aligned text under a title.
 
     Args:
-      title: a line.
-      rows: tuples of a name and as many values in each; several of them are flush right.
+      title: the first line.
+      rows: tuples of a name and values, all of the same length. If a row has several values,
+        they are aligned to the right.
     """
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(_columns, column)) for column in zip(*texts, strict=True)]
@@ -40,16 +41,16 @@ def table(title, rows):
 
 
 def _columns(text):
-    """Returns the columns of a terminal that a text takes: two for a Chinese character."""
+    """Returns a text's width in terminal columns; a Chinese character has two."""
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 @contextlib.contextmanager
 def stderr_held_back():
-    """Keeps what native code writes to stderr off the screen, unless the block fails.
+    """Hides what native code writes to stderr, and prints it if the block fails.
 
-    tensorflow reports its CPU features before its own log level takes hold, and its converters
-    whatever the level.
+    TensorFlow reports CPU features before its log level takes effect, and its converters ignore
+    the level.
     """
     sys.stderr.flush()
     stderr = os.dup(2)

@@ -1,31 +1,32 @@
-"""The exception for mistakes that a user can correct, and what belongs to it."""
+"""The exceptions that end a program with one line of explanation, and their helpers."""
 
 import re
 
 
 class UserError(Exception):
-    """A mistake in flags, files or data, told in one line: what, where and what to do.
+    """A mistake that the user can correct, in flags, files or data.
 
-    The entry points print the message without a traceback and leave with status 1.
+    Its message is one line: what is wrong, where, and what to do. The entry points print the
+    message without a traceback and exit with status 1.
     """
 
 
 class Terminated(Exception):
-    """A run was asked to end by SIGTERM, and has saved what it needs to go on.
+    """SIGTERM ended a run, and the run has saved what it needs to continue.
 
-    The entry points print the message and leave with `STATUS_TERMINATED`.
+    The entry points print the message and exit with `STATUS_TERMINATED`.
     """
 
 
-# EX_TEMPFAIL of sysexits.h: not done, and worth another try.
+# EX_TEMPFAIL of sysexits.h: the program did not finish; the caller may start it again.
 STATUS_TERMINATED = 75
 
 
 def require_flag(value, flag):
-    """Returns the value of a flag that must be given.
+    """Returns the value of a required flag.
 
     Raises:
-      UserError: it is empty.
+      UserError: the value is empty.
     """
     if not value:
         raise UserError(f"--{flag} is needed")
@@ -33,10 +34,13 @@ def require_flag(value, flag):
 
 
 def first_line(error):
-    """Returns the first telling line of an exception's text, without tensorflow's node names."""
+    """Returns the first line of an exception's text that says what happened.
+
+    TensorFlow's node names are removed.
+    """
     text = re.sub(r"\{\{.*?\}\} ?", "", str(error)).strip()
     if text.startswith("Graph execution error"):
-        # Where in the graph comes first; what happened is the line before the first [[node]].
+        # The text begins with places in the graph; the line before the first [[node]] says more.
         text = text.partition("\n\t [[")[0].splitlines()[-1]
         text = re.sub(r"^ *(\(\d+\) [A-Z_]+:)? *", "", text)
     return text.splitlines()[0].split(" [Op:")[0] if text else type(error).__name__

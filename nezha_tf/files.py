@@ -1,4 +1,4 @@
-"""Files: names and globs in, whole files out."""
+"""Finds the files that flags name, and writes files that are complete or absent."""
 
 import contextlib
 import json
@@ -12,15 +12,15 @@ from nezha_tf.errors import UserError, require_flag
 
 
 def expand(patterns, flag, may_be_empty=False):
-    """Returns the files that a comma-separated list of names and globs stands for, sorted.
+    """Returns the files that a comma-separated list of names and globs matches, sorted.
 
     Args:
       patterns: the flag's value.
       flag: the flag's name, for the error.
-      may_be_empty: whether files without a byte are let through.
+      may_be_empty: whether files of 0 bytes are allowed.
 
     Raises:
-      UserError: nothing matches one of the patterns, or a matching file is empty.
+      UserError: the flag is empty, a pattern matches no file, or a matching file is empty.
     """
     try:
         return _expand(patterns, flag, may_be_empty)
@@ -38,32 +38,32 @@ def _expand(patterns, flag, may_be_empty):
     require_flag(files, flag)
     for path in files:
         if not may_be_empty and not storage.size(path):
-            raise UserError(f"--{flag}: {path} is empty")
+            raise UserError(f"--{flag}: {path} is empty; remove it, or narrow the pattern")
     return sorted(files)
 
 
 def require_other(path, flag, inputs):
-    """Raises a `UserError` where a file to write is one of those that are read.
+    """Raises a `UserError` if a file to write is also an input file.
 
     Args:
       path: the file to write.
       flag: the flag that names it.
-      inputs: the files that are read.
+      inputs: the input files.
     """
     target = file_id(path)
     for source in inputs:
         if file_id(source) == target:
             raise UserError(
-                f"--{flag}={path} is among the files that are read and would be lost; write to "
-                "another name, or narrow the pattern of the input"
+                f"--{flag}={path} is also an input file and would be overwritten; choose another "
+                "output name, or narrow the pattern of the input"
             )
 
 
 def file_id(path):
-    """Returns what identifies a file, whatever name or link leads to it."""
+    """Returns a value that identifies a file; all its names and links have the same value."""
     try:
         found = os.stat(path)
-    except OSError:  # not there yet, or remote
+    except OSError:  # the file does not exist yet, or is remote
         return path if storage.is_remote(path) else os.path.realpath(path)
     return found.st_dev, found.st_ino
 
@@ -79,44 +79,44 @@ def _bytes_of(path):
 
 
 def require_folder(path, flag):
-    """Raises a `UserError` where a path cannot be a folder, as a file has its name or a part of it.
+    """Raises a `UserError` if a path cannot be a folder because it, or a parent of it, is a file.
 
     Args:
-      path: the folder, which need not be there yet.
+      path: the folder; it need not exist yet.
       flag: the flag that names it.
     """
     part = os.path.abspath(path)
     while not os.path.lexists(part):
         part = os.path.dirname(part)
     if not os.path.isdir(part):
-        raise UserError(f"--{flag}={path}: {part} is a file, not a folder; name another")
+        raise UserError(f"--{flag}={path}: {part} is a file, not a folder; choose another name")
 
 
 def read_object(path):
-    """Returns the object that a file of JSON holds, a dict, or None where there is no such file.
+    """Returns the JSON object of a file as a dict, or None if there is no such file.
 
     Raises:
-      UserError: a file that cannot be read or holds something else.
+      UserError: the file cannot be read, or is not a JSON object.
     """
     try:
-        with open(path, encoding="utf-8-sig") as file:  # with a byte order mark, or without
+        with open(path, encoding="utf-8-sig") as file:  # a byte order mark is allowed
             found = json.load(file)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON: {error}; it is damaged") from error
+        raise UserError(f"{path} is not JSON ({error}); restore or remove the file") from error
     if not isinstance(found, dict):
-        raise UserError(f"{path} is not a JSON object; it is damaged")
+        raise UserError(f"{path} is not a JSON object; restore or remove the file")
     return found
 
 
 @contextlib.contextmanager
 def whole_file(path):
-    """Yields a temporary path that takes the name `path` when the block ends well.
+    """Yields a temporary path, and renames that file to `path` when the block succeeds.
 
-    After an error nothing is left under either name, and an old file stays as it was.
+    After an error the temporary file is removed, and an older file `path` is unchanged.
     """
     folder = os.path.dirname(path)
     if folder:
@@ -133,7 +133,7 @@ def whole_file(path):
 
 @contextlib.contextmanager
 def _named_as(path, temporary):
-    """Makes errors of the block name the final file, not the temporary one."""
+    """Replaces the temporary file's name in errors of the block by the final name."""
     try:
         yield
     except OSError as error:
@@ -144,26 +144,26 @@ def _named_as(path, temporary):
 
 
 def temporary_name(path, process_id):
-    """Returns the name that a file has while a process of this machine writes it."""
+    """Returns the temporary name of a file that a process of this machine is writing."""
     return f"{path}.{platform.node()}.{process_id}.tmp"
 
 
 def writer_of(temporary):
-    """Returns the id of the process that wrote a temporary file; None: not of this machine."""
+    """Returns the id of the process that wrote a temporary file; None: on another machine."""
     process = re.search(rf"\.{re.escape(platform.node())}\.(\d+)\.tmp$", temporary)
     return int(process[1]) if process else None
 
 
 @contextlib.contextmanager
 def whole_folder(path):
-    """Yields a temporary folder that takes the name `path` when the block ends well.
+    """Yields a temporary folder, and renames it to `path` when the block succeeds.
 
     Raises:
-      UserError: `path` is there already.
+      UserError: `path` exists already.
     """
     path = os.path.abspath(path)
     if os.path.lexists(path):
-        raise UserError(f"{path} is there already; name a new folder, or remove it")
+        raise UserError(f"{path} is there already; choose a new folder, or remove it")
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with _named_as(path, temporary):
@@ -175,6 +175,6 @@ def whole_folder(path):
 
 
 def write_text(path, text):
-    """Writes a UTF-8 text file; it appears whole or not at all."""
+    """Writes a complete UTF-8 text file, or no file after an error."""
     with whole_file(path) as temporary, storage.open_binary(temporary, "wb") as file:
         file.write(text.encode())

@@ -1,7 +1,7 @@
-"""A check of the files that flags name, before anything slow is imported.
+"""Checks the files that flags name before anything slow is imported.
 
-tensorflow takes several seconds: a mistyped name is told before them. What a file holds is looked
-at where that is quick; the rest is for who reads it.
+TensorFlow's import takes several seconds; a mistyped file name is reported before it. Contents are
+checked here only where that is fast; the readers check the rest.
 """
 
 import os
@@ -11,7 +11,7 @@ from nezha_tf.config import NezhaConfig
 from nezha_tf.errors import UserError
 from nezha_tf.text.vocabulary import Vocabulary
 
-# Flags that hold names or globs, and the flag without which the program does not read them.
+# Flags that hold file names or globs, and the flag that makes the program read the files.
 _PATTERNS = {
     "input_file": "do_train",
     "train_file": "do_train",
@@ -24,13 +24,13 @@ _READERS = {"bert_config_file": NezhaConfig.from_json_file, "vocab_file": Vocabu
 
 
 def check(flags):
-    """Looks for the input files of a program.
+    """Checks the input files of a program.
 
     Args:
-      flags: dict of the program's flags, by name.
+      flags: dict of flag name to value.
 
     Raises:
-      UserError: one of them is not there, or is a bad configuration or vocabulary.
+      UserError: a file is missing, or is a bad configuration or vocabulary.
     """
     for name, mode in _PATTERNS.items():
         if flags.get(name) and flags.get(mode, True):
@@ -41,7 +41,7 @@ def check(flags):
     for name in _CHECKPOINTS:
         path = flags.get(name)
         if path and not _is_there(path) and not _is_there(f"{path}.index"):
-            raise UserError(f"no checkpoint at {path}: there is no such file, nor {path}.index")
+            raise UserError(f"no checkpoint at {path}: neither {path} nor {path}.index exists")
     for name in _FOLDERS:
         paths = flags.get(name) or ()
         for path in [paths] if isinstance(paths, str) else paths:

@@ -1,4 +1,4 @@
-"""A lock on a file, so that one process at a time works; it ends when its process ends."""
+"""A file lock that lets one process at a time do a job; it ends with its process."""
 
 import contextlib
 import errno
@@ -14,19 +14,20 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 @contextlib.contextmanager
 def held(path, what):
-    """Holds the lock of a file while the block runs, and removes the file when it ends.
+    """Holds a lock on a file while the block runs, and removes the file afterwards.
 
-    The lock is POSIX's (`fcntl.lockf`): the system gives it up when the process ends, killed or
-    not, and NFS, Lustre, GPFS and CephFS pass it on between machines where they are mounted so.
-    On a file system without locks nobody is kept out.
+    The lock is POSIX's (`fcntl.lockf`): the system releases it when the process ends, even if it is
+    killed. NFS, Lustre, GPFS and CephFS share it between machines if they are mounted with locks.
+    On a file system without locks, other processes are not kept out.
 
     Args:
-      path: a local file of no other use, in a folder that is made if need be. A process that
-        was killed leaves it, without its lock.
-      what: what is held, for the message.
+      path: a local file that is used for nothing else; its folder is made if it is missing. A
+        killed process leaves the file behind, without the lock.
+      what: what is locked, for the message.
 
     Raises:
-      UserError: another process holds it, or the file cannot be written.
+      UserError: another process holds the lock.
+      OSError: the file cannot be written.
     """
     folder = os.path.dirname(path) or "."
     is_new = not os.path.isdir(folder)
@@ -35,17 +36,17 @@ def held(path, what):
     try:
         yield
     finally:
-        # While the lock is held: whoever gets it later looks at whether the file is still there.
+        # Remove the file while it is locked: the next holder checks that it still exists.
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
         file.close()
         if is_new:
-            with contextlib.suppress(OSError):  # there is something in it
+            with contextlib.suppress(OSError):  # the folder is not empty
                 os.rmdir(folder)
 
 
 def _locked(path, what):
-    """Returns the open file with its lock."""
+    """Returns the open, locked file."""
     while True:
         file = open(path, "a+", encoding="utf-8")
         try:
@@ -58,11 +59,11 @@ def _locked(path, what):
             if error.errno not in _TAKEN:
                 raise
             raise UserError(
-                f"another run{holder} writes {what}; wait until it has ended, or name another"
+                f"another run{holder} is writing {what}; wait until it ends, or choose another name"
             ) from error
         if _is_there(file, path):
             break
-        file.close()  # of a run that has just ended and removed it
+        file.close()  # a run that just ended has removed this file
     file.truncate(0)
     file.write(f"process {os.getpid()} on {platform.node()}\n")
     file.flush()

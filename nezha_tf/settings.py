@@ -1,14 +1,14 @@
-"""The settings of a program: a frozen dataclass, each field of which is a flag.
+"""The settings of a program: a frozen dataclass in which each field is a flag.
 
-A field says the flag's default, help and bounds once; the flag is defined from it. So whoever
-calls a program from Python has the same names, defaults and meanings as its command line.
+A field holds the flag's default, help and bounds, and the flag is defined from it. So the names,
+defaults and meanings are the same from Python and on the command line.
 """
 
 import dataclasses
 
 from absl import flags
 
-# `define` defines the flags of the program that calls it, so that --help shows them as its own.
+# With this, --help lists the flags that `define` defines under the program that calls it.
 flags.disclaim_key_flags()
 
 
@@ -16,18 +16,18 @@ def flag(default, help, least=None, most=None, choices=None, name=None):
     """Returns a dataclass field that is a flag.
 
     Args:
-      default: its value where it is not given.
-      help: a sentence or two.
-      least, most: bounds of a number, themselves allowed.
-      choices: the values that a text may have.
-      name: the flag's, where it differs from the field's (`from` is a keyword of Python).
+      default: the value if the flag is not given.
+      help: one or two sentences.
+      least, most: inclusive bounds of a number.
+      choices: the allowed values of a string.
+      name: the flag's name if it is not the field's (`from` is a keyword of Python).
     """
     about = {"help": help, "least": least, "most": most, "choices": choices, "name": name}
     return dataclasses.field(default=default, metadata=about)
 
 
 def default_of(settings_class, name, default):
-    """Returns the field of a dataclass with another default, for a subclass of it."""
+    """Returns a dataclass's field with another default, for use in a subclass."""
     field = settings_class.__dataclass_fields__[name]
     return dataclasses.field(default=default, metadata=field.metadata)
 
@@ -35,12 +35,12 @@ def default_of(settings_class, name, default):
 def define(settings_class, flag_values=flags.FLAGS):
     """Defines a flag for each field that `flag` or `default_of` made.
 
-    The type is that of the annotation: bool, int, float or str, with "| None" for a flag that may
-    be left out; a tuple is written with commas.
+    The annotation gives the flag's type: bool, int, float or str, with "| None" if the flag has no
+    default value, or a tuple, whose values are separated by commas on the command line.
 
     Args:
       settings_class: the dataclass.
-      flag_values: `FlagValues` that get the flags; default: those of the program.
+      flag_values: the absl `FlagValues` that get the flags; by default those of the program.
     """
     for field in _flags_of(settings_class):
         about, default = field.metadata, field.default
@@ -62,7 +62,7 @@ def define(settings_class, flag_values=flags.FLAGS):
 
 
 def from_flags(settings_class, flag_values=flags.FLAGS):
-    """Returns the settings that flags say; arguments as for `define`."""
+    """Returns the settings with the values of the flags; the arguments are those of `define`."""
     values = {field.name: flag_values[_name(field)].value for field in _flags_of(settings_class)}
     for name, value in values.items():
         values[name] = tuple(value) if isinstance(value, list) else value
@@ -70,7 +70,7 @@ def from_flags(settings_class, flag_values=flags.FLAGS):
 
 
 def changed(settings):
-    """Returns dict of the flags that are written otherwise than their default."""
+    """Returns a dict of the flags whose values differ from their defaults."""
     return {
         _name(field): getattr(settings, field.name)
         for field in _flags_of(settings)
@@ -79,19 +79,19 @@ def changed(settings):
 
 
 def flags_of(settings):
-    """Returns dict of the flags' values, by name."""
+    """Returns a dict of flag name to value."""
     return {_name(field): getattr(settings, field.name) for field in _flags_of(settings)}
 
 
 def flag_text(value):
-    """Returns a value as it is written in a flag file."""
+    """Returns a flag's value in the form that flag files use."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 def _flags_of(settings):
-    """Returns the fields, of a class or of an instance, that are flags."""
+    """Returns the fields of a class or an instance that are flags."""
     return [field for field in dataclasses.fields(settings) if field.metadata]
 
 

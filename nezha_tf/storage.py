@@ -1,7 +1,7 @@
-"""Local files without tensorflow, remote ones (`gs://`, `hdfs://` ...) through `tf.io.gfile`.
+"""Local files without TensorFlow, and remote files (`gs://`, `hdfs://` ...) by `tf.io.gfile`.
 
-tensorflow takes three seconds and 800 MB; programs that handle text alone import it only where a
-path has a scheme. Every failure is an `OSError`, wherever the file lies.
+TensorFlow takes three seconds and 800 MB. Programs that only handle text import it only if a path
+has a scheme. Every failure is an `OSError`, for local and remote files.
 """
 
 import errno
@@ -15,7 +15,7 @@ REMOTE_BUFFER_BYTES = 1 << 20
 
 
 def is_remote(path):
-    """Whether a path names a scheme."""
+    """Whether a path has a scheme, such as `gs://`."""
     return "://" in os.fspath(path)
 
 
@@ -37,12 +37,12 @@ def open_binary(path, mode):
 
 
 def glob(pattern):
-    """Returns the files and folders that a name or glob stands for."""
+    """Returns the files and folders that match a name or glob, as a list."""
     return _remote("glob", pattern) if is_remote(pattern) else local_glob.glob(pattern)
 
 
 def exists(path):
-    """Whether there is a file or folder of this name."""
+    """Whether a file or folder of this name exists."""
     return _remote("exists", path) if is_remote(path) else os.path.exists(path)
 
 
@@ -52,17 +52,17 @@ def isdir(path):
 
 
 def size(path):
-    """Returns the bytes of a file."""
+    """Returns the size of a file in bytes."""
     return _remote("stat", path).length if is_remote(path) else os.path.getsize(path)
 
 
 def makedirs(path):
-    """Makes a folder and those above it, where they are not there."""
+    """Makes a folder and its missing parents."""
     _remote("makedirs", path) if is_remote(path) else os.makedirs(path, exist_ok=True)
 
 
 def replace(source, target):
-    """Renames a file; it takes the place of one that has the name already."""
+    """Renames a file and replaces a file that has the new name already."""
     if is_remote(target):
         _remote("rename", source, target, True)
     else:
@@ -119,7 +119,7 @@ def _remote(name, path, *arguments):
 
 
 def _translated(function, path, *arguments):
-    """Calls a function of tensorflow; its errors become `OSError`s with the file's name."""
+    """Calls a TensorFlow function; its errors become `OSError`s with the file's name."""
     import tensorflow as tf
 
     try:

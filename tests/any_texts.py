@@ -1,12 +1,13 @@
-"""Strategies of texts: of any character, and of what tokenizers treat apart."""
+"""Hypothesis strategies for texts: any characters, and those that tokenizers treat specially."""
 
 from hypothesis import strategies as st
 
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
-# Letters with accents in them and behind them, syllables that fall into their letters, a sigma
-# that is written by its place, capitals that grow, signs that fold to punctuation, marks that
-# change places, what is dropped or blank, what is wide, kana, emoji, and ideographs of all blocks.
+# Letters with precomposed and combining accents, syllables that decompose into letters, a sigma
+# whose lower case depends on its place, capitals that become longer, signs that fold to
+# punctuation, marks that are reordered, dropped and blank characters, wide characters, kana,
+# emoji, and ideographs of all blocks.
 PARTS = (
     *"中文，。、（）《》“”…—abzABZ019.,:;!?'\"()[]{}-/@#$%^&*+=<>|~`_ ",
     *("长江", "iPhone", "Straße", "café", "cafe\u0301", "unbelievable", "3.14", "I'll", "TCP/IP"),
@@ -21,5 +22,5 @@ ANY_CHARACTER = st.characters(exclude_categories=["Cs"])
 
 
 def texts(characters=ANY_CHARACTER, max_parts=12):
-    """Returns a strategy of str: characters of a strategy among the parts above."""
+    """Returns a strategy for str: characters of a strategy, mixed with the parts above."""
     return st.lists(st.sampled_from(PARTS) | characters, max_size=max_parts).map("".join)

@@ -1,4 +1,4 @@
-"""Small models with random weights, and checkpoints of them as a run leaves them."""
+"""Small models with random weights, and their checkpoints as a run writes them."""
 
 import json
 
@@ -21,7 +21,7 @@ TASK = {
 CLASSIFICATION = {**TASK, "task": "classification", "label_type": "multi", "is_pair": False}
 TAGGING = {**TASK, "task": "tagging", "scheme": "BIO", "crf": False, "window_stride": 8}
 
-UNILM = {  # as bert-base-cased's bert_config.json, but for the sizes
+UNILM = {  # like bert-base-cased's bert_config.json, with other sizes
     "vocab_size": 30,
     "hidden_size": 8,
     "num_hidden_layers": 2,
@@ -34,7 +34,7 @@ UNILM = {  # as bert-base-cased's bert_config.json, but for the sizes
 
 
 def config_of(rng, **changes):
-    """Returns the configuration of a small model, drawn but for the changes."""
+    """Returns a random configuration of a small model, with the given changes."""
     heads = int(rng.integers(1, 4))
     values = {
         "vocab_size": int(rng.integers(20, 40)),
@@ -51,7 +51,7 @@ def config_of(rng, **changes):
 
 
 def weights_like(rng, kind, config, num_labels=3):
-    """Returns {TF1 name: float32 array} of a model, drawn."""
+    """Returns random weights of a model as {TF1 name: float32 array}."""
     names = tf1_names(kinds()[kind].model(config, num_labels))
     return {
         name: rng.normal(size=variable.shape, scale=0.3).astype("float32")
@@ -60,7 +60,7 @@ def weights_like(rng, kind, config, num_labels=3):
 
 
 def write_model(folder, config, weights, task=None, name="model.ckpt-7"):
-    """Writes a folder as a run leaves it, with slots, averages of other values and state."""
+    """Writes a folder as a run does, with slots, averages of other values and state."""
     state = {"global_step": np.int64(7), "nezha_tf/random_state_0": np.arange(2)}
     for weight, value in weights.items():
         slots = ("lamb_m", "lamb_v", "ExponentialMovingAverage")
@@ -79,7 +79,7 @@ def write_vocabulary(path, pieces):
 
 
 def weights_in(prefix):
-    """Returns {name: array} of a TF1 checkpoint, read by tensorflow alone."""
+    """Returns {name: array} of a TF1 checkpoint, read by TensorFlow without our code."""
     reader = tf.train.load_checkpoint(str(prefix))
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
@@ -92,7 +92,7 @@ def weights_of_originals(name):
 
 
 def assert_equal(found, expected):
-    """Asserts that two dicts of arrays are the same bit by bit, names and types among them."""
+    """Asserts that two dicts of arrays have equal names, types and bits."""
     assert sorted(found) == sorted(expected)
     for name, value in expected.items():
         assert found[name].dtype == value.dtype, name
@@ -100,7 +100,7 @@ def assert_equal(found, expected):
 
 
 def unilm_weights(rng, config, old):
-    """Weights under the names of unilm1-base-cased.bin: those of its modeling.py."""
+    """Returns random weights with the names of unilm1-base-cased.bin, from its modeling.py."""
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     weight, bias = ("gamma", "beta") if old else ("weight", "bias")
     shapes = {

@@ -1,6 +1,6 @@
-"""The original's way, one instance at a time and one draw after the other: what ours is held to.
+"""The original's algorithm, one instance and one draw at a time, to compare ours with.
 
-Follows `create_masked_lm_predictions` of google-research/bert, with units and runs for single
+It follows `create_masked_lm_predictions` of google-research/bert, with units and runs for single
 pieces.
 """
 
@@ -12,7 +12,7 @@ from nezha_tf.pretraining_data.pieces import ShardPieces
 
 
 def units_of(is_text, begins):
-    """Returns the units of a row as lists of places; no unit holds or crosses a special piece."""
+    """Returns the units of a row as lists of places; no unit contains a special piece."""
     units, fresh = [], True
     for place, text in enumerate(is_text):
         if text and (fresh or begins[place]):
@@ -24,7 +24,7 @@ def units_of(is_text, begins):
 
 
 def run_from(units, index, size):
-    """Returns the places of a run of units, which ends where a special piece is in between."""
+    """Returns the places of a run of units; a special piece ends the run."""
     run = list(units[index])
     for following in units[index + 1 : index + size]:
         if following[0] != run[-1] + 1:
@@ -34,7 +34,7 @@ def run_from(units, index, size):
 
 
 def chosen_runs(units, order, sizes, budget):
-    """Returns dict of anchor to the places of its run, in the order of their turns."""
+    """Returns a dict of anchor to the places of its run, in the order in which they are tried."""
     runs, chosen = {}, set()
     for index in order:
         run = run_from(units, index, sizes[index])
@@ -49,7 +49,7 @@ def mask_pieces(ids, is_text, budget, vocabulary, rng):
     """Masks single pieces with the draws of the original.
 
     Returns:
-      (ids with replacements, places in rising order, the pieces that stood there).
+      (ids after masking, places in rising order, the original pieces there).
     """
     order = [place for place, text in enumerate(is_text) if text]
     rng.shuffle(order)
@@ -65,7 +65,7 @@ def mask_pieces(ids, is_text, budget, vocabulary, rng):
 
 
 def splitmix64(seed, number):
-    """SplitMix64's output `number`, counted from 0, in whole numbers without end."""
+    """Returns SplitMix64's output `number` (from 0), computed with Python's integers."""
     mixed = (seed + (number + 1) * 0x9E3779B97F4A7C15) % 2**64
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
@@ -73,17 +73,17 @@ def splitmix64(seed, number):
 
 
 def mask_by_key(row, key, policy, budget, vocabulary):
-    """Masks a row with the draws of its key, one unit and one piece at a time.
+    """Masks a row with the draws of its key, one unit and one piece after another.
 
     Args:
       row: `Rows` of one row, without the first axis.
-      key: int, which draws turns, runs, kinds and random pieces at the numbers 0, T, 2T and 3T on.
+      key: int. Its outputs from 0, T, 2T and 3T on draw turns, runs, kinds and random pieces.
       policy: a `MaskingPolicy`.
       budget: most pieces.
       vocabulary: a `Vocabulary`.
 
     Returns:
-      (ids with replacements, dict of the predicted places in rising order to their pieces).
+      (ids after masking, dict of the predicted places in rising order to their pieces).
     """
 
     def uniform(number):
@@ -109,7 +109,7 @@ def mask_by_key(row, key, policy, budget, vocabulary):
 
 
 def shard_pieces(documents, word_starts=None):
-    """Returns `ShardPieces` of documents, lists of sentences, lists of ids."""
+    """Returns the `ShardPieces` of documents: lists of sentences, which are lists of ids."""
     ids, bounds, sentences = [], [0], []
     for number, document in enumerate(documents):
         sentences.append((number, len(bounds) - 1, len(bounds) - 1 + len(document)))
@@ -122,7 +122,7 @@ def shard_pieces(documents, word_starts=None):
 
 
 def random_documents(rng, count=30, most_sentences=15, longest=20):
-    """Returns documents whose ids rise from one piece to the next, from 200 on."""
+    """Returns documents whose pieces have the ids 200, 201, 202 and so on."""
     number, documents = 200, []
     for _ in range(count):
         document = []

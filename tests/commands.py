@@ -1,4 +1,4 @@
-"""How the tests call the programs: as a user does, each in a process."""
+"""Runs the programs as a user does, each in its own process."""
 
 import contextlib
 import functools
@@ -38,7 +38,7 @@ PRETRAINING = (
     "--num_warmup_steps=1",
     "--log_steps=1",
     "--do_train",
-    "--nojit_compile",  # which takes longer than these runs
+    "--nojit_compile",  # compiling takes longer than these runs
 )
 MAKING_DATA = (
     f"--input_file={RESOURCES / 'sample_corpus.txt'}",
@@ -49,7 +49,7 @@ MAKING_DATA = (
     "--dupe_factor=1",
 )
 
-# The same, learnt in a few steps.
+# The same configuration, but it learns within a few steps.
 QUICK_CONFIG = {
     **CONFIG,
     "hidden_dropout_prob": 0.0,
@@ -60,7 +60,7 @@ QUICK_CONFIG = {
 
 @functools.cache
 def fork_server():
-    """The process that forks; it ends with this one, whose end closes its input."""
+    """The process that forks; it ends when this process ends, which closes its input."""
     return subprocess.Popen(
         [sys.executable, str(REPOSITORY / "tests" / "fork_server.py")],
         stdin=subprocess.PIPE,
@@ -79,7 +79,7 @@ def ask_fork_server(name, *arguments):
 
 
 class ForkedProgram:
-    """A program in a fork of the server, with what the tests use of a `subprocess.Popen`."""
+    """A program in a fork of the server, with the parts of `subprocess.Popen` that tests use."""
 
     def __init__(self, command, folder, environment, largest_file):
         self.args = command
@@ -125,7 +125,7 @@ def _flags_of(program, arguments):
 
 
 def settings_of(settings_class, *arguments):
-    """Returns the settings of a command line; "--flagfile=..." may be among the arguments."""
+    """Returns the settings of a command line, which may contain "--flagfile=..."."""
     flag_values = flags.FlagValues()
     settings.define(settings_class, flag_values)
     flag_values(["program", *arguments])
@@ -133,31 +133,31 @@ def settings_of(settings_class, *arguments):
 
 
 def flags_of(program, *arguments):
-    """Returns the values that a program's flags have with these arguments, by name."""
+    """Returns the values of a program's flags for these arguments, by name."""
     return json.loads(_flags_of(program, arguments))
 
 
 def start(script, *arguments, folder, environment=None, largest_file=None):
-    """Starts a program in a fork of a process that has imported tensorflow already.
+    """Starts a program in a fork of a process that has already imported TensorFlow.
 
     Args:
       script: path within the repository.
-      arguments: of the program.
-      folder: in which it runs.
-      environment: dict of variables that are set for it.
-      largest_file: bytes past which it can write no file, as on a full disk.
+      arguments: the program's arguments.
+      folder: the folder in which it runs.
+      environment: dict of environment variables to set for it.
+      largest_file: size in bytes beyond which it cannot write a file, as on a full disk.
     """
     command = [str(REPOSITORY / script), *map(str, arguments)]
     return ForkedProgram(command, str(folder), environment or {}, largest_file)
 
 
 def run(script, *arguments, folder):
-    """Runs a program as `start` does."""
+    """Starts a program with `start`, and waits for its end."""
     return ended(start(script, *arguments, folder=folder))
 
 
 def start_anew(script, *arguments, folder, **options):
-    """Starts a program in a process of its own, tensorflow's start and all."""
+    """Starts a program in a new process, which must import TensorFlow itself."""
     return subprocess.Popen(
         [sys.executable, str(REPOSITORY / script), *map(str, arguments)],
         cwd=folder,
@@ -169,14 +169,14 @@ def start_anew(script, *arguments, folder, **options):
 
 
 def run_anew(script, *arguments, folder, **options):
-    """Runs a program as `start_anew` does."""
+    """Starts a program with `start_anew`, and waits for its end."""
     return ended(start_anew(script, *arguments, folder=folder, **options))
 
 
 def assert_each_one_line(script, standard, mistakes, folder):
-    """Asserts that each of (arguments, parts of the message) is one line that has these parts.
+    """Asserts that each of (arguments, parts of the message) gives one line with these parts.
 
-    All of them are made in one process, whose tensorflow starts once.
+    All calls run in one process, so that TensorFlow starts only once.
     """
     program = str(REPOSITORY / script)
     lists = [[*map(str, standard), *map(str, arguments)] for arguments, _ in mistakes]
@@ -200,7 +200,7 @@ def create_data(folder, *changes):
 
 
 def assert_one_line(result, *parts):
-    assert result.returncode > 0, result  # it was no signal that ended it
+    assert result.returncode > 0, result  # a signal did not end it
     lines = result.stderr.strip().splitlines()
     assert len(lines) == 1, result.stderr
     for part in parts:

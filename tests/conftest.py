@@ -1,4 +1,4 @@
-"""Where the golden figures are, and a quiet tensorflow."""
+"""Paths, shared fixtures, and a TensorFlow that starts quietly."""
 
 import gc
 import json
@@ -9,7 +9,7 @@ import signal
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
-# Optimizing its code takes XLA longer than running it does here.
+# XLA takes longer to optimize its code than the tests take to run it.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 # Each core has a worker of its own, and the tests' tensors are small.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
@@ -24,19 +24,20 @@ GOLDEN = REPOSITORY / "tests" / "golden"
 RESOURCES = REPOSITORY / "nezha_tf" / "resources"
 SHARED = REPOSITORY.parent / "shared"
 
-# Several replicas on one CPU; tensorflow takes this before it is used for the first time only.
+# Several replicas on one CPU; TensorFlow accepts this only before its first use.
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 3
 )
-# Half of the first call of a graph, and no matter of ours: the programs that tests start have it.
+# Grappler takes half of a graph's first call and changes no result; the programs that the tests
+# start run with it.
 tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-# Who is started in the background of a shell ignores interrupts, and so would the programs that
-# tests start and interrupt.
+# A process that a shell starts in the background ignores interrupts. Programs that the tests start
+# would inherit this, but some tests interrupt them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# What a worker takes at its highest, with the programs that it has started.
+# The highest memory use of a worker, with the programs that it starts.
 WORKER_BYTES = 3 * 2**30
 
 
@@ -49,24 +50,24 @@ def is_long(config):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """One worker for each core that there is memory for."""
+    """Returns one worker for each core, or fewer if there is not enough memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(len(os.sched_getaffinity(0)), memory // WORKER_BYTES))
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects tests
 def pytest_collection_modifyitems(config, items):
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(laws.LONG)
-            if is_long(config):  # a search takes as long as it was told to
+            if is_long(config):  # a long search has no time limit
                 item.add_marker(pytest.mark.timeout(0))
-    # The longest first, so that no worker is left with one of them at the end.
+    # The longest tests first, so that no worker runs one of them alone at the end.
     items.sort(key=lambda item: item.path.parent.name != "training")
 
 
 def pytest_collection_finish(session):
-    # Else every full collection goes through all that tensorflow and the tests have imported.
+    # Otherwise full collections visit all objects that TensorFlow and the tests have imported.
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
@@ -74,7 +75,7 @@ def pytest_collection_finish(session):
 
 @pytest.fixture(scope="session")
 def golden():
-    """Returns a function that opens an .npz of the originals' figures as a dict."""
+    """Returns a function that opens an .npz file of the originals' results as a dict."""
 
     def load(name):
         with np.load(GOLDEN / f"{name}.npz") as file:
@@ -85,10 +86,12 @@ def golden():
 
 @pytest.fixture(scope="session")
 def shared_golden():
-    """The folder of golden figures that are not part of the repository."""
+    """The folder of golden files that are not part of the repository."""
     folder = SHARED / "golden"
     if not folder.is_dir():
-        pytest.skip(f"{folder} is not there: the original vocabulary and texts are not ours")
+        pytest.skip(
+            f"{folder} is missing: the original vocabulary and texts are not in the repository"
+        )
     return folder
 
 
@@ -97,13 +100,13 @@ def shared_data():
     """The folder of public data sets that are not part of the repository."""
     folder = SHARED / "data"
     if not folder.is_dir():
-        pytest.skip(f"{folder} is not there: the data sets are not ours")
+        pytest.skip(f"{folder} is missing: the data sets are not in the repository")
     return folder
 
 
 @pytest.fixture(scope="session")
 def vocabulary():
-    """The bundled one."""
+    """The bundled `Vocabulary`."""
     from nezha_tf import Vocabulary
 
     return Vocabulary.from_file(RESOURCES / "vocab.txt")
@@ -111,7 +114,7 @@ def vocabulary():
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
-    """A folder with a tiny configuration and examples of the bundled sample."""
+    """A folder with a tiny configuration and examples made from the bundled sample."""
     import commands
 
     folder = tmp_path_factory.mktemp("prepared")
@@ -126,7 +129,7 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def two_steps(prepared):
-    """The folder of a run of 2 steps on these examples; it is to be copied."""
+    """The folder of a run of 2 steps on these examples; tests copy it before they use it."""
     import commands
 
     arguments = ("--num_train_steps=2", "--output_dir=two_steps")
@@ -137,7 +140,7 @@ def two_steps(prepared):
 
 @pytest.fixture
 def folder(prepared, tmp_path):
-    """A copy of it for one test."""
+    """A copy of `prepared` for one test."""
     for name in ("config.json", "train.tfrecord", "eval.tfrecord"):
         shutil.copy(prepared / name, tmp_path / name)
     return tmp_path

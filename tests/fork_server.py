@@ -1,7 +1,8 @@
-"""Starts programs in forks of a process that has imported tensorflow but not used it.
+"""Starts programs in forks of a process that has imported TensorFlow but not used it.
 
-That import is most of what a start takes. A request is a line of JSON, (name, arguments): "start"
-is answered with a process id, "status" with the exit status of a process, null if it still runs.
+This import is most of a program's start time. A request is a JSON line, (name, arguments). The
+answer to "start" is a process id; the answer to "status" is the exit status of a process, or null
+while it is running.
 """
 
 import ctypes
@@ -47,7 +48,7 @@ def start(command, folder, outputs, environment, largest_file):
         runpy.run_path(command[0], run_name="__main__")
     except SystemExit as end:
         if end.code:
-            # Taking all that is imported apart is far more work than most refusals are.
+            # Freeing all imported objects would take much longer than most of these runs.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(end.code)
@@ -62,8 +63,8 @@ def status(child):
 def without_graph_optimizer():
     """Turns Grappler off, which takes half of a first step here.
 
-    Rounding may differ by it, so bits are compared between programs of one kind: all started by
-    this server, or all started anew, with Grappler.
+    Grappler may change the rounding. So a test compares bits only between programs that were all
+    started by this server, or all started anew.
     """
     import tensorflow as tf
 
@@ -73,7 +74,7 @@ def without_graph_optimizer():
 if __name__ == "__main__":
     import_all()
     without_graph_optimizer()
-    gc.freeze()  # so that a collection in a fork does not copy all that was imported
+    gc.freeze()  # so that a garbage collection in a fork does not copy all imported objects
     for line in sys.stdin:
         name, arguments = json.loads(line)
         print(json.dumps({"start": start, "status": status}[name](*arguments)), flush=True)

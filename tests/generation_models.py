@@ -1,4 +1,4 @@
-"""Small random models, and their logits from a full pass over one unpadded example."""
+"""Small random models, and their logits from full passes over single examples."""
 
 import keras
 import numpy as np
@@ -18,7 +18,7 @@ def vocabulary_of(size):
 
 
 def random_model(encoding="functional_relative", vocab_size=30, scale=0.3, seed=0, layers=1):
-    """A model of layers of 16, whose distributions are far from uniform."""
+    """Returns a random model of width 16 whose distributions are far from uniform."""
     config = NezhaConfig(
         vocab_size=vocab_size,
         hidden_size=16,
@@ -40,15 +40,15 @@ def random_model(encoding="functional_relative", vocab_size=30, scale=0.3, seed=
 
 
 def random_sources(vocab_size=30, lengths=(3, 7, 5), seed=1):
-    """Sources [CLS] pieces [SEP] of several lengths, as lists of ids."""
+    """Returns random sources [CLS] pieces [SEP] of several lengths, as lists of ids."""
     rng = np.random.default_rng(seed)
     return [[CLS, *rng.integers(5, vocab_size, n - 2).tolist(), SEP] for n in lengths]
 
 
 def next_logits(model, source, targets, target_format):
-    """Logits [n, V] of the piece after a source and each of n targets of one length.
+    """Returns the logits [n, V] of the piece after a source and each of n equally long targets.
 
-    By full passes over [source; target], without padding.
+    They come from full passes over [source; target] without padding.
     """
     first, second = target_format.segment_ids
     targets = np.asarray(targets, int)

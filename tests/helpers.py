@@ -1,4 +1,4 @@
-"""What several test files need of models: the golden ones, batches, and folders of runs."""
+"""Helpers of several test files: golden models, batches, and folders of runs."""
 
 import json
 
@@ -22,7 +22,7 @@ def load_golden_model(name, model_class=NezhaForPreTraining):
 
 
 def assert_is_a_model(folder, kind, step, vocab_file, **settings):
-    """Asserts that a run's folder opens as a model of a kind, with the weights of a step."""
+    """Asserts that a run's folder opens as a model of a class, with the weights of a step."""
     opened = model_folder.open_folder(folder)
     written = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     assert {name: written[name] for name in settings} == settings
@@ -35,7 +35,7 @@ def assert_is_a_model(folder, kind, step, vocab_file, **settings):
 
 
 def golden_batch(figures):
-    """The `in.*` figures of a forward.npz as a batch of the reader's dtypes."""
+    """Returns the `in.*` arrays of a forward.npz as a batch with the reader's dtypes."""
     return {
         key.removeprefix("in."): tf.constant(
             value, tf.float32 if value.dtype == np.float32 else tf.int32
@@ -46,12 +46,12 @@ def golden_batch(figures):
 
 
 def total_loss(losses):
-    """The sum of the divided losses of one whole batch."""
+    """Returns the sum of the mean losses of a batch."""
     return sum(loss.over(loss.weight) for loss in losses.values())
 
 
 def random_batch(config, batch_size=12, length=24, predictions=4, seed=0):
-    """Examples that get shorter from the first to the last, and have fewer predictions."""
+    """Returns examples with falling lengths and falling numbers of predictions."""
     rng = np.random.default_rng(seed)
     lengths = np.linspace(length, predictions + 1, batch_size).astype(int)
     counts = np.linspace(predictions, 1, batch_size).astype(int)

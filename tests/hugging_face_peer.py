@@ -1,7 +1,7 @@
-"""Models of transformers with random weights, as it saves them, and what it computes with them.
+"""Models of transformers with random weights, as it saves them, and their outputs.
 
-`python tests/hugging_face_peer.py` writes tests/golden/hugging_face_*, where the extra [interop] is
-installed.
+`python tests/hugging_face_peer.py` writes tests/golden/hugging_face_*; it needs the extra
+[interop].
 """
 
 import json
@@ -23,24 +23,24 @@ SIZES = {
     "max_position_embeddings": 256,
     "initializer_range": 0.2,
 }
-# By model_type: the class that has the most heads with a counterpart here.
+# By model_type: the class with the most heads that we also have.
 KINDS = {
     "nezha": "NezhaForPreTraining",
     "bert": "BertForPreTraining",
     "roformer": "RoFormerForMaskedLM",
 }
-LENGTH = 200  # of which NEZHA tells 129 distances apart
+LENGTH = 200  # NEZHA distinguishes 129 distances
 
 
 def write_peer(kind, folder, seed, hidden_act="gelu", **options):
-    """Saves a model for pretraining and the figures of a forward pass.
+    """Saves a model for pretraining and the results of a forward pass.
 
     Args:
       kind: a key of `KINDS`.
-      folder: a `pathlib.Path`; gets `config.json`, the weights and `forward.npz`.
-      seed: of the weights and of the inputs.
-      hidden_act: as transformers calls it.
-      **options: of `save_pretrained`.
+      folder: a `pathlib.Path`, which gets `config.json`, the weights and `forward.npz`.
+      seed: seed of the weights and of the inputs.
+      hidden_act: transformers' name of the activation.
+      **options: options of `save_pretrained`.
     """
     os.environ["USE_TF"] = "0"
     import torch
@@ -50,7 +50,7 @@ def write_peer(kind, folder, seed, hidden_act="gelu", **options):
     model_class = getattr(transformers, KINDS[kind])
     model = model_class(model_class.config_class(**SIZES, hidden_act=hidden_act)).eval()
     with torch.no_grad():
-        # They start as zeros and ones, which would hide one that is taken for another.
+        # Their initial zeros and ones would hide that weights are confused with one another.
         for parameter in model.parameters():
             if parameter.dim() == 1:
                 parameter.add_(0.2 * torch.randn(parameter.shape))
@@ -77,7 +77,7 @@ def write_peer(kind, folder, seed, hidden_act="gelu", **options):
 
 
 def random_inputs(seed):
-    """Returns a batch under transformers' names: int64 [3, 200], two of them padded."""
+    """Returns a batch with transformers' names: int64 [3, 200], two examples are padded."""
     rng = np.random.default_rng(seed)
     shape = (3, LENGTH)
     return {
@@ -88,7 +88,7 @@ def random_inputs(seed):
 
 
 def spelt(tf1_name, old):
-    """Returns the name of a weight in transformers' models, by the parts of TF1's name."""
+    """Returns the name of a weight in transformers' models, from the parts of TF1's name."""
     irregular = {
         "cls/predictions/output_bias": "cls.predictions.bias",
         "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
@@ -105,7 +105,7 @@ def spelt(tf1_name, old):
 
 
 def weights_of(name, old=False, prefix="bert."):
-    """Returns the weights of a golden model under the names and in the layout of transformers."""
+    """Returns the weights of a golden model in the layout of transformers."""
     import tensorflow as tf
 
     reader = tf.train.load_checkpoint(str(GOLDEN / name / "model.ckpt"))
@@ -120,7 +120,7 @@ def weights_of(name, old=False, prefix="bert."):
 
 
 def write_peer_anew(kind, folder, *arguments, **options):
-    """As `write_peer`, in a process of its own: tensorflow and PyTorch's compiler are no pair."""
+    """Calls `write_peer` in a new process: TensorFlow conflicts with PyTorch's compiler."""
     request = json.dumps([kind, str(folder), *arguments])
     command = [sys.executable, __file__, request, json.dumps(options)]
     subprocess.run(command, check=True, timeout=TIME_LIMIT)

@@ -1,7 +1,7 @@
-"""How many examples a property test tries: few and always the same, or many and new ones.
+"""The number of examples in property tests: few fixed ones, or many new ones.
 
-`python -m pytest` is quick and reproducible; `python -m pytest -m long` searches. A test that fails
-prints the example; put it under `hypothesis.example` beside the law, so that it stays.
+`python -m pytest` is quick and reproducible; `python -m pytest -m long` searches. A failing test
+prints the example; add it as `hypothesis.example` to the test, so that it is tried every time.
 """
 
 import os
@@ -9,7 +9,7 @@ import os
 from hypothesis import HealthCheck, Phase, settings
 
 QUICK, LONG = "quick", "long"
-# What a long search tries for each example of a quick one; the environment may say another.
+# A long search tries this many examples for each one of a quick run.
 LONG_FACTOR = int(os.environ.get("LAWS_FACTOR", "50"))
 _COMMON = {
     "deadline": None,  # the first call of a graph takes long
@@ -20,8 +20,8 @@ _COMMON = {
 
 
 def load_profile(is_long):
-    """Chooses the profile; to be called before a module with laws is imported."""
-    # A failure is shrunk by more runs of the test, and explained by still more.
+    """Chooses the profile; call it before importing a module with property tests."""
+    # Shrinking a failure takes more runs of the test; explaining it would take even more.
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
     settings.register_profile(QUICK, derandomize=True, phases=phases, **_COMMON)
     settings.register_profile(LONG, phases=phases, **_COMMON)
@@ -29,6 +29,6 @@ def load_profile(is_long):
 
 
 def examples(count):
-    """Returns the `hypothesis.settings` of a law that has so many examples in a quick run."""
+    """Returns the `hypothesis.settings` of a test with `count` examples in a quick run."""
     is_long = settings.get_current_profile_name() == LONG
     return settings(max_examples=count * (LONG_FACTOR if is_long else 1))

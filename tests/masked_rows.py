@@ -1,4 +1,4 @@
-"""Rows to mask, and what is expected of the masks: for masking on arrays and in the graph."""
+"""Rows to mask, and checks of their masks, for masking on arrays and in the graph."""
 
 import collections
 import itertools
@@ -13,7 +13,7 @@ from nezha_tf.data.corruption.array_masking import Masked
 from nezha_tf.data.corruption.policies import POLICIES, MaskingPolicy
 from nezha_tf.pretraining_data.layout import Rows
 
-# A right program exceeds these in one seed of a hundred thousand; the seeds are fixed.
+# A correct program exceeds these for one of 100,000 seeds; the seeds are fixed.
 HIGHEST_CHI_SQUARE = {2: 23.0, 7: 36.0, 9: 39.3}
 # (policy, sizes of the words of each segment, budget).
 EXACT_CASES = [
@@ -24,7 +24,7 @@ EXACT_CASES = [
 
 
 def chi_square(counts, shares):
-    """Returns Pearson's statistic of counts where these shares are expected."""
+    """Returns Pearson's chi-square statistic of counts for the expected shares."""
     expected = np.array(shares) / np.sum(shares) * np.sum(counts)
     return (np.square(np.array(counts) - expected) / expected).sum()
 
@@ -34,7 +34,7 @@ def fits(counts, shares):
 
 
 def make_rows(texts, vocabulary, length, begins):
-    """Returns `Rows` of texts, each a list of segments, lists of ids; `begins` like the texts."""
+    """Returns the `Rows` of texts (lists of segments, lists of ids); `begins` has their form."""
     arrays = [np.zeros((len(texts), length), kind) for kind in (np.int32, np.int32, bool, bool)]
     lengths = np.zeros(len(texts), np.int64)
     for row, (segments, starts) in enumerate(zip(texts, begins, strict=True)):
@@ -50,7 +50,7 @@ def make_rows(texts, vocabulary, length, begins):
 
 
 def random_rows(vocabulary, count, seed=0, length=64, words=0.5):
-    """Rows of one to three segments with distinct ids, and words of several pieces."""
+    """Returns random `Rows` of 1 to 3 segments with distinct ids and words of several pieces."""
     rng = random.Random(seed)
     texts, begins = [], []
     for _ in range(count):
@@ -63,15 +63,15 @@ def random_rows(vocabulary, count, seed=0, length=64, words=0.5):
 
 @st.composite
 def any_texts(draw, length):
-    """(texts, begins) for `make_rows` of such a length: rows may be full, and words of any size.
+    """Draws (texts, begins) for `make_rows` with a length: rows may be full, and words of any size.
 
-    Their pieces are any but [CLS] and [SEP]; there are [PAD], [UNK] and [MASK] among them.
+    Their pieces are any except [CLS] and [SEP], also [PAD], [UNK] and [MASK].
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     words = draw(st.sampled_from([0.0, 0.3, 0.8, 1.0]))
     texts, begins = [], []
     for _ in range(draw(st.integers(1, 6))):
-        room, sizes = length - 1, []  # but for [CLS]
+        room, sizes = length - 1, []  # without [CLS]
         for _ in range(rng.integers(1, 4)):
             if room > 1:
                 sizes.append(int(rng.integers(1, room)))
@@ -82,25 +82,25 @@ def any_texts(draw, length):
 
 
 def any_policies():
-    """Policies of the program, and others."""
+    """Returns a strategy for policies: those of the program, and random ones."""
     shares = st.lists(st.floats(0.01, 1), min_size=1, max_size=5).map(tuple)
     others = st.builds(MaskingPolicy, st.booleans(), shares, st.booleans())
     return st.sampled_from(list(POLICIES.values())) | others
 
 
 def any_shares():
-    """Shares of a row that is predicted: a half of them common ones."""
+    """Returns a strategy for shares of predicted pieces; half of them are common values."""
     return st.sampled_from([0.15, 0.4, 1.0]) | st.floats(0, 1)
 
 
 def assert_rows_are_masked(rows, masked, policy, share, most):
-    """Asserts what is true of all that is masked, by whatever draws.
+    """Asserts what is true for masked rows with any draws.
 
     Args:
       rows: the `Rows`.
       masked: the `Masked`.
       policy: the `MaskingPolicy`.
-      share, most: the share of a row that is predicted, and the most predictions.
+      share, most: the share of predicted pieces in a row, and the most predictions.
     """
     for number, length in enumerate(rows.lengths.tolist()):
         budget = min(most, max(1, round(length * share)))
@@ -118,12 +118,12 @@ def assert_rows_are_masked(rows, masked, policy, share, most):
         for unit in classic.units_of(rows.is_text[number], begins):
             is_chosen = set(unit) <= set(places)
             assert is_chosen or set(unit).isdisjoint(places)
-            # Where an anchor takes one unit, no unit is left over that has room.
+            # If runs are single units, no unit that fits into the budget is left over.
             assert is_chosen or len(policy.run_shares) > 1 or len(unit) > budget - count
 
 
 def batch_of(rows):
-    """The rows as a batch of the reader."""
+    """Returns the rows as a batch of the reader."""
     values = {
         "input_ids": rows.ids,
         "input_mask": np.arange(rows.ids.shape[1]) < rows.lengths[:, None],
@@ -135,7 +135,7 @@ def batch_of(rows):
 
 
 def as_masked(batch):
-    """A batch that the reader masked as `Masked`."""
+    """Returns a batch that the reader has masked as a `Masked`."""
     names = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     return Masked(*(batch[name].numpy() for name in names))
 
@@ -145,9 +145,9 @@ def keys_of(count, seed=0):
 
 
 def exact_choices(units, run_shares, budget):
-    """Returns dict of the places that may be chosen, a tuple, to their share of probability.
+    """Returns a dict of each possible tuple of chosen places to its probability.
 
-    All orders of the anchors and all runs are counted out.
+    It counts all orders of the anchors and all lengths of their runs.
     """
     expected = collections.Counter()
     for order in itertools.permutations(range(len(units))):
@@ -159,7 +159,7 @@ def exact_choices(units, run_shares, budget):
 
 
 def assert_chosen_as_expected(positions, expected):
-    """Asserts that rows of predicted places, [B, P], are as likely as `exact_choices` has it."""
+    """Asserts that rows of predicted places, [B, P], have the distribution of `exact_choices`."""
     sets, counts = np.unique(positions, axis=0, return_counts=True)
     found = {
         tuple(place for place in places if place): number

@@ -1,4 +1,4 @@
-"""Sentences as people write them, for what turns text to pieces and back."""
+"""Natural sentences for tests that convert text to pieces and back."""
 
 from nezha_tf import FullTokenizer, Vocabulary
 
@@ -23,7 +23,7 @@ NATURAL = (
 
 
 def cased_tokenizer():
-    """A tokenizer that keeps case, and knows each character of the list above."""
+    """Returns a tokenizer that keeps case and knows each character of the sentences."""
     characters = sorted(set("".join(NATURAL)) - {" "})
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
     pieces += [f"##{char}" for char in characters]

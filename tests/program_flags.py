@@ -1,4 +1,4 @@
-"""One program's flags after another's, in one process."""
+"""Lets one process define the flags of several programs, one after another."""
 
 import contextlib
 
@@ -7,8 +7,8 @@ from absl import app, flags
 
 @contextlib.contextmanager
 def forgotten_afterwards():
-    """Flags that the block defines are unknown after it, and those of before have no values."""
-    app.define_help_flags()  # once in a process, for all programs
+    """Removes the flags that the block defines, and resets the values of older flags."""
+    app.define_help_flags()  # defined once in a process, for all programs
     before = set(flags.FLAGS)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Files of small records: each has its number as its first id."""
+"""Writes files of small records; the first id of each record is its number."""
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +22,7 @@ def encode(number, **changes):
 
 
 def encode_values(values, features=schema.FEATURES):
-    """Returns the bytes of a `tf.train.Example`, by protobuf, of a dict of name to numbers."""
+    """Returns a `tf.train.Example` of a dict of name to numbers, serialized by protobuf."""
     example = tf.train.Example()
     for feature in features:
         value = example.features.feature[feature.name]
@@ -39,7 +39,7 @@ def write(path, records):
 
 
 def write_numbers(folder, *sizes):
-    """Writes files of 1000, 1001 ..., 2000, 2001 ... and so on; returns their paths."""
+    """Writes files with the records 1000, 1001 ...; 2000, 2001 ...; returns their paths."""
     return [
         write(folder / f"{n}.tfrecord", [encode(1000 * n + k) for k in range(size)])
         for n, size in enumerate(sizes, start=1)

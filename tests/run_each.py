@@ -1,7 +1,7 @@
-"""Runs a program for each of several lists of arguments, one after the other in this process.
+"""Runs a program for several lists of arguments, one after another in this process.
 
-`python tests/run_each.py PROGRAM LISTS`, the lists as JSON; prints (status, stdout, stderr) of each
-as JSON. tensorflow starts once, and each run finds what those before have left in it.
+`python tests/run_each.py PROGRAM LISTS`, with the lists as JSON, prints (status, stdout, stderr) of
+each run as JSON. TensorFlow starts only once, and each run sees the state of the runs before.
 """
 
 import json
@@ -15,7 +15,7 @@ import program_flags
 
 
 def run(program, arguments):
-    """Runs a program as if the process were its own; returns (status, stdout, stderr)."""
+    """Runs a program as if it were alone in the process; returns (status, stdout, stderr)."""
     outputs = [tempfile.TemporaryFile("w+") for _ in range(2)]
     kept = [os.dup(stream) for stream in (1, 2)]
     for stream, output in enumerate(outputs, start=1):

@@ -1,11 +1,11 @@
-"""Draws valid settings of the programs for a time, runs them, and looks for faults.
+"""Draws valid settings of the programs for some time, runs them, and looks for faults.
 
   python tests/soak.py --minutes=60 --seed=1
   python tests/soak.py --seed=1 --first_case=17 --num_cases=1
 
-Not part of the tests: these try the same each time, this something new. What is drawn depends on
-the seed and the number of the case alone. Each fault is told with the lines of a shell that make
-it again, and the folder of its case is kept.
+This is not part of the tests, which try the same every time; it tries something new. The draws
+depend only on the seed and the number of the case. For each fault, it prints the shell commands
+that reproduce it, and keeps the folder of the case.
 """
 
 import argparse
@@ -21,10 +21,10 @@ import time
 
 from nezha_tf import console
 
-with console.stderr_held_back():  # what tensorflow says of the machine when it is imported
+with console.stderr_held_back():  # messages of TensorFlow's import on the machine
     from soak_cases.case import Case, faults_noted
 
-# How often each kind is drawn; making data is the quickest.
+# How often each kind is drawn; making data is fastest.
 WEIGHTS = {"data": 8, "pretraining": 3, "finetuning": 2, "exports": 1}
 
 
@@ -62,13 +62,13 @@ def parse():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first_case", type=int, default=0)
     parser.add_argument("--num_cases", type=int, help="as many as there is time for, if not given")
-    parser.add_argument("--kinds", help=f"of {','.join(WEIGHTS)}; cases of others are passed over")
+    parser.add_argument("--kinds", help=f"of {','.join(WEIGHTS)}; other cases are skipped")
     parser.add_argument("--folder", help="where cases run and faults stay; a new one, if not given")
     return parser.parse_args()
 
 
 def told(case, seed):
-    """Returns lines on the faults of a case."""
+    """Returns lines that describe the faults of a case."""
     lines = [f"case {case.number} of seed {seed} ({case.kind}), kept in {case.folder}:"]
     lines += [f"  FAULT {law}: {detail}" for law, detail in case.faults]
     script = shlex.quote(str(pathlib.Path(__file__).resolve()))
@@ -77,7 +77,7 @@ def told(case, seed):
 
 
 class Tally:
-    """What was run and looked at."""
+    """Counts the cases and checks."""
 
     def __init__(self):
         self.faults = 0
@@ -85,7 +85,7 @@ class Tally:
         self._laws, self._broken = collections.Counter(), collections.Counter()
 
     def add(self, case, seconds):
-        """Counts a case that took so many seconds."""
+        """Counts a case and its duration in seconds."""
         found = self._kinds.setdefault(case.kind, collections.Counter())
         found["cases"] += 1
         found["programs"] += case.programs
@@ -97,7 +97,7 @@ class Tally:
         self._broken += collections.Counter(law for law, _ in case.faults)
 
     def tables(self):
-        """Returns what there is to see at the end."""
+        """Returns the tables to print at the end."""
         names = ("cases", "programs", "checks", "faults", "seconds")
         rows = [("", *names)]
         for kind, found in sorted(self._kinds.items()):

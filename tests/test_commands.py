@@ -1,4 +1,4 @@
-"""The entry points as a user runs them: the whole job, and one clear line for each mistake."""
+"""The programs as a user runs them: a whole job, and one clear line for each mistake."""
 
 import functools
 import json
@@ -61,24 +61,24 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
     ]
     assert len(written) == 4
 
-    # Back to step 2: the same command makes the same steps 3 and 4 again, bit by bit.
+    # Back at step 2, the same command repeats steps 3 and 4 bit by bit.
     last = tf.train.load_checkpoint(str(out / "model.ckpt-4"))
     first_time = {name: last.get_tensor(name) for name in last.get_variable_to_shape_map()}
     for path in out.glob("model.ckpt-4.*"):
         path.unlink()
     result = run_anew("run_pretraining.py", *arguments, folder=folder)
-    assert "going on from run/model.ckpt-2" in result.stdout
+    assert "continuing from run/model.ckpt-2" in result.stdout
     last = tf.train.load_checkpoint(str(out / "model.ckpt-4"))
     for name, value in first_time.items():
         assert (last.get_tensor(name) == value).all(), name
     again = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert [e["loss"] for e in again if "loss" in e] == [e["loss"] for e in trained]
 
-    # The resolved flags are a flag file again: the same run, two steps longer.
+    # The resolved flags are a flag file: the same run continues for two more steps.
     longer = run(
         "run_pretraining.py", "--flagfile=run/run.flags", "--num_train_steps=6", folder=folder
     )
-    assert longer.returncode == 0 and "going on from run/model.ckpt-4" in longer.stdout
+    assert longer.returncode == 0 and "continuing from run/model.ckpt-4" in longer.stdout
     steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert sorted(set(steps)) == [1, 2, 3, 4, 5, 6]
     done = run_pretraining(folder, "--num_train_steps=6")
@@ -104,9 +104,9 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
 
 
 def test_the_mixture_goes_on_from_a_checkpoint_of_two_segments(folder, two_steps):
-    """UniLM from BERT's or NEZHA's weights: the table is extended, and each objective trained."""
+    """UniLM from BERT's or NEZHA's weights: the table is extended, all objectives are trained."""
     shutil.copytree(two_steps, folder / "first")
-    assert "The vocabulary is not here" in (folder / "first" / "README.md").read_text()
+    assert "The vocabulary is missing here" in (folder / "first" / "README.md").read_text()
     (folder / "config.json").write_text(json.dumps({**CONFIG, "type_vocab_size": 6}))
     objectives = ("bidirectional", "seq2seq", "left_to_right", "right_to_left")
     changes = (f"--objectives={','.join(objectives)}", "--init_checkpoint=first/model.ckpt-2")
@@ -126,7 +126,7 @@ def test_the_mixture_goes_on_from_a_checkpoint_of_two_segments(folder, two_steps
 
 
 def test_examples_are_masked_when_they_are_read(folder):
-    """Made, looked at, trained on with two objectives and evaluated."""
+    """Unmasked examples are made, inspected, and used for training and evaluation."""
     made = create_data(
         folder,
         "--masking=none",
@@ -149,7 +149,7 @@ def test_examples_are_masked_when_they_are_read(folder):
 
 
 def test_lengths_are_those_of_the_examples(folder):
-    """The record beside them tells these; the run resolves the flags, and keeps them."""
+    """The run reads them from the summary beside the examples, and stores the resolved flags."""
     assert create_data(folder, "--output_file=ours.tfrecord").returncode == 0
     given = [flag for flag in PRETRAINING if not flag.startswith("--max_")]
     standard = (*given, "--input_file=ours.tfrecord", "--num_train_steps=2")
@@ -161,8 +161,8 @@ def test_lengths_are_those_of_the_examples(folder):
     made = "ours.tfrecord was made with --max_"
     vocabulary = f"--vocab_file={RESOURCES / 'vocab.txt'}"
     mistakes = (
-        (["--max_seq_length=64"], [f"{made}seq_length=32", "=64; leave that out"]),
-        (["--max_predictions_per_seq=9"], [f"{made}predictions_per_seq=5", "=9; leave that out"]),
+        (["--max_seq_length=64"], [f"{made}seq_length=32", "=64; remove that flag"]),
+        (["--max_predictions_per_seq=9"], [f"{made}predictions_per_seq=5", "=9; remove that flag"]),
         (
             ["--dynamic_masking=span", vocabulary],
             ["ours.tfrecord is masked already, with --masking=whole_word --masked_lm_prob=0.15"],
@@ -179,7 +179,7 @@ def test_without_pairs_nothing_is_predicted_from_the_first_piece(folder, two_ste
     made = create_data(folder, "--pair=none", "--output_file=text.tfrecord")
     assert made.returncode == 0, made.stderr
     shutil.copytree(two_steps, folder / "first")
-    shutil.copy(folder / "text.tfrecord", folder / "foreign.tfrecord")  # without its record
+    shutil.copy(folder / "text.tfrecord", folder / "foreign.tfrecord")  # without its summary
     changes = ("--init_checkpoint=first/model.ckpt-2", "--num_train_steps=3", "--do_eval")
     changes += ("--save_checkpoints_steps=1", "--weight_decay_rate=0.5", "--learning_rate=0.1")
     for name, *said in (("text",), ("foreign", "--pair=none")):
@@ -225,7 +225,7 @@ def test_mistakes_in_making_data(folder):
         (["--vocab_file=none.txt"], ["none.txt", "No such file"]),
         (["--masking=words"], ["masking", "whole_word"]),
         (["--output_file=."], ["is a folder"]),
-        (["--masking=none"], ["--max_predictions_per_seq=5 has no say", "or pass 20"]),
+        (["--masking=none"], ["--max_predictions_per_seq=5 has no effect", "or pass 20"]),
     )
     standard = (*MAKING_DATA, "--output_file=new.tfrecord")
     assert_each_one_line("tools/create_pretraining_data.py", standard, mistakes, folder)
@@ -263,12 +263,12 @@ def test_mistakes_in_pretraining(folder):
         (["--learning_rate=fast"], ["learning_rate", "fast"]),
         (["--do_eval"], ["--eval_file is needed"]),
         (["--nodo_train"], ["--do_train"]),
-        (["do_train"], ["'do_train' is no flag"]),
+        (["do_train"], ["'do_train' is not a flag"]),
         (["--objectives=seq2sec"], ["is 'seq2seq' meant"]),
         (["--objectives=seq2seq"], ["needs type_vocab_size 6", "config.json, not 2"]),
         (["--early_stopping_patience=1"], ["--do_eval"]),
-        (["--masked_lm_prob=0.2"], ["--masked_lm_prob=0.2 is for --dynamic_masking"]),
-        (["--dynamic_masking=span"], ["draws from --vocab_file"]),
+        (["--masked_lm_prob=0.2"], ["--masked_lm_prob=0.2 needs --dynamic_masking"]),
+        (["--dynamic_masking=span"], ["needs --vocab_file"]),
         (["--dynamic_masking=entity"], ["dynamic_masking", "whole_word"]),
         (
             ["--dynamic_masking=span", f"--vocab_file={RESOURCES / 'vocab.txt'}"],
@@ -324,15 +324,15 @@ def test_outputs_that_would_overwrite_each_other(folder):
     ):
         assert_one_line(create_data(folder, *changes), "is named twice or is an input")
     assert_one_line(create_data(folder, "--output_file=new,new"), "--num_output_shards")
-    assert_one_line(create_data(folder), "train.tfrecord is there and has no record")
-    # The second set cannot be written, so the first one is not either.
+    assert_one_line(create_data(folder), "train.tfrecord is there, but not its summary")
+    # The second set cannot be written, so the first one is not written either.
     result = create_data(folder, "--eval_output_file=corpus.txt/eval.tfrecord")
     assert_one_line(result, "corpus.txt")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_evaluation_takes_the_folders_own_checkpoint(folder, two_steps):
-    """A run that began at --init_checkpoint is evaluated at its end, not at its beginning."""
+    """A run from --init_checkpoint is evaluated with its last weights, not with the first."""
     shutil.copytree(two_steps, folder / "first")
     begun = ("--output_dir=second", "--init_checkpoint=first/model.ckpt-2")
     second = run_pretraining(folder, "--num_train_steps=3", *begun)

@@ -1,4 +1,4 @@
-"""bert_config.json, read, written and refused."""
+"""Reads, writes and rejects `bert_config.json`."""
 
 import json
 
@@ -22,7 +22,7 @@ def test_keys_of_published_files_are_passed_over(tmp_path):
     values = {"vocab_size": 21128, "directionality": "bidi", "pooler_fc_size": 768}
     path.write_text(json.dumps(values))
     config = NezhaConfig.from_json_file(path)
-    # As in the original, whose own default for the segments is 16.
+    # As in the original, the default number of segments is 16.
     assert (config.type_vocab_size, config.position_encoding) == (16, "absolute")
 
 
@@ -51,7 +51,7 @@ def test_written_files_are_read_again(tmp_path):
 
 
 def test_the_switch_of_tf1_is_written_where_it_says_what_the_model_is():
-    """And read beside learned tables, as in older files of ours, which say true there."""
+    """It is also accepted as true for learned tables, as in our older files."""
     for encoding, said in (
         ("functional_relative", True),
         ("absolute", False),
@@ -103,7 +103,7 @@ def test_files_of_hugging_face():
     assert (nezha.position_encoding, bert.position_encoding) == ("functional_relative", "absolute")
     assert nezha.hidden_act == bert.hidden_act == "gelu_erf" and nezha.max_relative_position == 64
     short = {"model_type": "bert", "vocab_size": 9}
-    # Its defaults are not the originals'.
+    # transformers' defaults differ from the originals'.
     assert NezhaConfig.from_dict(short).type_vocab_size == 2
     for theirs, ours in (("gelu_new", "gelu"), ("gelu_pytorch_tanh", "gelu"), ("relu", "relu")):
         assert NezhaConfig.from_dict({**short, "hidden_act": theirs}).hidden_act == ours

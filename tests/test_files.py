@@ -1,4 +1,4 @@
-"""Whole files: what a failure is told as, and what tells files apart."""
+"""Complete files, errors of files, and the identity of files."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def test_a_failure_names_the_file_that_is_meant(tmp_path):
             action(temporary)
         assert error.value.filename.startswith(path) and "tmp" not in error.value.filename[-10:]
     with pytest.raises(OSError) as error, files.whole_file(path):
-        pass  # the block has written nothing
+        pass  # the block writes nothing
     assert error.value.filename == path and ".tmp" not in str(error.value)
     with pytest.raises(OSError) as error, files.whole_folder(path) as temporary:
         open(os.path.join(temporary, "none", "file"), "w")
@@ -39,7 +39,7 @@ def test_a_file_is_known_by_all_its_names(tmp_path):
     assert len(set(map(files.file_id, names))) == 1
     assert files.file_id(str(other)) != files.file_id(str(text)) and files.same_bytes(text, other)
     for name in names:
-        with pytest.raises(UserError, match=f"--output_file={name} is among the files"):
+        with pytest.raises(UserError, match=f"--output_file={name} is also an input file"):
             files.require_other(name, "output_file", [str(other), str(text)])
     new = str(tmp_path / "new")
     files.require_other(new, "output_file", [str(text)])

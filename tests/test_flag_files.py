@@ -1,4 +1,4 @@
-"""The flag files of configs/: their program takes them, and what they name fits together."""
+"""The flag files of configs/: their programs accept them, and the files they name fit together."""
 
 import fnmatch
 import math
@@ -18,7 +18,7 @@ PATH_FLAGS = ("bert_config_file", "input_file", "eval_file", "vocab_file", "init
 
 PROGRAMS = {
     "question_generation": "run_seq2seq.py",
-    "understanding": "run_classifier.py",  # and the next ones, which take it in
+    "understanding": "run_classifier.py",  # and the flag files that include it
     "sentiment": "run_classifier.py",
     "ocnli": "run_classifier.py",
     "people_daily_ner": "run_ner.py",
@@ -38,7 +38,7 @@ def files_of(program):
 
 @pytest.fixture(scope="module")
 def values():
-    """Returns a function: name of a flag file -> dict of all flags of its program."""
+    """Returns a function from the name of a flag file to a dict of all flags of its program."""
     found = {}
 
     def read(name):
@@ -53,7 +53,7 @@ def values():
 def test_its_program_takes_every_flag(name, values):
     flags = values(name)
     if "do_train" in flags:
-        if flags["num_train_steps"]:  # else the data say
+        if flags["num_train_steps"]:  # otherwise the data decides
             recipe.check(SimpleNamespace(**flags))
         assert flags["do_train"] and flags["bert_config_file"]
 
@@ -62,7 +62,7 @@ def test_its_program_takes_every_flag(name, values):
 def test_files_of_the_repository_are_there(name, values):
     flags = values(name)
     paths = [flags[flag] for flag in PATH_FLAGS if flags.get(flag)]
-    # What lies in out/ is made by another command.
+    # Files in out/ are made by another command.
     for path in (path for path in paths if not path.startswith("out/")):
         assert (REPOSITORY / path).is_file(), path
 
@@ -103,7 +103,7 @@ def test_phase_2_goes_on_where_phase_1_ends(values):
 
 def test_the_large_batch_recipe_is_the_published_one(values):
     first, second = values("large_batch_phase1.flags"), values("large_batch_phase2.flags")
-    # The square-root rule from batch 512, and a warm-up that grows with the batch.
+    # The square-root rule from batch size 512 on, and a warmup that grows with the batch size.
     batch = first["train_batch_size"]
     assert batch == second["train_batch_size"] == 32_768
     assert first["learning_rate"] == pytest.approx(5 / (2**3 * 1000) * math.sqrt(batch / 512))

@@ -1,4 +1,4 @@
-"""What is looked at before a program does anything: flags, files that they name, what they meet."""
+"""The checks before a program starts: its flags, and the files that they name."""
 
 import json
 import os
@@ -27,7 +27,7 @@ PROGRAMS += [f"tools/{path.name}" for path in (REPOSITORY / "tools").glob("*.py"
 
 @pytest.fixture
 def shuffled(folder):
-    """The bundled vocabulary with two pieces in each other's place."""
+    """The bundled vocabulary with two pieces swapped."""
     pieces = VOCAB_FILE.read_text(encoding="utf-8").splitlines()
     pieces[200], pieces[201] = pieces[201], pieces[200]
     path = folder / "shuffled.txt"
@@ -37,7 +37,7 @@ def shuffled(folder):
 
 @pytest.fixture
 def with_record(prepared, folder):
-    """The folder with what is beside the examples, too."""
+    """The folder with the summaries beside the examples."""
     for name in ("train.tfrecord.json", "eval.tfrecord.json", "manifest.json"):
         shutil.copy(prepared / name, folder / name)
     return folder
@@ -50,7 +50,7 @@ def test_help_is_no_mistake(program, tmp_path):
 
 
 def test_what_is_missing_is_told_before_tensorflow_is_imported(tmp_path):
-    """With a tensorflow that cannot be imported, so that nobody can have done so."""
+    """TensorFlow cannot be imported here, so the message must come before its import."""
     package = tmp_path / "broken" / "tensorflow"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError('tensorflow is imported')")
@@ -75,7 +75,7 @@ def test_what_is_missing_is_told_before_tensorflow_is_imported(tmp_path):
     ):
         result = run_anew(program, *arguments, folder=tmp_path, env=environment)
         assert_one_line(result, message)
-    # What a program does not read needs not be there.
+    # Files that a program does not read need not exist.
     result = run_anew("run_mrc.py", "--eval_file=none.json", folder=tmp_path, env=environment)
     assert "tensorflow is imported" in result.stderr
 
@@ -135,7 +135,7 @@ def test_the_case_is_that_of_the_data(folder):
     task = json.loads((folder / "cased" / "task.json").read_text())
     assert task["do_lower_case"] is False
     assert "--do_lower_case=false" in (folder / "cased" / "run.flags").read_text()
-    # Other data, and no flag: the run is of another case, and of this vocabulary.
+    # Other data without flags: the run has another case, but the same vocabulary.
     lower = ("--output_dir=cased", "--num_train_steps=3")
     assert_one_line(run_pretraining(folder, *lower), "do_lower_case is true here, and false in")
     made = create_data(folder, "--vocab_file=small.txt", "--output_file=other.tfrecord")
@@ -155,7 +155,7 @@ def test_what_lies_beside_examples_is_no_example(with_record):
         result = run_pretraining(with_record, f"--input_file={names}", "--output_dir=other")
         assert_one_line(result, f"--input_file={names}", "name the TFRecord files")
     result = run_pretraining(with_record, "--input_file=config.json", "--output_dir=other")
-    assert_one_line(result, "config.json is no TFRecord file, or has no undamaged record")
+    assert_one_line(result, "config.json is not a TFRecord file, or has no undamaged record")
 
 
 def test_a_vocabulary_is_not_written_over_its_text(folder):
@@ -166,11 +166,11 @@ def test_a_vocabulary_is_not_written_over_its_text(folder):
     for text, output in (("a.txt,b.txt", "a.txt"), ("*.txt", "./b.txt"), ("a.txt", "link.txt")):
         arguments = (f"--input_file={text}", f"--output_file={output}", "--vocab_size=3000")
         result = run("tools/build_vocab.py", *arguments, folder=folder)
-        assert_one_line(result, f"--output_file={output} is among the files that are read")
+        assert_one_line(result, f"--output_file={output} is also an input file")
     assert (folder / "a.txt").read_bytes() == (folder / "b.txt").read_bytes() == before
     again = ("--input_file=*.txt", "--output_file=vocab.txt", "--vocab_size=3000")
     assert run("tools/build_vocab.py", *again, folder=folder).returncode == 0
-    assert_one_line(run("tools/build_vocab.py", *again, folder=folder), "among the files")
+    assert_one_line(run("tools/build_vocab.py", *again, folder=folder), "is also an input file")
 
 
 def test_text_that_comes_into_no_example_is_told(folder):
@@ -179,7 +179,7 @@ def test_text_that_comes_into_no_example_is_told(folder):
     told = "characters that are in an example"
     lost = create_data(folder, "--input_file=cr.txt", "--output_file=cr.tfrecord")
     assert lost.returncode == 0 and "warning: 99." in lost.stdout and told in lost.stdout
-    assert "write one sentence a line" in lost.stdout and "1 document," in lost.stdout
+    assert "write one sentence per line" in lost.stdout and "1 document," in lost.stdout
     whole = create_data(folder, "--output_file=whole.tfrecord", "--pair=none")
     assert f"{told}  100.0%" in whole.stdout and "warning" not in whole.stdout
     manifest = json.loads((folder / "manifest.json").read_text())["data_sets"]

@@ -1,4 +1,4 @@
-"""The lock that keeps runs apart, between processes as they are started and killed."""
+"""The lock between runs, with processes that are started and killed."""
 
 import signal
 import subprocess
@@ -10,7 +10,7 @@ from waiting import TIME_LIMIT, ended, read_line
 from nezha_tf import locks
 from nezha_tf.errors import UserError
 
-# Holds the lock of a file until its input ends, or says why it cannot.
+# Holds the lock of a file until its input ends, or prints why it cannot.
 HOLDER = """
 import sys
 from nezha_tf import locks
@@ -26,7 +26,7 @@ except UserError as error:
 
 @pytest.fixture
 def start():
-    """Returns a function: path -> (a process that tries to hold it, what it says)."""
+    """Returns a function from a path to (a process that tries to lock it, its message)."""
     processes = []
 
     def start(path):
@@ -45,7 +45,7 @@ def test_one_process_holds_it_and_the_other_is_told_who(tmp_path, start):
     path = tmp_path / "run.lock"
     holder, said = start(path)
     assert said == "held"
-    message = rf"^another run \(process {holder.pid} on \S+\) writes the folder; wait"
+    message = rf"^another run \(process {holder.pid} on \S+\) is writing the folder; wait"
     with pytest.raises(UserError, match=message), locks.held(str(path), "the folder"):
         pass
     assert f"process {holder.pid} on" in start(path)[1]

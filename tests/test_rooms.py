@@ -1,4 +1,4 @@
-"""The house: a room of the package imports only from itself and from rooms below it."""
+"""The order of rooms: each room of the package imports only from itself and from lower rooms."""
 
 import ast
 import runpy
@@ -6,7 +6,7 @@ import runpy
 from conftest import REPOSITORY
 
 PACKAGE = REPOSITORY / "nezha_tf"
-# From the ground up. Modules without a folder are rooms of their own.
+# From the lowest room up. Modules outside folders are rooms of their own.
 ROOMS = (
     "errors",
     "storage",
@@ -45,7 +45,7 @@ def module_name(path):
 
 
 def imports_of(path):
-    """Yields the names of the package that a file imports, inside functions too."""
+    """Yields the imported names of a file, also those inside functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
@@ -58,7 +58,7 @@ def test_no_arrow_runs_back_up():
     up = []
     for path in sorted(PACKAGE.rglob("*.py")):
         module = module_name(path)
-        if module == "nezha_tf":  # the public names, loaded on first use
+        if module == "nezha_tf":  # its public names are imported on first use
             continue
         floor = ROOMS.index(module.split(".")[1])
         for name in imports_of(path):

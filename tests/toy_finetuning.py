@@ -1,4 +1,4 @@
-"""The program of `toy_task`, as the entry points are written."""
+"""The program of `toy_task`, written like the other programs."""
 
 import dataclasses
 

@@ -1,6 +1,6 @@
-"""A task that the package does not know: its head, its row and all that the row names.
+"""A task that the package does not know: its head, its row, and all that the row names.
 
-It is the task of `toy_task` with a head of its own.
+It is the task of `toy_task` with another head.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ class NezhaForMarks(NezhaForSequenceClassification):
 
 
 class MarksTask(ToyTask):
-    """Trains it."""
+    """Trains a `NezhaForMarks`."""
 
     def task_file_settings(self):
         return {"task": NAME, "marks": MARKS}
@@ -43,7 +43,7 @@ MEANINGS = {**INPUT_MEANINGS, "mark": "the likelier mark", "scores": "of each ma
 
 
 class MarksServing(Serving):
-    """The mark in each text."""
+    """Finds the mark in each text."""
 
     meanings = MEANINGS
     about = "Tells which of two marks stands in a text."
@@ -67,7 +67,7 @@ class MarksServing(Serving):
 
 
 class MarkFinder(Predictor):
-    """Gives (the mark, its score) for a text."""
+    """Returns (mark, score) for a text."""
 
     ability = NAME
 
@@ -82,7 +82,7 @@ class MarkFinder(Predictor):
 
 
 class ExportedMarkFinder(Exported):
-    """As `MarkFinder`."""
+    """The same as `MarkFinder`, with an export."""
 
     ability = NAME
     outputs = (frozenset({"mark", "scores"}),)
@@ -93,7 +93,7 @@ class ExportedMarkFinder(Exported):
 
 
 def marks_tab(models):
-    """Lays the tab out."""
+    """Makes the contents of the tab."""
     from nezha_tf.demo import tabs
 
     def find(model, text):

@@ -1,4 +1,4 @@
-"""A fine-tuning task that is learnt in a few steps: which of two marks stands in a sequence."""
+"""A fine-tuning task that is learnt in a few steps: which of two marks is in a sequence."""
 
 import json
 
@@ -51,7 +51,7 @@ class ToyObjective:
 
 
 class Examples:
-    """One mark (7 or 8) among other pieces."""
+    """Random pieces with one mark (7 or 8)."""
 
     def __init__(self, count, seed):
         rng = np.random.default_rng(seed)
@@ -67,7 +67,7 @@ class Examples:
 
 
 class ToyTask(FineTuning):
-    """Reads "COUNT SEED" from the file of a part."""
+    """A task that reads "COUNT SEED" from the file of a part."""
 
     def read(self, part):
         with open(getattr(self.settings, f"{part}_file"), encoding="utf-8") as file:
@@ -103,7 +103,7 @@ class ToyTask(FineTuning):
 
 
 def write_files(folder):
-    """Writes what the task reads, under the names of `CHANGES`."""
+    """Writes the files of the task, with the names in `CHANGES`."""
     (folder / "config.json").write_text(json.dumps(CONFIG))
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces = special + [chr(0x4E00 + number) for number in range(25)]

@@ -1,20 +1,21 @@
-"""Waiting with an end: what a test waits for comes within a time limit, or the test fails."""
+"""Waiting with a time limit, after which the test fails."""
 
 import select
 import subprocess
 import time
 
-# Far more than anything here takes on a busy machine, and less than pytest lets one test take.
+# Much longer than any wait on a busy machine, and shorter than pytest's limit for a test.
 TIME_LIMIT = 200
 
 
 def wait_until(condition, process=None, seconds_between=0.02):
-    """Waits until a condition holds; fails where that takes too long.
+    """Waits until a condition holds; fails if that takes too long.
 
     Args:
       condition: function without arguments.
-      process: None, or what is to bring it about: the test fails if it ends before.
-      seconds_between: two looks at the condition.
+      process: None, or the process that should make the condition true; if it ends before, the
+        test fails.
+      seconds_between: time between two checks of the condition.
     """
     end = time.monotonic() + TIME_LIMIT
     while not condition():
@@ -25,16 +26,16 @@ def wait_until(condition, process=None, seconds_between=0.02):
 
 
 def read_line(stream):
-    """Returns the next line of a process's output, of which nothing has been read ahead."""
+    """Returns the next line of a process's output, without reading more."""
     assert select.select([stream], [], [], TIME_LIMIT)[0], f"no line within {TIME_LIMIT} s"
     return stream.readline()
 
 
 def ended(process, sent=None):
-    """Waits for a process to end; kills it, and fails, where that takes too long.
+    """Waits for a process to end; kills it and fails if that takes too long.
 
     Args:
-      process: `subprocess.Popen`, or what has its `communicate`.
+      process: `subprocess.Popen`, or an object with its `communicate`.
       sent: text for its input.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Checkpoints of the originals and of Hugging Face: one table of names, one way to load them."""
+"""Loads checkpoints of the originals and of Hugging Face by one table of names."""
 
 from nezha_tf.checkpoints.loading import load
 from nezha_tf.checkpoints.tf1 import load_tf1_checkpoint, save_tf1_checkpoint

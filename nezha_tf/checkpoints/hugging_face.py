@@ -1,4 +1,4 @@
-"""Weights of Hugging Face's BERT, Nezha and RoFormer, read under TF1 names."""
+"""Reads weights of Hugging Face's BERT, Nezha and RoFormer with TF1 names."""
 
 import json
 import os
@@ -12,47 +12,47 @@ from nezha_tf.checkpoints.tf1 import UnreadableCheckpoint
 from nezha_tf.errors import UserError, first_line
 
 SAFETENSORS, PICKLE, INDEX = ".safetensors", ".bin", ".index.json"
-# In a folder, the first that is there.
+# The first of these that exists in a folder is read.
 FILE_NAMES = (
     "model.safetensors",
     "model.safetensors.index.json",
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
-# No weights: ids that are counted up, and sinusoids, which some versions store.
+# Some versions store these, which are not weights: consecutive ids, and sinusoids.
 _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_positions"}
-# The output table is the word table, and stored under both names, or not.
+# The output table equals the word table; some files store it under both names.
 _WORD_TABLE, _OUTPUT_TABLE = "bert/embeddings/word_embeddings", "cls/predictions/decoder/kernel"
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-# Before this version a pickle could get round `weights_only` (CVE-2025-32434).
+# In older versions a pickle can run code in spite of `weights_only` (CVE-2025-32434).
 _SAFE_TORCH = (2, 6)
 
 
 def find_weights(path):
-    """Returns the file of weights that a path means, or None where it is not Hugging Face's.
+    """Returns the file of weights for a path, or None if it is not Hugging Face's.
 
     Args:
-      path: a folder as transformers saves a model to, or a file in it: `.safetensors`, `.bin`, or
-        the `.index.json` of a model in several files.
+      path: a folder to which transformers has saved a model, or a file in it: `.safetensors`,
+        `.bin`, or the `.index.json` of a model in several files.
     """
     if not os.path.isdir(path):
         return path if path.endswith((SAFETENSORS, PICKLE, INDEX)) else None
     if os.path.exists(os.path.join(path, "checkpoint")):
-        return None  # TF1's file that names the newest one.
+        return None  # The file `checkpoint` is TF1's, which names the newest one.
     files = (os.path.join(path, name) for name in FILE_NAMES)
     return next(filter(os.path.exists, files), None)
 
 
 class HuggingFaceReader:
-    """Gives tensors by TF1 name and in TF1's layout, as `tf.train.CheckpointReader` does."""
+    """Reads tensors by TF1 name in TF1's layout, with `tf.train.CheckpointReader`'s interface."""
 
     def __init__(self, path):
         """Args:
-          path: as of `find_weights`.
+          path: the result of `find_weights`.
 
         Raises:
-          UserError: a file is not there, or the library that reads it; `UnreadableCheckpoint`
-            for one that is damaged or of another kind.
+          UserError: a file or the library that reads it is missing; `UnreadableCheckpoint`: a
+            file is damaged or of another kind.
         """
         self._path = path
         paths = _parts(path) if path.endswith(INDEX) else [path]
@@ -70,25 +70,25 @@ class HuggingFaceReader:
         }
 
     def get_tensor(self, name):
-        """Returns a tensor as a NumPy array; bfloat16 as float32.
+        """Returns a tensor as a NumPy array; bfloat16 becomes float32.
 
         Raises:
-          UserError: it is not of floating-point numbers.
+          UserError: the tensor is not of a floating-point type.
         """
         file, theirs = self._places[name]
         value = file.tensor(theirs)
         if value.dtype.name not in _FLOATS:
             raise _no_float(self._path, theirs, value.dtype)
-        if value.dtype.name == "bfloat16":  # no type of NumPy's own
+        if value.dtype.name == "bfloat16":  # NumPy has no such type
             value = value.astype(np.float32)
         return value.T if name.endswith("/kernel") else value
 
     def tensors(self):
-        """Returns {Hugging Face's name: NumPy array} of what is in the files, but for buffers."""
+        """Returns {Hugging Face's name: NumPy array} for the files' tensors, without buffers."""
         return {theirs: file.tensor(theirs) for file, theirs in self._places.values()}
 
     def _drop_tied_table(self):
-        """Passes over an output table that is the word table."""
+        """Ignores an output table that equals the word table."""
         if _WORD_TABLE in self._places and _OUTPUT_TABLE in self._places:
             output_table = self.get_tensor(_OUTPUT_TABLE).T
             if np.array_equal(output_table, self.get_tensor(_WORD_TABLE)):
@@ -107,7 +107,7 @@ def _turned(name, shape):
 
 
 def _parts(path):
-    """Returns the files that an index names; each is read whole."""
+    """Returns the files that an index names, sorted."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             names = set(json.load(file)["weight_map"].values())
@@ -116,8 +116,8 @@ def _parts(path):
         raise UserError(f"cannot read checkpoint {path}: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UnreadableCheckpoint(
-            f"checkpoint {path} is no index of a model in several files (its weight_map says in "
-            "which file each weight is)"
+            f"checkpoint {path} is not an index of a model in several files: it has no weight_map "
+            "that says in which file each weight is"
         ) from error
 
 
@@ -128,7 +128,7 @@ def _open(path):
 
 
 class _Safetensors:
-    """A file whose tensors are read when they are asked for."""
+    """A safetensors file; each tensor is read only when it is needed."""
 
     def __init__(self, path):
         try:
@@ -140,7 +140,7 @@ class _Safetensors:
             self._file = safe_open(path, framework="np")
         except (SafetensorError, OSError) as error:
             raise UnreadableCheckpoint(
-                f"checkpoint {path} is damaged or no safetensors file: {first_line(error)}"
+                f"checkpoint {path} is damaged or not a safetensors file: {first_line(error)}"
             ) from error
 
     def names(self):
@@ -152,13 +152,13 @@ class _Safetensors:
     def tensor(self, name):
         try:
             return self._file.get_tensor(name)
-        except Exception as error:  # Of several kinds, where NumPy has no such type: FP8 and less.
+        except Exception as error:  # Several kinds of errors, if NumPy lacks the type (FP8).
             kind = self._file.get_slice(name).get_dtype()
             raise _no_float(self._path, name, kind) from error
 
 
 class _Pickle:
-    """A file of PyTorch's, of which nothing but tensors by name is taken."""
+    """A PyTorch file; only its named tensors are used."""
 
     def __init__(self, path):
         self._tensors = _unpickled(path)
@@ -176,33 +176,33 @@ class _Pickle:
 
 
 def _unpickled(path):
-    """Returns the tensors of a pickle by name; one that wants to run code is refused."""
+    """Returns the tensors of a pickle by name; a pickle that would run code is refused."""
     try:
         import torch
     except ImportError as error:
         raise _missing("torch", path, error) from error
     if tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < _SAFE_TORCH:
         raise UserError(
-            f"{path} is a pickle, which torch {torch.__version__} cannot read safely: update it, "
-            "or take model.safetensors"
+            f"{path} is a pickle, which torch {torch.__version__} cannot read safely: update "
+            "torch, or use model.safetensors"
         )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # Of whatever kind: the bytes are anybody's.
+    except Exception as error:  # Any kind of error: the bytes come from anywhere.
         wanted = re.search(
             r"unsupported (?:global|operand)\W+(?:global )?([\w.]+)", str(error), re.IGNORECASE
         )
         detail = f" ({wanted[0]})" if wanted else ""
         raise UnreadableCheckpoint(
             f"checkpoint {path} is damaged, or a pickle of more than weights{detail}, which is "
-            "not loaded, as it could run code"
+            "not loaded because it could run code"
         ) from error
     tensors = found if isinstance(found, dict) else {}
     tensors = {name: value for name, value in tensors.items() if isinstance(value, torch.Tensor)}
     if not tensors:
-        raise UnreadableCheckpoint(f"checkpoint {path} holds no weights by name")
+        raise UnreadableCheckpoint(f"checkpoint {path} has no named weights")
     return tensors
 
 
@@ -214,14 +214,14 @@ def _missing(library, path, error):
 
 
 def write_safetensors(path, tensors):
-    """Writes named tensors as transformers does.
+    """Writes named tensors to a safetensors file, as transformers does.
 
     Args:
-      path: of the file.
+      path: path of the file.
       tensors: dict of name to contiguous NumPy array.
 
     Raises:
-      UserError: it cannot be written, or the library is not there.
+      UserError: the file cannot be written, or the library is missing.
     """
     try:
         from safetensors import SafetensorError

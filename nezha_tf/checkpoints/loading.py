@@ -1,4 +1,4 @@
-"""Loading a checkpoint of whatever layout."""
+"""Loads checkpoints of any layout."""
 
 import os
 
@@ -11,15 +11,15 @@ def open_checkpoint(path):
     """Opens a checkpoint of TF1, of ours, or of Hugging Face.
 
     Args:
-      path: as for `tf1.open_checkpoint` or `hugging_face.find_weights`; in a folder that has both,
-        TF1's.
+      path: see `tf1.open_checkpoint` and `hugging_face.find_weights`; in a folder with both
+        layouts, TF1's is opened.
 
     Returns:
-      (path, reader): what it is called in messages, and what gives its tensors by TF1 name with
-      the interface of `tf.train.CheckpointReader`.
+      (path for messages, reader of tensors by TF1 name with the interface of
+      `tf.train.CheckpointReader`).
 
     Raises:
-      UserError: no checkpoint there, or a damaged one.
+      UserError: there is no checkpoint, or it is damaged.
     """
     path = os.fspath(path)
     weights_file = hugging_face.find_weights(path)
@@ -29,19 +29,19 @@ def open_checkpoint(path):
 
 
 def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
-    """Loads the weights of a checkpoint of whatever layout into a model.
+    """Loads the weights of a checkpoint of any layout into a model.
 
     Args:
-      model: as for `load_tf1_checkpoint`.
-      path: as for `open_checkpoint`.
-      may_be_missing, extend_segments: as for `load_tf1_checkpoint`; names are TF1's.
-      averages: whether the moving averages of weights are taken for them.
+      model: see `load_tf1_checkpoint`.
+      path: see `open_checkpoint`.
+      may_be_missing, extend_segments: see `load_tf1_checkpoint`; names are TF1's.
+      averages: whether to load the moving averages instead of the weights.
 
     Returns:
-      `LoadReport`.
+      A `LoadReport`.
 
     Raises:
-      UserError: as for `load_tf1_checkpoint`, or there are no averages.
+      UserError: see `load_tf1_checkpoint`; or there are no averages.
     """
     path, reader = open_checkpoint(path)
     reader = AveragedReader(path, reader) if averages else reader
@@ -49,10 +49,10 @@ def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
 
 
 class AveragedReader:
-    """Gives the moving averages of weights for them; those that were not trained have none."""
+    """Reads the moving averages instead of the weights; untrained weights have no averages."""
 
     def __init__(self, path, reader):
-        """Args: as returned by `open_checkpoint`.
+        """Args: the result of `open_checkpoint`.
 
         Raises:
           UserError: there are no averages.
@@ -64,8 +64,8 @@ class AveragedReader:
         self._shapes = {name: s for name, s in shapes.items() if not name.endswith(ending)}
         if not self._averaged:
             raise UserError(
-                f"checkpoint {path} holds no moving averages of weights, which its task.json or "
-                "--ema_decay asks for"
+                f"checkpoint {path} holds no moving averages of weights, but its task.json or "
+                "--ema_decay needs them"
             )
 
     def get_variable_to_shape_map(self):

@@ -1,15 +1,15 @@
-"""THE table of checkpoint names: what a variable is called in each layout, read in any direction.
+"""The table of checkpoint names: a variable's name in each layout, for all directions.
 
-Ours is the path of a Keras variable below its model. `{i}` stands for the number of a layer. A row
-that ends in a separator is of a layer with several variables; the other rows are of one.
+Our name is the path of a Keras variable below its model. `{i}` is the number of a layer. A row
+that ends in a separator is for a layer with several variables; other rows are for one variable.
 """
 
 import re
 
 from nezha_tf.config import model_types
 
-# (ours, TF1, Hugging Face without the name of the model before it); None where there is none. The
-# head of a new task is a row more: `ROWS.append`.
+# (our name, TF1's name, Hugging Face's name without the model's prefix); None: no such variable.
+# For the head of a new task, append a row.
 ROWS = [
     (
         "embeddings/word_embeddings",
@@ -27,10 +27,10 @@ ROWS = [
         "embeddings.position_embeddings.weight",
     ),
     ("embeddings/LayerNorm/", "bert/embeddings/LayerNorm/", "embeddings.LayerNorm."),
-    # Not in the originals, whose relative positions are untrained.
+    # The originals lack these, because their relative positions are untrained.
     ("positions/keys", "bert/encoder/relative_position/keys", None),
     ("positions/values", "bert/encoder/relative_position/values", None),
-    # What any other position encoding trains.
+    # The weights of any other position encoding.
     ("positions/", "bert/encoder/positions/", None),
     (
         "layer_{i}/attention/query/",
@@ -84,9 +84,9 @@ ROWS = [
         "cls.predictions.transform.LayerNorm.",
     ),
     ("masked_lm/output_bias", "cls/predictions/output_bias", "cls.predictions.bias"),
-    # The same tensor, where a file holds it under this name alone.
+    # The same tensor, if a file has it only under this name.
     (None, "cls/predictions/output_bias", "cls.predictions.decoder.bias"),
-    # The word table, or a model that is none of ours.
+    # The word table; if it is another table, the model is not one of ours.
     (None, "cls/predictions/decoder/kernel", "cls.predictions.decoder.weight"),
     (
         "next_sentence/output_weights",
@@ -102,7 +102,7 @@ ROWS = [
     ("crf/transitions", "crf/transitions", None),
     ("crf/end_transitions", "crf/end_transitions", None),
 ]
-# The variables of a layer, from Hugging Face's name to TF1's. Of two for one, the last is written.
+# A layer's variables: Hugging Face's name to TF1's. Where two of theirs fit, the last is written.
 _DENSE_PARTS = {"weight": "kernel", "bias": "bias"}
 _NORM_PARTS = {"gamma": "gamma", "beta": "beta", "weight": "gamma", "bias": "beta"}
 
@@ -111,11 +111,11 @@ def tf1_name(path):
     """Returns the TF1 name of a Keras variable's path.
 
     Args:
-      path: as in `variable.path`: the name of the model, of what it is built in, too, and then
-        a path of the table.
+      path: `variable.path`: the names of the model and of models around it, then a path of the
+        table.
 
     Raises:
-      KeyError: the table has no row for it.
+      KeyError: the table has no row for the path.
     """
     parts = path.split("/")
     for start in range(1, len(parts)):
@@ -135,14 +135,15 @@ def tf1_names(model):
 def tf1_name_of(name):
     """Returns the TF1 name of a weight of Hugging Face's BERT, Nezha or RoFormer.
 
-    Those that end in `/kernel` are transposed: PyTorch's matrices are [out, in].
+    Weights whose TF1 names end in `/kernel` are transposed: PyTorch's matrices are [out, in].
 
     Args:
-      name: as in its file, with or without the name of the model (`bert.`) before the encoder's,
-        and with PyTorch's `weight` and `bias` or the older `gamma` and `beta` of a LayerNorm.
+      name: the name in the file, with or without the model's prefix (`bert.`) before the
+        encoder's names, and with PyTorch's `weight` and `bias` or the older `gamma` and `beta`
+        of a LayerNorm.
 
     Returns:
-      The TF1 name, or the name as it is where it is of no part that the originals have.
+      The TF1 name; or `name` itself if the originals have no such weight.
     """
     model_type, _, below_model = name.partition(".")
     below_model = below_model if model_type in model_types() else name
@@ -157,13 +158,14 @@ def tf1_name_of(name):
 
 
 def hugging_face_name(name):
-    """Returns the name of a weight in Hugging Face's models, or None where they have none.
+    """Returns the name of a weight in Hugging Face's models, or None if they lack it.
 
     Args:
-      name: TF1's; where it ends in `/kernel`, PyTorch's matrix is its transpose.
+      name: TF1's name; if it ends in `/kernel`, PyTorch's matrix is the transpose.
 
     Returns:
-      The name without that of the model (`bert.`), which one with heads has before its encoder's.
+      The name without the model's prefix (`bert.`), which models with heads put before the
+      encoder's names.
     """
     pattern, number = _without_number(name, r"(?<=/layer_)\d+")
     for _, row, theirs in ROWS:

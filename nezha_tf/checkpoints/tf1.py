@@ -1,4 +1,4 @@
-"""TF1 Saver checkpoints (V2), read into our models and written from them."""
+"""Reads TF1 Saver checkpoints (V2) into our models, and writes them."""
 
 import os
 import re
@@ -10,12 +10,12 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, first_line
 
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
-# What TF1 keeps beside weights and their slots: of training, and of Adam.
+# TF1's variables of the training state and of Adam, beside weights and their slots.
 STATE = ("global_step", "beta1_power", "beta2_power")
-# Behind the name of a weight: the name of its moving average.
+# The name of a moving average is its weight's name, a slash and this.
 AVERAGE_SUFFIX = "ExponentialMovingAverage"
 _ENDING = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
-# The row of BERT's table that each of UniLM's begins as (load_model of UniLM v1).
+# The row of BERT's table from which each row of UniLM's table starts (load_model of UniLM v1).
 UNILM_ROWS = (0, 1, 0, 0, 0, 1)
 
 
@@ -24,12 +24,12 @@ class UnreadableCheckpoint(UserError):
 
 
 class LoadReport(NamedTuple):
-    """What a load left over.
+    """The differences between a loaded checkpoint and the model.
 
     Attributes:
       missing: variables that the checkpoint lacks; they kept their values.
-      unused: weights of the checkpoint that the model has no place for.
-      extended: a few words on a table that was made larger, or "".
+      unused: weights of the checkpoint that the model does not have.
+      extended: a clause on a table that was made larger, or "".
     """
 
     missing: list[str]
@@ -41,14 +41,14 @@ def open_checkpoint(prefix):
     """Opens a checkpoint.
 
     Args:
-      prefix: path without ending; that of one of its files, or a folder (its newest one), is
-        taken too.
+      prefix: path without ending. A path of one of its files is allowed too, and a folder, which
+        means its newest checkpoint.
 
     Returns:
       (prefix, a `tf.train.CheckpointReader`).
 
     Raises:
-      UserError: no checkpoint there; `UnreadableCheckpoint` for a damaged one.
+      UserError: there is no checkpoint; `UnreadableCheckpoint`: it is damaged.
     """
     prefix = os.fspath(prefix)
     if tf.io.gfile.isdir(prefix):
@@ -73,28 +73,29 @@ def open_checkpoint(prefix):
 def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False):
     """Loads the weights of a TF1 checkpoint, or of one of ours, into a model.
 
-    Optimizer slots and the step are passed over. Nothing is changed unless all fits.
+    Optimizer slots and the step are ignored. Either all weights are changed or, after an error,
+    none.
 
     Args:
-      model: `NezhaEncoder` or `NezhaForPreTraining`.
-      prefix: as for `open_checkpoint`.
-      may_be_missing: prefixes of names that keep their present values where the checkpoint
-        lacks them ("cls/" for the pretraining heads).
-      extend_segments: whether a table of BERT's two segments is made UniLM's of six, where the
-        model has six: 2, 3 and 4 begin as 0 does, and 5 as 1 does (UniLM v1).
+      model: a Keras model whose variables are in the name table, such as `NezhaForPreTraining`.
+      prefix: see `open_checkpoint`.
+      may_be_missing: prefixes of names that keep their current values if the checkpoint lacks
+        them ("cls/" for the pretraining heads).
+      extend_segments: whether BERT's table of two segments is extended to UniLM's six if the
+        model has six: 2, 3 and 4 start with the values of 0, and 5 with those of 1 (UniLM v1).
 
     Returns:
-      `LoadReport`.
+      A `LoadReport`.
 
     Raises:
-      UserError: no such checkpoint, a variable is missing, or its shape is another; the
-        message names the first variable and both shapes.
+      UserError: there is no checkpoint, or a variable is missing or has another shape; the
+        message names the first such variable and both shapes.
     """
     return load_weights(model, *open_checkpoint(prefix), may_be_missing, extend_segments)
 
 
 def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False):
-    """As `load_tf1_checkpoint`, from what is open; the prefix names it in messages."""
+    """Like `load_tf1_checkpoint`, from an open reader; `prefix` is only for messages."""
     variables = {name: variable.value for name, variable in tf1_names(model).items()}
     shapes = reader.get_variable_to_shape_map()
     rows = {}
@@ -106,7 +107,7 @@ def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False
 
 
 def _has_rows(variables, shapes, name, rows):
-    """Whether a checkpoint's table can give the model's table these rows, and has no others."""
+    """Whether a checkpoint's table has exactly the rows needed to make the model's table."""
     if name not in shapes or name not in variables:
         return False
     theirs, ours = tuple(shapes[name]), tuple(variables[name].shape)
@@ -114,19 +115,19 @@ def _has_rows(variables, shapes, name, rows):
 
 
 def assign(prefix, reader, variables, may_be_missing=(), rows=None):
-    """Sets variables from an open checkpoint; none is changed unless all fit.
+    """Sets variables from an open checkpoint: all of them or, after an error, none.
 
     Args:
-      prefix, reader: as of `open_checkpoint`.
+      prefix, reader: the result of `open_checkpoint`.
       variables: dict of name to `tf.Variable`.
-      may_be_missing: as for `load_tf1_checkpoint`.
-      rows: dict of name to the rows of the checkpoint's table that a variable is made of.
+      may_be_missing: see `load_tf1_checkpoint`.
+      rows: dict of name to the rows of the checkpoint's table that make up a variable.
 
     Returns:
-      The names that the checkpoint lacks.
+      List of the names that the checkpoint lacks.
 
     Raises:
-      UserError: as for `load_tf1_checkpoint`.
+      UserError: see `load_tf1_checkpoint`.
     """
     shapes = reader.get_variable_to_shape_map()
     missing = [name for name in variables if name not in shapes]
@@ -155,29 +156,30 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
 
 
 def _unused(names, variables):
-    """Returns the weights that no variable took."""
+    """Returns the names of a checkpoint's weights that the model does not have, sorted."""
     return sorted(name for name in names - set(variables) if is_weight(name, names))
 
 
 def is_weight(name, names):
-    """Whether a variable is a weight: no state of a run, and no optimizer's or average of one.
+    """Whether a variable is a weight, not a run's state, an optimizer's slot or an average.
 
     Args:
-      name: of the variable.
-      names: of all variables of its checkpoint; slots and averages stand below their weight's.
+      name: the variable's name.
+      names: the names of all variables in the checkpoint; the names of slots and averages begin
+        with their weight's name and a slash.
     """
     is_state = name in STATE or name.startswith("nezha_tf/")
     return not is_state and name.rpartition("/")[0] not in names
 
 
 def global_step_of(reader):
-    """Returns the step that an open checkpoint was saved at, or 0 where it does not say."""
+    """Returns the step of an open checkpoint, or 0 if it has none."""
     has_step = "global_step" in reader.get_variable_to_shape_map()
     return int(reader.get_tensor("global_step")) if has_step else 0
 
 
 def read_tensor(reader, prefix, name):
-    """Returns a tensor of an open checkpoint; `UnreadableCheckpoint` where it is damaged."""
+    """Returns a tensor of an open checkpoint; damage is an `UnreadableCheckpoint`."""
     try:
         return reader.get_tensor(name)
     except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:
@@ -190,16 +192,16 @@ def save_tf1_checkpoint(model, prefix):
     """Writes the weights of a model as a TF1 checkpoint that the originals can load.
 
     Args:
-      model: `NezhaEncoder` or `NezhaForPreTraining`.
+      model: a Keras model whose variables are in the name table.
       prefix: path without ending; `.index` and `.data-00000-of-00001` are written.
     """
     write_tensors(prefix, {name: variable.value for name, variable in tf1_names(model).items()})
 
 
 def write_tensors(prefix, tensors):
-    """Writes named tensors in the Saver V2 layout, whole or not at all.
+    """Writes named tensors in the Saver V2 layout: a complete checkpoint, or nothing.
 
-    The index file, by which a checkpoint is found, takes its name last.
+    The index file, by which a checkpoint is found, gets its final name last.
 
     Args:
       prefix: path without ending.
@@ -231,14 +233,14 @@ def write_tensors(prefix, tensors):
 
 
 def name_newest(folder, names):
-    """Writes the file `checkpoint`, by which TF1's tools find the newest one.
+    """Writes the file `checkpoint`, by which TF1's tools find the newest checkpoint.
 
     Args:
-      folder: of the checkpoints.
-      names: of theirs without ending, the newest one last.
+      folder: the checkpoints' folder.
+      names: list of their names without ending, the newest last.
 
     Raises:
-      UserError: it cannot be written.
+      UserError: the file cannot be written.
     """
     try:
         tf.compat.v1.train.update_checkpoint_state(folder, names[-1], names)

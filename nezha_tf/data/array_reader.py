@@ -1,4 +1,4 @@
-"""Batches of examples of different lengths, each padded no further than its longest needs."""
+"""Batches of examples of different lengths, padded to a little more than the longest one."""
 
 import numpy as np
 import tensorflow as tf
@@ -6,37 +6,38 @@ import tensorflow as tf
 from nezha_tf.data import draws, record_stream
 from nezha_tf.data.in_memory import InMemoryReader
 
-# Examples of so many batches are sorted by length together.
+# The examples of this many batches are sorted by length together.
 BATCHES_SORTED = 32
 
 
 class ArrayReader(InMemoryReader):
-    """Reads arrays that are held in memory, in batches of examples of like lengths.
+    """Reads arrays in memory, in batches of examples of similar lengths.
 
-    Batches are dicts of feature name to tensor: [B, T] for what there is of each piece, with zeros
-    behind, [B, ...] for the rest; `input_mask` and `example_index` (int32 [B]) come with them. T is
-    one of a few lengths, so that a compiled step is compiled a few times.
+    Batches are dicts of feature name to tensor: [B, T], padded with zeros, for features with one
+    value for each piece; [B, ...] for the others. `input_mask` (int32 [B, T]) and `example_index`
+    (int32 [B]) are added. T is one of a few lengths, so that a step is compiled only a few times.
 
-    Examples may be of C sequences each, choices for one: then what there is of each piece, and
-    `input_mask`, is [B, C, T].
+    If each example has C sequences (the choices of a question), features with one value for each
+    piece, and `input_mask`, are [B, C, T].
     """
 
     def __init__(self, arrays, max_seq_length, bucket_by_length=True):
         """Args:
-          arrays: dict of feature name to the examples' values: a list of arrays [n], as many
-            entries as the example has pieces, or of C such arrays each ([C, n] is one form of
-            that); or an array [examples, ...]. `input_ids` is one of the lists.
-          max_seq_length: the longest sequence may have so many pieces.
-          bucket_by_length: whether batches are of like lengths, or all of `max_seq_length`.
+          arrays: dict of feature name to the values of all examples. Either a list with an array
+            [n] for each example of n pieces, or with C such arrays (or one array [C, n]); or one
+            array [examples, ...]. `input_ids` is one of the lists.
+          max_seq_length: number of pieces of the longest allowed sequence.
+          bucket_by_length: whether a batch is padded to the bucket of its longest example; if
+            False, all batches are padded to `max_seq_length`.
 
         Raises:
-          ValueError: examples of different numbers of sequences.
+          ValueError: the examples have different numbers of sequences.
         """
         self._choices = _choices(arrays["input_ids"])
         lengths = np.array([len(ids) for ids in self._sequences(arrays["input_ids"])], np.int64)
         lengths = lengths.reshape(len(arrays["input_ids"]), -1)
         super().__init__(len(lengths), make_features=None)
-        # Of an example, which is padded as its longest sequence needs it.
+        # An example is as long as its longest sequence.
         self._lengths = lengths.max(axis=1)
         buckets = bucket_lengths(max_seq_length) if bucket_by_length else [max_seq_length]
         self._buckets = np.array(buckets, np.int64)
@@ -52,19 +53,20 @@ class ArrayReader(InMemoryReader):
 
     @property
     def mean_length(self):
-        """The mean of the lengths that examples are padded to, in batches of one length."""
+        """The mean padded length of an example if each batch holds a single bucket."""
         return int(np.mean(self._buckets[self._bucket_of]))
 
     def batches_per_epoch(self, batch_size):
-        """Returns how many batches it takes to have had every example."""
+        """Returns the number of batches of an epoch; the last one is filled up."""
         return -(-self.num_examples // batch_size)
 
     def training_batches(
         self, batch_size, seed, skip_batches=0, num_shards=1, shard=0, by="element"
     ):
-        """As `InMemoryReader`, but that an epoch ends with a batch.
+        """Returns endless batches; see `InMemoryReader.training_batches`.
 
-        That one is filled up with examples that the epoch began with.
+        Unlike there, an epoch ends with a whole batch, which is filled up with examples from the
+        start of the same epoch's order.
         """
         self._check_sharing(num_shards, by)
         whole = batch_size * num_shards
@@ -82,11 +84,11 @@ class ArrayReader(InMemoryReader):
         return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches=None, skip_batches=0):
-        """Returns the examples, or the first of them, in batches by rising length.
+        """Returns the examples, or the first of them, in batches sorted by rising length.
 
         Args:
-          batch_size: B; the last batch may be short.
-          max_batches: bound on the batches, with those that are left out; None: all examples.
+          batch_size: B; the last batch may be smaller.
+          max_batches: bound on the batches, skipped ones included; None: all examples.
           skip_batches: batches to leave out at the start.
         """
         count = self.num_examples
@@ -97,10 +99,10 @@ class ArrayReader(InMemoryReader):
         return batches.prefetch(tf.data.AUTOTUNE)
 
     def _shuffled(self, seed, epoch, per_epoch, batch_size):
-        """Returns an epoch's examples, int64 [batches, batch_size]: a function of seed and epoch.
+        """Returns an epoch's example indices, int64 [batches, batch_size].
 
-        They are shuffled, then sorted by length a few batches' examples at a time, and the
-        batches shuffled.
+        They depend on seed and epoch only. The examples are shuffled; then the examples of
+        `BATCHES_SORTED` batches at a time are sorted by bucket; then the batches are shuffled.
         """
         seeds = draws.graph_seeds(tf.stack([seed, epoch]), 2)
         order = draws.graph_shuffled(tf.range(self.num_examples, dtype=tf.int64), seeds[0])
@@ -113,13 +115,13 @@ class ArrayReader(InMemoryReader):
         return draws.graph_shuffled(batches, seeds[1])
 
     def _sequences(self, values):
-        """Returns a list of arrays [n], those of one example behind each other."""
+        """Returns a list of arrays [n]; the sequences of one example follow one another."""
         if self._choices is None:
             return values
         return [sequence for example in values for sequence in example]
 
     def _gathered(self, indices):
-        """Returns the batch of some examples, int64 [B]."""
+        """Returns the batch of the examples `indices`, int64 [B]."""
         bucket = tf.reduce_max(tf.gather(self._bucket_of, indices))
         length = tf.gather(self._buckets, bucket)
         static = self._buckets[0] if len(self._buckets) == 1 else None
@@ -141,7 +143,7 @@ class ArrayReader(InMemoryReader):
 
 
 def bucket_lengths(max_seq_length):
-    """Returns the lengths that batches are padded to, rising: steps of 32, and of a half later."""
+    """Returns the lengths of the buckets: 32, 64, 96, 128, 192, 256, 384 ..., `max_seq_length`."""
     lengths = [32, 64, 96, 128]
     while lengths[-1] < max_seq_length:
         lengths += [lengths[-1] * 3 // 2, lengths[-1] * 2]
@@ -149,12 +151,12 @@ def bucket_lengths(max_seq_length):
 
 
 def _choices(input_ids):
-    """Returns how many sequences an example is of, or None where it is one and no list of such."""
+    """Returns C, the number of sequences of each example; None: examples are single sequences."""
     if not len(input_ids) or np.ndim(input_ids[0][0]) == 0:
         return None
     numbers = sorted({len(example) for example in input_ids})
     if len(numbers) > 1:
-        raise ValueError(f"examples of {numbers[0]} and of {numbers[-1]} sequences")
+        raise ValueError(f"some examples have {numbers[0]} sequences, others {numbers[-1]}")
     return numbers[0]
 
 

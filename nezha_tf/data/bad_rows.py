@@ -1,29 +1,29 @@
-"""Rows of a data file that are no good: an error, or counted and passed over."""
+"""Bad rows of a data file: the first is an error, or all are counted and skipped."""
 
 from nezha_tf.errors import UserError
 
 
 class BadRows:
-    """Takes the faults of rows.
+    """Collects the faults of rows.
 
     Attributes:
-      count: rows that were passed over.
+      count: number of skipped rows.
       first: the first fault, or None.
     """
 
     def __init__(self, skip=False):
         """Args:
-        skip: whether bad rows are passed over; else the first of them is an error.
+        skip: whether bad rows are skipped; if False, the first one is an error.
         """
         self.count = 0
         self._skip = skip
         self.first = None
 
     def add(self, fault):
-        """Takes a fault, one line with file and line number.
+        """Adds a fault: one line of text with file and line number.
 
         Raises:
-          UserError: bad rows are not passed over.
+          UserError: bad rows are not skipped.
         """
         if not self._skip:
             raise UserError(fault)
@@ -31,5 +31,5 @@ class BadRows:
         self.count += 1
 
     def note(self):
-        """Returns a few words on what was passed over, or ""."""
-        return f"; bad rows passed over: {self.count:,} ({self.first})" if self.count else ""
+        """Returns a clause on the skipped rows for the end of a message, or ""."""
+        return f"; bad rows skipped: {self.count:,} (the first: {self.first})" if self.count else ""

@@ -1,4 +1,4 @@
-"""Running text: one sentence a line, a blank line between documents."""
+"""Reads a text corpus: one sentence per line, a blank line between documents."""
 
 import contextlib
 import gzip
@@ -9,13 +9,13 @@ from nezha_tf.errors import UserError
 
 
 def read_documents(path):
-    """Yields the documents of a text file, each a list of sentences without outer white space.
+    """Yields the documents of a text file: lists of sentences without white space at their ends.
 
     Args:
-      path: a UTF-8 text file, or one of that kind compressed with gzip (`.gz`).
+      path: a UTF-8 text file, or such a file compressed with gzip (`.gz`).
 
     Raises:
-      UserError: a file that cannot be read, is cut short, or is not UTF-8 (with its line).
+      UserError: the file cannot be read, is truncated, or is not UTF-8 (with the line number).
     """
     document = []
     for line in read_lines(path):
@@ -30,12 +30,15 @@ def read_documents(path):
 
 
 def read_lines(path):
-    """Yields the lines of a text file as they stand, with their ends; else as `read_documents`."""
+    """Yields the lines of a text file unchanged, with their line ends.
+
+    Argument and errors are those of `read_documents`.
+    """
     number = 0
     try:
         with open_text(path) as file:
             for number, line in enumerate(file, start=1):
-                # A byte order mark is no part of the first sentence.
+                # A byte order mark does not belong to the first sentence.
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise UserError(
@@ -46,7 +49,7 @@ def read_lines(path):
 
 @contextlib.contextmanager
 def open_text(path):
-    """Opens a text file, `.gz` too, for reading its bytes; what reading raises is a `UserError`."""
+    """Opens a text file (or `.gz`) to read its bytes; errors of reading become `UserError`s."""
     try:
         with storage.open_binary(path, "rb") as raw:
             if path.endswith(".gz"):
@@ -55,6 +58,6 @@ def open_text(path):
             else:
                 yield raw
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path}: damaged gzip file: {error}") from error
+        raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from error
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error

@@ -1,7 +1,7 @@
-"""Where TFRecord files are damaged, and how much of them can be read all the same.
+"""Finds damaged records in TFRecord files, and the parts of a file that can still be read.
 
-Past a damaged record reading goes on at the next frame; past a damaged length, or a cut, nothing
-tells where a next frame would begin.
+After a damaged record, reading continues at the next frame. After a damaged length, or where the
+file is truncated, the start of the next frame is unknown, so the rest of the file is lost.
 """
 
 import os
@@ -18,14 +18,14 @@ BATCH = 1024
 
 
 class Stretch(NamedTuple):
-    """Undamaged records that follow one another: where they begin and how many they are."""
+    """A run of undamaged records: byte offset of the first, and how many (-1: all)."""
 
     offset: int
     records: int
 
 
 class Damage(NamedTuple):
-    """One damaged record, numbered from 1, and the bytes that are lost with it."""
+    """A damaged record, numbered from 1; `lost_bytes` if the rest of the file is lost too."""
 
     path: str
     record: int
@@ -33,7 +33,7 @@ class Damage(NamedTuple):
 
     @property
     def place(self):
-        """File and record, for a message."""
+        """File and record number, for messages."""
         return f"{self.path}, record {self.record}"
 
     def __str__(self):
@@ -42,19 +42,19 @@ class Damage(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What a file holds: its undamaged stretches and its damage, both in the file's order."""
+    """A file's undamaged `Stretch`es and its `Damage`s, two lists in the file's order."""
 
     stretches: list
     damage: list
 
     @property
     def records(self):
-        """How many undamaged records there are."""
+        """The number of undamaged records."""
         return sum(stretch.records for stretch in self.stretches)
 
 
 def survey(paths):
-    """Reads files from end to end.
+    """Reads files completely and finds their damage.
 
     Args:
       paths: TFRecord files.
@@ -71,7 +71,7 @@ def survey(paths):
     for path in console.progress(paths, desc="reading through", unit="file"):
         try:
             records, end = (int(value) for value in next(counts))
-            # A header that is cut looks like the end of the file to tensorflow.
+            # TensorFlow takes a truncated header for the end of the file.
             whole = end == tf.io.gfile.stat(path).length
         except tf.errors.OpError:
             whole = False
@@ -80,10 +80,10 @@ def survey(paths):
 
 
 def raw_records(path, offset):
-    """Returns a file's records from a byte on (both are tensors), for use in a flat_map.
+    """Returns a dataset of a file's records from a byte offset on; both arguments are tensors.
 
-    Elsewhere it fails: TensorFlow cannot serialize a TFRecordDatasetV2 with an offset, as
-    `reduce` and iterators do with all that is outside a function.
+    Use it inside a function of `flat_map` only: `reduce` and iterators serialize a dataset that is
+    outside a function, and TensorFlow cannot serialize a TFRecordDatasetV2 with an offset.
     """
     variant = tf.raw_ops.TFRecordDatasetV2(
         filenames=[path],
@@ -100,7 +100,7 @@ def _records_from(path, offset):
 
 
 def _count(path):
-    """Returns how many records there are in a file without damage and where they end: tensors."""
+    """Returns int64 [2]: the number of records of an undamaged file, and its size in bytes."""
 
     def add(total, records):
         lengths = tf.cast(tf.strings.length(records), tf.int64)
@@ -128,9 +128,9 @@ def _survey_damaged(path):
 
 
 def _undamaged(path, offset):
-    """Returns how many undamaged records follow one another from a byte on, and where they end."""
+    """Returns the number of undamaged records in a run that begins at a byte, and the run's end."""
     records, end = 0, offset
-    for batch_size in (BATCH, 1):  # one by one where a batch holds a damaged record
+    for batch_size in (BATCH, 1):  # singly, after a batch with a damaged record
         try:
             for batch in _records_from(path, end).batch(batch_size):
                 records += len(batch)
@@ -142,7 +142,7 @@ def _undamaged(path, offset):
 
 
 def _end_of_frame(path, offset, size):
-    """Returns where the frame that begins at `offset` ends, or None if that cannot be known."""
+    """Returns the end of the frame that begins at `offset`, or None if it is unknown."""
     with tf.io.gfile.GFile(path, "rb") as file:
         file.seek(offset)
         header = file.read(HEADER.size)

@@ -1,22 +1,23 @@
-"""Random numbers as a function of what they are for, so that no order of work changes them.
+"""Random numbers that depend only on what they are for, never on the order of the work.
 
-In Python, on arrays of NumPy and, in the functions that begin with `graph_`, in the graph. The
-latter import tensorflow when they are called: programs that handle text alone do without it.
+There are functions for Python, for NumPy arrays, and (with names in `graph_`) for the graph. The
+latter import TensorFlow when they are called, so that programs that only handle text do not need
+it.
 """
 
 import random
 
 import numpy as np
 
-# SplitMix64's (Steele, Lea and Flood, 2014).
+# The constants of SplitMix64 (Steele, Lea and Flood, 2014).
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-# The generator is named: what tensorflow chooses by itself differs between devices.
+# The generator is named because TensorFlow's own choice differs between devices.
 _ALGORITHM = "philox"
 
 
 def generator(*names):
-    """Returns a `random.Random` that these names (seed, document, repetition) determine."""
+    """Returns a `random.Random` whose seed is these names (seed, document, repetition, ...)."""
     return random.Random("/".join(map(str, names)))
 
 
@@ -24,8 +25,8 @@ def bits(keys, counters):
     """Returns 64 random bits for each key and counter: SplitMix64's output number `counters`.
 
     Args:
-      keys: uint64, one for each stream (SplitMix64's seeds, themselves random).
-      counters: int64, from 0; broadcast against the keys.
+      keys: uint64, one random seed for each stream of SplitMix64.
+      counters: int64, from 0; they are broadcast with the keys.
 
     Returns:
       uint64, of the broadcast shape.
@@ -40,12 +41,12 @@ def bits(keys, counters):
 
 
 def uniform(keys, counters):
-    """Returns float64 in [0, 1), as `bits`."""
+    """Returns float64 numbers in [0, 1) from `bits(keys, counters)`."""
     return (bits(keys, counters) >> np.uint64(11)) * 2.0**-53
 
 
 def graph_bits(keys, counters):
-    """As `bits`, of tensors: uint64 and int64."""
+    """The same as `bits`, for tensors: uint64 keys and int64 counters."""
     import tensorflow as tf
 
     mixed = tf.bitcast(counters + 1, tf.uint64) * GAMMA + keys
@@ -55,26 +56,26 @@ def graph_bits(keys, counters):
 
 
 def graph_uniform(keys, counters):
-    """As `uniform`, of tensors."""
+    """The same as `uniform`, for tensors."""
     import tensorflow as tf
 
     return tf.cast(graph_shifted(graph_bits(keys, counters), 11), tf.float64) * 2.0**-53
 
 
 def graph_shifted(values, count):
-    """Returns uint64 tensors shifted to the right by a number of bits."""
+    """Returns a uint64 tensor shifted to the right by `count` bits."""
     import tensorflow as tf
 
     return tf.bitwise.right_shift(values, tf.constant(count, tf.uint64))
 
 
 def graph_keys(name, seed, numbers):
-    """Returns a key of `graph_bits` for each example of a stream.
+    """Returns a key for `graph_bits` for each example of a stream.
 
     Args:
-      name: of what is drawn: other names give other keys.
+      name: name of what is drawn; different names give different keys.
       seed: string or number.
-      numbers: int64 [B], of the examples in the stream.
+      numbers: int64 [B], the examples' numbers in the stream.
 
     Returns:
       uint64 [B].
@@ -83,14 +84,14 @@ def graph_keys(name, seed, numbers):
 
 
 def graph_seeds(seed, count):
-    """Returns seeds, int64 [count, 2], of one seed, int64 [2], for the functions below."""
+    """Returns int64 [count, 2], seeds for the functions below, from one seed, int64 [2]."""
     import tensorflow as tf
 
     return tf.random.experimental.stateless_split(seed, count, alg=_ALGORITHM)
 
 
 def graph_example_seed(seed, epoch, index):
-    """Returns the seed, int64 [2], of an example in an epoch; int64 scalars."""
+    """Returns the seed, int64 [2], of an example in an epoch; the arguments are int64 scalars."""
     import tensorflow as tf
 
     seeds = tf.stack([tf.cast(seed, tf.int64), epoch])
@@ -98,21 +99,21 @@ def graph_example_seed(seed, epoch, index):
 
 
 def graph_shuffled(values, seed):
-    """Returns values [n, ...] in a random order of the first axis; the seed is int64 [2]."""
+    """Returns values [n, ...] shuffled along the first axis; the seed is int64 [2]."""
     import tensorflow as tf
 
     return tf.random.experimental.stateless_shuffle(values, seed, alg=_ALGORITHM)
 
 
 def graph_shares(shape, seed):
-    """Returns float32 numbers in [0, 1) of a shape; the seed is int64 [2]."""
+    """Returns a float32 tensor of random numbers in [0, 1); the seed is int64 [2]."""
     import tensorflow as tf
 
     return tf.random.stateless_uniform(shape, seed, alg=_ALGORITHM)
 
 
 def graph_choices(shape, seed, count):
-    """Returns int32 numbers from 0 to count - 1 of a shape; the seed is int64 [2]."""
+    """Returns an int32 tensor of random numbers from 0 to count - 1; the seed is int64 [2]."""
     import tensorflow as tf
 
     return tf.random.stateless_uniform(shape, seed, 0, count, tf.int32, alg=_ALGORITHM)

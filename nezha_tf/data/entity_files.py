@@ -1,4 +1,4 @@
-"""Sentences with their entities: characters with tags, JSON lines with spans, or raw text."""
+"""Reads sentences with entities: tagged characters, JSON lines with spans, or raw text."""
 
 import dataclasses
 import itertools
@@ -14,7 +14,7 @@ JSON_LINES = (".json", ".jsonl")
 
 
 class Sentence(NamedTuple):
-    """A text, and the entities on its characters by their place, or None where it has none."""
+    """A text and its entities, in order of place; None: the text is not labelled."""
 
     text: str
     entities: list[Entity] | None
@@ -22,12 +22,12 @@ class Sentence(NamedTuple):
 
 @dataclasses.dataclass
 class EntityFile:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
       sentences: list of `Sentence`.
-      scheme: of its tags, a key of `SCHEMES`, or None where it has none.
-      mended: entities that were not written as the scheme asks (I- without B-).
+      scheme: the scheme of its tags, a key of `SCHEMES`; None: the file has no tags.
+      mended: number of entities that break the scheme's rules (I- without B-) and were repaired.
     """
 
     sentences: list[Sentence]
@@ -36,32 +36,32 @@ class EntityFile:
 
 
 class _Fault(Exception):
-    """What is wrong with a line."""
+    """An error in a line."""
 
 
 def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
-    """Reads a file of one of three forms, in UTF-8, with or without `.gz`.
+    """Reads a UTF-8 file (or `.gz`) of one of three forms.
 
-    - `.json`, `.jsonl`: `{"text": ..., "entities": [{"start":, "end":, "label":}]}` a line, where
-      `end` is the first character that is no part of the entity.
-    - Characters with tags in BIO or BIOES, one a line, parted by a space or a tab; a blank line
-      between sentences. An entity that does not begin or end as the scheme asks is taken as
-      conlleval does, and counted.
-    - Raw text, one sentence a line; a file is taken for it if it need not be labelled, and most of
-      its lines are no character with a tag. Blank lines are passed over.
+    - `.json`, `.jsonl`: `{"text": ..., "entities": [{"start":, "end":, "label":}]}` on each line;
+      `end` is the place of the first character after the entity.
+    - Tagged characters: on each line a character, a space or a tab, and a tag in BIO or BIOES; a
+      blank line between sentences. An entity that does not begin or end by the scheme's rules is
+      read as conlleval reads it, and counted.
+    - Raw text, one sentence per line; blank lines are skipped. A file is read as raw text if
+      `is_labelled` is False and at least half of its lines are not tagged characters.
 
     Args:
       path: the file.
-      is_labelled: whether every sentence must have entities, be it an empty list.
-      labels: the labels that may be there; None: any.
-      bad_rows: `BadRows` that takes the faults of sentences of tagged characters, or of lines;
-        None: the first one is an error.
+      is_labelled: whether every sentence must have a list of entities, which may be empty.
+      labels: the allowed labels; None: any.
+      bad_rows: `BadRows` that collects the faults of lines, or of sentences of tagged characters;
+        None: the first fault is an error.
 
     Returns:
-      `EntityFile`.
+      An `EntityFile`.
 
     Raises:
-      UserError: the file cannot be read or holds no sentence, or the first row that is faulty.
+      UserError: the file cannot be read, has no valid sentence, or has a faulty row.
     """
     lines = [line.rstrip("\r\n") for line in read_lines(path)]
     rows = _Rows(path, labels, bad_rows or BadRows())
@@ -72,12 +72,12 @@ def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
     else:
         found = EntityFile([Sentence(line, None) for line in lines if line.strip()])
     if not found.sentences:
-        raise UserError(f"{path} holds no sentence that is sound{rows.bad_rows.note()}")
+        raise UserError(f"{path} has no valid sentence{rows.bad_rows.note()}")
     return found
 
 
 class _Rows:
-    """Makes a row of the file at a time, and knows what is to be done with a faulty one."""
+    """Checks labels, and reports the faulty rows of a file."""
 
     def __init__(self, path, labels, bad_rows):
         self._path = path
@@ -87,10 +87,10 @@ class _Rows:
     def check_label(self, label):
         if self._labels is not None and label not in self._labels:
             known = ", ".join(sorted(self._labels))
-            raise _Fault(f"the label {label!r} was not there in training ({known})")
+            raise _Fault(f"the label {label!r} is not one of the model's labels ({known})")
 
     def fail(self, number, fault):
-        """Says what is wrong with a line, or passes over its row."""
+        """Reports the fault of a line to `bad_rows`, which raises or counts it."""
         self.bad_rows.add(f"{self._path}, line {number}: {fault}")
 
 
@@ -108,7 +108,7 @@ def _is_character_with_tag(line):
 
 
 def _read_tagged(lines, rows):
-    """Reads tagged characters; their scheme shows only in the tags of all."""
+    """Reads tagged characters; the scheme is known only after all tags are read."""
     tagged = []
     for first, block in _blocks(lines):
         number = first
@@ -131,7 +131,7 @@ def _read_tagged(lines, rows):
 
 
 def _blocks(lines):
-    """Yields (number of the first line, lines) of what stands between blank lines."""
+    """Yields (number of the first line, lines) for each block between blank lines."""
     block = []
     for number, line in enumerate([*lines, ""], start=1):
         if line.strip():
@@ -145,11 +145,13 @@ def _character_and_tag(line):
     if line[1:2] not in (" ", "\t"):  # The character may itself be white space.
         parts = line.split()
         if len(parts) > 1 and len(parts[0]) > 1:
-            raise _Fault(f"{parts[0]!r} is more than one character; write each with a tag")
+            raise _Fault(
+                f"{parts[0]!r} is more than one character; write one character and its tag per line"
+            )
         raise _Fault(f"{line!r} has no tag; write a character, a space or a tab, and its tag")
     tag = line[2:].strip()
     if not TAG.fullmatch(tag):
-        raise _Fault(f"{tag!r} is no tag: O, or B-, I-, E- or S- with a label")
+        raise _Fault(f"{tag!r} is not a tag; tags are O, or B-, I-, E- or S- with a label")
     return line[0], tag
 
 
@@ -167,18 +169,18 @@ def _parse_object(line, is_labelled, rows):
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise _Fault(f"no JSON ({error}); write one object a line") from error
+        raise _Fault(f"not JSON ({error}); write one object per line") from error
     if not isinstance(found, dict) or not isinstance(found.get("text"), str):
-        raise _Fault('no JSON object with a text; write {"text": ..., "entities": [...]}')
+        raise _Fault('not a JSON object with a text; write {"text": ..., "entities": [...]}')
     text, entities = found["text"], found.get("entities")
     if not text.strip():
         raise _Fault("the text is empty")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise _Fault("the text holds half a character (a lone \\ud800 to \\udfff)")
+        raise _Fault("the text holds half a character (a lone \\ud800 to \\udfff); remove it")
     if entities is None and not is_labelled:
         return Sentence(text, None)
     if not isinstance(entities, list):
-        raise _Fault('"entities" is missing or no list; write [] where there is none')
+        raise _Fault('"entities" is missing or not a list; write [] if there are none')
     entities = sorted(_entity(entity, text, rows) for entity in entities)
     for before, after in itertools.pairwise(entities):
         if after.start < before.end:
@@ -188,14 +190,16 @@ def _parse_object(line, is_labelled, rows):
 
 def _entity(entity, text, rows):
     if not isinstance(entity, dict):
-        raise _Fault(f'an entity is {{"start":, "end":, "label":}}, not {json.dumps(entity)[:40]}')
+        raise _Fault(
+            f'an entity must be {{"start":, "end":, "label":}}, not {json.dumps(entity)[:40]}'
+        )
     start, end, label = (entity.get(name) for name in ("start", "end", "label"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise _Fault(
-            f"an entity from {json.dumps(start)} to {json.dumps(end)} (the first character behind "
-            f"it) is no part of a text of {len(text)} characters"
+            f"an entity from {json.dumps(start)} to {json.dumps(end)} (the first character after "
+            f"it) does not fit a text of {len(text)} characters"
         )
     if not isinstance(label, str) or not LABEL.fullmatch(label):
-        raise _Fault(f"an entity's label is {json.dumps(label)[:40]}, and must be a word")
+        raise _Fault(f"an entity's label is {json.dumps(label)[:40]}; it must be a word")
     rows.check_label(label)
     return Entity(start, end, label)

@@ -1,4 +1,4 @@
-"""Entities as tags, one for each character or piece, in BIO or BIOES, and back."""
+"""Converts entities to BIO or BIOES tags, one for each character or piece, and back."""
 
 import re
 from typing import NamedTuple
@@ -7,13 +7,13 @@ from nezha_tf.errors import UserError
 
 OUTSIDE = "O"
 SCHEMES = {"BIO": "BI", "BIOES": "BIES"}
-# seqeval strips hyphens from a label's ends.
+# Labels must not begin or end with a hyphen: seqeval strips it.
 LABEL = re.compile(r"[^\s-](\S*[^\s-])?")
 TAG = re.compile(rf"O|[BIES]-{LABEL.pattern}")
 
 
 class Entity(NamedTuple):
-    """A stretch [start, end) of a sequence, and what it names."""
+    """A span [start, end) of a sequence and its label."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ def tags_of(entities, length, scheme):
 
     Args:
       entities: list of `Entity` that do not overlap.
-      length: of the sequence.
+      length: length of the sequence.
       scheme: a key of `SCHEMES`.
     """
     tags = [OUTSIDE] * length
@@ -38,10 +38,10 @@ def tags_of(entities, length, scheme):
 
 
 def entities_of(tags):
-    """Returns what entities tags name, well-formed or not, as a list of `Entity`.
+    """Returns the entities of a sequence of tags, well-formed or not, as a list of `Entity`.
 
-    As conlleval has it: one begins wherever a tag other than O cannot go on with what is before
-    it, whether it says so (B-, S-) or not.
+    The rule is conlleval's: a tag other than O begins an entity if it is B- or S-, or if it
+    cannot continue the entity before it.
     """
     entities, start = [], None
     for index, (before, tag) in enumerate(zip([OUTSIDE, *tags], [*tags, OUTSIDE], strict=True)):
@@ -54,7 +54,7 @@ def entities_of(tags):
 
 
 def well_formed(tags, scheme):
-    """Returns the entities that are written just as the scheme asks: those of seqeval, strict."""
+    """Returns the entities that follow the scheme exactly, as in seqeval's strict mode."""
     return [
         entity
         for entity in entities_of(tags)
@@ -68,15 +68,15 @@ def _written(entity, scheme):
 
 
 def scheme_of(tags):
-    """Returns the scheme of all tags of a file: BIOES where one has E- or S-, or else BIO."""
+    """Returns the scheme of a file's tags: "BIOES" if there is an E- or S-, else "BIO"."""
     return "BIOES" if any(tag[0] in "ES" for tag in tags) else "BIO"
 
 
 class TagSet:
-    """The tags that a model tells apart.
+    """The tags that a model predicts.
 
     Attributes:
-      tags: list of str; the place of a tag is its id.
+      tags: list of str; a tag's index is its id.
       scheme: a key of `SCHEMES`.
       labels: set of str.
     """
@@ -89,26 +89,27 @@ class TagSet:
 
     @classmethod
     def of_labels(cls, labels, scheme):
-        """Returns all the tags that the entities of these labels can have."""
+        """Returns the `TagSet` of all tags that a scheme has for these labels."""
         tags = [f"{prefix}-{label}" for label in sorted(labels) for prefix in SCHEMES[scheme]]
         return cls([OUTSIDE, *tags])
 
     @classmethod
     def checked(cls, tags, path):
-        """Returns the set of the tags of a file, which the path names in an error.
+        """Returns the `TagSet` of the tags of a file; `path` names the file in errors.
 
         Raises:
-          UserError: what is no tag, or tags that are missing or there twice.
+          UserError: an entry is not a tag, or a tag is missing or duplicate.
         """
         for tag in tags:
             if not TAG.fullmatch(tag):
-                raise UserError(f"{path}: {tag!r} is no tag")
+                raise UserError(f"{path}: {tag!r} is not a tag; use the file that training wrote")
         found = cls(tags)
         whole = cls.of_labels(found.labels, found.scheme).tags
         if sorted(tags) != sorted(whole):
             odd = sorted({*whole} ^ {*tags}) or [tag for tag in whole if tags.count(tag) > 1]
             raise UserError(
-                f"{path}: {odd[0]} must be there once, as O and each label's other tags"
+                f"{path}: the tag {odd[0]} is missing or duplicate; O and all tags of each label "
+                "must be listed once"
             )
         return found
 
@@ -116,9 +117,9 @@ class TagSet:
         return len(self.tags)
 
     def ids_of(self, entities, length):
-        """Returns the ids of a sequence's tags; arguments as for `tags_of`."""
+        """Returns the tag ids of a sequence as a list; the arguments are those of `tags_of`."""
         return [self._ids[tag] for tag in tags_of(entities, length, self.scheme)]
 
     def entities_of(self, ids):
-        """Returns the well-formed entities of the ids of a sequence's tags."""
+        """Returns the well-formed entities of a sequence of tag ids."""
         return well_formed([self.tags[number] for number in ids], self.scheme)

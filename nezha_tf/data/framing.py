@@ -1,6 +1,6 @@
-"""Frames of TFRecord files, without tensorflow.
+"""Writes and reads the frames of TFRecord files without TensorFlow.
 
-A frame is the length of its record (8 bytes, little-endian), the masked CRC-32C of that length
+A frame is the record's length (8 bytes, little-endian), the masked CRC-32C of the length
 (4), the record, and the masked CRC-32C of the record (4).
 """
 
@@ -16,21 +16,21 @@ FRAME_BYTES = HEADER.size + 4
 
 
 def frame(record):
-    """Returns a record (bytes) as it stands in a file."""
+    """Returns the frame of a record, both bytes."""
     length = struct.pack("<Q", len(record))
     return b"".join((length, _little_endian(length), record, _little_endian(record)))
 
 
 def record_of(frame):
-    """Returns the record of a whole frame."""
+    """Returns the record inside a complete frame, both bytes."""
     return frame[HEADER.size : -4]
 
 
 def read_frames(path):
-    """Yields (number of the record from 1, bytes of its frame, what is wrong with it or "").
+    """Yields (number of the record from 1, its frame as bytes, its fault or "").
 
-    A record whose checksum is wrong is passed over; where a length is damaged, or the file is
-    cut, the rest of the file is the last frame.
+    Reading continues after a record with a wrong checksum. If a length is damaged or the file is
+    truncated, the rest of the file is yielded as the last frame.
 
     Raises:
       UserError: the file cannot be read.
@@ -47,15 +47,15 @@ def read_frames(path):
 
 
 def _rest_of_frame(file, header):
-    """Returns (bytes of a frame, what is wrong with it) after its header was read."""
+    """Returns (frame as bytes, its fault or "") after the header was read."""
     if len(header) < HEADER.size:
-        return header, f"truncated: only {len(header)} bytes of it are there"
+        return header, f"truncated: only {len(header)} bytes of its header are there"
     length, crc = HEADER.unpack(header)
     if crc != masked_crc(header[:8]):
         read = header + file.read()
         return read, (
-            "corrupt or no TFRecord: the checksum of its length is wrong, and the "
-            f"{len(read):,} bytes from it on cannot be read"
+            "corrupt, or not a TFRecord: the checksum of its length is wrong, so the "
+            f"{len(read):,} bytes from here to the end cannot be read"
         )
     read = header + file.read(length + 4)
     if len(read) < length + FRAME_BYTES:

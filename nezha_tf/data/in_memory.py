@@ -1,30 +1,31 @@
-"""Batches of examples that are held in memory, with the interface of `ExampleReader`."""
+"""Batches of examples in memory, with the interface of `ExampleReader`."""
 
 import tensorflow as tf
 
 from nezha_tf.data import draws, record_stream
 from nezha_tf.errors import UserError
 
-# Of what is drawn for evaluation, which is the same each time.
+# A fixed seed makes every evaluation draw the same.
 EVALUATION_SEED = 0
 
 
 class InMemoryReader:
-    """Makes batches of a task's examples, anew for each epoch where the task draws something.
+    """Makes batches of a task's examples; what the task draws is drawn again in each epoch.
 
-    Batches are dicts of feature name to tensor [B, ...]. Batch n of a run is a function of the
-    seed and n alone, so that a run which goes on needs nothing but n. All is made in the graph:
-    Python in the threads of a pipeline can hang a program that ends.
+    Batches are dicts of feature name to tensor [B, ...]. Batch n of a run depends only on the seed
+    and n, so a resumed run needs nothing but n. Everything is computed in the graph, because
+    Python code in a pipeline's threads can make a program hang when it ends.
     """
 
-    corrupt_records = 0  # Each example was looked at when it was read.
+    corrupt_records = 0  # All examples were checked when they were read into memory.
 
     def __init__(self, num_examples, make_features):
         """Args:
-        num_examples: how many examples there are, at least 1.
-        make_features: callable (index, seed, epoch), all int64 scalars, the first and the last
-          of them tensors -> dict of feature name to tensor of a known shape: one example's
-          features. What it draws depends on these three alone: see `draws.graph_example_seed`.
+        num_examples: number of examples, at least 1.
+        make_features: function (index, seed, epoch) that returns one example's features, a dict
+          of feature name to tensor of a known shape. `index` and `epoch` are int64 scalar
+          tensors, `seed` is an int. Random draws may depend only on these three: see
+          `draws.graph_example_seed`.
         """
         if num_examples < 1:
             raise ValueError("no example")
@@ -34,19 +35,19 @@ class InMemoryReader:
     def training_batches(
         self, batch_size, seed, skip_batches=0, num_shards=1, shard=0, by="element"
     ):
-        """Returns endless batches in a shuffled order that the seed fixes.
+        """Returns an endless dataset of batches, in a shuffled order that the seed determines.
 
         Args:
-          batch_size: B, the examples that this pipeline yields at a time; every batch is full.
-          seed: of the order, which is another in each epoch, and of what features draw.
-          skip_batches: batches to leave out at the start, where a run goes on.
-          num_shards: pipelines that share the examples: of each `num_shards * B` consecutive
-            ones each makes its B.
-          shard: which of them this is, from 0.
-          by: "element"; several pipelines have no files of their own here.
+          batch_size: B, the number of examples in each batch of this pipeline.
+          seed: int; seed of the order, which differs between epochs, and of the features' draws.
+          skip_batches: batches to leave out at the start, when a run is resumed.
+          num_shards: number of pipelines that share the examples; of each `num_shards * B`
+            consecutive examples, each pipeline makes B.
+          shard: index of this pipeline, from 0.
+          by: must be "element" if there are several pipelines, because there are no files here.
 
         Raises:
-          UserError: several pipelines, and `by` is "file".
+          UserError: `by` is "file" and there are several pipelines.
         """
         self._check_sharing(num_shards, by)
         first_epoch, rest = divmod(skip_batches * num_shards * batch_size, self.num_examples)
@@ -63,11 +64,11 @@ class InMemoryReader:
         return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
-        """Returns at most `max_batches` batches in the examples' order; the last may be short.
+        """Returns at most `max_batches` batches in the examples' order; the last may be smaller.
 
         Args:
           batch_size: B.
-          max_batches: bound on the batches, with those that are left out.
+          max_batches: bound on the batches, skipped ones included.
           skip_batches: batches to leave out at the start.
         """
         first = min(skip_batches * batch_size, self.num_examples)
@@ -77,17 +78,17 @@ class InMemoryReader:
         return batches.prefetch(tf.data.AUTOTUNE)
 
     def guarded(self, make_batches, skip_batches=0):
-        """Yields batches; there is nothing to guard against in memory."""
+        """Yields batches; unlike files, examples in memory cannot be damaged."""
         yield from make_batches(skip_batches=skip_batches)
 
     def explain(self, error):
-        """Raises `error`, a `tf.errors.OpError`: reading is not what failed."""
+        """Raises `error`, a `tf.errors.OpError`, because its cause is not reading."""
         raise error
 
     def _check_sharing(self, num_shards, by):
         if by == "file" and num_shards > 1:
             raise UserError(
-                "--input_sharding=file is for TFRecords; these examples are held in memory, so "
+                "--input_sharding=file needs TFRecord files, but these examples are in memory; "
                 "pass --input_sharding=element"
             )
 

@@ -1,4 +1,4 @@
-"""TFRecords to batches: sharded, shuffled, parsed in batches and prefetched."""
+"""Reads TFRecord files into batches: sharded, shuffled, parsed in batches and prefetched."""
 
 import re
 import sys
@@ -12,19 +12,19 @@ from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256
-# What tensorflow says where reading failed: the op, in a graph and outside, whose name ends so; or
-# the iterator within which a function of the pipeline did.
+# In TensorFlow's messages, failed reading shows as an op whose name ends in GetNext (in a graph or
+# eager), or as the iterator in which a function of the pipeline failed.
 FAILED_READ = re.compile(r"(\{\{node |\[Op:)[^}\]]*GetNext|with iterator: Iterator::")
 
 
 class ExampleReader:
-    """Reads the examples of a set of files in a feature schema, and changes them by transforms.
+    """Reads the examples of TFRecord files by a feature schema, and applies transforms to them.
 
     Batches are dicts of feature name to int32 or float32 tensor: [B, T], [B, P] or [B, 1].
 
-    Damaged files are found when reading fails, or when the records are counted. Up to
-    `max_corrupt_records` damaged records are passed over; the order is then the same whenever
-    they are found: as if they had never been in the files.
+    Damage is found when reading fails, or when the records are counted. Up to
+    `max_corrupt_records` damaged records are skipped. The order of the other records is then the
+    same as if the damaged ones had never been in the files, whenever they are found.
     """
 
     def __init__(
@@ -41,14 +41,15 @@ class ExampleReader:
         Args:
           files: TFRecord files.
           lengths: the `schema.Lengths` of every record.
-          limits: the `schema.Limits` of the model that reads them.
-          max_corrupt_records: damaged records to pass over, in all files together; what a cut
-            or a damaged length takes from the end of a file counts as one.
-          features: the features of a record that are read: `schema.Feature`s.
-          transforms: the `Transform`s that make batches of these, in their order.
+          limits: the `schema.Limits` of the model that reads the examples.
+          max_corrupt_records: most damaged records to skip, in all files together. The lost end
+            of a file, after a damaged length or a truncation, counts as one.
+          features: the `schema.Feature`s to read from each record.
+          transforms: the `Transform`s to apply to each batch, in this order.
 
         Raises:
-          UserError: a file that does not begin with a fitting record.
+          UserError: the first record of a file does not fit the schema or the limits.
+          ValueError: a transform reads a feature that nothing before it gives.
         """
         self.files = list(files)
         self.lengths = lengths
@@ -63,28 +64,29 @@ class ExampleReader:
 
     @property
     def corrupt_records(self):
-        """How many damaged records have been found and passed over."""
+        """The number of damaged records that have been found and skipped."""
         return self._record_files.corrupt_records
 
     def training_batches(
         self, batch_size, seed, skip_batches=0, num_shards=1, shard=0, by="element"
     ):
-        """Returns endless batches in a shuffled order that the seed fixes.
+        """Returns an endless dataset of batches, in a shuffled order that the seed determines.
 
-        The records are counted where a run goes on, and where several pipelines pass over
-        damage: these must agree on the order before the first step.
+        The records are counted first when a run is resumed, and when several pipelines may skip
+        damaged records, because the pipelines must agree on the order before the first step.
 
         Args:
-          batch_size: B, the examples that this pipeline yields at a time; every batch is full.
-          seed: of the order of files and of examples, which is another in each epoch.
-          skip_batches: batches to leave out at the start, where a run goes on.
-          num_shards: pipelines that share the files.
-          shard: which of them this is, from 0.
-          by: "element", where all pipelines read everything, and of each `num_shards * B`
-            consecutive records each keeps its B; or "file", where each reads files of its own.
+          batch_size: B, the number of examples in each batch of this pipeline.
+          seed: seed of the order of files and examples; the order differs between epochs.
+          skip_batches: batches to leave out at the start, when a run is resumed.
+          num_shards: number of pipelines that share the files.
+          shard: index of this pipeline, from 0.
+          by: "element": each pipeline reads all files and keeps B of each `num_shards * B`
+            consecutive records; "file": each pipeline reads its own files.
 
         Raises:
-          UserError: fewer files than pipelines, or what counting the records finds.
+          UserError: there are fewer files than pipelines, or counting the records finds too many
+            damaged ones.
         """
         if by not in ("element", "file"):
             raise ValueError(f"by is {by!r}, not 'element' or 'file'")
@@ -106,11 +108,11 @@ class ExampleReader:
         return record_stream.endless(changed(batches, seed)).prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
-        """Returns at most `max_batches` batches in the files' order; the last may be short.
+        """Returns at most `max_batches` batches in the files' order; the last may be smaller.
 
         Args:
           batch_size: B.
-          max_batches: bound on the batches, with those that are left out.
+          max_batches: bound on the batches, skipped ones included.
           skip_batches: batches to leave out at the start.
         """
         records = record_stream.in_order(self._record_files.stretches(self.files)).enumerate()
@@ -118,14 +120,14 @@ class ExampleReader:
         return self._changed(batches, "evaluation").prefetch(tf.data.AUTOTUNE)
 
     def guarded(self, make_batches, skip_batches=0):
-        """Yields batches, and goes on past damage that may be passed over.
+        """Yields batches, and continues after damage if it may be skipped.
 
         Args:
-          make_batches: callable of `skip_batches` that returns batches of this reader.
+          make_batches: function of `skip_batches` that returns batches of this reader.
           skip_batches: batches to leave out at the start.
 
         Raises:
-          UserError: as of `explain`.
+          UserError, tf.errors.OpError: see `explain`.
         """
         while True:
             try:
@@ -143,12 +145,13 @@ class ExampleReader:
           error: `tf.errors.OpError`.
 
         Returns:
-          One line on damaged records that were found and are passed over from now on: batches
-          made anew, with `skip_batches` at what was delivered, go on as if nothing had been.
+          One line on the damaged records that were found and are skipped from now on. The caller
+          makes the batches again, with `skip_batches` set to the number of batches it has got.
 
         Raises:
-          UserError: a file is gone, a record does not fit, or more are damaged than may be.
-          tf.errors.OpError: `error` itself, where it came from something else than reading.
+          UserError: a file cannot be read, a record does not fit, or there are more damaged
+            records than `max_corrupt_records`.
+          tf.errors.OpError: `error` itself, if reading is not its cause.
         """
         if not FAILED_READ.search(str(error)):
             raise error
@@ -165,7 +168,7 @@ class ExampleReader:
             line = self._record_files.survey(self.files)
         if not line:
             raise UserError(
-                f"reading failed ({first_line(error)}), yet every file can be read now; start "
+                f"reading failed ({first_line(error)}), but every file can be read now; start "
                 "the run again"
             ) from error
         return line
@@ -179,7 +182,7 @@ class ExampleReader:
         return self.files[shard::num_shards]
 
     def _changed(self, numbered_batches, seed):
-        """Parses batches of (number in the stream, record), and applies the transforms."""
+        """Parses batches of (number in the stream, record) and applies the transforms."""
 
         def changed(numbers, records):
             batch = self._parse(records)
@@ -190,7 +193,7 @@ class ExampleReader:
         return numbered_batches.map(changed, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _changed_together(self, numbered_batches, seed):
-        """Does so for several batches at a time, all of the same size."""
+        """Does the same for several batches at once; all batches have the same size."""
         batch_size = numbered_batches.element_spec[0].shape[0]
         count = max(1, self._at_once // batch_size)
         joined = numbered_batches.batch(count, drop_remainder=True)
@@ -207,7 +210,7 @@ class ExampleReader:
         batch = tf.io.parse_example(records, schema.parsing_spec(self.lengths, self._features))
         for name, values in batch.items():
             if values.dtype == tf.int64:
-                # A GPU reads past a table without a word, so the ids are checked here.
+                # A GPU reads beyond the end of a table without an error, so ids are checked here.
                 bound = tf.constant(self.limits.of(name, self.lengths), tf.int64)
                 in_range = tf.reduce_all((values >= 0) & (values < bound))
                 with tf.control_dependencies([tf.debugging.Assert(in_range, [name])]):
@@ -215,7 +218,7 @@ class ExampleReader:
         return batch
 
     def _check_first(self, path):
-        """Raises a `UserError` if a file does not begin with a fitting record."""
+        """Raises a `UserError` if the first record of a file does not fit."""
         _, frame, fault = next(read_frames(path), (0, None, ""))
         if fault:
             _tell(self._record_files.survey([path]))
@@ -224,7 +227,7 @@ class ExampleReader:
             self._refuse_unfit_among(path, [record_of(frame)] if frame else [])
 
     def _refuse_unfit(self, path):
-        """Raises a `UserError` for the first record of a file that does not fit, if any."""
+        """Raises a `UserError` for the first record of a file that does not fit."""
         records, fitting = self._records_of(path), 0
         try:
             for _ in records.batch(CHECKED_AT_ONCE).map(self._parse).with_options(_untuned()):
@@ -234,7 +237,7 @@ class ExampleReader:
             self._refuse_unfit_among(path, _bytes_of(failed), fitting)
 
     def _refuse_unfit_among(self, path, records, first=0):
-        """Does so for some of the records (bytes); `first` undamaged ones are before them."""
+        """Does the same for some records (bytes), which come after `first` undamaged ones."""
         index = None
         for index, record in enumerate(records, first):
             fault = self._fault_of(record)
@@ -242,7 +245,7 @@ class ExampleReader:
                 number = self._record_files.number_of(path, index)
                 raise UserError(f"{path}, record {number}: {fault}")
         if index is None:
-            raise UserError(f"{path} holds no record; make the file again")
+            raise UserError(f"{path} has no record; make the file again")
 
     def _fault_of(self, record):
         fault = schema.fault_of(record, self.lengths, self.limits, self._features)
@@ -254,19 +257,19 @@ class ExampleReader:
 
 
 def _check_that_they_fit(features, transforms):
-    """Raises a `ValueError` where a transform reads a feature that nothing before it gives."""
+    """Raises a `ValueError` if a transform reads a feature that nothing before it gives."""
     given = {feature.name for feature in features}
     for transform in transforms:
         missing = {feature.name for feature in transform.reads} - given
         if missing:
             raise ValueError(
-                f"{type(transform).__name__} reads {sorted(missing)}: nothing gives it"
+                f"{type(transform).__name__} reads {sorted(missing)}, which nothing before it gives"
             )
         given = {feature.name for feature in transform.gives}
 
 
 def _untuned():
-    """Options without the thread that tunes a pipeline: an iterator may wait a minute to end it."""
+    """Returns options without autotuning, whose thread can delay an iterator's end by a minute."""
     options = tf.data.Options()
     options.autotune.enabled = False
     return options

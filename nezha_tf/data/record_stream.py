@@ -1,6 +1,6 @@
-"""Raw records of many files, as they stand or shuffled epoch by epoch.
+"""Datasets of the records of many files, in order or shuffled in each epoch.
 
-Both take a list of (path, stretches): the `damage.Stretch`es of each file that are read.
+Both functions take a list of (path, list of the `damage.Stretch`es to read).
 """
 
 import tensorflow as tf
@@ -19,12 +19,12 @@ def in_order(files):
 
 
 def shuffled_epochs(files, seed, first_epoch):
-    """Returns an endless dataset of the records, each once in an epoch.
+    """Returns an endless shuffled dataset with each record once per epoch.
 
     Args:
       files: list of (path, stretches).
-      seed: with an epoch's number it alone fixes that epoch's order: no global seed, and
-        nothing that was read before, has a part in it.
+      seed: int. An epoch's order depends only on this seed and the epoch's number, not on the
+        global seed or on what was read before.
       first_epoch: number of the epoch to begin with, from 0.
     """
     read_file = _file_reader(files)
@@ -44,15 +44,15 @@ def shuffled_epochs(files, seed, first_epoch):
 
 
 def endless(batches):
-    """Returns a dataset of which tensorflow knows that it does not end.
+    """Marks a dataset as endless.
 
-    Under tf.distribute, of batches that may end each step would ask whether they did.
+    Otherwise tf.distribute would check before each step whether the dataset has ended.
     """
     return batches.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
 
 def _file_reader(files):
-    """Returns a function of a file's index, an int64 tensor, to the dataset of its records."""
+    """Returns a function from a file's index, an int64 tensor, to the dataset of its records."""
     paths = tf.constant([path for path, stretches in files for _ in stretches])
     flat = tf.constant([stretch for _, stretches in files for stretch in stretches], tf.int64)
     ends = tf.cumsum(tf.constant([0, *(len(stretches) for _, stretches in files)], tf.int64))
@@ -64,7 +64,7 @@ def _file_reader(files):
 
 
 def _shuffle(records, seeds):
-    # Dataset.shuffle would mix the global seed in.
+    # Dataset.shuffle would use the global seed too.
     variant = tf.raw_ops.ShuffleDataset(
         input_dataset=tf.data.experimental.to_variant(records),
         buffer_size=SHUFFLE_BUFFER,

@@ -1,4 +1,4 @@
-"""Labelled text: JSON lines, or columns parted by tabs or commas, one example a row."""
+"""Reads labelled text: JSON lines, or columns separated by tabs or commas, one example per row."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ JSON_LINES, TABS, COMMAS = (".json", ".jsonl"), (".tsv", ".txt"), (".csv",)
 
 
 class Row(NamedTuple):
-    """One example: dict of column name to text, and its file and (first) line."""
+    """One example: a dict of column name to text, its file, and the number of its first line."""
 
     values: dict[str, str]
     path: str
@@ -20,28 +20,28 @@ class Row(NamedTuple):
 
     @property
     def place(self):
-        """File and line, for a message."""
+        """File and line number, for messages."""
         return f"{self.path}, line {self.line}"
 
 
 def read_rows(path, columns, optional=(), file_columns=None, json_columns=(), bad_rows=None):
-    """Yields the examples of a file, a `Row` each, without white space around their texts.
+    """Yields the examples of a file as `Row`s; white space at the ends of texts is removed.
 
     Args:
-      path: a UTF-8 file: `.json` or `.jsonl` with an object a line, `.tsv` or `.txt` with columns
-        parted by tabs, without quoting, or `.csv` as RFC 4180 has it; each also with `.gz`.
-      columns: names of the columns that are read; others are passed over.
-      optional: those of them that may be empty, or missing at the end of a row or in an object;
-        they are then not in `values`.
-      file_columns: names of all columns of a file that has columns; () where its first line
-        names them; `columns` if None. A first line that just repeats the names is passed over.
-      json_columns: those whose value in an object may be another one than a text; it then comes
-        as JSON.
-      bad_rows: `BadRows`; None: the first bad row is an error.
+      path: a UTF-8 file: `.json` or `.jsonl` with one object per line; `.tsv` or `.txt` with
+        columns separated by tabs, without quoting; or `.csv` (RFC 4180); each also with `.gz`.
+      columns: names of the columns to read; others are ignored.
+      optional: the columns that may be empty, or missing in an object or at the end of a row;
+        then they are not in `values`.
+      file_columns: names of all columns of a `.tsv`, `.txt` or `.csv` file; (): the first line
+        names them; None: they are `columns`. A first line that repeats the names is skipped.
+      json_columns: the columns whose value in an object need not be a string; such a value is
+        returned as JSON text.
+      bad_rows: `BadRows` that collects the faults; None: the first bad row is an error.
 
     Raises:
-      UserError: the name of the file does not tell its kind, it cannot be read, holds no row or
-        lacks a column, or a bad row.
+      UserError: the file's name has an unknown ending; the file cannot be read, has no row, or
+        lacks a column; or a row is bad.
     """
     bad_rows = bad_rows or BadRows()
     names = columns if file_columns is None else file_columns
@@ -58,7 +58,7 @@ def read_rows(path, columns, optional=(), file_columns=None, json_columns=(), ba
             values = {name: _text(v, name, name in json_columns) for name, v in found.items()}
             empty = [c for c in columns if c not in optional and not values.get(c)]
             if empty:
-                raise _Fault(f"{empty[0]} is empty; give it a text, or delete the line")
+                raise _Fault(f"{empty[0]} is empty; write a text, or delete the line")
         except _NoColumn as error:
             raise UserError(f"{path}, line {line}: {error}") from error
         except _Fault as fault:
@@ -66,19 +66,19 @@ def read_rows(path, columns, optional=(), file_columns=None, json_columns=(), ba
             continue
         yield Row({column: value for column, value in values.items() if value}, path, line)
     if is_empty:
-        raise UserError(f"{path} holds no line with an example")
+        raise UserError(f"{path} has no line with an example")
 
 
 class _Fault(Exception):
-    """What is wrong with a row."""
+    """An error in a row."""
 
 
 class _NoColumn(Exception):
-    """What is wrong with a header."""
+    """An error in a header."""
 
 
 class _Objects:
-    """Rows that are objects of JSON."""
+    """Parses rows that are JSON objects."""
 
     def __init__(self, columns, optional):
         self._columns = columns
@@ -89,18 +89,18 @@ class _Objects:
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise _Fault(f"no JSON ({error}); write one object a line") from error
+            raise _Fault(f"not JSON ({error}); write one object per line") from error
         if not isinstance(found, dict):
-            raise _Fault(f'no JSON object; write {{"{self._columns[0]}": ...}}')
+            raise _Fault(f'not a JSON object; write {{"{self._columns[0]}": ...}}')
         for column in self._needed:
             if column not in found:
                 raise _Fault(f'"{column}" is missing')
-        # An optional one may be null, as programs write what they do not have.
+        # Many programs write null for a missing optional value.
         return {c: found[c] for c in self._columns if found.get(c) is not None}
 
 
 class _Columns:
-    """Rows that are columns, of which a header or the caller has told the names."""
+    """Parses rows of columns; their names come from the header or from the caller."""
 
     def __init__(self, columns, optional, names, by_comma):
         if isinstance(names, _Fault):
@@ -111,17 +111,17 @@ class _Columns:
         self._least = len(self._names)
         while self._least and self._names[self._least - 1] in optional:
             self._least -= 1
-        # The name of a column may hold the end of a line, but a message is one line.
+        # In CSV, the name of a column may contain a line break; a message must be one line.
         self._told = ", ".join(" ".join(name.split()) for name in self._names)
         for column in columns:
             count = self._names.count(column)
             if not count and column not in optional:
-                raise _NoColumn(f"no column {column!r}; the columns are {self._told}")
+                raise _NoColumn(f"there is no column {column!r}; the columns are {self._told}")
             if count > 1:
                 raise _NoColumn(f"{count} columns {column!r}; the columns are {self._told}")
 
     def is_header(self, record):
-        """Whether a row is the names of the columns."""
+        """Whether a row consists of the names of the columns."""
         return not isinstance(record, _Fault) and [v.strip() for v in record] == self._names
 
     def parse(self, record):
@@ -130,7 +130,7 @@ class _Columns:
             raise record
         if not self._least <= len(record) <= len(self._names):
             raise _Fault(
-                f"{len(record)} columns parted by {self._parted_by}, not {len(self._names)} "
+                f"{len(record)} columns separated by {self._parted_by}, not {len(self._names)} "
                 f"({self._told})"
             )
         found = dict(zip(self._names, record, strict=False))
@@ -142,7 +142,7 @@ def _is(path, endings):
 
 
 def _records(path):
-    """Yields (line, text of the line or list of columns) of a file by its kind."""
+    """Yields (line number, text of the line or list of columns), by the file's ending."""
     if _is(path, COMMAS):
         return _quoted(read_lines(path))
     lines = ((number, line.strip("\r\n")) for number, line in enumerate(read_lines(path), 1))
@@ -152,13 +152,13 @@ def _records(path):
         return ((number, line.split("\t")) for number, line in lines)
     endings = ", ".join(JSON_LINES), ", ".join(TABS), COMMAS[0]
     raise UserError(
-        f"{path}: the name must end in {endings[0]} (JSON lines), {endings[1]} (columns parted by "
-        f"tabs) or {endings[2]} (by commas), with or without .gz"
+        f"{path}: the name must end in {endings[0]} (JSON lines), {endings[1]} (columns separated "
+        f"by tabs) or {endings[2]} (by commas), with or without .gz"
     )
 
 
 def _quoted(lines):
-    """Yields (line that a row begins on, list of columns, or a `_Fault`) of CSV."""
+    """Yields (first line of a row, list of its columns or a `_Fault`) of a CSV file."""
     reader = csv.reader(lines, strict=True)
     while True:
         first = reader.line_num + 1
@@ -167,11 +167,11 @@ def _quoted(lines):
         except StopIteration:
             return
         except csv.Error as error:
-            yield first, _Fault(f"no CSV ({error}); double the quotes inside of quotes")
+            yield first, _Fault(f"not CSV ({error}); double the quotes inside of quotes")
 
 
 def json_text(value):
-    """Returns a value of JSON as text; 1 and 1.0 are one number, and one text."""
+    """Returns a JSON value as text; 1 and 1.0 are the same number and give the same text."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
     return json.dumps(value, ensure_ascii=False)
@@ -181,7 +181,7 @@ def _text(value, column, may_be_json):
     if not isinstance(value, str):
         text = json_text(value)
         if not may_be_json:
-            raise _Fault(f'"{column}" is no text but {json.dumps(value)[:40]}')
+            raise _Fault(f'"{column}" must be a string, not {json.dumps(value)[:40]}')
         value = text
     try:
         value.encode()

@@ -1,6 +1,6 @@
-"""The one feature schema of the TFRecords: TF1's names, types and lengths.
+"""The feature schema of the TFRecord files, with TF1's names, types and lengths.
 
-The writer encodes by it, the reader parses by it, and a TF1 reader takes what it describes.
+The writer and the reader both use it, and TF1's readers can read the masked records.
 """
 
 from typing import NamedTuple
@@ -9,14 +9,14 @@ import numpy as np
 
 
 class Feature(NamedTuple):
-    """One fixed-length feature: its name, dtype, and length (a number, or the name of one)."""
+    """A feature of fixed length: its name, dtype, and length (an int or a field of `Lengths`)."""
 
     name: str
     dtype: type
     length: int | str
 
 
-# Of masked examples.
+# The features of masked examples.
 FEATURES = (
     Feature("input_ids", np.int64, "max_seq_length"),
     Feature("input_mask", np.int64, "max_seq_length"),
@@ -26,8 +26,8 @@ FEATURES = (
     Feature("masked_lm_weights", np.float32, "max_predictions_per_seq"),
     Feature("next_sentence_labels", np.int64, 1),
 )
-# Of examples that are masked when they are read. `word_starts` is 1 where a word begins, and at
-# the first piece of a segment; it is 0 inside words, at special pieces and in padding.
+# The features of examples that are masked when they are read. `word_starts` is 1 at the first piece
+# of a word and of a segment; it is 0 inside words, at special pieces and in padding.
 UNMASKED_FEATURES = (
     Feature("input_ids", np.int64, "max_seq_length"),
     Feature("input_mask", np.int64, "max_seq_length"),
@@ -38,19 +38,19 @@ UNMASKED_FEATURES = (
 
 
 class Lengths(NamedTuple):
-    """The two lengths of a set of examples: T and P."""
+    """The two lengths of a set of examples: `max_seq_length` T, `max_predictions_per_seq` P."""
 
     max_seq_length: int
     max_predictions_per_seq: int
 
     def of(self, feature):
-        """Returns the length of a feature."""
+        """Returns the length of a feature, an int."""
         named = isinstance(feature.length, str)
         return getattr(self, feature.length) if named else feature.length
 
 
 class Limits(NamedTuple):
-    """Exclusive upper bounds that a model puts on the ids in its input."""
+    """The sizes of a model's tables, which bound the ids in its input."""
 
     vocab_size: int
     type_vocab_size: int
@@ -66,14 +66,14 @@ class Limits(NamedTuple):
 
 
 def parsing_spec(lengths, features=FEATURES):
-    """Returns what `tf.io.parse_example` wants to know of the features."""
+    """Returns the `features` argument of `tf.io.parse_example`: dict of name to specification."""
     import tensorflow as tf
 
     return {f.name: tf.io.FixedLenFeature([lengths.of(f)], tf.as_dtype(f.dtype)) for f in features}
 
 
 def features_of(serialized):
-    """Returns which features a record is to have: it is of unmasked text if it has word starts.
+    """Returns the features that a record should have; a record with `word_starts` is not masked.
 
     Args:
       serialized: bytes of a record.
@@ -83,23 +83,23 @@ def features_of(serialized):
 
 
 def fault_of(serialized, lengths, limits, features=FEATURES):
-    """Says what is wrong with one record, or None.
+    """Returns a description of what is wrong with a record, or None.
 
     Args:
       serialized: bytes of a record.
       lengths: the `Lengths` that it must have.
-      limits: the `Limits` of the model that it is meant for.
-      features: the features that it must have.
+      limits: the `Limits` of the model that reads it.
+      features: the `Feature`s that it must have.
     """
     found = parsed(serialized)
     if found is None:
-        return "it is no tf.train.Example"
+        return "it is not a tf.train.Example"
     names = {feature.name for feature in features}
     if "masked_lm_positions" in names - set(found) and "word_starts" in found:
-        return "it is not masked yet; pass --dynamic_masking=whole_word or another"
+        return "it is not masked; pass --dynamic_masking=whole_word or another policy"
     if "word_starts" in names - set(found) and "masked_lm_positions" in found:
         return (
-            "it is masked already; leave --dynamic_masking out, or make the file again with "
+            "it is masked already; remove --dynamic_masking, or make the file again with "
             "--masking=none"
         )
     for feature in features:
@@ -120,7 +120,7 @@ def fault_of(serialized, lengths, limits, features=FEATURES):
 
 
 def parsed(serialized):
-    """Returns the features of a record, `tf.train.Feature`s by name, or None if it is no example.
+    """Returns a record's `tf.train.Feature`s by name, or None if it is not a `tf.train.Example`.
 
     Args:
       serialized: bytes of a record.
@@ -129,5 +129,5 @@ def parsed(serialized):
 
     try:
         return tf.train.Example.FromString(serialized).features.feature
-    except Exception:  # protobuf's DecodeError, whose place differs between its versions
+    except Exception:  # protobuf's DecodeError; its module differs between protobuf versions
         return None

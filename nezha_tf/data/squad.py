@@ -1,4 +1,4 @@
-"""Reading comprehension data in the form of SQuAD 1.1 and 2.0, as CMRC2018 has it too."""
+"""Reads reading comprehension data in the format of SQuAD 1.1 and 2.0 and CMRC2018."""
 
 import json
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from nezha_tf.errors import UserError
 
 
 class Answer(NamedTuple):
-    """A text and where it stands in the passage.
+    """The text of an answer and its place in the passage.
 
     Attributes:
       text: str.
-      start: its first character there; None where it does not stand there.
-      is_moved: whether the file says another place.
+      start: place of its first character in the passage; None: the passage does not contain it.
+      is_moved: whether `start` differs from the place in the file.
     """
 
     text: str
@@ -22,14 +22,14 @@ class Answer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question on a passage.
+    """A question about a passage.
 
     Attributes:
-      id: names it.
+      id: the question's unique id, a str.
       context: the passage.
       text: the question.
-      answers: of each annotator one `Answer`; none where it is impossible or not labelled.
-      is_impossible: whether it is known that the passage does not answer it.
+      answers: one `Answer` of each annotator; () if it is impossible or not labelled.
+      is_impossible: whether the file says that the passage does not answer the question.
       path: its file.
     """
 
@@ -42,7 +42,7 @@ class Question(NamedTuple):
 
     @property
     def place(self):
-        """File and question, for a message."""
+        """File and question id, for messages."""
         return f"{self.path}, question {' '.join(self.id.split())}"
 
     @property
@@ -53,18 +53,19 @@ class Question(NamedTuple):
 def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=None):
     """Returns the questions of files as a list of `Question`.
 
-    An answer that does not stand where the file says is looked for in the passage, the nearest
-    place first. The first answer must stand there; others, which are only compared with, need
-    not (CMRC2018 has some).
+    If an answer is not at the place that the file says, the nearest occurrence in the passage is
+    taken. The passage must contain the first answer. The other answers are only compared with
+    predictions, and a few in CMRC2018 are not in their passage.
 
     Args:
       paths: list of JSON files.
-      with_impossible: whether questions may have no answer, and say so (SQuAD 2.0).
-      needs_answers: whether a question must be labelled, and its first answer be found.
-      bad_rows: `BadRows` that takes the faults of questions; None: the first one is an error.
+      with_impossible: whether questions may be marked as impossible (SQuAD 2.0).
+      needs_answers: whether a question must be labelled and its first answer be in the passage.
+      bad_rows: `BadRows` that collects the faults of questions; None: the first is an error.
 
     Raises:
-      UserError: a file is missing or is no such data, a faulty question, or no question at all.
+      UserError: a file is missing or has another format, a question is faulty, or there is no
+        question.
     """
     questions, ids, bad_rows = [], set(), bad_rows or BadRows()
     for path in paths:
@@ -72,7 +73,7 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
             try:
                 question = _question(path, paragraph, entry, with_impossible, needs_answers)
                 if question.id in ids:
-                    raise _Fault("there are two of this id; give each its own")
+                    raise _Fault("its id is used twice; give each question its own id")
             except _Fault as fault:
                 name = entry.get("id") if isinstance(entry, dict) else None
                 is_name = isinstance(name, str) and name and name.isprintable()
@@ -82,17 +83,17 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
                 ids.add(question.id)
                 questions.append(question)
     if not questions:
-        why = f" that is sound; the first: {bad_rows.first}" if bad_rows.count else " in it"
+        why = f" is valid; the first fault: {bad_rows.first}" if bad_rows.count else " found"
         raise UserError(f"{', '.join(paths)}: no question{why}")
     return questions
 
 
 class _Fault(Exception):
-    """What is wrong with a question."""
+    """An error in a question."""
 
 
 def _entries(path):
-    """Returns (paragraph, question) as the file has them, in its order."""
+    """Returns a list of (paragraph, question), JSON objects in the file's order."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             data = json.load(file)["data"]
@@ -108,23 +109,23 @@ def _entries(path):
         raise UserError(f"{path} is not JSON in UTF-8: {error}") from error
     except (KeyError, TypeError) as error:
         raise UserError(
-            f"{path} has not SQuAD's form ({error!r}): "
+            f"{path} does not have SQuAD's format ({error!r}): "
             '{"data": [{"paragraphs": [{"context": ..., "qas": [...]}]}]}'
         ) from error
 
 
 def _question(path, paragraph, entry, with_impossible, needs_answers):
     if not isinstance(entry, dict):
-        raise _Fault("no JSON object")
+        raise _Fault("it is not a JSON object")
     name, context = _text(entry, "id"), _text(paragraph, "context")
     text, is_impossible = _text(entry, "question"), entry.get("is_impossible", False)
     if not isinstance(is_impossible, bool):
         raise _Fault('"is_impossible" is neither true nor false')
     if is_impossible and not with_impossible:
-        raise _Fault("it has no answer; only run_mrc.py --version_2_with_negative takes such ones")
+        raise _Fault("it is impossible; only run_mrc.py --version_2_with_negative accepts this")
     found = [] if is_impossible else entry.get("answers", None if needs_answers else [])
     if not isinstance(found, list):
-        raise _Fault('"answers" is missing, or no list')
+        raise _Fault('"answers" is missing or not a list')
     answers = tuple(_answer(context, answer) for answer in found)
     if needs_answers and not is_impossible:
         if not answers:
@@ -136,16 +137,16 @@ def _question(path, paragraph, entry, with_impossible, needs_answers):
 
 def _answer(context, answer):
     if not isinstance(answer, dict):
-        raise _Fault("an answer is no JSON object")
+        raise _Fault("an answer is not a JSON object")
     text, start = _text(answer, "text"), answer.get("answer_start")
     if type(start) is not int:
-        raise _Fault('"answer_start" is missing, or no whole number')
+        raise _Fault('"answer_start" is missing or not a whole number')
     place = _nearest(context, text, start)
     return Answer(text, place, place not in (None, start))
 
 
 def _nearest(context, text, start):
-    """Returns where a text stands in a passage, the place nearest to `start`, or None."""
+    """Returns the place of a text in a passage that is nearest to `start`, or None."""
     places, place = [], context.find(text)
     while place >= 0:
         places.append(place)
@@ -156,7 +157,7 @@ def _nearest(context, text, start):
 def _text(values, name):
     value = values.get(name)
     if not isinstance(value, str):
-        raise _Fault(f'"{name}" is missing, or no text')
+        raise _Fault(f'"{name}" is missing or not a string')
     if not value.strip():
         raise _Fault(f'"{name}" is empty')
     try:

@@ -1,16 +1,16 @@
-"""What is done to the examples of a stream on their way from records to batches."""
+"""The interface of the steps that change examples between reading and training."""
 
 from typing import Protocol
 
 
 class Transform(Protocol):
-    """Changes the examples of a batch, each by itself: nothing depends on the others beside it.
+    """Changes each example of a batch; the result does not depend on the batch's other examples.
 
     Attributes:
-      reads: tuple of `schema.Feature`, what the batch must hold.
-      gives: tuple of `schema.Feature`, what it holds afterwards.
-      at_once: how many examples the reader hands over together, as far as whole batches have
-        so many; 1 where it makes no difference.
+      reads: tuple of `schema.Feature`, the features that the batch must have.
+      gives: tuple of `schema.Feature`, the features of the result.
+      at_once: the number of examples that the reader should pass together, rounded down to
+        whole batches; 1 if the number does not affect the speed.
     """
 
     reads: tuple
@@ -22,16 +22,16 @@ class Transform(Protocol):
 
         Args:
           batch: dict of feature name to int32 or float32 [B, n], n static.
-          numbers: int64 [B], of the examples in the stream. What is drawn for an example is a
-            function of the seed and of its number.
+          numbers: int64 [B], the examples' numbers in the stream. What is drawn for an example
+            depends only on the seed and on its number.
           seed: string or number.
 
         Returns:
-          Another dict, of B examples in the same order.
+          A new dict with the B examples in the same order.
         """
 
     def fault_of(self, record):
-        """Says why a record that fits the schema is nothing for this transform, or None.
+        """Returns why this transform cannot use a record that fits the schema, or None.
 
         Args:
           record: bytes of the record.

@@ -1,1 +1,1 @@
-"""Writing and judging text with a trained model: decoding, beam search, sampling, scores."""
+"""Writes and scores texts with a trained model: decoding, beam search, sampling, scoring."""

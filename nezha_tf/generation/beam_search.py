@@ -1,4 +1,4 @@
-"""Beam search with length penalty, for a batch at a time."""
+"""Beam search with length penalty for a batch of examples."""
 
 from typing import NamedTuple
 
@@ -12,10 +12,10 @@ class Beams(NamedTuple):
     """The state of a search.
 
     Attributes:
-      sequences: int32 [B, K, T], hypotheses that go on, best first.
-      log_probs: float32 [B, K], theirs.
-      length: int32 [], how many pieces of them are written.
-      ended: `Generated` of K: the best hypotheses that have ended.
+      sequences: int32 [B, K, T], the unfinished hypotheses, best first.
+      log_probs: float32 [B, K], their log-probabilities.
+      length: int32 [], the number of pieces written so far.
+      ended: `Generated` with the K best finished hypotheses.
     """
 
     sequences: tf.Tensor
@@ -25,11 +25,12 @@ class Beams(NamedTuple):
 
 
 class BeamSearch:
-    """Follows the K likeliest hypotheses of each example until none can be among the best.
+    """Extends the K best hypotheses of each example until they cannot improve the result.
 
-    A hypothesis ends with a [SEP] that is among the K likeliest steps. What has not ended at the
-    maximum length counts as it is. The search stops for sure losers only: where even without
-    another loss of probability no hypothesis could reach the scores that there are.
+    A hypothesis ends with a [SEP] that is among the K most probable steps. A hypothesis that has
+    not ended at the maximum length counts as it is. The search stops early only if no unfinished
+    hypothesis could reach the scores of the finished ones, even with no further loss of
+    probability.
     """
 
     def __init__(self, options, rules, vocabulary):
@@ -44,7 +45,7 @@ class BeamSearch:
         self._pad_id = vocabulary.pad_id
 
     def start(self, batch):
-        """Returns the empty hypothesis of each example; the other K - 1 are impossible."""
+        """Returns `Beams` with an empty hypothesis and K - 1 impossible ones for each example."""
         shape = (batch, self._options.beam_size)
         sequences = tf.fill((*shape, self._options.max_length), self._pad_id)
         none = tf.fill(shape, IMPOSSIBLE)
@@ -57,22 +58,22 @@ class BeamSearch:
 
         Args:
           state: `Beams`.
-          log_probs: float32 [B, K, V], of the next piece.
+          log_probs: float32 [B, K, V], log-probabilities of the next piece.
 
         Returns:
-          `Beams`, and which of the old hypotheses each new one goes on from, int32 [B, K].
+          (`Beams`, parents int32 [B, K]: the old hypothesis that each new one continues).
         """
         batch, beams, vocab_size = ops.shape(log_probs)
         allowed = self._rules.allowed(state.sequences, state.length)
         totals = state.log_probs[..., None] + tf.where(allowed, log_probs, IMPOSSIBLE)
         totals = tf.reshape(totals, (batch, beams * vocab_size))
-        # One piece of each hypothesis ends it, so that K of 2K go on.
+        # At most one piece per hypothesis ends it, so at least K of 2K candidates are unfinished.
         totals, index = tf.math.top_k(totals, 2 * beams)
         parents, pieces = index // vocab_size, index % vocab_size
         sequences = tf.gather(state.sequences, parents, batch_dims=1)
         sequences = append(sequences, state.length, pieces)
         is_end = pieces == self._sep_id
-        # Not by slices of what top_k gave: XLA would then sort the whole of it.
+        # The result of top_k is not sliced: XLA would then sort all values.
         is_likely = tf.range(2 * beams) < beams
         ended = self._ended(state, sequences, totals, tf.logical_and(is_end, is_likely))
         totals, sequences, parents = best(
@@ -81,7 +82,7 @@ class BeamSearch:
         return Beams(sequences, totals, state.length + 1, ended), parents
 
     def _ended(self, state, sequences, log_probs, is_new):
-        """Returns the best of the ended hypotheses and of those that end now."""
+        """Returns the best of the finished hypotheses and those that finish now."""
         length = state.length + 1
         scores = log_probs / length_penalty(length, self._options.length_penalty)
         new = Generated(
@@ -93,7 +94,7 @@ class BeamSearch:
         return _best_of(self._options.beam_size, state.ended, new)
 
     def is_done(self, state):
-        """Tells whether nothing that goes on can be among the best (bool [])."""
+        """Returns whether no unfinished hypothesis can be among the best, bool []."""
         alpha = self._options.length_penalty
         penalties = [
             length_penalty(length, alpha) for length in (state.length, self._options.max_length)

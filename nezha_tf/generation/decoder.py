@@ -1,13 +1,13 @@
-"""Incremental decoding: keys and values are computed once for each piece, and kept.
+"""Incremental decoding: keys and values are computed once for each piece, and cached.
 
-Sources are padded on the left. Thus every target begins at the place S, and the difference of
-two places is the distance of their pieces in every example. Where distances alone count, places
-are taken for positions, the same for the whole batch. Other positions count from a source's first
-piece, so they differ.
+Sources are padded on the left. So every target begins at the place S, and the difference of two
+places is the distance of their pieces in every example. If only distances matter, places serve as
+positions, the same for the whole batch. Other positions are counted from a source's first piece,
+so they differ between examples.
 
-The source is kept once for each example; the queries of all its beams go through it in one
-product. Of the target each place keeps one piece a beam, where it was written: hypotheses that
-change their beam move nothing, as `ancestors` tells them which piece of each place is theirs.
+The source is cached once for each example; the queries of all beams attend to it in one product.
+In the target, each place has one piece for each beam, which is never moved: when a hypothesis
+moves to another beam, `ancestors` tells which piece of each place belongs to it.
 """
 
 from typing import NamedTuple
@@ -19,10 +19,10 @@ from nezha_tf.modeling import attention_mask
 
 
 class Source(NamedTuple):
-    """What a search reads of its sources.
+    """The cache of the sources.
 
     Attributes:
-      keys_and_values: for each layer a pair of [B, N, S, H].
+      keys_and_values: list of a pair (keys, values) for each layer, each [B, N, S, H].
       input_mask: int32 [B, S], 0 for the padding on the left.
     """
 
@@ -31,12 +31,12 @@ class Source(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """What a search has written so far.
+    """The cache of the targets that are written so far.
 
     Attributes:
-      keys_and_values: for each layer a pair of [B, N, T, beams, H].
-      ancestors: int32 [B, beams, T], the beam that wrote a hypothesis's piece of each place.
-      length: int32 [], the number of places that are written.
+      keys_and_values: list of a pair (keys, values) for each layer, each [B, N, T, beams, H].
+      ancestors: int32 [B, beams, T], the beam in which a hypothesis's piece at each place is.
+      length: int32 [], the number of written places.
     """
 
     keys_and_values: list
@@ -44,12 +44,12 @@ class Cache(NamedTuple):
     length: tf.Tensor
 
     def follow(self, parents):
-        """Returns the cache of the hypotheses that go on from those of parents, [B, beams]."""
+        """Returns the cache for hypotheses that continue the old `parents`, int32 [B, beams]."""
         return self._replace(ancestors=tf.gather(self.ancestors, parents, batch_dims=1))
 
 
 class Decoder:
-    """Gives the logits of the next piece, with a cache."""
+    """Computes the logits of the next piece with a cache."""
 
     def __init__(self, model, target_format, mask_id):
         """Args:
@@ -68,11 +68,11 @@ class Decoder:
         Args:
           source_ids: int32 [B, S], padded on the left.
           source_mask: int32 [B, S].
-          beams: hypotheses of an example.
-          max_length: places that the cache is to hold, T.
+          beams: number of hypotheses for an example.
+          max_length: T, number of places in the cache.
 
         Returns:
-          Logits of the first piece, float32 [B, V]; `Source`; an empty `Cache`.
+          (logits of the first piece, float32 [B, V]; `Source`; an empty `Cache`).
         """
         target_format = self._target_format
         batch, length = ops.shape(source_ids)
@@ -113,11 +113,11 @@ class Decoder:
         """Appends a piece to each hypothesis.
 
         Args:
-          source, cache: as of `start` or of the last step.
+          source, cache: from `start` or the previous step.
           pieces: int32 [B, beams], the last piece of each hypothesis.
 
         Returns:
-          Logits of the next piece, float32 [B, beams, V], and the cache with these.
+          (logits of the next piece, float32 [B, beams, V]; the cache with `pieces`).
         """
         batch, beams = ops.shape(pieces)
         queries = 1 + int(self._target_format.is_masked)
@@ -155,17 +155,17 @@ class Decoder:
         return logits, _written(cache, outputs["keys_and_values"], beams)
 
     def _logits(self, outputs, first, count):
-        """Returns the logits [B, count, V] of `count` queries from the `first` on."""
+        """Returns the logits [B, count, V] of `count` queries, beginning with the query `first`."""
         states = outputs["sequence_output"]
         positions = tf.tile(first + tf.range(count)[None], (ops.shape(states)[0], 1))
         return self._head(states, positions, self._encoder.embeddings.word_embeddings)
 
 
 def position_ids(positions, source_mask, places):
-    """Returns positions of places [T]: themselves, or [B, T] where not only distances count.
+    """Returns positions for places: int32 [T] if only distances matter, else int32 [B, T].
 
-    Those say how far it is from the first piece. Padding, whose position there may not be, has
-    that of another piece.
+    In the first case they are the places; otherwise they are counted from the first piece of each
+    source. Padding, which has no valid position, gets the position of another piece.
 
     Args:
       positions: the `Positions` of the model.
@@ -180,13 +180,13 @@ def position_ids(positions, source_mask, places):
 
 
 def _places_and_beams(part):
-    """[B, N, T, beams, H] as [B, N, T * beams, H]."""
+    """Reshapes [B, N, T, beams, H] to [B, N, T * beams, H]."""
     batch, heads, places, beams, size = ops.shape(part)
     return tf.reshape(part, (batch, heads, places * beams, size))
 
 
 def _written(cache, keys_and_values, beams):
-    """Returns the cache with the pieces' keys and values; those of [MASK]s are dropped."""
+    """Returns the cache with the new pieces' keys and values; those of [MASK]s are dropped."""
     begin = (0, 0, cache.length, 0, 0)
     kept = [
         tuple(

@@ -1,4 +1,4 @@
-"""Writing targets for a batch of sources: decoder and search in one compiled loop."""
+"""Writes targets for a batch of sources: decoder and search in one compiled loop."""
 
 import numpy as np
 import tensorflow as tf
@@ -13,22 +13,24 @@ from nezha_tf.text.vocabulary import check_vocabulary
 
 
 class Generator:
-    """Writes targets with a model, under rules.
+    """Writes targets with a model.
 
-    Everything from the sources to the finished hypotheses is one `tf.function` of static shapes;
-    it is traced anew for each shape of the sources. `search` is its body.
+    Everything from the sources to the finished hypotheses is one `tf.function` with static shapes;
+    it is traced again for each shape of the sources. Its body is `search`.
     """
 
     def __init__(self, model, vocabulary, target_format, options, jit_compile=True):
         """Args:
           model: a `NezhaForMaskedLM`.
           vocabulary: its `Vocabulary`.
-          target_format: `TargetFormat`, that in which the model was trained.
+          target_format: the `TargetFormat` of the model's training.
           options: `GenerationOptions`.
-          jit_compile: compile by XLA: seconds for each shape, and faster afterwards.
+          jit_compile: whether XLA compiles the search, which takes seconds for each shape but is
+            faster afterwards.
 
         Raises:
-          UserError: the model lacks segments, or has fewer rows than the vocabulary has pieces.
+          UserError: the model does not have the segments, or has fewer rows than the vocabulary
+            has pieces.
         """
         target_format.check(model.config)
         check_vocabulary(model.config, vocabulary)
@@ -43,13 +45,14 @@ class Generator:
         """Args:
           source_ids: int [B, S], padded on the left (`pad_left`).
           source_mask: int [B, S], 0 for padding.
-          seed: of "sample", for the first example; that of each next one is one more.
+          seed: int, for the method "sample": the seed of the first example; each next example has
+            the next number.
 
         Returns:
           `Generated`.
 
         Raises:
-          UserError: source and target together are past the table of positions.
+          UserError: source and target together are longer than the table of positions.
         """
         check_room(self._config, np.sum(source_mask, axis=1), self._options.max_length)
         return self._generate(
@@ -59,15 +62,17 @@ class Generator:
         )
 
     def search(self, source_ids, source_mask, seeds):
-        """Writes targets inside a graph, where B and S may be known only when it runs.
+        """Writes targets inside a graph; B and S may be dynamic.
+
+        The caller must check that there are enough positions (`check_room`).
 
         Args:
           source_ids, source_mask: int32 [B, S], padded on the left.
-          seeds: int32 [B], of "sample"; what is written for an example depends on no other one.
+          seeds: int32 [B], for the method "sample": the seed of each example, whose result does
+            not depend on other examples.
 
         Returns:
-          `Generated`. Whether there is room for the places is for the caller to check
-          (`check_room`).
+          `Generated`.
         """
         options = self._options
         if options.method == "beam":
@@ -75,7 +80,7 @@ class Generator:
         else:
             search = Sampling(options, self._rules, self._vocabulary, seeds)
         batch, beams = ops.shape(source_ids)[0], options.num_hypotheses
-        # The last piece of a target is never read.
+        # The last piece of a target is never an input, so it needs no place in the cache.
         logits, source, cache = self._decoder.start(
             source_ids, source_mask, beams, max(options.max_length - 1, 1)
         )
@@ -98,12 +103,12 @@ class Generator:
 
 
 def check_room(config, source_lengths, target_lengths):
-    """Raises UserError where a source and its target are past the table of positions.
+    """Raises a `UserError` if a source and its target are longer than the table of positions.
 
     Args:
       config: `NezhaConfig`.
-      source_lengths: pieces of each source, int NumPy array [B].
-      target_lengths: (most) pieces of each target, the same, or one for all.
+      source_lengths: int NumPy array [B], the number of pieces of each source.
+      target_lengths: int NumPy array [B] or one int, the most pieces of each target.
     """
     lengths = source_lengths + target_lengths
     longest, source = lengths.max(), source_lengths[lengths.argmax()]

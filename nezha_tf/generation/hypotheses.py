@@ -1,24 +1,24 @@
-"""What a search gives, and how hypotheses are compared."""
+"""The result of a search, and functions that compare hypotheses."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
-# No hypothesis: less than any that there is.
+# The score of a missing hypothesis, lower than every real score.
 IMPOSSIBLE = float("-inf")
 
 
 class Generated(NamedTuple):
     """The R best hypotheses of each example, best first.
 
-    Where there are fewer, the score of the rest is minus infinity, and their length 0.
+    If there are fewer, the others have the score minus infinity and the length 0.
 
     Attributes:
       ids: int32 [B, R, T], padded on the right with [PAD].
-      lengths: int32 [B, R], pieces of a hypothesis, the final [SEP] among them.
-      scores: float32 [B, R], log-probability over length penalty.
-      log_probs: float32 [B, R], natural logarithm of the probability under the model, whatever
-        the rules or the truncation that restricted the choice.
+      lengths: int32 [B, R], number of pieces in a hypothesis, with the final [SEP].
+      scores: float32 [B, R], log-probability divided by length penalty.
+      log_probs: float32 [B, R], natural logarithm of the probability under the model, without
+        the effect of rules, temperature, top_k and top_p.
     """
 
     ids: tf.Tensor
@@ -33,7 +33,7 @@ def length_penalty(length, alpha):
 
 
 def best(count, scores, *others):
-    """Returns the `count` highest of scores [B, K], in their order, and the same rows of others.
+    """Returns the `count` highest of scores [B, K], falling, and the same entries of others.
 
     Args:
       count: R, at most K.

@@ -1,4 +1,4 @@
-"""What a search may write, and how it looks for it."""
+"""The options of a search: its method and its restrictions."""
 
 import dataclasses
 
@@ -6,36 +6,36 @@ from nezha_tf.errors import UserError
 from nezha_tf.text.vocabulary import CLS, MASK, PAD, UNK
 
 METHODS = ("beam", "greedy", "sample")
-# No reader wants them, and a hypothesis that holds one is seldom the better for it.
+# Pieces that readers do not want in a text.
 BANNED_PIECES = (PAD, UNK, CLS, MASK)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GenerationOptions:
-    """The rules of a search.
+    """The options of a search.
 
-    A length is a number of pieces, the final [SEP] among them.
+    All lengths are numbers of pieces and include the final [SEP].
 
     Attributes:
-      method: "beam", "greedy" (the likeliest piece at each step) or "sample".
-      max_length: most pieces of a target, T. What has not ended by then is cut off there.
-      min_length: fewest pieces; before that [SEP] comes only where no other piece may.
-      beam_size: hypotheses that beam search follows.
-      num_return_sequences: hypotheses returned of each example: at most `beam_size` of "beam",
-        any number of "sample", one of "greedy".
+      method: "beam", "greedy" (the most probable piece at each step) or "sample".
+      max_length: T, the most pieces of a target; hypotheses that have not ended are cut off there.
+      min_length: fewest pieces; before that, [SEP] comes only if no other piece is allowed.
+      beam_size: number of hypotheses in beam search.
+      num_return_sequences: number of hypotheses to return for each example: at most `beam_size`
+        for "beam", any number for "sample", one for "greedy".
       length_penalty: alpha; a hypothesis's score is its log-probability divided by
         ((5 + length) / 6)^alpha (Wu et al., arXiv 1609.08144 §7).
-      temperature: of "sample": logits are divided by it.
-      top_k: of "sample": only the k likeliest pieces are drawn from; 0 for all.
-      top_p: of "sample": only the likeliest pieces that together have this probability are
-        drawn from, after temperature and `top_k`.
-      no_repeat_ngram_size: n; no hypothesis holds an n-gram twice; 0 for no such rule.
-      exempt_pieces: an n-gram that holds one of them may be repeated.
-      banned_pieces: pieces that are never written. Leave [UNK] out where a reader is to fill it
-        in from the source.
+      temperature: for "sample": the divisor of the logits.
+      top_k: for "sample": only the k most probable pieces can be drawn; 0: all.
+      top_p: for "sample": only the most probable pieces that together have this probability can
+        be drawn, after temperature and `top_k`.
+      no_repeat_ngram_size: n; no n-gram occurs twice in a hypothesis; 0: off.
+      exempt_pieces: n-grams with one of these pieces may be repeated.
+      banned_pieces: pieces that are never written. Leave [UNK] out if it will be replaced by
+        text from the source.
 
     Raises:
-      UserError: a value that makes no sense; the message names it.
+      UserError: a value is impossible; the message names it.
     """
 
     method: str = "beam"
@@ -71,11 +71,11 @@ class GenerationOptions:
         most = {"beam": self.beam_size, "greedy": 1}.get(self.method)
         if most is not None and self.num_return_sequences > most:
             raise UserError(
-                f"method {self.method!r} returns at most {most} hypotheses, and "
+                f"method {self.method!r} returns at most {most} hypotheses, but "
                 f"num_return_sequences is {self.num_return_sequences}"
             )
 
     @property
     def num_hypotheses(self):
-        """How many hypotheses of an example are followed at a time."""
+        """The number of hypotheses of an example that the search extends at a time."""
         return self.beam_size if self.method == "beam" else self.num_return_sequences

@@ -1,4 +1,4 @@
-"""Which pieces may come next."""
+"""The rules for the next piece."""
 
 import numpy as np
 import tensorflow as tf
@@ -6,16 +6,16 @@ from keras import ops
 
 
 class Rules:
-    """Banned pieces, minimum length, and no n-gram twice.
+    """Implements banned pieces, the minimum length, and the ban on repeated n-grams.
 
-    A hypothesis that no piece may follow ends, whatever the minimum length.
+    If no piece is allowed after a hypothesis, it ends, even before the minimum length.
     """
 
     def __init__(self, options, vocabulary, vocab_size):
         """Args:
         options: `GenerationOptions`.
         vocabulary: `Vocabulary`.
-        vocab_size: rows of the model's table, V; those past the vocabulary are never written.
+        vocab_size: V, rows of the model's table; rows after the vocabulary's are never written.
         """
         self._min_length = options.min_length
         self._ngram_size = options.no_repeat_ngram_size
@@ -28,9 +28,11 @@ class Rules:
             self._is_exempt[vocabulary.ids_of(options.exempt_pieces)] = True
 
     def allowed(self, sequences, length):
-        """Args:
-          sequences: int32 [B, K, T], hypotheses that have not ended.
-          length: int32 [], how many pieces of them are written.
+        """Returns which pieces may come next.
+
+        Args:
+          sequences: int32 [B, K, T], unfinished hypotheses.
+          length: int32 [], the number of pieces written so far.
 
         Returns:
           bool, broadcastable to [B, K, V].
@@ -45,13 +47,13 @@ class Rules:
 
 
 def repeated_ngrams(sequences, length, size, is_exempt):
-    """Tells which pieces would complete an n-gram that a hypothesis holds already.
+    """Returns which pieces would complete an n-gram that a hypothesis already has.
 
     Args:
       sequences: int32 [B, K, T].
-      length: int32 [], how many pieces of them are written.
+      length: int32 [], the number of pieces written so far.
       size: n.
-      is_exempt: bool NumPy array [V]; n-grams that hold such a piece do not count.
+      is_exempt: bool NumPy array [V]; n-grams with such a piece do not count.
 
     Returns:
       bool [B, K, V].

@@ -1,4 +1,4 @@
-"""One piece after the other: the likeliest, or one by chance."""
+"""Greedy decoding and sampling: writes one piece after another."""
 
 import math
 from typing import NamedTuple
@@ -14,10 +14,10 @@ class Samples(NamedTuple):
 
     Attributes:
       sequences: int32 [B, R, T].
-      lengths: int32 [B, R], pieces of each.
+      lengths: int32 [B, R], the number of pieces of each.
       log_probs: float32 [B, R].
       has_ended: bool [B, R].
-      length: int32 [], pieces of those that have not ended.
+      length: int32 [], the number of pieces of the unfinished sequences.
     """
 
     sequences: tf.Tensor
@@ -28,17 +28,17 @@ class Samples(NamedTuple):
 
 
 class Sampling:
-    """Writes R sequences for each example, each by itself.
+    """Writes R independent sequences for each example.
 
-    The same seed gives the same sequences, compiled or not.
+    The same seed gives the same sequences, with and without XLA.
     """
 
     def __init__(self, options, rules, vocabulary, seeds):
         """Args:
-        options: `GenerationOptions`; "greedy" takes the likeliest piece.
+        options: `GenerationOptions`; "greedy" takes the most probable piece.
         rules: `Rules`.
         vocabulary: `Vocabulary`.
-        seeds: int32 [B], of each example: what is written for it does not depend on the others.
+        seeds: int32 [B], the seed of each example; an example's result depends on its own only.
         """
         self._options = options
         self._rules = rules
@@ -47,7 +47,7 @@ class Sampling:
         self._seeds = seeds
 
     def start(self, batch):
-        """Returns empty sequences."""
+        """Returns `Samples` of empty sequences."""
         shape = (batch, self._options.num_return_sequences)
         return Samples(
             tf.fill((*shape, self._options.max_length), self._pad_id),
@@ -58,14 +58,14 @@ class Sampling:
         )
 
     def advance(self, state, log_probs):
-        """Appends a piece to what has not ended.
+        """Appends a piece to the unfinished sequences.
 
         Args:
           state: `Samples`.
-          log_probs: float32 [B, R, V], of the next piece.
+          log_probs: float32 [B, R, V], log-probabilities of the next piece.
 
         Returns:
-          `Samples`; None, as each sequence goes on from itself.
+          (`Samples`, None): unlike beam search, each sequence continues itself.
         """
         allowed = self._rules.allowed(state.sequences, state.length)
         choice = tf.where(allowed, log_probs, IMPOSSIBLE)
@@ -85,7 +85,7 @@ class Sampling:
         return state, None
 
     def _draw(self, logits, step):
-        """Draws a piece from each of the distributions [B, R, V], cut as the options say."""
+        """Returns pieces int32 [B, R], drawn from logits [B, R, V] with `top_k` and `top_p`."""
         options = self._options
         ids = None
         if options.top_k or options.top_p < 1:
@@ -98,7 +98,7 @@ class Sampling:
         return drawn if ids is None else tf.gather(ids, drawn, batch_dims=2)
 
     def is_done(self, state):
-        """Tells whether all sequences have ended (bool [])."""
+        """Returns whether all sequences have ended, bool []."""
         return tf.reduce_all(state.has_ended)
 
     def result(self, state):
@@ -111,23 +111,23 @@ class Sampling:
 
 
 def gumbel(shape, seeds, step):
-    """Returns Gumbel noise, float32: the largest of logits and it is a draw from their softmax.
+    """Returns Gumbel noise: the argmax of logits plus this noise is a draw from their softmax.
 
-    Of hashed indices, as TensorFlow's own stateless numbers are not the same in XLA.
+    It comes from hashed indices, because TensorFlow's stateless random numbers differ in XLA.
 
     Args:
       shape: (R, V), static.
       seeds: int32 [B].
-      step: int32 []; another one for each step.
+      step: int32 [], different for each step.
 
     Returns:
-      float32 [B, R, V]; a row depends on its seed and the step alone.
+      float32 [B, R, V]; a row depends only on its seed and the step.
     """
-    # The hash leaves zero as it is, and a first seed and a first step often are zero.
+    # The constants are needed because the hash maps 0 to 0, and seeds and steps are often 0.
     first = mix(tf.cast(seeds, tf.uint32) ^ 0x9E3779B9)[:, None, None]
     second = mix(first + mix(tf.cast(step, tf.uint32) ^ 0x85EBCA6B))
     index = tf.reshape(tf.range(math.prod(shape)), shape)
     bits = mix(mix(tf.cast(index, tf.uint32) ^ first) + second)
-    # Near zero a float is fine enough for what decides: the smallest of the exponentials.
+    # The smallest exponential decides the draw, and near 0 floats are fine enough for it.
     uniform = (tf.cast(bits, tf.float32) + 0.5) * 2.0**-32
     return -tf.math.log(-tf.math.log1p(-uniform))

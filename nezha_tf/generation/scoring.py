@@ -1,4 +1,4 @@
-"""How likely a model finds a given target or text, in one pass for all its pieces."""
+"""Scores given targets and texts with a model, in one pass for all pieces."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,22 +10,23 @@ from nezha_tf.modeling import attention_mask, positions
 
 
 class TargetScorer:
-    """Log-probabilities of given targets, piece by piece, each after those before it.
+    """Computes the log-probability of each piece of given targets after the pieces before it.
 
-    In the masked form the pieces of a target are read once, and beside each there is a [MASK] at
-    its place that sees what is before it; in the shifted form the pieces themselves predict.
-    A text by itself is scored as what follows [CLS] in the mode "left_to_right".
+    With the target prediction "masked", each piece of a target is read once, and a [MASK] at the
+    same place, which sees the pieces before it, predicts the piece. With "shift", the pieces
+    themselves predict. To score a text without a source, use [CLS] as its source and the mode
+    "left_to_right".
     """
 
     def __init__(self, model, vocabulary, target_format, jit_compile=True):
         """Args:
           model: a `NezhaForMaskedLM`.
           vocabulary: its `Vocabulary`.
-          target_format: `TargetFormat`, that in which the model was trained.
-          jit_compile: compile by XLA.
+          target_format: the `TargetFormat` of the model's training.
+          jit_compile: whether XLA compiles the scoring.
 
         Raises:
-          UserError: the model lacks segments.
+          UserError: the model does not have the segments.
         """
         target_format.check(model.config)
         self._model, self._target_format, self._mask_id = model, target_format, vocabulary.mask_id
@@ -34,14 +35,14 @@ class TargetScorer:
     def __call__(self, source_ids, source_mask, target_ids, target_mask):
         """Args:
           source_ids, source_mask: int [B, S], padded on the left (`pad_left`).
-          target_ids, target_mask: int [B, T], padded on the right. The final [SEP] counts where
-            it is given.
+          target_ids, target_mask: int [B, T], padded on the right. The final [SEP], if present,
+            is scored too.
 
         Returns:
           float32 NumPy array [B, T], natural logarithms; 0 for padding.
 
         Raises:
-          UserError: source and target together are past the table of positions.
+          UserError: source and target together are longer than the table of positions.
         """
         lengths = (np.sum(mask, axis=1) for mask in (source_mask, target_mask))
         check_room(self._model.config, *lengths)
@@ -83,13 +84,13 @@ class TargetScorer:
 
 
 class PseudoScorer:
-    """Log-probabilities of each piece of a text, masked by itself, with all others seen.
+    """Computes the log-probability of each piece of a text when only this piece is masked.
 
     Their mean gives the pseudo-perplexity (Salazar et al., arXiv 1910.14659 §2).
     """
 
     def __init__(self, model, vocabulary, jit_compile=True):
-        """Arguments as for `TargetScorer`."""
+        """Arguments: see `TargetScorer`."""
         self._model, self._mask_id = model, vocabulary.mask_id
         self._cls_id, self._sep_id = vocabulary.cls_id, vocabulary.sep_id
         self._score = tf.function(self._log_probs, jit_compile=jit_compile, autograph=False)
@@ -97,15 +98,15 @@ class PseudoScorer:
     def __call__(self, text_ids, length, batch_size=32):
         """Args:
           text_ids: the ids of a text, without [CLS] and [SEP].
-          length: T; the text and the two pieces around it are padded to it, or to the end of the
-            table of positions.
-          batch_size: how many copies of the text go through the model at a time.
+          length: T; the text with [CLS] and [SEP] is padded to this length, or to the length of the
+            table of positions if that is shorter.
+          batch_size: number of copies of the text in a batch of the model.
 
         Returns:
-          float32 NumPy array of the pieces' log-probabilities.
+          float32 NumPy array [n] of the pieces' log-probabilities.
 
         Raises:
-          UserError: the text is past that table.
+          UserError: the text is longer than the table of positions.
         """
         config = self._model.config
         pieces = [self._cls_id, *text_ids, self._sep_id]

@@ -1,4 +1,4 @@
-"""Sources of different lengths as one batch."""
+"""Pads sources of different lengths to one batch."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ LENGTH_STEP = 16
 
 
 def rounded_up(length):
-    """Returns the length that sources of at most `length` pieces are padded to."""
+    """Returns the padded length for sources of at most `length` pieces."""
     return -(-length // LENGTH_STEP) * LENGTH_STEP
 
 
@@ -24,14 +24,14 @@ def pad_left(sources, length):
       (source_ids, source_mask), int32 NumPy arrays [B, S].
 
     Raises:
-      UserError: a source that is empty or longer.
+      UserError: a source is empty or longer than `length`.
     """
     source_ids = np.zeros((len(sources), length), "int32")
     source_mask = np.zeros_like(source_ids)
     for row, source in enumerate(sources):
         if not 0 < len(source) <= length:
             raise UserError(
-                f"source {row + 1} has {len(source)} pieces, and must have from 1 to {length}"
+                f"source {row + 1} has {len(source)} pieces, but must have 1 to {length}"
             )
         source_ids[row, -len(source) :] = source
         source_mask[row, -len(source) :] = 1
@@ -39,6 +39,6 @@ def pad_left(sources, length):
 
 
 def pad_right(targets, length):
-    """Pads targets on the right; arguments and result as for `pad_left`."""
+    """Pads targets on the right; arguments and result are those of `pad_left`."""
     ids, mask = pad_left([target[::-1] for target in targets], length)
     return ids[:, ::-1].copy(), mask[:, ::-1].copy()

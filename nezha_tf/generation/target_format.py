@@ -1,4 +1,4 @@
-"""How a target follows its source: what is seen, which segments, where it is predicted."""
+"""The format of source and target: visibility, segments, and places of predictions."""
 
 import dataclasses
 
@@ -12,18 +12,19 @@ MODES = ("seq2seq", "left_to_right")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TargetFormat:
-    """The form in which a model was trained to write.
+    """The format in which a model was trained to write.
 
     Attributes:
-      mode: "seq2seq" (the source sees all of itself: [CLS] source [SEP], then the target) or
-        "left_to_right" (a prompt and what continues it see what is left of them).
-      target_prediction: "masked" (a [MASK] after the last piece predicts the next one, as
-        UniLM is trained) or "shift" (the last piece itself predicts the next one).
-      segment_ids: the segments of source and target; the objective's own (`SEGMENT_IDS`), if
-        None.
+      mode: "seq2seq" ([CLS] source [SEP], whose pieces see each other, then the target) or
+        "left_to_right" (all pieces of a prompt and its continuation see only what is left of
+        them).
+      target_prediction: "masked" (a [MASK] after the last piece predicts the next one, as in
+        UniLM) or "shift" (the last piece itself predicts the next one).
+      segment_ids: (segment id of the source, segment id of the target); None: those of the
+        objective in `SEGMENT_IDS`.
 
     Raises:
-      UserError: no such mode or target_prediction.
+      UserError: `mode` or `target_prediction` is unknown.
     """
 
     mode: str = "seq2seq"
@@ -44,13 +45,13 @@ class TargetFormat:
         return self.target_prediction == "masked"
 
     def check(self, config):
-        """Raises UserError where the model has no rows for the segments."""
+        """Raises a `UserError` if the model has no rows for the segments."""
         needed, rows = max(self.segment_ids), config.type_vocab_size
         if needed >= rows:
             raise UserError(
                 f"{self.mode} uses the segments {self.segment_ids[0]} and {self.segment_ids[1]}, "
-                f"and the model has {rows} (type_vocab_size); take a model that was trained on "
-                "this objective, or name the segments that it was trained with (--segment_ids)"
+                f"and the model has {rows} (type_vocab_size); use a model that was trained on "
+                "this objective, or pass the segments of its training by --segment_ids"
             )
 
     def ranks(self, source_length, target_length):

@@ -1,4 +1,4 @@
-"""A folder as a model: what a run leaves or a published checkpoint is, opened in one line."""
+"""Opens a run's folder, or the folder of a published model, as a model."""
 
 from nezha_tf.model_folder.folder import ModelFolder, load, open_folder, weights_of
 

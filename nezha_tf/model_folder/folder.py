@@ -1,4 +1,4 @@
-"""A folder as a model: what a run has left, or a published checkpoint, opened in one line."""
+"""Opens a run's folder, or the folder of a published model, as a model."""
 
 import functools
 import glob
@@ -21,13 +21,13 @@ def load(folder):
     """Returns the tokenizer and the model of a folder.
 
     Args:
-      folder: as for `open_folder`.
+      folder: see `open_folder`.
 
     Returns:
-      (`FullTokenizer`, Keras model with its weights: `ModelFolder.make_model` says which).
+      (`FullTokenizer`, the Keras model of `ModelFolder.make_model`, with its weights).
 
     Raises:
-      UserError: as for `open_folder`, or weights that are damaged or of another model.
+      UserError: see `open_folder`; or the weights are damaged or belong to another model.
     """
     opened = open_folder(folder)
     return opened.tokenizer, opened.make_model()
@@ -37,46 +37,46 @@ def open_folder(path, do_lower_case=None):
     """Opens a folder; the weights are not loaded yet.
 
     Args:
-      path: the --output_dir of a run; that of several runs, for the best of them; or a folder of
-        a published model: `bert_config.json` (or Hugging Face's `config.json`), weights and
-        `vocab.txt`.
-      do_lower_case: in place of what the folder says.
+      path: the --output_dir of a run; that of several runs, which means the best of them; or the
+        folder of a published model: `bert_config.json` (or Hugging Face's `config.json`), weights
+        and `vocab.txt`.
+      do_lower_case: replaces the folder's own value; None: the folder decides.
 
     Returns:
       `ModelFolder`.
 
     Raises:
-      UserError: no such folder, none of a model, or a damaged file in it.
+      UserError: the folder does not exist, has no model, or a file in it is damaged.
     """
     path = os.fspath(path)
     if not os.path.isdir(path):
-        what = "a file; give the folder that it is in" if os.path.exists(path) else "not there"
+        what = "a file; pass its folder" if os.path.exists(path) else "not there; check the path"
         raise UserError(f"no model in {path}: it is {what}")
     return ModelFolder(folder_of_model(path), do_lower_case)
 
 
 def folder_of_model(path):
-    """Returns the folder itself, or where it is one of several runs, that of the best of them."""
+    """Returns the folder itself or, for a folder of several runs, the folder of the best run."""
     is_run = RunCheckpoints(path, {}).steps()
     return path if is_run else best_sweep_member(path) or path
 
 
 class ModelFolder:
-    """A model with all that belongs to it.
+    """A model and everything that belongs to it.
 
     Attributes:
       path: the folder.
       config: `NezhaConfig`.
-      task: dict, what `task.json` says (see `task_table.TASKS`); where the folder has none,
-        what `published.settings_of` finds: {"task": None} for a model without a task's head.
-      do_lower_case: whether texts are lower-cased: by `task.json`, or else Hugging Face's
-        `tokenizer_config.json`, or else true.
-      checkpoint: what `checkpoints.load` takes. Of a run the best one where an evaluation chose
-        one, or else the newest.
+      task: dict, the contents of `task.json` (see `task_table.TASKS`). Without such a file, the
+        result of `published.settings_of`: {"task": None} for a model without a task's head.
+      do_lower_case: whether texts are lower-cased: from `task.json`, else from Hugging Face's
+        `tokenizer_config.json`, else True.
+      checkpoint: path for `checkpoints.load`. In a run's folder, it is the best checkpoint if an
+        evaluation has chosen one, else the newest.
     """
 
     def __init__(self, path, do_lower_case=None):
-        """Arguments and errors as for `open_folder`."""
+        """Arguments and errors are those of `open_folder`."""
         self.path = path
         self.checkpoint = checkpoint_in(path)
         self.config = NezhaConfig.from_json_file(config_file_in(path, self.checkpoint))
@@ -90,18 +90,17 @@ class ModelFolder:
 
     @property
     def vocab_file(self):
-        """The path of `vocab.txt`; `UserError` where it is missing."""
+        """The path of `vocab.txt`; a missing file is a `UserError`."""
         path = os.path.join(self.path, VOCAB_FILE)
         if not os.path.exists(path):
             raise UserError(
-                f"no {VOCAB_FILE} in {self.path}; copy the vocabulary there that the model was "
-                "trained with"
+                f"no {VOCAB_FILE} in {self.path}; copy the vocabulary of the model's training there"
             )
         return path
 
     @functools.cached_property
     def tokenizer(self):
-        """The `FullTokenizer`; `UserError` where the vocabulary is not the model's."""
+        """The `FullTokenizer`; a vocabulary that does not fit the model is a `UserError`."""
         tokenizer = FullTokenizer(self.vocab_file, self.do_lower_case)
         try:
             check_vocabulary(self.config, tokenizer.vocabulary)
@@ -112,11 +111,11 @@ class ModelFolder:
     def make_model(self):
         """Returns the task's Keras model, with the weights or with their moving averages.
 
-        Without a task it is what the checkpoint has the heads for: `NezhaForPreTraining`,
-        `NezhaForMaskedLM`, or `NezhaEncoder`; a pooler that it lacks stays random.
+        Without a task, the heads in the checkpoint decide: `NezhaForPreTraining`,
+        `NezhaForMaskedLM` or `NezhaEncoder`; a pooler that the checkpoint lacks stays random.
 
         Raises:
-          UserError: weights that are damaged, or of another model.
+          UserError: the weights are damaged or belong to another model.
         """
         model, may_be_missing = self._fresh_model()
         self.load_into(model, may_be_missing)
@@ -126,17 +125,17 @@ class ModelFolder:
         """Loads the weights, or their moving averages, into a model of another kind.
 
         Args:
-          model: a Keras model of the name table.
-          may_be_missing: as for `loading.load`.
+          model: a Keras model whose variables are in the name table.
+          may_be_missing: see `loading.load`.
 
         Raises:
-          UserError: weights that are damaged, or of another model.
+          UserError: the weights are damaged or belong to another model.
         """
         averages = self.task.get("uses_averages", False)
         loading.load(model, self.checkpoint, may_be_missing, averages=averages)
 
     def _fresh_model(self):
-        """Returns (model, prefixes of the names that its checkpoint may lack)."""
+        """Returns (model, prefixes of the names that the checkpoint may lack)."""
         settings = self.task
         if settings["task"] is None:
             return self._model_of_names(), (POOLER,)
@@ -144,13 +143,13 @@ class ModelFolder:
         if row.model_class:
             return row.model_class(settings)(self.config), ()
         kind = row.kind(settings)
-        # A model of regression has no labels, and one output.
+        # A regression model has no labels and one output.
         num_labels = max(1, len(settings.get("labels", ())))
         model = kind.model(self.config, num_labels, settings["max_seq_length"])
         return model, () if kind.reads_pooler else (POOLER,)
 
     def _model_of_names(self):
-        """Returns the model that the checkpoint has all the heads of."""
+        """Returns the largest model all of whose heads are in the checkpoint."""
         _, reader = loading.open_checkpoint(self.checkpoint)
         names = set(reader.get_variable_to_shape_map())
         for kind in (PRETRAINING, MASKED_LM):
@@ -161,18 +160,18 @@ class ModelFolder:
 
 
 def weights_of(path):
-    """Returns which weights --init_checkpoint means: those that the folder's model has.
+    """Returns the weights that --init_checkpoint means: those of the folder's model.
 
     Args:
-      path: of a checkpoint, as for `loading.open_checkpoint`, or of its folder; of a run's folder
-        the best checkpoint is meant, as in `ModelFolder`.
+      path: a checkpoint (see `loading.open_checkpoint`) or its folder; a run's folder means its
+        best checkpoint, as in `ModelFolder`.
 
     Returns:
-      (what `loading.open_checkpoint` takes, whether the moving averages in it are the weights, as
+      (path for `loading.open_checkpoint`, whether the moving averages in it are the weights, as
       `task.json` beside it says).
 
     Raises:
-      UserError: a damaged `task.json`.
+      UserError: `task.json` is damaged.
     """
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
@@ -184,7 +183,7 @@ def weights_of(path):
 
 
 def checkpoint_in(folder):
-    """Returns what `checkpoints.load` takes, of all that may hold weights."""
+    """Returns the path of a folder's weights, for `checkpoints.load`."""
     checkpoints = RunCheckpoints(folder, {}, best_metric=None)
     step = checkpoints.chosen()
     if step is not None:
@@ -200,12 +199,12 @@ def checkpoint_in(folder):
         )
     if len(found) > 1:
         names = ", ".join(map(os.path.basename, found))
-        raise UserError(f"several checkpoints in {folder} ({names}); leave one of them there")
+        raise UserError(f"several checkpoints in {folder} ({names}); remove all but one")
     return found[0].removesuffix(".index")
 
 
 def config_file_in(folder, checkpoint):
-    """Returns the path of the configuration, of the checkpoint's layout where there are two."""
+    """Returns the path of the configuration; of two, the one with the checkpoint's layout."""
     names = [CONFIG_FILE, published.CONFIG_FILE]
     if hugging_face.find_weights(checkpoint):
         names.reverse()
@@ -213,4 +212,4 @@ def config_file_in(folder, checkpoint):
     for path in paths:
         if os.path.exists(path):
             return path
-    raise UserError(f"no {' or '.join(sorted(names))} in {folder}; copy the model's there")
+    raise UserError(f"no {' or '.join(sorted(names))} in {folder}; copy the model's file there")

@@ -1,4 +1,4 @@
-"""What Hugging Face's `config.json` says of a fine-tuned model, as settings of `task.json`."""
+"""Converts Hugging Face's `config.json` of a fine-tuned model to settings of `task.json`."""
 
 from typing import NamedTuple
 
@@ -20,10 +20,10 @@ class Published(NamedTuple):
     """A published model with the head of a task.
 
     Attributes:
-      path: of its `config.json`, for messages.
-      values: dict, what that holds; {} where there is none.
-      num_labels: rows of its head of labels.
-      max_seq_length: the longest that it is taken to read.
+      path: path of its `config.json`, for messages.
+      values: dict, the contents of `config.json`; {}: there is no such file.
+      num_labels: number of rows of its head of labels.
+      max_seq_length: the assumed maximum of pieces in its input.
     """
 
     path: str
@@ -33,7 +33,7 @@ class Published(NamedTuple):
 
 
 def classification(published):
-    """Returns the settings of a classifier; it is taken to be of texts, as nothing tells pairs."""
+    """Returns the settings of a classifier of single texts: no file says if it is for pairs."""
     values = published.values
     if published.num_labels == 1:
         return {"label_type": "regression", "labels": [], "is_pair": False}
@@ -43,7 +43,7 @@ def classification(published):
 
 
 def tagging(published):
-    """Returns the settings of a tagger, but for `crf`, which its weights tell."""
+    """Returns the settings of a tagger without `crf`, which the weights show."""
     labels = labels_of(published)
     are_tags = all(TAG.fullmatch(label) for label in labels)
     return {
@@ -54,7 +54,7 @@ def tagging(published):
 
 
 def reading_comprehension(published):
-    """Returns the settings of a model that answers, of which nothing is told."""
+    """Returns the settings of a model that answers questions; all are defaults."""
     return dict(_ANSWERING)
 
 
@@ -62,7 +62,7 @@ def labels_of(published):
     """Returns the names of a `Published` model's labels: `id2label`, or LABEL_0 and so on.
 
     Raises:
-      UserError: others than its head has rows.
+      UserError: `id2label` does not fit the rows of the head.
     """
     count = published.num_labels
     names = published.values.get("id2label")

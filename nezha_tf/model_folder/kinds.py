@@ -1,4 +1,4 @@
-"""Which kind of model a checkpoint holds, of those in the table of tasks."""
+"""Finds out which kind of model of the table of tasks a checkpoint contains."""
 
 from nezha_tf.model_folder.task_row import Kind
 from nezha_tf.model_folder.task_table import TASKS
@@ -9,25 +9,25 @@ ENCODER = Kind("encoder", NezhaEncoder, (), "Model")
 
 
 def kinds():
-    """Returns dict of name to each `Kind` of a model: those of the tasks, and the bare encoder."""
+    """Returns a dict of name to `Kind`: the kinds of all tasks, and the bare encoder."""
     return {kind.name: kind for task in TASKS.values() for kind in task.kinds} | {
         ENCODER.name: ENCODER
     }
 
 
 def heads():
-    """Returns how the TF1 names of all heads' weights begin, a tuple of str."""
+    """Returns the prefixes of the TF1 names of all heads' weights, a tuple of str."""
     return tuple({prefix: None for kind in kinds().values() for prefix in kind.prefixes})
 
 
 def kind_of(names, said=None):
-    """Returns the `Kind` of a checkpoint: of those that it has a head of, the one with most heads.
+    """Returns the `Kind` of a checkpoint: of the kinds with a head in it, the one with most heads.
 
     Args:
       names: the TF1 names of its weights.
-      said: the kind that a file beside it says, or None. It tells kinds whose heads have the same
-        names, as taggers and classifiers do. Without it a checkpoint with a pooler is of a kind
-        that reads it.
+      said: the kind that a file beside it names, or None. It decides between kinds whose heads
+        have the same names, such as taggers and classifiers. Without it, a checkpoint with a
+        pooler is of a kind that reads the pooler.
     """
 
     def has(prefix):
@@ -51,13 +51,13 @@ def kind_of(names, said=None):
 
 
 def _own_heads(kind, every):
-    """Returns the prefixes of the heads that no kind of fewer heads has."""
+    """Returns the prefixes of a kind's heads that no kind with fewer heads has."""
     smaller = [other for other in every if set(other.prefixes) < set(kind.prefixes)]
     return set(kind.prefixes).difference(*(other.prefixes for other in smaller))
 
 
 def kind_of_architecture(name):
-    """Returns the `Kind` of a class of transformers, by its name; None where there is none."""
+    """Returns the `Kind` of a class of transformers by its name, or None."""
     for kind in kinds().values():
         if kind.architecture and name.endswith(kind.architecture):
             return kind
@@ -70,5 +70,5 @@ def task_of(kind):
 
 
 def form_of(task):
-    """Returns the `Task.form` of a task by its name, or of None, a model of no task."""
+    """Returns the `Task.form` of a task by its name; None: a model without a task."""
     return TASKS[task].form if task else "bidirectional"

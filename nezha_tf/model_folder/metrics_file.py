@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: the record of a run, an entry a line."""
+"""Reads `metrics.jsonl`: the metrics of a run, one entry per line."""
 
 import json
 import os
@@ -7,7 +7,7 @@ METRICS_FILE = "metrics.jsonl"
 
 
 def read_metrics(folder):
-    """Returns the entries of a run's `metrics.jsonl` (list of dict), rising by step."""
+    """Returns the entries of a run's `metrics.jsonl`, a list of dict, by rising step."""
     path = os.path.join(folder, METRICS_FILE)
     if not os.path.exists(path):
         return []
@@ -16,6 +16,6 @@ def read_metrics(folder):
         for line in file:
             try:
                 entries.append(json.loads(line))
-            except ValueError:  # the last line of a run that was killed while it wrote
+            except ValueError:  # a killed run can leave an incomplete last line
                 break
     return entries

@@ -1,4 +1,4 @@
-"""What a published folder says of its model where no run has left a `task.json`."""
+"""Finds the settings of a published model in a folder without `task.json`."""
 
 import os
 
@@ -11,17 +11,17 @@ from nezha_tf.model_folder.kinds import kind_of, kind_of_architecture, task_of
 from nezha_tf.model_folder.task_table import TASKS
 
 CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer_config.json"
-# Hugging Face's models with a head for a task that is none of ours.
+# Hugging Face's classes with a head for a task that we do not have.
 MULTIPLE_CHOICE = "ForMultipleChoice"
-# The longest that published models were pretrained with; relative positions have no bound.
+# The length of pretraining of published models; relative positions themselves have no bound.
 MAX_SEQ_LENGTH = 512
 
 
 def do_lower_case(folder, default=True):
-    """Returns what Hugging Face's `tokenizer_config.json` says of lower-casing, or the default.
+    """Returns `do_lower_case` of Hugging Face's `tokenizer_config.json`, or the default.
 
     Raises:
-      UserError: a damaged file.
+      UserError: the file is damaged.
     """
     path = os.path.join(folder, TOKENIZER_FILE)
     values = read_object(path) or {}
@@ -34,29 +34,29 @@ def do_lower_case(folder, default=True):
 
 
 def architecture_of(values):
-    """Returns the class of transformers that a `config.json` (a dict) names, or ""."""
+    """Returns the class of transformers that a `config.json`, given as a dict, names; or ""."""
     names = values.get("architectures")
     name = names[0] if isinstance(names, list) and names else ""
     return name if isinstance(name, str) else ""
 
 
 def settings_of(folder, config, checkpoint):
-    """Returns settings as in `task.json`, by the head that the weights have.
+    """Returns the settings of `task.json`, by the head that the weights have.
 
-    The names of classes are those of `id2label` in Hugging Face's `config.json`; else they are
-    LABEL_0, LABEL_1 and so on, as there. Whether a classifier is of pairs nothing tells: it is
-    taken to be of texts.
+    The names of classes come from `id2label` in Hugging Face's `config.json`; without it, they are
+    LABEL_0, LABEL_1 and so on, as in transformers. No file says if a classifier is for pairs; it is
+    taken to be for single texts.
 
     Args:
-      folder: where it is.
+      folder: the model's folder.
       config: `NezhaConfig`.
-      checkpoint: as for `loading.open_checkpoint`.
+      checkpoint: see `loading.open_checkpoint`.
 
     Returns:
-      Dict as of `task_file.read`, or {"task": None} for a model without such a head.
+      Dict as `task_file.read` returns it, or {"task": None} for a model without a task's head.
 
     Raises:
-      UserError: a damaged checkpoint or configuration.
+      UserError: the checkpoint or the configuration is damaged.
     """
     shapes = loading.open_checkpoint(checkpoint)[1].get_variable_to_shape_map()
     path = os.path.join(folder, CONFIG_FILE)

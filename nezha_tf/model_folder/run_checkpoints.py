@@ -1,6 +1,6 @@
-"""The checkpoints of a run, in the TF1 Saver layout and under TF1 names.
+"""The checkpoints of a run, in the TF1 Saver layout and with TF1 names.
 
-So one reader serves published checkpoints and ours, and the originals read ours.
+Therefore one reader reads published checkpoints and ours, and the originals can read ours.
 """
 
 import contextlib
@@ -15,18 +15,18 @@ from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 
 _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
-# What `tf1.write_tensors` and `files.whole_file` leave behind where a run is killed.
+# Files that `tf1.write_tensors` and `files.whole_file` leave behind when a run is killed.
 _LEFTOVER = re.compile(r".*\.\d+\.tmp")
 _ENDINGS = (".index", ".data-00000-of-00001")
 BEST_FILE = "best_checkpoint.json"
 
 
 class BestMetric(NamedTuple):
-    """The result of an evaluation by which the best checkpoint is chosen.
+    """The metric that chooses the best checkpoint.
 
     Attributes:
-      name: as in the evaluation's results.
-      higher_is_better: whether the best one has the highest value, or the lowest.
+      name: its name in the evaluation's results.
+      higher_is_better: whether the best checkpoint has the highest value; if False, the lowest.
     """
 
     name: str
@@ -43,12 +43,13 @@ class RunCheckpoints:
         self, folder, state, keep_max=5, keep_best=True, best_metric=LOWEST_LOSS, is_chief=True
     ):
         """Args:
-        folder: where they are; all workers see the same.
-        state: dict of name to variable, as of `training_state`.
-        keep_max: how many are kept; older ones are deleted after a save.
-        keep_best: whether the best one is kept beside them.
-        best_metric: a `BestMetric`, which says what is best; None: by whichever it was.
-        is_chief: whether this process writes; the others only read.
+        folder: their folder; all workers see the same one.
+        state: dict of name to variable, see `training_state`.
+        keep_max: number of newest checkpoints to keep; older ones are deleted after a save.
+        keep_best: whether to keep the best one in addition.
+        best_metric: the `BestMetric` that chooses the best one; None: the one in `BEST_FILE`,
+          whatever its metric.
+        is_chief: whether this process writes; the other workers only read.
         """
         self.folder = folder
         self._state = state
@@ -59,7 +60,7 @@ class RunCheckpoints:
         self._is_chief = is_chief
 
     def steps(self):
-        """Returns the steps of the checkpoints there are, rising."""
+        """Returns the steps of the existing checkpoints, rising."""
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else ()
         return sorted(int(match[1]) for match in map(_FILE_NAME.match, names) if match)
 
@@ -68,22 +69,22 @@ class RunCheckpoints:
         return os.path.join(self.folder, f"model.ckpt-{step}")
 
     def newest(self):
-        """Returns a few words on where the run could go on from, for messages."""
+        """Returns a clause for messages that names the newest checkpoint."""
         steps = self.steps()
         return f"the last checkpoint is {self.path(steps[-1])}" if steps else "none was saved"
 
     def restore_newest(self, report=print):
-        """Sets every variable from the newest checkpoint that can be read.
+        """Sets every variable from the newest readable checkpoint.
 
         Args:
-          report: called with a line for each one that cannot.
+          report: called with a line for each checkpoint that cannot be read.
 
         Returns:
-          Its prefix, or None where there is none at all.
+          The checkpoint's prefix, or None if there are no checkpoints.
 
         Raises:
-          UserError: it does not fit (the message names the first variable and both shapes), or
-            none of them can be read.
+          UserError: the checkpoint does not fit (the message names the first variable and both
+            shapes), or no checkpoint can be read.
         """
         failed = None
         for step in reversed(self.steps()):
@@ -92,14 +93,14 @@ class RunCheckpoints:
                 tf1.assign(prefix, reader, self._state)
                 return prefix
             except tf1.UnreadableCheckpoint as error:
-                report(f"{error}; trying the one before it")
+                report(f"{error}; trying the checkpoint before it")
                 failed = failed or error
         if failed:
-            raise UserError(f"{failed}, and so is each before it; move them away to start anew")
+            raise UserError(f"{failed}, and so are all older ones; move them away to start again")
         return None
 
     def clean(self):
-        """Deletes what runs that were killed while they wrote or deleted have left."""
+        """Deletes incomplete files of runs that were killed while they wrote or deleted."""
         names = os.listdir(self.folder) if self._is_chief and os.path.isdir(self.folder) else ()
         for name in names:
             index = name.removesuffix(_ENDINGS[1]) + _ENDINGS[0]
@@ -109,28 +110,28 @@ class RunCheckpoints:
                     os.remove(os.path.join(self.folder, name))
 
     def save(self, step):
-        """Writes the checkpoint of a step, whole or not at all, and deletes old ones.
+        """Writes the complete checkpoint of a step, or nothing, and deletes old checkpoints.
 
         Raises:
-          UserError: it cannot be written; those before it are as they were.
+          UserError: it cannot be written; older checkpoints are unchanged.
         """
         if not self._is_chief:
             return
         try:
             tf1.write_tensors(self.path(step), self._state)
         except UserError as error:
-            raise UserError(f"{error}; the checkpoints before it are intact") from error
+            raise UserError(f"{error}; older checkpoints are intact") from error
         self._delete_old()
 
     def note_evaluation(self, step, results):
-        """Takes note of the held-out results of a saved step: the best one's checkpoint is kept.
+        """Records the held-out results of a saved step; the best step's checkpoint is kept.
 
         Args:
           step: the step.
-          results: dict of name to float, the best metric among them.
+          results: dict of name to float with the best metric.
 
         Returns:
-          Whether it is the best so far; of equal ones the first is.
+          Whether the step is the best so far; of equal ones, the first is the best.
         """
         name, higher_is_better = self._best_metric
         value, best = results[name], self.best()
@@ -145,12 +146,12 @@ class RunCheckpoints:
         return True
 
     def best(self):
-        """Returns {"global_step", the best metric's name: value} of the best one, or None."""
-        # The file is the chief's; another worker may see it late.
+        """Returns {"global_step": step, name of the metric: value} of the best step, or None."""
+        # The chief writes the file; another worker may see it late.
         return self._best or self._read_best()
 
     def chosen(self):
-        """Returns the step of the best checkpoint that is there, else of the newest, or None."""
+        """Returns the step of the best checkpoint if it exists, else the newest, or None."""
         steps, best = self.steps(), (self.best() or {}).get("global_step")
         return best if best in steps else max(steps, default=None)
 
@@ -162,12 +163,12 @@ class RunCheckpoints:
             return None
         if not isinstance(best, dict):
             return None
-        # By another metric, it is not the best one.
+        # A checkpoint that another metric has chosen is not the best one.
         is_ours = self._best_metric is None or self._best_metric.name in best
         return best if is_ours else None
 
     def has_stalled(self, step, patience):
-        """Whether the best checkpoint is at least `patience` steps, above 0, before a step."""
+        """Whether the best checkpoint is `patience` or more steps old; no if `patience` is 0."""
         best = self.best() if patience else None
         return best is not None and step - best["global_step"] >= patience
 
@@ -176,9 +177,9 @@ class RunCheckpoints:
         best = (self.best() or {}).get("global_step") if self._keep_best else None
         for old in steps[: -self._keep_max]:
             if old != best:
-                for ending in _ENDINGS:  # The index first: without it the rest is no checkpoint.
+                for ending in _ENDINGS:  # The index comes first: without it there is no checkpoint.
                     with contextlib.suppress(FileNotFoundError):
                         os.remove(self.path(old) + ending)
-        # The file by which TF1's tools find the newest checkpoint; we go by the names.
+        # TF1's tools find the newest checkpoint by this file; we find it by the names.
         kept = [os.path.basename(self.path(number)) for number in self.steps()]
         tf1.name_newest(self.folder, kept)

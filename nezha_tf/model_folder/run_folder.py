@@ -1,4 +1,4 @@
-"""What a run leaves beside its weights, so that its folder is enough to use them."""
+"""The files that a run writes beside its weights, so that its folder is enough to use them."""
 
 import os
 
@@ -7,19 +7,19 @@ from nezha_tf.errors import UserError
 from nezha_tf.model_folder import task_file
 
 CONFIG_FILE, VOCAB_FILE = "bert_config.json", "vocab.txt"
-# In the folder of several runs: what they came to, and which was the best.
+# The summary of several runs, which names the best run; in their common folder.
 SWEEP_FILE = "sweep.json"
 
 
 def read_settings(folder, name):
-    """Returns what the `task.json` of a task's folder says, or {} where there is none.
+    """Returns the contents of a run's `task.json`, or {} if there is none.
 
     Args:
-      folder: of the run.
-      name: of the task.
+      folder: the run's folder.
+      name: the name of the task.
 
     Raises:
-      UserError: as for `task_file.read`, or it is of another task.
+      UserError: see `task_file.read`; or the file is for another task.
     """
     found = task_file.read(folder) or {}
     if found and found["task"] != name:
@@ -31,26 +31,26 @@ def read_settings(folder, name):
 
 
 def has_settings(folder):
-    """Whether a run has left its `task.json` there."""
+    """Whether the folder has a `task.json`."""
     return os.path.exists(os.path.join(folder, task_file.FILE_NAME))
 
 
 def vocabulary_in(folder):
-    """Returns the path of the vocabulary that a run has left in a folder, or None."""
+    """Returns the path of the vocabulary in a run's folder, or None."""
     path = os.path.join(folder, VOCAB_FILE)
     return path if os.path.exists(path) else None
 
 
 def sweep_member(folder, learning_rate, seed):
-    """Returns the folder of one of the runs in a folder of several."""
+    """Returns the folder of one run in a folder of several runs."""
     return os.path.join(folder, f"lr_{learning_rate}", f"seed_{seed}")
 
 
 def best_sweep_member(folder):
-    """Returns the folder of the best of several runs, or None where the folder is not of such.
+    """Returns the folder of the best of several runs, or None if the folder is not of several runs.
 
     Raises:
-      UserError: a damaged file that tells of the runs.
+      UserError: `SWEEP_FILE` is damaged.
     """
     path = os.path.join(folder, SWEEP_FILE)
     found = files.read_object(path)

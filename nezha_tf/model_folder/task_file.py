@@ -1,4 +1,4 @@
-"""`task.json`: what a run says of its model, so that its folder is enough to use it."""
+"""Reads and writes `task.json`, a run's settings that programs need to use its model."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from nezha_tf.model_folder import values as kinds_of_values
 from nezha_tf.model_folder.task_table import TASKS
 
 FILE_NAME = "task.json"
-# What the file has of every task beside its name, "task"; the rest is in the task's row of `TASKS`.
+# The keys of every task beside "task"; the other keys are in the task's row of `TASKS`.
 COMMON = {
     "do_lower_case": kinds_of_values.BOOL,
     "max_seq_length": kinds_of_values.at_least(1),
@@ -18,10 +18,10 @@ COMMON = {
 
 
 def read(folder):
-    """Returns what the `task.json` of a folder says, a dict, or None where there is none.
+    """Returns the contents of a folder's `task.json`, a dict, or None if there is none.
 
     Raises:
-      UserError: it cannot be read, lacks a setting, or has one that cannot be.
+      UserError: the file cannot be read, lacks a setting, or has an impossible value.
     """
     path = os.path.join(folder, FILE_NAME)
     values = read_object(path)
@@ -31,10 +31,10 @@ def read(folder):
 
 
 def write(folder, settings):
-    """Writes `task.json`; it appears whole or not at all.
+    """Writes a complete `task.json`, or no file after an error.
 
     Args:
-      folder: of the run.
+      folder: the run's folder.
       settings: dict of "task", the keys of `COMMON` and those of the task's row.
     """
     path = os.path.join(folder, FILE_NAME)
@@ -43,13 +43,13 @@ def write(folder, settings):
 
 
 def check(path, values):
-    """Raises a `UserError` where a dict is not what a `task.json` holds; the path names it."""
+    """Raises a `UserError` if a dict is not valid as `task.json`; `path` is for the message."""
     task = values.get("task")
     if not isinstance(task, str) or task not in TASKS:
         raise UserError(f"{path}: task must be one of {', '.join(TASKS)}, not {task!r}")
     for name, kind in {**COMMON, **TASKS[task].settings}.items():
         if name not in values:
-            raise UserError(f"{path} lacks {name!r}; it is damaged")
+            raise UserError(f"{path} lacks {name!r}; it is damaged, restore it")
         if not kind.fits(values[name]):
             shown = json.dumps(values[name], ensure_ascii=False)
             shown = shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -1,4 +1,4 @@
-"""What a row of the table of tasks is made of: kinds of models with their heads, and a tab."""
+"""The parts of a row of the table of tasks: kinds of models, their heads, and a tab."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from nezha_tf.model_folder.values import Value
 
 
 class Head(NamedTuple):
-    """A part of a model behind the encoder.
+    """A part of a model on top of the encoder.
 
     Attributes:
-      prefix: how the TF1 names of its weights begin.
-      outputs: dict of the names of what it puts out to their names in transformers.
-      from_pooler: whether it reads what the pooler puts out.
+      prefix: the prefix of the TF1 names of its weights.
+      outputs: dict of the names of its outputs to their names in transformers.
+      from_pooler: whether its input is the pooler's output.
     """
 
     prefix: str
@@ -23,16 +23,16 @@ class Head(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of model that a checkpoint may hold, told from the others by its heads.
+    """A kind of model that a checkpoint may contain; its heads distinguish it from other kinds.
 
     Attributes:
-      name: of its own.
-      model_class: our Keras model, made of a `NezhaConfig` and of the `arguments`.
+      name: its unique name.
+      model_class: our Keras model; its arguments are a `NezhaConfig` and the `arguments`.
       heads: its `Head`s.
-      architecture: what its class is called in transformers, behind "Bert" or "Nezha"; None where
-        it has none.
-      arguments: those of "num_labels" and "max_seq_length" that the class takes.
-      settings: of a task that has several kinds, what its `task.json` says where it is this one.
+      architecture: the name of its class in transformers after "Bert" or "Nezha"; None: there is
+        no such class.
+      arguments: which of "num_labels" and "max_seq_length" the class takes.
+      settings: the settings in `task.json` that select this kind, if the task has several kinds.
     """
 
     name: str
@@ -47,34 +47,34 @@ class Kind:
 
         Args:
           config: a `NezhaConfig`.
-          num_labels: rows of a head of labels; of no matter to other kinds.
-          max_seq_length: as for `NezhaEncoder`; of no matter to models of pretraining.
+          num_labels: rows of a head of labels; other kinds ignore it.
+          max_seq_length: see `NezhaEncoder`; models of pretraining ignore it.
         """
         values = {"num_labels": num_labels, "max_seq_length": max_seq_length}
         return self.model_class(config, **{name: values[name] for name in self.arguments})
 
     @property
     def prefixes(self):
-        """How the TF1 names of its heads begin, a tuple of str."""
+        """The prefixes of the TF1 names of its heads, a tuple of str."""
         return tuple(head.prefix for head in self.heads)
 
     @property
     def outputs(self):
-        """Dict of the names of what its heads put out to their names in transformers."""
+        """Dict of the names of its heads' outputs to their names in transformers."""
         return {ours: theirs for head in self.heads for ours, theirs in head.outputs.items()}
 
     @property
     def has_labels(self):
-        """Whether its head is of any number of labels."""
+        """Whether its head has a variable number of labels."""
         return "num_labels" in self.arguments
 
     @property
     def reads_pooler(self):
-        """Whether a head reads what the pooler puts out."""
+        """Whether a head reads the pooler's output."""
         return any(head.from_pooler for head in self.heads)
 
     def num_labels(self, shapes):
-        """Returns the rows of the head of labels in a checkpoint, or 1 where it has none.
+        """Returns the number of rows of a checkpoint's head of labels, or 1 if there is none.
 
         Args:
           shapes: dict of TF1 name to shape, a list of int.
@@ -91,7 +91,7 @@ class Kind:
 
 
 class Tab(NamedTuple):
-    """A tab of the demo's page: its title, and "module:function" of what lays it out."""
+    """A tab of the demo's page: its title, and "module:function" of its content."""
 
     title: str
     layout: str
@@ -99,24 +99,25 @@ class Tab(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A row of the table. All but `settings` and `kinds` may be left out.
+    """A row of the table. Only `settings` and `kinds` are required.
 
     Attributes:
-      settings: dict of what `task.json` has of this task alone, name to kind of value; what is a
-        flag of the program has the flag's name.
-      kinds: the `Kind`s of its model. Where it has several, their `settings` tell them apart.
+      settings: dict of the names of this task's own keys in `task.json` to their kinds of values;
+        a key that is also a flag of the program has the flag's name.
+      kinds: the `Kind`s of its model; if there are several, their `settings` distinguish them.
       training: "module:name" of the `training.task.Task` that trains it.
-      serving: "module:name" of what makes the `serving.saved_model.Serving` of a `ModelFolder`:
-        a class, or a function that may return None. Without one the export fills blanks.
-      predictor: "module:name" of what makes the `serving.predictor.Predictor` of a `ModelFolder`
-        and its model, likewise.
-      exported: "module:name" of what does the same with an export, a `demo.exports.Exported`.
-      tab: the `Tab` of predictors whose ability has the task's name.
+      serving: "module:name" of a function (or class) of a `ModelFolder` that returns its
+        `serving.saved_model.Serving`, or None. Without it, the export fills blanks.
+      predictor: "module:name" of a function (or class) of a `ModelFolder` and its model that
+        returns its `serving.predictor.Predictor`.
+      exported: "module:name" of the same for an export, a `demo.exports.Exported`.
+      tab: the `Tab` for predictors whose ability has the task's name.
       published: function of a `hugging_face_settings.Published` that returns the settings of a
-        model that no run of ours has left; None: such a model is of no task.
-      model_class: function of the settings that returns the class of the model, where these and no
-        `Kind` say it.
-      form: the objective in whose form its model reads a text, a key of `config.SEGMENT_IDS`.
+        published model; None: published models of this kind have no task.
+      model_class: function of the settings that returns the class of the model; None: the class
+        of the `Kind`.
+      form: the objective whose input format the model uses for a text, a key of
+        `config.SEGMENT_IDS`.
     """
 
     settings: dict[str, Value]
@@ -131,5 +132,5 @@ class Task:
     form: str = "bidirectional"
 
     def kind(self, settings):
-        """Returns the `Kind` of a model whose `task.json` holds these settings."""
+        """Returns the `Kind` of a model with these settings in its `task.json`."""
         return next(k for k in self.kinds if k.settings.items() <= settings.items())

@@ -1,8 +1,8 @@
-"""THE table of tasks: what the rest of the code has to know of each, in one row.
+"""The table of tasks: one row with everything that the rest of the code must know about a task.
 
-Nobody else asks for a task's name. To add a task, assign a row to `TASKS`, from wherever it is;
-`docs/en/extending.md` goes through one. What lies in rooms above this one is named and not
-imported: "module:name" is imported by who uses it, with `part`.
+No other code tests a task's name. To add a task, assign a row to `TASKS` in any module;
+`docs/en/extending.md` explains it by an example. Classes of higher rooms are not imported here but
+named as "module:name"; the code that uses them imports them with `part`.
 """
 
 import importlib
@@ -22,7 +22,7 @@ from nezha_tf.modeling.finetuning import (
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 
-# The head of labels: all tasks that have one give it these names, as BERT's run_classifier.py.
+# The weights of the head of labels have these names in all tasks, as in BERT's run_classifier.py.
 LABELLED = ("output_weights", "output_bias")
 _OF_BOTH = ("num_labels", "max_seq_length")
 _OF_PIECES = tuple(Head(prefix, {"logits": "logits"}) for prefix in LABELLED)
@@ -44,7 +44,7 @@ MASKED_LM = Kind(
     "ForMaskedLM",
 )
 
-# Those with heads of their own stand behind those with heads of pretraining: see `kind_of`.
+# Tasks with heads of pretraining come first, because `kind_of` depends on the order.
 TASKS = {
     "pretraining": Task(
         settings={"objectives": TEXT},
@@ -162,6 +162,6 @@ TASKS = {
 
 
 def part(name):
-    """Returns what a row names as "module:name"; its module is imported."""
+    """Imports and returns an object that a row names as "module:name"."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""Kinds of values in `task.json`: what each is called in a message, and its test."""
+"""Kinds of values in `task.json`, with their tests and their descriptions for messages."""
 
 import math
 from collections.abc import Callable
@@ -9,8 +9,8 @@ class Value(NamedTuple):
     """A kind of value.
 
     Attributes:
-      words: what it is called in a message.
-      fits: function of a value, as JSON gives it, that says whether it is one.
+      words: its description in messages.
+      fits: function of a JSON value that returns whether the value is of this kind.
     """
 
     words: str
@@ -18,12 +18,12 @@ class Value(NamedTuple):
 
 
 def one_of(*choices):
-    """Returns the kind of value that is one of some texts."""
+    """Returns the kind of value that is one of the choices."""
     return Value(f"one of {', '.join(choices)}", lambda value: value in choices)
 
 
 def at_least(least):
-    """Returns the kind of value that is a whole number from `least` on."""
+    """Returns the kind of value that is an int of at least `least`."""
     words = f"a whole number of at least {least}"
     return Value(words, lambda value: type(value) is int and value >= least)
 

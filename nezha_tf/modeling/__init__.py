@@ -1,1 +1,1 @@
-"""The model in plain Keras: layers written with `keras.ops`, no import of tensorflow."""
+"""The model in Keras: layers written with `keras.ops`, without an import of TensorFlow."""

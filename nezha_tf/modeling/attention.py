@@ -1,4 +1,4 @@
-"""Self-attention, with what a position encoding does in it."""
+"""Self-attention with position encodings."""
 
 import math
 
@@ -8,17 +8,17 @@ from keras import ops
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.dropout import Dropout
 
-# Added to the logits of masked keys, in the originals too: finite, so that a row in which
-# everything is masked stays a distribution, and within float16.
+# This is added to the logits of masked keys, as in the originals. It is finite, so that the softmax
+# of a row with only masked keys is defined, and within the range of float16.
 MASKED_BIAS = -10000.0
 
 
 class SelfAttention(keras.layers.Layer):
     """Multi-head self-attention, its output projection, residual and LayerNorm.
 
-    Follows `attention_layer` of NEZHA's modeling.py: the query is scaled by 1/sqrt(H) for all
-    that is computed of it, relative positions among it; relative values are weighted with the
-    probabilities after dropout.
+    It follows `attention_layer` of NEZHA's modeling.py: the query is scaled by 1/sqrt(H) before
+    all uses, including relative positions; relative values are weighted with the probabilities
+    after dropout.
     """
 
     def __init__(self, config, **kwargs):
@@ -53,15 +53,14 @@ class SelfAttention(keras.layers.Layer):
           hidden_states: [B, T, hidden_size].
           attention_mask: bool, broadcastable to [B, 1, Q, S]; True attends.
           positions: `AttentionPositions` of Q queries and S keys.
-          past_key_values: pairs (keys, values), each [B, N, M, H], of cached pieces that are
-            attended to beside these T. Of the S keys they come first, in their order, and the T
-            last.
-          num_queries: Q, where only the first so many of the T pieces attend; None: all.
+          past_key_values: pairs (keys, values), each [B, N, M, H], of cached pieces. Among the S
+            keys, these come first in their order, and the T pieces come last.
+          num_queries: Q: only the first Q of the T pieces attend; None: all T pieces.
           training: whether dropout is on.
 
         Returns:
-          ([B, Q, hidden_size], (keys, values) of these T pieces, each [B, N, T, H]; the keys
-          are turned by their positions).
+          ([B, Q, hidden_size], (keys, values) of the T pieces, each [B, N, T, H]; the keys
+          are rotated by their positions, if the encoding does that).
         """
         query, key, value = self._heads(hidden_states)
         if num_queries is not None:
@@ -81,30 +80,30 @@ class SelfAttention(keras.layers.Layer):
         return self.layer_norm(output + hidden_states), (key, value)
 
     def probabilities(self, hidden_states, attention_mask, positions):
-        """Returns how much each piece attends to each, without dropout: float32 [B, N, T, T].
+        """Returns the attention probabilities without dropout, float32 [B, N, T, T].
 
-        Arguments as for `call`; the last axis, that of the keys, sums to 1.
+        The arguments are those of `call`; the last axis (keys) sums to 1.
         """
         query, key, _ = self._heads(hidden_states)
         query, key = positions.turned(query, key)
         return self._softmax(query, [key], attention_mask, positions)
 
     def _softmax(self, query, blocks, attention_mask, positions):
-        """Returns the probabilities, float32 [B, N, Q, S], of keys that lie in several blocks."""
+        """Returns the probabilities, float32 [B, N, Q, S]; the keys are in several blocks."""
         scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys in blocks]
         scores = ops.concatenate(scores, axis=-1) if len(blocks) > 1 else scores[0]
         of_positions = positions.scores(query)
         if of_positions is not None:
             scores = scores + of_positions
-        # The softmax is taken in float32 whatever the compute dtype.
+        # The softmax is computed in float32 for every compute dtype.
         scores = ops.cast(scores, "float32")
         return ops.softmax(scores + ops.where(attention_mask, 0.0, MASKED_BIAS), axis=-1)
 
     def _heads(self, states):
         """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H].
 
-        One product with the three kernels side by side is faster than three, and so are its
-        two gradients.
+        One product with the three kernels concatenated is faster than three products, and so are
+        its gradients.
         """
         batch, length, _ = ops.shape(states)
         heads, size = self.config.num_attention_heads, self.config.head_size
@@ -117,7 +116,7 @@ class SelfAttention(keras.layers.Layer):
 
 
 def _weighted_sum(probs, blocks):
-    """Returns probs [B, N, T, S] times the values, [B, N, T, H], which lie in several blocks."""
+    """Returns probs [B, N, T, S] times values in several blocks, [B, N, T, H]."""
     if len(blocks) == 1:
         return ops.matmul(probs, blocks[0])
     context, start = 0.0, 0

@@ -1,34 +1,34 @@
-"""Who may attend to whom: the one module for pretraining, fine-tuning and decoding.
+"""Attention masks for pretraining, fine-tuning and decoding.
 
-Each token has an integer rank, and one rule serves all objectives: query i sees key j where
-j is no padding and rank[j] <= rank[i]. A padding query has a rank above all others, so it sees
-every real token, as in BERT, and no row of the softmax is empty.
+Each piece has an integer rank, and one rule fits all objectives: query i sees key j if j is not
+padding and rank[j] <= rank[i]. A padding query has a rank above all others, so it sees every real
+piece, as in BERT, and no row of the softmax is empty.
 
-The functions take `input_mask` int [B, T] (1 for tokens, 0 for padding). Those whose names end with
-`_ranks` return the ranks, int [B, T]; the others bool [B, 1, T, T], True where the query (third
-axis) attends to the key (last axis).
+The functions take `input_mask`, int [B, T] (1 for pieces, 0 for padding). Functions whose names end
+in `_ranks` return the ranks, int [B, T]. The others return bool [B, 1, T, T], True if the query
+(third axis) attends to the key (last axis).
 """
 
 from keras import ops
 
 
 def bidirectional(input_mask):
-    """Every token sees every token (BERT, NEZHA)."""
+    """Every piece sees every piece (BERT, NEZHA)."""
     return from_ranks(bidirectional_ranks(input_mask), input_mask)
 
 
 def left_to_right(input_mask):
-    """A token sees itself and what is left of it (UniLM arXiv 1905.03197 §2.3)."""
+    """A piece sees itself and the pieces left of it (UniLM, arXiv 1905.03197 §2.3)."""
     return from_ranks(left_to_right_ranks(input_mask), input_mask)
 
 
 def right_to_left(input_mask):
-    """A token sees itself and what is right of it (UniLM §2.3)."""
+    """A piece sees itself and the pieces right of it (UniLM §2.3)."""
     return from_ranks(right_to_left_ranks(input_mask), input_mask)
 
 
 def seq2seq(input_mask, segment_ids):
-    """The source sees the source; the target sees the source, itself and what is left of it.
+    """The source sees the source; a target piece sees the source, itself and the target before it.
 
     Args:
       input_mask: int [B, T].
@@ -39,29 +39,29 @@ def seq2seq(input_mask, segment_ids):
 
 
 def bidirectional_ranks(input_mask):
-    """All 0."""
+    """Returns 0 for all pieces."""
     return ops.zeros_like(input_mask)
 
 
 def left_to_right_ranks(input_mask):
-    """0, 1, 2 and so on."""
+    """Returns 0, 1, 2 and so on."""
     positions = ops.arange(ops.shape(input_mask)[1], dtype=input_mask.dtype)
     return ops.broadcast_to(positions[None], ops.shape(input_mask))
 
 
 def right_to_left_ranks(input_mask):
-    """T-1, T-2 and so on to 0."""
+    """Returns T-1, T-2 and so on to 0."""
     return ops.shape(input_mask)[1] - 1 - left_to_right_ranks(input_mask)
 
 
 def seq2seq_ranks(input_mask, segment_ids):
-    """0 on the source, rising on the target; arguments as for `seq2seq`."""
+    """Returns 0 in the source and rising ranks in the target; arguments as for `seq2seq`."""
     is_target = ops.cast(segment_ids % 2, input_mask.dtype)
     return is_target * (left_to_right_ranks(input_mask) + 1)
 
 
 def from_ranks(ranks, input_mask):
-    """Makes the dense mask of the tokens' ranks.
+    """Returns the dense mask for the pieces' ranks.
 
     Args:
       ranks: int [B, T].
@@ -69,19 +69,19 @@ def from_ranks(ranks, input_mask):
     """
     is_token = ops.cast(input_mask, "bool")
     query_ranks = ops.where(is_token, ranks, ops.shape(input_mask)[1] + 1)
-    # Not by indexing with None: TFLite has no such slice of a length that is free.
+    # Indexing with None does not work here: TFLite lacks this slice for dynamic lengths.
     visible = ops.expand_dims(ranks, (1, 2)) <= ops.expand_dims(query_ranks, (1, 3))
     return ops.logical_and(visible, ops.expand_dims(is_token, (1, 2)))
 
 
 def with_blanks(ranks, input_mask, is_blank):
-    """Mask of pieces, and of [MASK]s that stand beside the pieces whose places they share.
+    """Returns the mask for pieces and for additional [MASK]s that share the places of pieces.
 
-    Such a [MASK] sees itself and what ranks below its place; nothing else sees it. So one pass
-    predicts every piece of a target from those before it.
+    Such a [MASK] sees itself and all pieces of lower rank; nothing else sees it. So one pass
+    predicts every piece of a target from the pieces before it.
 
     Args:
-      ranks: int [B, T], or [1, T]; that of a [MASK] is the rank of the piece at its place.
+      ranks: int [B, T] or [1, T]; a [MASK] has the rank of the piece at its place.
       input_mask: int [B, T].
       is_blank: bool [T], True for those [MASK]s.
     """
@@ -94,17 +94,17 @@ def with_blanks(ranks, input_mask, is_blank):
 
 
 def of_beams(source_mask, ancestors, num_cached, num_queries):
-    """Mask of a step of beam search, where a place of the target holds a piece of each beam.
+    """Returns the mask for a step of beam search, where each target place has a piece per beam.
 
-    The keys are the S of the source, those of the T cached places and those of the Q queries
-    themselves; the latter two, and the queries, in the order (place, beam). A query sees the
-    source, the pieces that its hypothesis is made of, and its own beam's queries up to itself.
+    The keys are those of the S source pieces, of the T cached places and of the Q query places.
+    The latter two, and the queries, are in the order (place, beam). A query sees the source, the
+    pieces of its hypothesis, and the queries of its own beam up to itself.
 
     Args:
       source_mask: int [B, S].
-      ancestors: int [B, beams, T], which piece of each cached place belongs to a hypothesis.
-      num_cached: int, how many places are cached.
-      num_queries: int, Q.
+      ancestors: int [B, beams, T], the beam of a hypothesis's piece at each cached place.
+      num_cached: int [], the number of cached places.
+      num_queries: int, Q, the number of query places.
 
     Returns:
       bool [B, 1, Q * beams, S + (T + Q) * beams].

@@ -1,8 +1,8 @@
 """A conditional random field over the tags of a sequence (Lafferty et al. 2001).
 
-A path of tags scores the sum of its pieces' logits and of the transitions from tag to tag, into
-the first and out of the last one; its probability is softmax over all paths. Pieces that have no
-tag of their own are passed over, wherever they stand.
+The score of a path of tags is the sum of its pieces' logits, of the transitions from tag to tag,
+and of the start and end scores of its first and last tag. Its probability is the softmax over all
+paths. Pieces without a tag of their own are skipped, wherever they are.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-# Of a tag that is ruled out.
+# Added to the logits of tags that are impossible.
 RULED_OUT = -1e9
 
 
@@ -20,9 +20,9 @@ class Chain(NamedTuple):
     Attributes:
       logits: float32 [B, T, L].
       has_tag: bool [B, T], whether a piece is on the path.
-      start: float32 [L], of the first tag.
-      transitions: float32 [L, L], from a tag (row) to the next (column).
-      end: float32 [L], of the last tag.
+      start: float32 [L], the score of each tag as the first one.
+      transitions: float32 [L, L], the score from a tag (row) to the next tag (column).
+      end: float32 [L], the score of each tag as the last one.
     """
 
     logits: object
@@ -33,12 +33,12 @@ class Chain(NamedTuple):
 
 
 class LinearChain(keras.layers.Layer):
-    """Holds the transitions."""
+    """The layer with the weights of the transitions."""
 
     def __init__(self, num_labels, **kwargs):
         """Args:
         num_labels: L.
-        **kwargs: `name`; the dtype is float32, whatever the model's.
+        **kwargs: `name`; the dtype is always float32.
         """
         super().__init__(dtype="float32", **kwargs)
         self.num_labels = num_labels
@@ -53,23 +53,23 @@ class LinearChain(keras.layers.Layer):
         self.built = True
 
     def call(self, logits, label_mask):
-        """Returns the `Chain` of logits [B, T, L]; label_mask int [B, T], 0: not on the path."""
+        """Returns the `Chain` of logits [B, T, L] and label_mask int [B, T] (0: off the path)."""
         tables = (v.value for v in (self.start, self.transitions, self.end))
         return Chain(ops.cast(logits, "float32"), ops.cast(label_mask, "bool"), *tables)
 
 
 def log_likelihoods(chain, tag_ids):
-    """Returns the log-probability of a path of tags, int [B, T]: float32 [B]; 0.0 of no piece."""
+    """Returns the log-probability of paths tag_ids int [B, T]: float32 [B], 0 for empty paths."""
     others = 1.0 - ops.one_hot(tag_ids, chain.logits.shape[-1], dtype="float32")
     only = chain._replace(logits=chain.logits + RULED_OUT * others)
     return log_partitions(only) - log_partitions(chain)
 
 
 def log_partitions(chain):
-    """Returns the log of the sum over all paths of the exponential of their score: [B].
+    """Returns the logarithm of the sum over all paths of exp(score), float32 [B].
 
-    Its gradients are the expected counts of tags and transitions, so they are put in by hand:
-    XLA cannot differentiate a loop over a length that the graph does not know.
+    XLA cannot differentiate a loop over a dynamic length. So the gradients, which are the expected
+    counts of tags and transitions, are computed explicitly.
     """
     fixed = Chain(*(ops.stop_gradient(values) for values in chain))
     alphas, sums = _forward(fixed, ops.logsumexp)
@@ -88,15 +88,15 @@ def log_partitions(chain):
 
 
 def marginals(chain):
-    """Returns the probability of each tag at each piece, float32 [B, T, L]; 0.0 off the path."""
+    """Returns each tag's probability at each piece, float32 [B, T, L]; 0 off the path."""
     alphas, _ = _forward(chain, ops.logsumexp)
     return _expectations(chain, alphas)[0]
 
 
 def viterbi(chain):
-    """Returns the path of the highest score, int32 [B, T]; 0 for pieces that are not on it."""
+    """Returns the tag ids of the best path, int32 [B, T]; 0 for pieces off the path."""
     alphas, _ = _forward(chain, ops.max)
-    # Off the path, and into the first tag, a tag comes from itself.
+    # At pieces off the path and at the first piece on it, the previous tag is the tag itself.
     best = ops.argmax(_before(alphas)[..., None] + chain.transitions, axis=2)
     itself = ops.arange(chain.transitions.shape[0], dtype="int32")
     sources = ops.where(_goes_on(chain.has_tag)[..., None], ops.cast(best, "int32"), itself)
@@ -111,14 +111,15 @@ def viterbi(chain):
 
 
 def _forward(chain, reduce):
-    """Returns the scores of the paths up to each piece, by its tag, less their own `reduce`.
+    """Returns the scores of the paths up to each piece, by the piece's tag, normalised.
 
     Args:
       chain: `Chain`.
-      reduce: `logsumexp` of the paths, or `max`.
+      reduce: `ops.logsumexp` or `ops.max`, which combines paths.
 
     Returns:
-      (scores [B, T, L], what was taken off at each piece [B, T]: its sum is of the whole path).
+      (scores [B, T, L] minus their own `reduce`, the subtracted values [B, T]). The sum of the
+      subtracted values belongs to the whole path.
     """
 
     def step(alpha, inputs):
@@ -129,7 +130,7 @@ def _forward(chain, reduce):
         return scores - reduce(scores, axis=1, keepdims=True), scores
 
     inputs = (chain.logits, chain.has_tag, _is_first(chain.has_tag))
-    # Zeros that are normalised: nothing is taken off before the first piece.
+    # The initial zeros are normalised, so nothing is subtracted before the first piece.
     none = ops.zeros_like(chain.logits[:, 0])
     none -= reduce(none, axis=1, keepdims=True)
     scores = _scan(step, none, inputs)
@@ -138,7 +139,7 @@ def _forward(chain, reduce):
 
 
 def _backward(chain):
-    """Returns the scores of the paths from each piece on, by its tag, to a constant [B, T, L]."""
+    """Returns the scores of the paths after each piece, by its tag, up to a constant: [B, T, L]."""
 
     def step(beta, inputs):
         logits, goes_on = inputs
@@ -152,12 +153,12 @@ def _backward(chain):
 
 
 def _scan(step, initial, inputs, reverse=False):
-    """Returns what `ops.scan` over the T pieces collects, [B, T, ...].
+    """Returns the values that `ops.scan` over the T pieces collects, [B, T, ...].
 
     Args:
-      step, initial, reverse: as for `ops.scan`.
-      inputs: list of [B, T, ...]; the step gets one piece of each. (With several inputs of a
-        length that is not known `ops.scan` fails in tensorflow.)
+      step, initial, reverse: see `ops.scan`.
+      inputs: list of [B, T, ...]; the step gets the values of one piece. They are not passed to
+        `ops.scan`, because it fails in TensorFlow for several inputs of dynamic length.
     """
 
     def at(state, place):
@@ -181,7 +182,7 @@ def _expectations(chain, alphas):
 
 
 def _before(alphas):
-    """Returns the scores up to the piece before each; the first has none, and gets any."""
+    """Returns the scores up to the piece before each piece; those of the first are arbitrary."""
     return ops.concatenate([alphas[:, :1], alphas[:, :-1]], axis=1)
 
 
@@ -191,5 +192,5 @@ def _is_first(has_tag):
 
 
 def _goes_on(has_tag):
-    """Whether a piece has another before it on its path, bool [B, T]."""
+    """Whether a piece is on the path, but not first, bool [B, T]."""
     return has_tag & ops.logical_not(_is_first(has_tag))

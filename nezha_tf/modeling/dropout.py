@@ -1,16 +1,16 @@
-"""Dropout whose random numbers cost little."""
+"""Dropout with cheap random numbers."""
 
 import keras
 from keras import ops
 
 
 class Dropout(keras.layers.Dropout):
-    """Keras's Dropout with random bits from an integer hash of each entry's index.
+    """Keras's Dropout, with random bits from an integer hash of each entry's index.
 
     XLA on CPU spends a quarter to a third of a training step on the Philox bits of Keras's own
-    layer; the hash is a handful of integer operations that it fuses with the product. Each call
-    draws a fresh pair of keys from the layer's `SeedGenerator`, as Keras does, so that a run
-    which is restarted from a checkpoint of the seeds goes on with the same masks.
+    layer. The hash has a few integer operations, which XLA fuses with the product. As in Keras,
+    each call draws new keys from the layer's `SeedGenerator`, so a run that is resumed from a
+    checkpoint with the seeds continues with the same masks.
     """
 
     def call(self, inputs, training=False):
@@ -23,18 +23,18 @@ class Dropout(keras.layers.Dropout):
 
 
 def hashed_bits(first_key, second_key, shape):
-    """Returns random uint32 of a shape: a hash of each entry's index with two keys (uint32 [])."""
+    """Returns random uint32 of a shape: hashes of each entry's index and two keys (uint32 [])."""
     size = ops.prod(ops.convert_to_tensor(shape))
     index = ops.cast(ops.arange(size, dtype="int32"), "uint32")
-    # The second key between two rounds: the bits of two calls are no permutations of each other.
+    # With the second key between two rounds, two calls' bits are not permutations of each other.
     return ops.reshape(mix(mix(index ^ first_key) + second_key), shape)
 
 
 def mix(x):
-    """A bijection of uint32 in which each bit of the output depends on every bit of the input.
+    """Returns a bijective hash of uint32: every output bit depends on every input bit.
 
-    Two multiplications between three shifts: the finaliser of MurmurHash3, with the better
-    constants found by search ("lowbias32").
+    It is the finaliser of MurmurHash3, two multiplications between three shifts, with the better
+    constants of "lowbias32", which were found by search.
     """
     x = (x ^ ops.right_shift(x, 16)) * ops.cast(0x7FEB352D, "uint32")
     x = (x ^ ops.right_shift(x, 15)) * ops.cast(0x846CA68B, "uint32")

@@ -1,4 +1,4 @@
-"""Input embeddings: words, segments and, where the encoding adds them here, positions."""
+"""Input embeddings: words, segments and, for absolute encodings, positions."""
 
 import keras
 from keras import ops
@@ -8,13 +8,14 @@ from nezha_tf.modeling.dropout import Dropout
 
 
 class Embeddings(keras.layers.Layer):
-    """The sum of the embeddings of a piece, then LayerNorm and dropout (BERT's modeling.py)."""
+    """The sum of a piece's embeddings, then LayerNorm and dropout (BERT's modeling.py)."""
 
     def __init__(self, config, positions=None, **kwargs):
         """Args:
         config: a `NezhaConfig`.
-        positions: the `Positions` of the model where they add something here, or None.
-        **kwargs: as for any layer.
+        positions: the `Positions` of the model if they add embeddings (`is_embedded`), else
+          None.
+        **kwargs: see `keras.layers.Layer`.
         """
         super().__init__(**kwargs)
         self.config = config
@@ -42,21 +43,21 @@ class Embeddings(keras.layers.Layer):
         """Args:
           input_ids: int [B, T].
           segment_ids: int [B, T].
-          position_ids: int [T] or [B, T], where the pieces are; 0 to T-1, if None.
-          perturbation: [B, T, hidden_size], added to the embeddings of the words; or None.
+          position_ids: int [T] or [B, T], the positions of the pieces; None: 0 to T-1.
+          perturbation: [B, T, hidden_size], added to the word embeddings; or None.
           training: whether dropout is on.
 
         Returns:
           [B, T, hidden_size].
 
         Raises:
-          UserError: T is past the table of positions.
+          UserError: T is larger than the table of positions.
         """
         output = ops.take(self.word_embeddings, input_ids, axis=0)
         if perturbation is not None:
             output = output + ops.cast(perturbation, output.dtype)
-        # A product with one-hot rows, as in the original: its gradient is dense and the table
-        # has a handful of rows.
+        # As in the original, a product with one-hot rows: its gradient is dense, and the table has
+        # only a few rows.
         segments = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype)
         output = output + ops.matmul(segments, self.token_type_embeddings)
         if self.positions is not None:

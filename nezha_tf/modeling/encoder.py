@@ -1,4 +1,4 @@
-"""The body of the model: embeddings, Transformer layers, pooler."""
+"""The encoder: embeddings, Transformer layers and pooler."""
 
 import keras
 from keras import ops
@@ -11,7 +11,7 @@ from nezha_tf.modeling.embeddings import Embeddings
 
 
 class TransformerLayer(keras.layers.Layer):
-    """Self-attention and feed-forward, each with residual and LayerNorm after it."""
+    """Self-attention and feed-forward layer, each followed by residual and LayerNorm."""
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
@@ -46,7 +46,7 @@ class TransformerLayer(keras.layers.Layer):
         num_queries=None,
         training=False,
     ):
-        """Arguments and result as for `SelfAttention`."""
+        """Arguments and result are those of `SelfAttention`."""
         attended, keys_and_values = self.attention(
             hidden_states,
             attention_mask,
@@ -61,22 +61,22 @@ class TransformerLayer(keras.layers.Layer):
 
 
 class NezhaEncoder(keras.Model):
-    """NEZHA's encoder, and BERT's or RoFormer's: `position_encoding` says whose.
+    """The encoder of NEZHA, BERT or RoFormer, depending on `position_encoding`.
 
-    The length T is a property of the batch: relative encodings take any. What is called
-    `input_mask` here, as in TF1, is `attention_mask` in Hugging Face's models; `attention_mask`
-    here says of each pair of pieces whether one attends to the other.
+    Each batch has its own length T; relative encodings allow any length. `input_mask`, TF1's name,
+    is what Hugging Face's models call `attention_mask`. The input `attention_mask` here says, for
+    each pair of pieces, whether one attends to the other.
     """
 
     def __init__(self, config, max_seq_length=None, pooled_only=False, **kwargs):
         """Args:
         config: a `NezhaConfig`.
-        max_seq_length: where T is known only when the graph runs, a bound on it, if there is
-          one: short sequences are computed in a way that is faster for them.
-        pooled_only: whether the last layer's output is wanted of the first piece alone, from
-          which `pooled_output` is made: nothing is spent on the others' (of 4 layers about a
-          fifth of the arithmetic). Not for use with `past_key_values`.
-        **kwargs: `name`, and `dtype` (a Keras dtype policy), as for any Keras model.
+        max_seq_length: bound on T if T is dynamic, or None; it allows a faster computation for
+          short sequences.
+        pooled_only: whether the last layer computes its output only for the first piece, from
+          which `pooled_output` is made. This saves about a fifth of the arithmetic of 4 layers.
+          Do not use it with `past_key_values`.
+        **kwargs: `name` and `dtype` (a Keras dtype policy), as for any Keras model.
         """
         super().__init__(**kwargs)
         self.config = config
@@ -111,26 +111,25 @@ class NezhaEncoder(keras.Model):
     def call(self, inputs, positions=None, training=False):
         """Args:
           inputs: dict of `input_ids`, `input_mask` (1 for pieces, 0 for padding) and
-            `segment_ids`, int [B, T]; and, where it is not to be bidirectional,
-            `attention_mask`, bool [B, T, T] or broadcastable to [B, 1, T, T], True where the
-            query (third axis) attends to the key (last axis); and
-            `embedding_perturbation`, [B, T, hidden_size], added to the word embeddings. For
-            pieces that are not those of the positions 0 to T-1, or not alone:
-            `position_ids`, int [T] or [B, T], the positions of the pieces;
-            `past_key_values`, for each layer those of `SelfAttention`.
-          positions: with `past_key_values`, the `AttentionPositions` of these pieces as queries
-            and of the cached ones and these as keys; the layer `positions` makes them.
+            `segment_ids`, int [B, T]. Optional keys:
+            `attention_mask`, bool [B, T, T] or broadcastable to [B, 1, T, T], True if the query
+            (third axis) attends to the key (last axis); default: bidirectional;
+            `embedding_perturbation`, [B, T, hidden_size], added to the word embeddings;
+            `position_ids`, int [T] or [B, T], the positions of the pieces; default: 0 to T-1;
+            `past_key_values`, a list of the `past_key_values` of `SelfAttention` for each layer.
+          positions: with `past_key_values`, the `AttentionPositions` with these pieces as queries,
+            and the cached pieces and these as keys; the layer `positions` makes them.
           training: whether dropout is on.
 
         Returns:
-          dict of `sequence_output` [B, T, hidden_size], `pooled_output` [B, hidden_size],
+          Dict of `sequence_output` [B, T, hidden_size], `pooled_output` [B, hidden_size],
           `encoder_outputs` (list of each layer's output), `embedding_output`
           [B, T, hidden_size] and `keys_and_values` (list of each layer's pair, each
-          [B, N, T, H]). Where `pooled_only` is set, `sequence_output`, which is the last of
+          [B, N, T, H]). With `pooled_only`, `sequence_output`, which is the last of
           `encoder_outputs`, is [B, 1, hidden_size].
 
         Raises:
-          UserError: T is past the table of positions.
+          UserError: T is larger than the table of positions.
         """
         input_ids = inputs["input_ids"]
         view = self._view(inputs, positions)
@@ -160,14 +159,14 @@ class NezhaEncoder(keras.Model):
         }
 
     def attention_probabilities(self, inputs):
-        """Computes how much each piece attends to each, in evaluation mode.
+        """Computes the attention probabilities of all layers, without dropout.
 
         Args:
-          inputs: as for `call`, without `past_key_values`.
+          inputs: see `call`, without `past_key_values`.
 
         Returns:
-          A list of float32 [B, N, T, T], one for each layer: the share of the query (third axis)
-          that goes to the key (last axis). Also where `pooled_only` is set, all T queries.
+          A list of float32 [B, N, T, T], one for each layer: how much each query (third axis)
+          attends to each key (last axis). It has all T queries even with `pooled_only`.
         """
         view = self._view(inputs)
         outputs = self(inputs)
@@ -178,7 +177,7 @@ class NezhaEncoder(keras.Model):
         ]
 
     def _view(self, inputs, positions=None):
-        """Returns the arguments of a layer in which all pieces attend."""
+        """Returns the arguments of a layer in which all T pieces attend."""
         attention_mask = inputs.get("attention_mask")
         if attention_mask is None:
             attention_mask = masks.bidirectional(inputs["input_mask"])

@@ -1,4 +1,4 @@
-"""The models of the understanding tasks: the encoder with a linear layer on what it puts out."""
+"""The models of the understanding tasks: the encoder with a linear layer on its output."""
 
 import keras
 from keras import ops
@@ -20,15 +20,15 @@ class NezhaForSequenceClassification(keras.Model):
         """Args:
         config: a `NezhaConfig`.
         num_labels: L; 1 for regression.
-        max_seq_length: as for `NezhaEncoder`.
-        **kwargs: `name`, and `dtype` (a Keras dtype policy), as for any Keras model.
+        max_seq_length: see `NezhaEncoder`.
+        **kwargs: `name` and `dtype` (a Keras dtype policy), as for any Keras model.
         """
         super().__init__(**kwargs)
         self.config = config
         self.num_labels = num_labels
         reads_pooled = self.reads == "pooled_output"
         self.encoder = NezhaEncoder(config, max_seq_length, reads_pooled, dtype=self.dtype_policy)
-        # A pooler that nothing is read from has no gradient.
+        # A pooler whose output is not used has no gradient.
         self.encoder.pooler.trainable = reads_pooled
         self.dropout = Dropout(self.head_dropout, dtype=self.dtype_policy)
         self.head = LinearHead(config, num_labels, dtype=self.dtype_policy, name=self.head_name)
@@ -42,12 +42,12 @@ class NezhaForSequenceClassification(keras.Model):
 
     def call(self, inputs, training=False):
         """Args:
-          inputs: as for `NezhaEncoder`.
+          inputs: see `NezhaEncoder`.
           training: whether dropout is on.
 
         Returns:
-          The encoder's dict with `logits` in float32: [B, L] and `sequence_output` of the first
-          piece alone, or [B, T, L] where each piece is scored.
+          The encoder's dict with `logits`, float32: [B, L], with `sequence_output` of the first
+          piece only; or [B, T, L] in models that score each piece.
         """
         outputs = self.encoder(inputs, training=training)
         outputs["logits"] = self.head(self.dropout(outputs[self.reads], training=training))
@@ -61,7 +61,7 @@ class NezhaForTokenClassification(NezhaForSequenceClassification):
 
 
 class NezhaForCrfTagging(NezhaForTokenClassification):
-    """Scores paths of tags: a conditional random field on the scores of each piece."""
+    """Scores paths of tags with a conditional random field over the scores of each piece."""
 
     def build(self, input_shape=None):
         if self.built:
@@ -72,11 +72,12 @@ class NezhaForCrfTagging(NezhaForTokenClassification):
 
     def call(self, inputs, training=False):
         """Args:
-          inputs: as above, and `label_mask`, int [B, T]: 0 for pieces that are on no path.
-          training: as above.
+          inputs: the inputs of `NezhaEncoder` and `label_mask`, int [B, T], 0 for pieces that are
+            not on the path.
+          training: whether dropout is on.
 
         Returns:
-          The dict with `chain`, a `crf.Chain`, too.
+          The dict of `NezhaForTokenClassification` with `chain`, a `crf.Chain`.
         """
         outputs = super().call(inputs, training=training)
         outputs["chain"] = self.crf(outputs["logits"], inputs["label_mask"])
@@ -94,7 +95,7 @@ class NezhaForQuestionAnswering(NezhaForSequenceClassification):
         super().__init__(config, 2, max_seq_length, **kwargs)
 
     def call(self, inputs, training=False):
-        """As above, with `start_logits` and `end_logits`, [B, T], in place of `logits`."""
+        """Returns the dict with `start_logits` and `end_logits`, [B, T], instead of `logits`."""
         outputs = super().call(inputs, training=training)
         logits = outputs.pop("logits")
         outputs["start_logits"], outputs["end_logits"] = ops.unstack(logits, axis=-1)

@@ -1,4 +1,4 @@
-"""Heads: masked LM with the tied output table, and the linear one of all other tasks."""
+"""Heads: masked LM with the tied output table, and the linear head of all other tasks."""
 
 import keras
 from keras import ops
@@ -7,7 +7,7 @@ from nezha_tf.modeling import layers
 
 
 class MaskedLMHead(keras.layers.Layer):
-    """Scores the vocabulary at the masked positions only (`get_masked_lm_output` of BERT)."""
+    """Scores the vocabulary only at the masked positions (`get_masked_lm_output` of BERT)."""
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
@@ -34,7 +34,7 @@ class MaskedLMHead(keras.layers.Layer):
         """Args:
           sequence_output: [B, T, hidden_size].
           masked_lm_positions: int [B, P].
-          word_embeddings: the input table [V, hidden_size], which is the output table too.
+          word_embeddings: the input table [V, hidden_size], which is also the output table.
 
         Returns:
           Logits [B, P, V] in float32.
@@ -42,8 +42,8 @@ class MaskedLMHead(keras.layers.Layer):
         states = gather_positions(sequence_output, masked_lm_positions)
         states = self.layer_norm(self.transform(states))
         table = ops.cast(word_embeddings, self.compute_dtype)
-        # With the table on the left: half the time for the few rows of a decoding step, and the
-        # same for those of a training step.
+        # With the table as the left factor, the few rows of a decoding step take half the time, and
+        # those of a training step the same time.
         batch, count, hidden = ops.shape(states)
         logits = ops.matmul(table, ops.transpose(ops.reshape(states, (batch * count, hidden))))
         logits = ops.reshape(ops.transpose(logits), (batch, count, self.config.vocab_size))
@@ -51,9 +51,9 @@ class MaskedLMHead(keras.layers.Layer):
 
 
 class LinearHead(keras.layers.Layer):
-    """Scores classes for a vector, or for each of several.
+    """Scores classes for vectors.
 
-    Of two classes it is the head of next-sentence prediction: 0 says that segment B follows
+    With two classes it is the head of next-sentence prediction: 0 means that segment B follows
     segment A, 1 that it is random.
     """
 
@@ -63,7 +63,7 @@ class LinearHead(keras.layers.Layer):
         self.num_labels = num_labels
 
     def build(self, input_shape=None):
-        # The originals' layout, so that checkpoints need no transposition.
+        # The originals' shape, so that checkpoints need no transposition.
         self.output_weights = self.add_weight(
             name="output_weights",
             shape=(self.num_labels, self.config.hidden_size),
@@ -81,7 +81,7 @@ class LinearHead(keras.layers.Layer):
 
 
 def gather_positions(sequence_output, positions):
-    """Returns the vectors [B, P, hidden_size] of sequence_output at positions int [B, P]."""
+    """Returns the vectors of sequence_output at positions int [B, P]: [B, P, hidden_size]."""
     batch, length, hidden = ops.shape(sequence_output)
     rows = positions + ops.arange(batch, dtype=positions.dtype)[:, None] * length
     return ops.take(ops.reshape(sequence_output, (batch * length, hidden)), rows, axis=0)

@@ -1,4 +1,4 @@
-"""The small parts that every block shares, with the originals' settings."""
+"""Small parts that all layers share, with the originals' settings."""
 
 import functools
 
@@ -14,7 +14,7 @@ def activation(name):
 
 
 def initializer(config):
-    """Returns the truncated normal that every matrix starts from."""
+    """Returns the initializer of all matrices, a truncated normal distribution."""
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
@@ -30,7 +30,7 @@ def dense(units, config, *, dtype, name, activation=None):
 
 
 def layer_norm(config, *, dtype):
-    """Returns a LayerNorm over the last axis; Keras takes its statistics in float32."""
+    """Returns a LayerNorm over the last axis; Keras computes its statistics in float32."""
     return keras.layers.LayerNormalization(
         epsilon=config.layer_norm_eps, dtype=dtype, name="LayerNorm"
     )

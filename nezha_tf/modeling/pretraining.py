@@ -1,4 +1,4 @@
-"""The whole models: encoder with the heads of masked LM and next-sentence prediction."""
+"""The pretraining models: the encoder with the heads of masked LM and next sentence."""
 
 import keras
 
@@ -7,12 +7,12 @@ from nezha_tf.modeling.heads import LinearHead, MaskedLMHead
 
 
 class NezhaForMaskedLM(keras.Model):
-    """`NezhaEncoder` with the head of masked LM: what generating and filling blanks needs."""
+    """`NezhaEncoder` with the head of masked LM, also for writing texts and filling blanks."""
 
     def __init__(self, config, **kwargs):
         """Args:
         config: a `NezhaConfig`.
-        **kwargs: `name`, and `dtype` (a Keras dtype policy), as for any Keras model.
+        **kwargs: `name` and `dtype` (a Keras dtype policy), as for any Keras model.
         """
         super().__init__(**kwargs)
         self.config = config
@@ -28,7 +28,7 @@ class NezhaForMaskedLM(keras.Model):
 
     def call(self, inputs, training=False):
         """Args:
-          inputs: as for `NezhaEncoder`, and `masked_lm_positions`, int [B, P].
+          inputs: the inputs of `NezhaEncoder` and `masked_lm_positions`, int [B, P].
           training: whether dropout is on.
 
         Returns:
@@ -44,7 +44,7 @@ class NezhaForMaskedLM(keras.Model):
 
 
 class NezhaForPreTraining(NezhaForMaskedLM):
-    """The model of pretraining: with the head of next-sentence prediction too."""
+    """`NezhaForMaskedLM` with the head of next-sentence prediction."""
 
     def build(self, input_shape=None):
         if self.built:
@@ -54,10 +54,10 @@ class NezhaForPreTraining(NezhaForMaskedLM):
         super().build()
 
     def call(self, inputs, training=False):
-        """Arguments as for `NezhaForMaskedLM`.
+        """Arguments: see `NezhaForMaskedLM`.
 
         Returns:
-          Its dict with `next_sentence_logits` [B, 2] in float32.
+          The dict of `NezhaForMaskedLM` with `next_sentence_logits` [B, 2] in float32.
         """
         outputs = super().call(inputs, training=training)
         outputs["next_sentence_logits"] = self.next_sentence(outputs["pooled_output"])

@@ -1,1 +1,1 @@
-"""What a batch is trained for: losses and metrics as (sum, weight)."""
+"""Training objectives: losses and metrics as (sum, weight)."""

@@ -1,4 +1,4 @@
-"""Classes of whole texts: one of several, any of several, or a number."""
+"""Objectives of text classification (one or several classes) and regression."""
 
 from keras import ops
 
@@ -9,15 +9,15 @@ LOSS = "classification_loss"
 
 
 class ClassificationLoss:
-    """One class of several: cross-entropy (`create_model` of BERT's run_classifier.py).
+    """Cross-entropy for one of several classes (`create_model` of BERT's run_classifier.py).
 
-    Batches have `label_ids` int [B] beside the model's inputs. An example that is nothing but
-    padding counts for nothing.
+    Batches have `label_ids`, int [B], beside the model's inputs. Examples of padding only have no
+    weight.
     """
 
     def __init__(self, label_smoothing=0.0):
         """Args:
-        label_smoothing: of the labels in `losses`; see `cross_entropies`.
+        label_smoothing: smoothing of the labels in `losses`; see `cross_entropies`.
         """
         self._label_smoothing = label_smoothing
 
@@ -26,12 +26,12 @@ class ClassificationLoss:
         return {name: batch[name] for name in INPUTS}
 
     def loss_weights(self, batch):
-        """Returns what each example counts, by the name of its loss: [B]."""
+        """Returns {name of the loss: weight of each example, float32 [B]}."""
         # Every example begins with [CLS]; only padding has no first piece.
         return {LOSS: ops.cast(batch["input_mask"][:, 0], "float32")}
 
     def losses(self, outputs, batch):
-        """Returns the loss as a `WeightedMean`, under its name."""
+        """Returns {name of the loss: `WeightedMean`}."""
         values = self.values(outputs["logits"], batch["label_ids"])
         return {LOSS: weighted(values, self.loss_weights(batch)[LOSS])}
 
@@ -40,28 +40,28 @@ class ClassificationLoss:
 
         Args:
           logits: [B, L].
-          label_ids: what the batch has under this name.
+          label_ids: `label_ids` of the batch.
         """
         return cross_entropies(logits, label_ids, self._label_smoothing)
 
     def metrics(self, outputs, batch):
-        """Returns the metrics beside the loss, each a `WeightedMean`."""
+        """Returns the metrics, a dict of name to `WeightedMean`."""
         right = hits(outputs["logits"], batch["label_ids"])
         return {"accuracy": weighted(right, self.loss_weights(batch)[LOSS])}
 
     def distributions(self, outputs, batch):
-        """Returns the logits that `RDrop` compares, [B, L], by the name of the loss."""
+        """Returns {name of the loss: the logits that `RDrop` compares, [B, L]}."""
         return {LOSS: outputs["logits"]}
 
     def predictions(self, outputs):
-        """Returns what is kept of each example: `probabilities`, float32 [B, L]."""
+        """Returns the predictions for each example: {"probabilities": float32 [B, L]}."""
         return {"probabilities": ops.softmax(outputs["logits"], axis=-1)}
 
 
 class MultiLabelLoss(ClassificationLoss):
-    """Any of several classes: the mean over the classes of their sigmoid cross-entropies.
+    """The mean sigmoid cross-entropy over the classes, for any number of classes per example.
 
-    `label_ids` is int [B, L], 1 for each class of an example. Smoothing draws it towards 1/2.
+    `label_ids` is int [B, L], 1 for each class of an example. Label smoothing moves it towards 1/2.
     """
 
     def values(self, logits, label_ids):
@@ -73,7 +73,7 @@ class MultiLabelLoss(ClassificationLoss):
         return {}
 
     def distributions(self, outputs, batch):
-        """Returns the logits of each class and of its absence, [B, L, 2]."""
+        """Returns {name of the loss: logits of each class and of its absence, [B, L, 2]}."""
         logits = outputs["logits"]
         return {LOSS: ops.stack([logits, ops.zeros_like(logits)], axis=-1)}
 
@@ -82,9 +82,9 @@ class MultiLabelLoss(ClassificationLoss):
 
 
 class RegressionLoss(ClassificationLoss):
-    """A number: squared error. `label_ids` is float32 [B], and L is 1."""
+    """Squared error for regression; `label_ids` is float32 [B], and L is 1."""
 
-    distributions = None  # There are no classes.
+    distributions = None  # R-Drop needs classes.
 
     def values(self, logits, label_ids):
         return ops.square(logits[:, 0] - label_ids)
@@ -93,5 +93,5 @@ class RegressionLoss(ClassificationLoss):
         return {}
 
     def predictions(self, outputs):
-        """Returns `value`, float32 [B]."""
+        """Returns {"value": float32 [B]}."""
         return {"value": outputs["logits"][:, 0]}

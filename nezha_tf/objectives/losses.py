@@ -1,4 +1,4 @@
-"""Loss and metrics as pairs: only the training loop divides, over the global batch."""
+"""Losses and metrics as sums and weights; the training loop divides them for the global batch."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,12 @@ from keras import ops
 
 
 class WeightedMean(NamedTuple):
-    """A mean that is not yet divided, so that it can be summed over replicas and batches.
+    """A sum and a weight, which are summed over replicas and batches before they are divided.
 
     Attributes:
       sum: float32 scalar.
       weight: float32 scalar.
-      epsilon: added to the summed weight when it divides.
+      epsilon: added to the total weight before the division.
     """
 
     sum: object
@@ -19,19 +19,19 @@ class WeightedMean(NamedTuple):
     epsilon: float = 0.0
 
     def plus(self, other):
-        """Returns the mean over both, not yet divided."""
+        """Returns the `WeightedMean` of both."""
         return WeightedMean(self.sum + other.sum, self.weight + other.weight, self.epsilon)
 
     def over(self, weight):
-        """Returns the part of a mean that this sum is; `weight` is the whole's.
+        """Returns this sum divided by the total weight, its part of the whole mean.
 
-        A mean over nothing is 0: a batch may have no example that a loss is of.
+        If the weight is 0, the result is 0: a batch may have no example for a loss.
         """
         weight = weight + self.epsilon
         return self.sum / ops.where(ops.equal(weight, 0.0), 1.0, weight)
 
     def where(self, condition):
-        """Returns this where the condition (a bool scalar) holds, or else a mean over nothing."""
+        """Returns this if the condition (a bool scalar) holds, else a sum and weight of 0."""
         total, weight = (ops.where(condition, value, 0.0) for value in (self.sum, self.weight))
         return WeightedMean(total, weight, self.epsilon)
 
@@ -43,13 +43,13 @@ def weighted(values, weights, epsilon=0.0):
 
 
 def cross_entropies(logits, labels, label_smoothing=0.0):
-    """Returns the cross-entropy of each of several classes, float32 [...].
+    """Returns the cross-entropies of logits and labels, float32 [...].
 
     Args:
       logits: [..., classes].
       labels: int [...].
-      label_smoothing: share of the target that is spread evenly over all classes (Szegedy et
-        al., arXiv 1512.00567 §7).
+      label_smoothing: share of the target probability that is spread evenly over all classes
+        (Szegedy et al., arXiv 1512.00567 §7).
     """
     logits = ops.cast(logits, "float32")
     losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
@@ -60,6 +60,6 @@ def cross_entropies(logits, labels, label_smoothing=0.0):
 
 
 def hits(logits, labels):
-    """Returns 1.0 where the likeliest class is the right one, else 0.0; arguments as above."""
+    """Returns float32 [...], 1 if the most probable class is right, else 0."""
     right = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))
     return ops.cast(right, "float32")

@@ -1,4 +1,4 @@
-"""Predicting pieces: what every objective of pretraining and of sequence to sequence shares."""
+"""The common base of the objectives of pretraining and of sequence to sequence."""
 
 from nezha_tf.modeling import attention_mask
 from nezha_tf.objectives.losses import weighted
@@ -7,9 +7,9 @@ INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
 
 
 class PieceLoss:
-    """The sum of terms, over who sees whom by ranks. A `protocol.Loss`.
+    """A sum of terms, with an attention mask made from ranks. A `protocol.Loss`.
 
-    Batches are dicts in the feature schema: ids int [B, T], predictions [B, P].
+    Batches are dicts of the features of the schema: ids int [B, T], predictions [B, P].
 
     Attributes:
       terms: tuple of `LossTerm`.
@@ -18,15 +18,15 @@ class PieceLoss:
 
     def __init__(self, ranks, terms, label_smoothing=0.0):
         """Args:
-        ranks, terms: the attributes.
-        label_smoothing: of the predictions in `losses`; see `cross_entropies`.
+        ranks, terms: see the attributes.
+        label_smoothing: smoothing of the labels in `losses`; see `cross_entropies`.
         """
         self.ranks = ranks
         self.terms = tuple(terms)
         self._label_smoothing = label_smoothing
 
     def inputs(self, batch):
-        """Returns the model's inputs, the [B, 1, T, T] attention mask among them."""
+        """Returns the model's inputs with `attention_mask`, bool [B, 1, T, T]."""
         inputs = {name: batch[name] for name in INPUTS}
         mask = attention_mask.from_ranks(self.ranks(batch), batch["input_mask"])
         return {**inputs, "attention_mask": mask}
@@ -48,5 +48,5 @@ class PieceLoss:
         }
 
     def weights(self, term, batch):
-        """Returns what each of a term's predictions counts, [B, ...]."""
+        """Returns the weights of a term's predictions, [B, ...]."""
         return term.weights(batch)

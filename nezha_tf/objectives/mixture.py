@@ -1,4 +1,4 @@
-"""Several objectives in one batch: each example has the mask and the terms of its own."""
+"""Several objectives in one batch; each example has the mask and terms of its objective."""
 
 from keras import ops
 
@@ -7,17 +7,17 @@ from nezha_tf.objectives.masked_lm import PieceLoss
 
 
 class MixtureLoss(PieceLoss):
-    """The losses of several objectives, as one over all their examples (UniLM §2.3).
+    """The joint loss of several objectives (UniLM, arXiv 1905.03197 §2.3).
 
-    `objective_ids` int [B, 1] says which one an example is for. A term that several have is one
-    mean over the examples of all of these; for each it is told beside it, under NAME_loss/OBJECTIVE
-    and NAME_accuracy/OBJECTIVE, without label smoothing.
+    `objective_ids`, int [B, 1], says which objective an example is for. A term that several
+    objectives have is one mean over all their examples. It is also reported for each of these
+    objectives, as NAME_loss/OBJECTIVE and NAME_accuracy/OBJECTIVE, without label smoothing.
     """
 
     def __init__(self, losses, label_smoothing=0.0):
         """Args:
         losses: dict of objective to its `PieceLoss`, in the order of `objective_ids`.
-        label_smoothing: as for `PieceLoss`.
+        label_smoothing: see `PieceLoss`.
         """
         self._losses = losses
         terms = dict.fromkeys(term for loss in losses.values() for term in loss.terms)
@@ -42,11 +42,11 @@ class MixtureLoss(PieceLoss):
         return metrics
 
     def _having(self, term):
-        """Returns the objectives that have a term."""
+        """Returns the names of the objectives that have a term."""
         return [name for name, loss in self._losses.items() if term in loss.terms]
 
     def _are_of(self, objectives, batch, like):
-        """Returns 1.0 for the examples of some objectives, else 0.0: float32 [B, 1, ...].
+        """Returns float32 [B, 1, ...], 1 for the examples of some objectives, else 0.
 
         It has as many axes as `like`, [B, ...].
         """

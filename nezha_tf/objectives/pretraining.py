@@ -1,4 +1,4 @@
-"""Masked LM and next-sentence prediction, as BERT and NEZHA are pretrained."""
+"""The loss of BERT's and NEZHA's pretraining: masked LM and next-sentence prediction."""
 
 from nezha_tf.modeling import attention_mask
 from nezha_tf.objectives.masked_lm import PieceLoss
@@ -6,13 +6,13 @@ from nezha_tf.objectives.terms import MASKED_LM, NEXT_SENTENCE
 
 
 class MaskedLMLoss(PieceLoss):
-    """Masked LM plus next-sentence prediction on bidirectional attention."""
+    """Masked LM plus next-sentence prediction with bidirectional attention."""
 
     def __init__(self, label_smoothing=0.0, of_pairs=True):
         """Args:
-        label_smoothing: as for `PieceLoss`.
-        of_pairs: whether the examples are pairs; without (RoBERTa's full sentences) there is
-          masked LM alone.
+        label_smoothing: see `PieceLoss`.
+        of_pairs: whether the examples are pairs; if False (RoBERTa's full sentences), the loss is
+          only masked LM.
         """
         terms = (MASKED_LM, NEXT_SENTENCE) if of_pairs else (MASKED_LM,)
         super().__init__(_ranks, terms, label_smoothing)

@@ -1,4 +1,4 @@
-"""What a run asks of the object that it minimises: written down once, for all losses."""
+"""The interface of all losses that a run can minimise."""
 
 from typing import Protocol, runtime_checkable
 
@@ -7,28 +7,29 @@ from typing import Protocol, runtime_checkable
 class Loss(Protocol):
     """The loss of batches. A batch is a dict of feature name to tensor [B, ...].
 
-    An example that is nothing but padding must count for nothing: batches are filled up with such.
+    Examples of padding only must have weight 0, because batches are filled up with them.
     """
 
     def inputs(self, batch):
         """Returns the model's inputs, a dict of name to tensor."""
 
     def loss_weights(self, batch):
-        """Returns what each prediction counts, by the name of its loss: float32 [B, ...].
+        """Returns {name of a loss: weight of each prediction, float32 [B, ...]}.
 
-        Known before the forward pass, so that parts of a batch can divide by the whole's sum.
+        The weights are known before the forward pass, so that parts of a batch can be divided by
+        the weight of the whole batch.
         """
 
     def losses(self, outputs, batch):
-        """Returns dict of name to `WeightedMean`; the sum of the divided ones is minimised.
+        """Returns a dict of name to `WeightedMean`; the sum of these means is minimised.
 
         Args:
-          outputs: what the model made of `inputs`, a dict.
+          outputs: the model's outputs for `inputs`, a dict.
           batch: the batch.
         """
 
     def metrics(self, outputs, batch):
-        """Returns dict of name to `WeightedMean`, of what is told beside the losses."""
+        """Returns a dict of name to `WeightedMean`, the metrics to report beside the losses."""
 
 
 @runtime_checkable
@@ -36,12 +37,12 @@ class ComparableLoss(Loss, Protocol):
     """A loss whose predictions are distributions, which `RDrop` compares."""
 
     def distributions(self, outputs, batch):
-        """Returns dict of the name of a loss to logits [..., classes], none of them -inf."""
+        """Returns {name of a loss: finite logits [..., classes]}."""
 
 
 @runtime_checkable
 class PredictingLoss(Loss, Protocol):
-    """A loss of a task that predicts, too."""
+    """A loss that can also make predictions."""
 
     def predictions(self, outputs):
-        """Returns what is kept of each example, dict of name to tensor [B, ...]."""
+        """Returns the predictions for each example, a dict of name to tensor [B, ...]."""

@@ -1,4 +1,4 @@
-"""R-Drop: what two draws of dropout say of an example shall agree (Wu et al., arXiv 2106.14448)."""
+"""R-Drop: two passes with different dropout should agree (Wu et al., arXiv 2106.14448)."""
 
 from keras import ops
 
@@ -9,29 +9,29 @@ PREFIX = "r_drop_"
 
 
 class RDrop:
-    """An objective on a batch that goes through the model twice, as one of twice its size.
+    """Wraps an objective and passes each batch through the model twice, as one batch of 2 * B.
 
-    Its losses are the objective's, averaged over both passes, and for each of them that has a
-    distribution `r_drop_<name>`: alpha times the divergence of the two, over the same weights.
-    (As the authors' code has it; the paper's formula adds the losses of the passes, so that its
-    alpha is twice this one.)
+    Its losses are the objective's, averaged over both passes. For each loss that has a
+    distribution, `r_drop_<name>` is added: alpha times the divergence of the two passes, with the
+    same weights. This follows the authors' code; the paper's formula adds the losses of the two
+    passes, so its alpha is twice this one.
 
-    The first axes of the objective's `distributions` are those of the weights of that loss; of
-    further ones the mean is taken. So classes are [B, L], tags [B, T, L], a span's start
-    and end [B, 2, T], and L labels that are each true or not [B, L, 2].
+    The first axes of the objective's `distributions` are those of the loss's weights; over further
+    axes the mean is taken. So classes are [B, L], tags [B, T, L], start and end of a span
+    [B, 2, T], and L labels that are each true or false [B, L, 2].
     """
 
     def __init__(self, objective, alpha):
         """Args:
           objective: a `protocol.ComparableLoss`.
-          alpha: what the divergence counts.
+          alpha: the weight of the divergence.
 
         Raises:
           UserError: the objective has no `distributions`.
         """
         if getattr(objective, "distributions", None) is None:
             raise UserError(
-                f"--{PREFIX}alpha={alpha:g} compares distributions over classes, and this "
+                f"--{PREFIX}alpha={alpha:g} compares distributions over classes, but this "
                 "objective predicts none; leave it out"
             )
         self._objective = objective
@@ -49,7 +49,7 @@ class RDrop:
         return {**self._objective.loss_weights(_twice(batch)), **of_divergences}
 
     def losses(self, outputs, batch):
-        """Returns the losses, each a `WeightedMean`; the sum of the divided ones is minimised."""
+        """Returns a dict of name to `WeightedMean`; the sum of these means is minimised."""
         losses = self._objective.losses(outputs, _twice(batch))
         weights = self._objective.loss_weights(batch)
         distributions = self._objective.distributions(outputs, _twice(batch))
@@ -61,15 +61,15 @@ class RDrop:
         return losses
 
     def metrics(self, outputs, batch):
-        """Returns the objective's metrics over both passes, each a `WeightedMean`."""
+        """Returns the objective's metrics over both passes, a dict of name to `WeightedMean`."""
         return self._objective.metrics(outputs, _twice(batch))
 
 
 def divergences(logits, others):
-    """Returns the mean of the Kullback-Leibler divergences of p from q and of q from p.
+    """Returns the mean of the Kullback-Leibler divergences KL(p|q) and KL(q|p).
 
     Args:
-      logits, others: [..., classes], of p and of q.
+      logits, others: [..., classes], the logits of p and of q.
 
     Returns:
       float32 [...].

@@ -1,4 +1,4 @@
-"""Predicting the target from the source and from what is left of it, as UniLM is fine-tuned."""
+"""The loss of UniLM's fine-tuning for sequence to sequence."""
 
 from nezha_tf.modeling import attention_mask
 from nezha_tf.objectives.masked_lm import PieceLoss
@@ -6,9 +6,9 @@ from nezha_tf.objectives.terms import MASKED_LM
 
 
 class Seq2SeqLoss(PieceLoss):
-    """The target's pieces, masked or shifted, under the mask `seq2seq` (UniLM §2.3).
+    """Predicts pieces of the target, masked or shifted, with the mask `seq2seq` (UniLM §2.3).
 
-    The segment ids tell source (even) and target (odd) apart.
+    Segment ids are even in the source and odd in the target.
     """
 
     def __init__(self, label_smoothing=0.0):

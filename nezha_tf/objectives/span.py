@@ -1,25 +1,25 @@
-"""Start and end of an answer: one softmax each over the pieces of a window."""
+"""The loss of answer spans: one softmax over a window's pieces for the start, one for the end."""
 
 from keras import ops
 
 from nezha_tf.objectives.losses import cross_entropies, hits, weighted
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-# The logit of what is no piece of the window.
+# The logit of padding.
 LOWEST = -1e9
 
 
 class AnswerSpanLoss:
     """The mean cross-entropy of start and end (`compute_loss` of BERT's run_squad.py).
 
-    Unlike there, padding is no candidate, so that the loss does not depend on its amount. Batches
-    have `start_positions` and `end_positions`, int [B], places in the window, 0 ([CLS]) where it
-    holds no answer. A window that is nothing but padding counts for nothing.
+    Unlike there, padding is not a candidate, so the loss does not depend on the amount of padding.
+    Batches have `start_positions` and `end_positions`, int [B], places in the window, or 0 ([CLS])
+    if it has no answer. Windows of padding only have weight 0.
     """
 
     def __init__(self, label_smoothing=0.0):
         """Args:
-        label_smoothing: share of the target that is spread evenly over the window's pieces.
+        label_smoothing: share of the target probability to spread over the window's pieces.
         """
         self._label_smoothing = label_smoothing
 
@@ -28,11 +28,11 @@ class AnswerSpanLoss:
         return {name: batch[name] for name in INPUTS}
 
     def loss_weights(self, batch):
-        """Returns what each window counts, by the name of its loss: [B]."""
+        """Returns {name of the loss: weight of each window, float32 [B]}."""
         return {"span_loss": ops.cast(batch["input_mask"][:, 0], "float32")}
 
     def losses(self, outputs, batch):
-        """Returns the loss, a `WeightedMean`."""
+        """Returns {name of the loss: `WeightedMean`}."""
         values = [
             self._cross_entropies(logits, positions, batch["input_mask"])
             for logits, positions in _ends(outputs, batch)
@@ -40,7 +40,7 @@ class AnswerSpanLoss:
         return {"span_loss": weighted(sum(values) / 2, self.loss_weights(batch)["span_loss"])}
 
     def metrics(self, outputs, batch):
-        """Returns the share of windows of which both ends are the likeliest, a `WeightedMean`."""
+        """Returns {"span_accuracy": share of windows with both ends right, a `WeightedMean`}."""
         start, end = (
             hits(_masked(logits, batch["input_mask"]), positions)
             for logits, positions in _ends(outputs, batch)
@@ -48,12 +48,12 @@ class AnswerSpanLoss:
         return {"span_accuracy": weighted(start * end, self.loss_weights(batch)["span_loss"])}
 
     def distributions(self, outputs, batch):
-        """Returns the logits that `RDrop` compares, [B, 2, T], by the name of the loss."""
+        """Returns {name of the loss: the logits that `RDrop` compares, [B, 2, T]}."""
         logits = [_masked(logits, batch["input_mask"]) for logits, _ in _ends(outputs, batch)]
         return {"span_loss": ops.stack(logits, axis=1)}
 
     def predictions(self, outputs):
-        """Returns the logits of both ends, float32 [B, T]."""
+        """Returns a dict of the logits of both ends, float32 [B, T]."""
         return {name: outputs[name] for name in ("start_logits", "end_logits")}
 
     def _cross_entropies(self, logits, positions, input_mask):

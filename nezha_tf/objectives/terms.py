@@ -1,4 +1,4 @@
-"""What losses of pretraining are sums of: one prediction each, and what it counts."""
+"""The terms of pretraining losses: each is one kind of prediction with its weights."""
 
 import abc
 
@@ -6,17 +6,17 @@ from keras import ops
 
 from nezha_tf.objectives.losses import cross_entropies, hits
 
-# In the denominator of the masked-LM loss (`get_masked_lm_output` of BERT's run_pretraining.py).
+# Added to the masked-LM loss's denominator (`get_masked_lm_output` of BERT's run_pretraining.py).
 MASKED_LM_EPSILON = 1e-5
 
 
 class LossTerm(abc.ABC):
-    """A prediction that several objectives may make; of all of them it is computed once.
+    """A kind of prediction; several objectives may share it, and it is computed once for all.
 
     Attributes:
-      name: its loss is NAME_loss in the record, and its share of hits NAME_accuracy.
-      epsilon: of the loss's `WeightedMean`.
-      is_pooled: whether it is made from the pooler's output.
+      name: its loss is logged as NAME_loss, its accuracy as NAME_accuracy.
+      epsilon: `WeightedMean.epsilon` of the loss.
+      is_pooled: whether the prediction is made from the pooler's output.
     """
 
     name: str
@@ -25,19 +25,19 @@ class LossTerm(abc.ABC):
 
     @abc.abstractmethod
     def weights(self, batch):
-        """Returns what each prediction counts, float32 [B, ...]; those of padding nothing."""
+        """Returns the weight of each prediction, float32 [B, ...], 0 for padding."""
 
     @abc.abstractmethod
     def values(self, outputs, batch, label_smoothing=0.0):
-        """Returns the loss of each prediction, float32 of the weights' shape."""
+        """Returns the loss of each prediction, float32 with the shape of the weights."""
 
     @abc.abstractmethod
     def hits(self, outputs, batch):
-        """Returns 1.0 where a prediction is right, else 0.0, of the same shape."""
+        """Returns 1 for right predictions, else 0: float32 with the shape of the weights."""
 
 
 class MaskedLM(LossTerm):
-    """The pieces at `masked_lm_positions`: cross-entropy, [B, P]."""
+    """Masked LM: the cross-entropy of the pieces at `masked_lm_positions`, [B, P]."""
 
     name = "masked_lm"
     epsilon = MASKED_LM_EPSILON
@@ -54,9 +54,10 @@ class MaskedLM(LossTerm):
 
 
 class NextSentence(LossTerm):
-    """Whether the second text follows the first (BERT, arXiv 1810.04805 §3.1): [B].
+    """Next-sentence prediction (BERT, arXiv 1810.04805 §3.1), [B].
 
-    `next_sentence_labels` int [B, 1] is 0 where it does. Labels are not smoothed.
+    `next_sentence_labels`, int [B, 1], is 0 if the second text follows the first. Labels are not
+    smoothed.
     """
 
     name = "next_sentence"

@@ -1,4 +1,4 @@
-"""Adam with decoupled weight decay, as BERT has it and as its paper has it."""
+"""Adam with decoupled weight decay: BERT's variant and the paper's variant."""
 
 import keras
 from keras import ops
@@ -12,25 +12,25 @@ VARIANTS = ("bert", "paper")
 class AdamWeightDecay(MomentOptimizer):
     """Adam with weight decay that is not part of the gradient.
 
-    `variant="bert"` is `AdamWeightDecayOptimizer` of BERT's optimization.py: no correction of
-    bias, so that with the usual betas step s (from 1) is (1 - 0.9^s) / sqrt(1 - 0.999^s) times as
-    long as the rate says: 3 times at the first, 6 times at the 10th, 2 times at the 300th.
+    `variant="bert"` is `AdamWeightDecayOptimizer` of BERT's optimization.py, without bias
+    correction. With the usual betas, step s (from 1) is therefore longer by the factor
+    (1 - 0.9^s) / sqrt(1 - 0.999^s): 3 at the first step, 6 at the 10th, 2 at the 300th.
 
     `variant="paper"` corrects both moments (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2).
 
-    All arithmetic is in the variables' dtype (float32). Gradients come already summed and
-    clipped.
+    All arithmetic is in the variables' dtype (float32). Gradients must be summed and clipped
+    already.
     """
 
     slot_names = ("adam_m", "adam_v")
 
     def __init__(self, learning_rate=1e-4, variant="bert", name="adam_weight_decay", **kwargs):
         """Args:
-          learning_rate, name, **kwargs: as for `Lamb`.
+          learning_rate, name, **kwargs: see `Lamb`.
           variant: "bert" or "paper".
 
         Raises:
-          ValueError: an unknown variant.
+          ValueError: the variant is unknown.
         """
         if variant not in VARIANTS:
             raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")

@@ -1,4 +1,4 @@
-"""What LAMB and AdamW share: two moments, and weight decay that excludes some variables."""
+"""The common base of LAMB and AdamW: two moments, and weight decay with exceptions."""
 
 import math
 import re
@@ -6,14 +6,14 @@ import re
 import keras
 from keras import ops
 
-# Searched for in a variable's path: LayerNorm's gamma and beta, and every bias.
+# Patterns of variable paths: LayerNorm's gamma and beta, and all biases.
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 
 _LAYER = re.compile(r"/layer_(\d+)/")
 
 
 class MomentOptimizer(keras.optimizers.Optimizer):
-    """Keeps the moments of each gradient; a subclass says what step to take from them."""
+    """Keeps the moments of each gradient; a subclass computes the step from them."""
 
     # Names of the two moments in TF1 checkpoints.
     slot_names = None
@@ -53,22 +53,22 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         ]
 
     def _decays(self, variable):
-        # Without the model's own name, which may be anything.
+        # The model's own name is removed, because it may match a pattern.
         path = _path(variable).split("/", 1)[-1]
         return not any(re.search(pattern, path) for pattern in self.exclude_patterns)
 
     def slots(self):
-        """Returns one (m, v) for each variable, in the order that the optimizer was built with."""
+        """Returns a list of (m, v) for each variable, in the order of `build`."""
         return list(zip(self._m, self._v, strict=True))
 
     def update_step(self, gradient, variable, learning_rate, moved=None):
-        """Moves one variable and its moments; returns LAMB's trust ratio, or 1.
+        """Updates one variable and its moments; returns LAMB's trust ratio, or 1.
 
         Args:
           gradient: of the variable's shape.
           variable: one that the optimizer was built with.
           learning_rate: a number or a scalar tensor.
-          moved: what stands in for `self.moved`, such as a compiled form of it.
+          moved: a replacement of `self.moved`, such as a compiled form of it.
         """
         index = self._get_variable_index(variable)
         weights = ops.convert_to_tensor(variable)
@@ -93,7 +93,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
           weights, gradient, m, v: tensors or variables of one shape.
           rate: scalar tensor, the variable's learning rate.
           count: scalar tensor, the number of this step, from 1.
-          decay: rate of weight decay; 0.0 of an excluded variable.
+          decay: rate of weight decay; 0.0 for an excluded variable.
         """
         m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
@@ -101,11 +101,11 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         return weights - rate * trust_ratio * step, m, v, trust_ratio
 
     def _corrected(self, m, v, count):
-        """Returns the moments corrected for their bias towards their initial zeros."""
+        """Returns the moments with correction of their bias towards the initial zeros."""
         return m / (1.0 - ops.power(self.beta_1, count)), v / (1.0 - ops.power(self.beta_2, count))
 
     def _step(self, weights, m, v, count, decay):
-        """Returns (step, trust ratio), which the rate is multiplied with; `decay` 0.0: excluded."""
+        """Returns (step, trust ratio), factors of the learning rate; `decay` is 0 if excluded."""
         raise NotImplementedError("MomentOptimizer is abstract: use Lamb or AdamWeightDecay")
 
     def get_config(self):
@@ -128,10 +128,10 @@ def _path(variable):
 
 
 def _rate_factors(paths, layer_decay):
-    """Returns what the rate of each variable is multiplied with.
+    """Returns the factor of each variable's learning rate.
 
-    The heads and the pooler move at the full rate, and each layer below at `layer_decay` times
-    that of the one above it, the embeddings last (ELECTRA's `_get_layer_lrs`).
+    The heads and the pooler have the full rate; the rate of each layer is `layer_decay` times that
+    of the layer above it, and the embeddings have the lowest (ELECTRA's `_get_layer_lrs`).
     """
     found = [_LAYER.search(path) for path in paths]
     num_layers = 1 + max((int(match[1]) for match in found if match), default=-1)

@@ -9,12 +9,12 @@ def clip_by_global_norm(gradients, clip_norm, loss_scale=1.0):
     Args:
       gradients: list of tensors, already summed over replicas.
       clip_norm: the bound.
-      loss_scale: what the loss was multiplied with; the gradients are divided by it first.
+      loss_scale: the factor of the loss; the gradients are divided by it first.
 
     Returns:
       (clipped gradients, norm of each before clipping, float32 [number of gradients]). The
-      global norm is the norm of these. As with `tf.clip_by_global_norm`, one that is not finite
-      makes every gradient NaN.
+      global norm is the norm of these norms. As in `tf.clip_by_global_norm`, a global norm that is
+      not finite makes every gradient NaN.
     """
     squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients]
     norms = ops.sqrt(ops.stack(squares)) / loss_scale
@@ -25,5 +25,5 @@ def clip_by_global_norm(gradients, clip_norm, loss_scale=1.0):
 
 
 def global_norm(norms):
-    """Returns the joint norm of tensors whose norms are given, [n]."""
+    """Returns the global norm of tensors with the given norms [n]."""
     return ops.sqrt(ops.sum(ops.square(norms)))

@@ -1,4 +1,4 @@
-"""LAMB, as NEZHA's source has it and as the paper's usual implementation has it."""
+"""LAMB: the variant of NEZHA's source, and the variant of the paper's usual implementation."""
 
 import keras
 from keras import ops
@@ -14,16 +14,16 @@ MAX_TRUST_RATIO = 10.0
 class Lamb(MomentOptimizer):
     """Layer-wise adaptive moments for large batches (You et al., arXiv 1904.00962, Algorithm 2).
 
-    `variant="nezha"` follows the LAMBOptimizer of NEZHA's optimization.py, quirks included:
-    both moments are corrected for bias; the norm under the trust ratio is that of
-    m / sqrt(v + epsilon) + decay * w, with the decay also of variables excluded from it; the
-    step itself is m / (sqrt(v) + epsilon) [+ decay * w]; the ratio is bounded by 10.
+    `variant="nezha"` follows the LAMBOptimizer of NEZHA's optimization.py with its peculiarities:
+    both moments are corrected for bias; the denominator of the trust ratio is the norm of
+    m / sqrt(v + epsilon) + decay * w, with decay even for variables that are excluded from it;
+    the step itself is m / (sqrt(v) + epsilon) [+ decay * w]; the ratio is at most 10.
 
-    `variant="paper"` follows LAMB_Optimizer_TF: no correction of bias, no bound, and one step
-    in both places.
+    `variant="paper"` follows LAMB_Optimizer_TF: no bias correction, no bound of the ratio, and the
+    same step in the trust ratio and in the update.
 
-    All arithmetic is in the variables' dtype (float32). Gradients come already summed and
-    clipped.
+    All arithmetic is in the variables' dtype (float32). Gradients must be summed and clipped
+    already.
     """
 
     slot_names = ("lamb_m", "lamb_v")
@@ -34,12 +34,12 @@ class Lamb(MomentOptimizer):
           variant: "nezha" or "paper".
           name: name of the optimizer.
           **kwargs: `weight_decay_rate` (0.01), `beta_1` (0.9), `beta_2` (0.999), `epsilon`
-            (1e-6), `exclude_from_weight_decay` (patterns searched for in variable paths),
-            `layer_decay` (1.0: each layer moves at the rate of the one above it times this),
-            `rate_factors` (dict of a part of variable paths to what their rate is multiplied with).
+            (1e-6), `exclude_from_weight_decay` (patterns of variable paths), `layer_decay` (1.0;
+            the rate of a layer is that of the layer above it times this), `rate_factors` (dict of
+            a part of variable paths to the factor of their rate).
 
         Raises:
-          ValueError: an unknown variant.
+          ValueError: the variant is unknown.
         """
         if variant not in VARIANTS:
             raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
@@ -62,7 +62,7 @@ class Lamb(MomentOptimizer):
 
 
 def _trust_ratio(weights, step):
-    """Returns norm(weights) / norm(step), or 1 where either is zero."""
+    """Returns norm(weights) / norm(step), or 1 if either norm is 0."""
     weight_norm = ops.sqrt(ops.sum(ops.square(weights)))
     step_norm = ops.sqrt(ops.sum(ops.square(step)))
     both = ops.logical_and(weight_norm > 0, step_norm > 0)

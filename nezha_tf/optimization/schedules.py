@@ -1,4 +1,4 @@
-"""The learning rate of each step: linear warm-up, then decay to zero."""
+"""The learning rate of each step: linear warmup, then decay to zero."""
 
 import keras
 from keras import ops
@@ -8,26 +8,25 @@ VARIANTS = ("nezha", "bert")
 
 @keras.saving.register_keras_serializable("nezha_tf")
 class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up, then polynomial decay over the whole run (`create_optimizer`).
+    """Linear warmup, then polynomial decay over the whole run (`create_optimizer`).
 
-    During warm-up the rate of step s is learning_rate * s / num_warmup_steps; after it
-    learning_rate * (1 - s / num_train_steps) ** power. In the variant "nezha" the latter is
-    scaled up so that it meets the full rate at the end of the warm-up; in "bert" it is not,
-    and the rate drops there.
+    During the warmup the rate of step s is learning_rate * s / num_warmup_steps, afterwards
+    learning_rate * (1 - s / num_train_steps) ** power. The variant "nezha" scales the latter so
+    that it is the full rate at the end of the warmup; in "bert" the rate drops there.
     """
 
     def __init__(
         self, learning_rate, num_train_steps, num_warmup_steps, variant="nezha", power=1.0
     ):
         """Args:
-          learning_rate: the rate at the end of the warm-up.
-          num_train_steps: step at which the rate is zero.
-          num_warmup_steps: steps of warm-up, less than `num_train_steps`; 0 for none.
+          learning_rate: the rate at the end of the warmup.
+          num_train_steps: the step at which the rate becomes 0.
+          num_warmup_steps: steps of warmup, less than `num_train_steps`; 0: no warmup.
           variant: "nezha" or "bert".
           power: exponent of the decay; 1 is linear.
 
         Raises:
-          ValueError: an unknown variant, or a warm-up that is no shorter than the run.
+          ValueError: the variant is unknown, or the warmup is not shorter than the run.
         """
         if variant not in VARIANTS:
             raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
@@ -43,7 +42,7 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.power = power
 
     def __call__(self, step):
-        """Returns the rate of a step, counted from 0, as a float32 scalar."""
+        """Returns the rate of a step (from 0), a float32 scalar."""
         step = ops.cast(step, "float32")
         left = 1.0 - ops.minimum(step, self.num_train_steps) / self.num_train_steps
         peak = self.learning_rate

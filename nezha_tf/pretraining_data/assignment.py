@@ -1,11 +1,11 @@
-"""Which document goes to which shard."""
+"""Assigns documents to shards."""
 
 from typing import NamedTuple
 
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.corpus import draw_of, raw_documents
 
-# So much text, gone through ten times, makes 140,000 examples of 128 pieces (110 MB of records).
+# With --dupe_factor=10, this much text gives 140,000 examples of 128 pieces (110 MB of records).
 SHARD_BYTES = 4 << 20
 
 TRAINING, HELD_OUT = "training", "held_out"
@@ -26,7 +26,9 @@ class Shard(NamedTuple):
 
 
 def default_shards(documents):
-    """Returns how many shards a set has: a power of two, none much larger than `SHARD_BYTES`.
+    """Returns the number of shards of a set: the lowest power of two for `SHARD_BYTES` each.
+
+    There are fewer shards if there are not enough documents for them.
 
     Args:
       documents: the set's `Documents`.
@@ -38,15 +40,15 @@ def default_shards(documents):
 
 
 class Span(NamedTuple):
-    """Where the documents of one shard stand in the corpus: all it takes to read them anywhere.
+    """Where the documents of one shard are in the corpus; with it any machine can read them.
 
     Attributes:
       set_name: `TRAINING` or `HELD_OUT`.
       index: the shard's number in the set, from 0.
-      file: number of the file in which its first document begins.
-      offset: where in that file, in bytes of what it holds uncompressed.
-      first, last: numbers in the corpus of its first and its last document; of those between
-        them the ones of its set are its own.
+      file: index of the file in which its first document begins.
+      offset: the place in that file, in bytes of the uncompressed text.
+      first, last: numbers in the corpus of its first and its last document. The documents between
+        them belong to the shard if they belong to its set.
     """
 
     set_name: str
@@ -58,11 +60,11 @@ class Span(NamedTuple):
 
 
 class Assignment:
-    """Parts a set into consecutive documents of about equally many bytes.
+    """Divides a set into shards of consecutive documents with about the same number of bytes.
 
-    Of n shards the document that begins after b of B bytes goes to shard floor(b n / B), but
-    that no shard is passed over: each has a document at least. So a document's shard depends
-    on the corpus and on n alone.
+    Of n shards, the document that begins after b of the set's B bytes goes to shard
+    floor(b n / B); if necessary another one is taken, so that each shard has a document. A
+    document's shard depends only on the corpus and on n.
     """
 
     def __init__(self, documents, shards):
@@ -77,9 +79,9 @@ class Assignment:
         self._shard = -1
 
     def shard_of(self, length):
-        """Returns the shard of the next document, which has so many bytes."""
+        """Returns the shard of the next document, which has `length` bytes."""
         by_bytes = min(self._shards - 1, self._bytes * self._shards // self._total.bytes)
-        needed = self._shards - (self._total.count - self._place)  # so that the last get one
+        needed = self._shards - (self._total.count - self._place)  # one for each later shard
         self._shard = min(max(by_bytes, needed, 0), self._shard + 1)
         self._place += 1
         self._bytes += length
@@ -87,17 +89,17 @@ class Assignment:
 
 
 def shards_of(paths, measure, seed, shards, wanted):
-    """Goes through a corpus and yields its shards, each when its last document is read.
+    """Reads a corpus and yields its `Shard`s, each when its last document has been read.
 
     Args:
       paths: the files of the corpus.
       measure: their `Measure`.
       seed: the random seed.
-      shards: dict of set to its number of shards.
-      wanted: set of (set, index); the text of the others is not kept.
+      shards: dict of set name to its number of shards.
+      wanted: set of (set name, index) of the shards to yield.
 
     Raises:
-      UserError: a file cannot be read, or the corpus is another than was measured.
+      UserError: a file cannot be read, or the corpus has changed since it was measured.
     """
     begun = {}
     for name, index, number, _, document in _assigned(paths, measure, seed, shards):
@@ -111,7 +113,7 @@ def shards_of(paths, measure, seed, shards, wanted):
 
 
 def spans_of(paths, measure, seed, shards, wanted):
-    """Goes through a corpus and yields the `Span`s of its shards; else as `shards_of`."""
+    """Reads a corpus and yields the `Span`s of its shards; arguments as for `shards_of`."""
     begun = {}
     for name, index, number, file, document in _assigned(paths, measure, seed, shards):
         span = begun.get(name)
@@ -125,7 +127,7 @@ def spans_of(paths, measure, seed, shards, wanted):
 
 
 def documents_of(span, paths, threshold, seed):
-    """Reads the documents of a shard from where they stand.
+    """Reads the documents of a shard from the corpus.
 
     Args:
       span: its `Span`.

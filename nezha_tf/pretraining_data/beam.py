@@ -1,8 +1,7 @@
-"""Shards made on Apache Beam: by Dataflow, Flink, Spark or a runner of Beam's own on this machine.
+"""Makes shards with Apache Beam: on Dataflow, Flink, Spark, or by Beam's runner on this machine.
 
-The pipeline carries where the documents of a shard stand, never their text: its workers read the
-corpus and write the files themselves. apache_beam is imported where it is used; a run without a
-runner never loads it.
+The pipeline carries the places of a shard's documents, never their text: the workers read the
+corpus and write the files themselves. apache_beam is imported only when a runner is used.
 """
 
 import contextlib
@@ -24,25 +23,25 @@ from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_files import ShardJob, make_shard, read_record, shard_name
 
 RUNNERS = ("DirectRunner", "DataflowRunner", "FlinkRunner", "SparkRunner")
-# Beam's DirectRunner would first look for a server of Beam's, which it fetches from elsewhere.
+# Beam's own "DirectRunner" would first try to download and start a server.
 _NAMES = {"DirectRunner": "apache_beam.runners.portability.fn_api_runner.fn_runner.FnApiRunner"}
-# These hand what Beam does not know to a server in Java, which knows more.
+# These runners pass options that Beam does not know to a Java server, which may know them.
 _WITH_OPTIONS_OF_THEIR_OWN = ("FlinkRunner", "SparkRunner")
 
 _MISTAKE = re.compile(r"nezha_tf\.errors\.UserError: (.*?)(?: \[while running .*)?$", re.MULTILINE)
-_FROM_A_WORKER = " [while running '"  # which Beam adds to what the function of a step raises
+_FROM_A_WORKER = " [while running '"  # Beam appends this to errors of a step
 
-# Runners call from many threads; a shard takes hundreds of megabytes and one core.
+# Runners call `make_one` from many threads, but a shard takes hundreds of MB and a core.
 _one_at_a_time = threading.Lock()
 
 
 class Output(NamedTuple):
-    """A set as workers need it: the name of its files, how many, and how often a document goes in.
+    """What workers need to know about a set.
 
     Attributes:
-      output_file: the name of the set.
+      output_file: the set's file name, before the numbers of shards are added.
       count: its number of shards.
-      repetitions: how often each document is gone through.
+      repetitions: number of passes over each document.
     """
 
     output_file: str
@@ -51,14 +50,14 @@ class Output(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What all shards have in common.
+    """What is the same for all shards.
 
     Attributes:
       settings: the `Settings`.
-      identity: dict as of `identity_of`.
+      identity: dict, see `identity_of`.
       inputs: the files of the corpus.
-      threshold: as in `Measure`.
-      outputs: dict of set to its `Output`.
+      threshold: see `Measure`.
+      outputs: dict of set name to `Output`.
     """
 
     settings: Settings
@@ -73,16 +72,16 @@ def pipeline_of(runner, options):
 
     Args:
       runner: one of `RUNNERS`.
-      options: Beam's own options as on a command line, with quotes where needed.
+      options: Beam's own options in the form of a command line, quoted where necessary.
 
     Raises:
-      UserError: Beam or what the runner needs is not installed, or an option is wrong.
+      UserError: Beam or the runner's requirements are not installed, or an option is wrong.
     """
-    # A job elsewhere tells where it is seen and how it goes; of one here the error is told below.
+    # Remote jobs log their address and progress; errors of a local run are raised below.
     level = logging.CRITICAL if runner == "DirectRunner" else logging.INFO
     logging.getLogger("apache_beam").setLevel(level)
     try:
-        logging.disable(logging.WARNING)  # of parts of Beam that are not installed
+        logging.disable(logging.WARNING)  # Beam warns of its parts that are not installed
         import apache_beam
         from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
     except ImportError as error:
@@ -93,15 +92,15 @@ def pipeline_of(runner, options):
         logging.disable(logging.NOTSET)
     told = io.StringIO()
     try:
-        # A wrong option is told on stderr, under a page of usage.
+        # Beam prints a wrong option to stderr, after a page of usage.
         with contextlib.redirect_stderr(told):
             parsed = PipelineOptions(shlex.split(options))
             known = parsed.get_all_options(retain_unknown_options=True)
             unknown = known.keys() - PipelineOptions([]).get_all_options().keys()
             if parsed.view_as(StandardOptions).runner:
-                raise ValueError("the runner is --runner")
+                raise ValueError("name the runner by --runner, not in --beam_options")
             if unknown and runner not in _WITH_OPTIONS_OF_THEIR_OWN:
-                raise ValueError(f"{runner} knows no {', '.join(sorted(unknown))}")
+                raise ValueError(f"{runner} has no option {', '.join(sorted(unknown))}")
             return apache_beam.Pipeline(_NAMES.get(runner, runner), options=parsed)
     except SystemExit as end:
         message = told.getvalue().strip().rpartition("error: ")[2]
@@ -124,19 +123,22 @@ def outputs_of(sets):
 
 
 def make_shards(pipeline, runner, work, spans, sets):
-    """Makes shards, adds their records to the sets and returns their instances.
+    """Makes shards and adds their summaries to the sets.
 
     Args:
-      pipeline: as of `pipeline_of`.
-      runner: its name, for the errors.
+      pipeline: the pipeline, see `pipeline_of`.
+      runner: the runner's name, for errors.
       work: the `Work`.
-      spans: iterable of the `Span`s of the shards that are wanted.
+      spans: iterable of the `Span`s of the shards to make.
       sets: list of `OutputSet`.
 
+    Returns:
+      The number of instances in the new shards.
+
     Raises:
-      UserError: as a worker raised it, what the runner says when it fails, or the files are not
-        where this machine sees them.
-      Terminated: SIGTERM came.
+      UserError: a worker raised it, the runner failed, or this machine does not see the files
+        that the workers have written.
+      Terminated: the process received SIGTERM.
     """
     _run(pipeline, runner, work, spans)
     instances = 0
@@ -148,8 +150,8 @@ def make_shards(pipeline, runner, work, spans, sets):
         missing = [path for path in chosen.paths if path not in chosen.finished]
         if missing:
             raise UserError(
-                f"--runner={runner} is done and {missing[0]} is not there; the files must lie "
-                "where its workers and this machine see them under one name"
+                f"--runner={runner} has ended but {missing[0]} is not there; use a folder that its "
+                "workers and this machine see under the same name"
             )
     return instances
 
@@ -157,7 +159,7 @@ def make_shards(pipeline, runner, work, spans, sets):
 def _run(pipeline, runner, work, spans):
     import apache_beam
 
-    # Plain tuples of a few bytes each: a runner takes all of them with the pipeline.
+    # Plain tuples of a few bytes each, because the pipeline contains all of them.
     places = [tuple(span) for span in spans]
     make = functools.partial(make_one, _for_workers(work))
     places = pipeline | "shards" >> apache_beam.Create(places, reshuffle=False)
@@ -174,11 +176,11 @@ def _run(pipeline, runner, work, spans):
 
 
 def make_one(work, place):
-    """Makes a shard where it is not there yet: runners try again what has failed.
+    """Makes a shard if it does not exist yet: runners repeat failed steps.
 
     Args:
       work: the `Work`.
-      place: the `Span`, as a plain tuple.
+      place: the shard's `Span` as a plain tuple.
     """
     span = Span(*place)
     output = work.outputs[span.set_name]
@@ -202,7 +204,7 @@ def _maker(settings):
 
 
 def _for_workers(work):
-    """Returns the work with names of files that hold in whatever folder a worker runs."""
+    """Returns the work with absolute file names, because workers may run in another folder."""
     settings = dataclasses.replace(
         work.settings,
         vocab_file=_absolute(work.settings.vocab_file),
@@ -222,7 +224,7 @@ def _absolute(path):
 
 @contextlib.contextmanager
 def _mistakes_told(runner):
-    """What a runner raises becomes a `UserError`; a defect of a worker keeps its traceback."""
+    """Turns a runner's errors into `UserError`s; a defect in a worker keeps its traceback."""
     try:
         yield
     except Exception as error:
@@ -240,4 +242,4 @@ def _mistakes_told(runner):
 
 
 def _failure(runner, message):
-    return f"--runner={runner}: {message}; what is finished stays: the same command makes the rest"
+    return f"--runner={runner}: {message}; finished shards stay: the same command makes the rest"

@@ -1,4 +1,4 @@
-"""Documents of a corpus of any size, one after the other, as bytes."""
+"""Reads the documents of a corpus of any size one after another, as bytes."""
 
 import collections
 import hashlib
@@ -12,10 +12,10 @@ from nezha_tf.data.corpus import open_text, read_lines
 from nezha_tf.errors import UserError
 
 BLOCK_BYTES = 1 << 20
-# A longer document is cut at the end of a line, so that a corpus without blank lines fits too.
+# Longer documents are cut at a line end, so that a corpus without blank lines fits in memory too.
 LONGEST_DOCUMENT = 4 << 20
 
-# What `str.strip` takes away, in UTF-8, but for the line feed.
+# The characters that `str.strip` removes, in UTF-8, without the line feed.
 _SPACE = (
     rb"[\t\x0b-\r\x1c-\x20]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]"
     rb"|\xe2\x81\x9f|\xe3\x80\x80"
@@ -27,28 +27,28 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Documents(NamedTuple):
-    """How many documents there are, and how many bytes are in them."""
+    """The number of documents and of their bytes."""
 
     count: int = 0
     bytes: int = 0
 
     def plus(self, length):
-        """Returns the sum with a document of so many bytes."""
+        """Returns the counts with one more document of `length` bytes."""
         return Documents(self.count + 1, self.bytes + length)
 
     def minus(self, length):
-        """Returns the difference to a document of so many bytes."""
+        """Returns the counts with one document of `length` bytes less."""
         return Documents(self.count - 1, self.bytes - length)
 
 
 class RawDocument(NamedTuple):
-    """A document as it stands in a file.
+    """A document of a file.
 
     Attributes:
       text: bytes.
-      offset: where they begin in what the file holds, uncompressed.
-      was_cut: whether the document was too long and goes on as the next one, if it is not only
-        white space that was left of it.
+      offset: where the text begins, in bytes of the uncompressed file.
+      was_cut: whether the document was too long and was cut here. The rest follows as the next
+        document, unless it is only white space.
     """
 
     text: bytes
@@ -57,15 +57,15 @@ class RawDocument(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """What going through a corpus once tells of it.
+    """The result of a first pass over a corpus.
 
     Attributes:
-      inputs: list of dicts, a file each: `file`, `documents`, `bytes` (of text, uncompressed).
-      crc32c: of the whole text and the borders of its documents, 8 hexadecimal digits.
-      training, held_out: the `Documents` of either set.
+      inputs: list of a dict for each file: `file`, `documents`, `bytes` (of uncompressed text).
+      crc32c: CRC-32C of all text and the borders of documents, 8 hexadecimal digits.
+      training, held_out: the `Documents` of the two sets.
       threshold: documents with a `draw_of` below it are held out.
-      blank_files: files without text.
-      cut_documents: places where a document was too long and was cut.
+      blank_files: number of files without text.
+      cut_documents: number of places where a document was cut because it was too long.
     """
 
     inputs: list
@@ -80,13 +80,13 @@ class Measure(NamedTuple):
 def raw_documents(path, start=0):
     """Yields the documents of a text file as `RawDocument`s.
 
-    A document ends at a line without text, or with the file; a byte order mark at the file's
-    start is left out. A document longer than `LONGEST_DOCUMENT` bytes is cut at the last end
-    of a line before them, or in a line between two characters, and goes on as the next one.
+    A document ends at a blank line or at the end of the file. A byte order mark at the file's
+    start is left out. A document of more than `LONGEST_DOCUMENT` bytes is cut at the last line
+    end within them, or between two characters if there is none; the rest is the next document.
 
     Args:
-      path: a text file, `.gz` too, local or remote.
-      start: the offset of one of its documents, to begin there; compressed text is read up to it.
+      path: a text file or `.gz`, local or remote.
+      start: the offset of the document to begin with; compressed files are decompressed up to it.
 
     Raises:
       UserError: the file cannot be read, or its compression is damaged.
@@ -108,7 +108,7 @@ def raw_documents(path, start=0):
             if not block:
                 yield from _cut(rest, offset)
                 return
-            # The further block shows whether the document ends there by itself.
+            # With one more block in `rest`, it is known whether the document ends here anyway.
             while len(rest) > LONGEST_DOCUMENT + BLOCK_BYTES:
                 end = _end_of_part(rest)
                 yield from _part(rest, end, offset, True)
@@ -117,17 +117,17 @@ def raw_documents(path, start=0):
 
 
 def _from_text_on(rest, begin, offset):
-    """Returns what is left from a place on without blank lines ahead of it, and its offset.
+    """Returns the text from a place on, without leading blank lines, and its offset.
 
-    So a document begins at its text wherever the blocks have parted the blank lines before it,
-    and is cut at the same places.
+    So a document always begins at its text and is cut at the same places, even if a block ends
+    within the blank lines before it.
     """
     begin = _BLANK_LINES.match(rest, begin).end()
     return rest[begin:], offset + begin
 
 
 def _cut(text, offset):
-    """Yields a document in parts of bounded length; nothing of one that is blank."""
+    """Yields a document in parts of bounded length; a blank document gives none."""
     text, offset = _from_text_on(text, 0, offset)
     while len(text) > LONGEST_DOCUMENT:
         end = _end_of_part(text)
@@ -137,21 +137,21 @@ def _cut(text, offset):
 
 
 def _part(text, end, offset, was_cut):
-    """Yields what there is of a document up to a place, where that is not blank."""
+    """Yields the first `end` bytes of a text as a `RawDocument`, unless they are blank."""
     if not _BLANK.match(text, 0, end):
         yield RawDocument(text[:end], offset, was_cut)
 
 
 def _end_of_part(text):
-    """Returns where the first part of a text that is too long ends."""
+    """Returns the end of the first part of a text that is too long."""
     end = text.rfind(b"\n", 0, LONGEST_DOCUMENT) + 1 or LONGEST_DOCUMENT
-    while end > LONGEST_DOCUMENT - 4 and text[end] & 0xC0 == 0x80:  # within a character
+    while end > LONGEST_DOCUMENT - 4 and text[end] & 0xC0 == 0x80:  # inside a UTF-8 character
         end -= 1
     return end
 
 
 def draw_of(seed, number):
-    """Returns a number in [0, 1) for a document, whatever else is in the corpus.
+    """Returns a document's number in [0, 1), which does not depend on other documents.
 
     Args:
       seed: the random seed.
@@ -162,21 +162,21 @@ def draw_of(seed, number):
 
 
 def measure(paths, seed, held_out_share, refuse_invalid):
-    """Goes through a corpus without holding more than a document of it.
+    """Reads a corpus once and counts its documents; it holds one document in memory at a time.
 
     Args:
       paths: its files, in order.
       seed: the random seed.
-      held_out_share: share of the documents that is held out; 0 for none. Of two documents or
-        more at least one is on either side.
+      held_out_share: share of the documents to hold out; 0: none. If it is above 0, each of the
+        two sets gets at least one document.
       refuse_invalid: whether bytes that are not UTF-8 are an error.
 
     Returns:
       A `Measure`.
 
     Raises:
-      UserError: no text, too little to hold some out, a file that cannot be read or, where
-        these are refused, bytes that are not UTF-8 (with file and line).
+      UserError: there is no text, or too little to hold some out; a file cannot be read; or,
+        with `refuse_invalid`, bytes are not UTF-8 (with file and line).
     """
     inputs, crc, number, blank_files, cut_documents = [], 0, 0, 0, 0
     split = _Split(held_out_share)
@@ -192,7 +192,7 @@ def measure(paths, seed, held_out_share, refuse_invalid):
             found = found.plus(len(text))
             cut_documents += was_cut
             number += 1
-            # Of compressed text it is known when the file ends how much has been read.
+            # For a compressed file, the bytes that were read are known only at its end.
             told = 0 if path.endswith(".gz") else len(text)
             size -= told
             bar.update(told)
@@ -201,14 +201,14 @@ def measure(paths, seed, held_out_share, refuse_invalid):
         blank_files += not found.count
     bar.close()
     if not number:
-        raise UserError(f"{', '.join(paths)}: no text in it; write one sentence a line")
+        raise UserError(f"{', '.join(paths)}: no text found; write one sentence per line")
     if held_out_share and number < 2:
         raise UserError("--eval_output_file needs a corpus of at least 2 documents")
     return Measure(inputs, f"{crc:08x}", *split.settled(), blank_files, cut_documents)
 
 
 class _Split:
-    """Counts the documents on either side of a share, and moves one where a side has none."""
+    """Counts training and held-out documents; moves one if a set would be empty."""
 
     def __init__(self, share):
         self._share = share
@@ -216,14 +216,14 @@ class _Split:
         self._lowest, self._highest = (2.0, 0), (-1.0, 0)  # (draw, bytes)
 
     def add(self, draw, length):
-        """Counts a document by its draw; it has so many bytes."""
+        """Counts a document of `length` bytes by its draw."""
         is_held_out = draw < self._share
         self._sides[is_held_out] = self._sides[is_held_out].plus(length)
         self._lowest = min(self._lowest, (draw, length))
         self._highest = max(self._highest, (draw, length))
 
     def settled(self):
-        """Returns (training, held out, threshold): two `Documents`, and the share made to fit."""
+        """Returns (training, held out, threshold): two `Documents` and the adjusted share."""
         training, held_out = self._sides
         if self._share and not held_out.count:
             draw, length = self._lowest
@@ -235,7 +235,7 @@ class _Split:
 
 
 def _refuse_invalid(text, path):
-    """Raises a `UserError` with the line where a document is not UTF-8."""
+    """Raises a `UserError` with the line number if a document is not UTF-8."""
     try:
         text.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""A corpus to TFRecords: what `tools/create_pretraining_data.py` does."""
+"""Makes TFRecord files from a corpus; the code of `tools/create_pretraining_data.py`."""
 
 import contextlib
 import dataclasses
@@ -33,20 +33,20 @@ from nezha_tf.text.vocabulary import Vocabulary
 class ProgramSettings(Settings):
     """All flags of `tools/create_pretraining_data.py`; see `create_pretraining_data`."""
 
-    input_file: str | None = flag(None, "Text files: names or globs, comma-separated; .gz too.")
+    input_file: str | None = flag(None, "Text files (also .gz): names or globs with commas.")
     output_file: str | None = flag(
         None,
-        "TFRecord file; several shards of train.tfrecord are train-00000-of-00032.tfrecord and so "
-        "on.",
+        "TFRecord file to write; several shards of train.tfrecord are named "
+        "train-00000-of-00032.tfrecord and so on.",
     )
-    eval_output_file: str = flag("", "TFRecord file for the documents that are held out.")
-    eval_share: float = flag(0.05, "Share of the documents that are held out.", 0, 1)
+    eval_output_file: str = flag("", "TFRecord file for the held-out documents.")
+    eval_share: float = flag(0.05, "Share of the documents to hold out.", 0, 1)
     num_output_shards: int = flag(
-        0, "Number of files; 0: as many as give each 4 MiB of text at most.", 0
+        0, "Number of shards; 0: enough for at most 4 MiB of text in each.", 0
     )
-    num_workers: int = flag(0, "Number of processes; 0: one for each core.", 0)
+    num_workers: int = flag(0, "Number of worker processes; 0: one for each core.", 0)
     runner: str = flag("", "Apache Beam runner that makes the shards.", choices=("", *beam.RUNNERS))
-    beam_options: str = flag("", "Options of the runner: '--project=... --temp_location=...'.")
+    beam_options: str = flag("", "Options for Beam: '--project=... --temp_location=...'.")
 
 
 def create_pretraining_data(
@@ -62,46 +62,48 @@ def create_pretraining_data(
     beam_options="",
     **others,
 ):
-    """Writes the examples of a corpus; the same arguments give the same bytes.
+    """Writes the examples of a corpus to TFRecord files; the same arguments give the same bytes.
 
-    The corpus is gone through twice. The first time its documents and their bytes are counted;
-    the second time they are handed to the workers, shard after shard, in the corpus's order.
-    A shard is a run of consecutive documents: of n shards the document that begins after b of
-    the set's B bytes goes to shard floor(b n / B). Nothing about it, nor any random draw,
-    depends on the number of workers. Random second segments come from documents of the same
-    shard, of which a shard of the default size has hundreds; where a corpus is sorted by
-    subject they are nearer to the first segment than a draw from the whole corpus would be,
-    and the next-sentence label is then harder to tell: shuffle the documents beforehand.
+    The corpus is read twice: first to count its documents and their bytes, then to pass the
+    documents to the workers, shard after shard, in the corpus's order. A shard is a run of
+    consecutive documents: of n shards, the document that begins after b of the set's B bytes goes
+    to shard floor(b n / B). Neither this nor any random draw depends on the number of workers.
 
-    Shards that are there already, with the same settings, are not made again: after an
-    interruption the same command goes on and ends with the same bytes.
+    Random second segments come from documents of the same shard; a shard of the default size has
+    hundreds of documents. If a corpus is sorted by subject, such segments are more similar to
+    the first ones than segments from the whole corpus would be, and the next-sentence label is
+    harder to predict; shuffle such a corpus first.
+
+    Shards that exist with the same settings are not made again: after an interruption, the same
+    command makes the missing shards and ends with the same bytes.
+
+    Prints a table of the contents of each set, and a line for each kind of anomaly.
 
     Args:
-      input_file: names or globs of text files, `.gz` too, separated by commas; a name with a
+      input_file: names or globs of text files (`.gz` too), separated by commas; a name with a
         scheme (`gs://`) is opened by `tf.io.gfile`.
-      output_file: TFRecord file to write; of more than one shard they are named
-        `train-00000-of-00032.tfrecord` for `train.tfrecord`. Beside each is a record of it
-        (`.json`), and `manifest.json` is of all.
+      output_file: TFRecord file to write. If there are several shards, those of
+        `train.tfrecord` are named `train-00000-of-00032.tfrecord` and so on. Beside each shard
+        there is a summary of it (`.json`), and `manifest.json` describes all shards.
       vocab_file: the vocabulary.
-      eval_output_file: where given, whole documents are kept out of `output_file` and their
-        examples go here, in shards of the default size.
-      eval_share: share of the documents kept out, chosen by a hash of the seed and the
-        document's number; at least one on either side.
-      num_output_shards: shards of the training documents; 0 takes the least power of two that
-        leaves at most 4 MiB of text to each.
-      num_workers: processes; 0 takes as many as there are cores. Never more than shards to make.
-      runner: a runner of Apache Beam (`beam.RUNNERS`), where its workers are to make the shards;
-        they need the files under the names that they have here, and this package.
-      beam_options: Beam's own options, as on a command line.
-      others: the further fields of `Settings`.
-
-    Prints a table of what each set holds, and a line for each kind of anomaly.
+      eval_output_file: if given, whole documents are held out of `output_file`, and their
+        examples are written to this file, in shards of the default size.
+      eval_share: share of the documents to hold out, chosen by a hash of the seed and the
+        document's number; both sets have at least one document.
+      num_output_shards: number of shards of the training documents; 0: the lowest power of two
+        that gives each shard at most 4 MiB of text.
+      num_workers: number of processes, at most the number of shards to make; 0: one for each
+        core.
+      runner: a runner of Apache Beam (`beam.RUNNERS`) whose workers make the shards. They need
+        this package, and the files under the same names as on this machine.
+      beam_options: Beam's own options in the form of a command line.
+      others: the other fields of `Settings`.
 
     Raises:
-      UserError: bad input, other flags than those of shards that are there, another run that
-        writes the same files, a worker that was killed, or a runner that fails; no file is left
-        half-written, and finished shards stay.
-      Terminated: SIGTERM came.
+      UserError: the input is bad, existing shards were made with other flags, another run writes
+        the same files, a worker was killed, or the runner failed. No incomplete file is left,
+        and finished shards stay.
+      Terminated: the process received SIGTERM.
     """
     inputs = files.expand(input_file, "input_file", may_be_empty=True)
     outputs = [require_flag(output_file, "output_file"), eval_output_file]
@@ -112,7 +114,7 @@ def create_pretraining_data(
     share = max(eval_share, 1e-9) if eval_output_file else 0.0
     seed = others.get("random_seed", Settings.random_seed)
     pipeline = _pipeline(runner, beam_options, num_workers)
-    Settings.of_flags(vocab_file=vocab_file, **others)  # what is refused is refused at once
+    Settings.of_flags(vocab_file=vocab_file, **others)  # refuses bad flags at once
     with _terminable(), contextlib.ExitStack() as stack:
         started = time.monotonic()
         refuse_invalid = others.get("on_invalid", Settings.on_invalid) == "error"
@@ -137,14 +139,14 @@ def create_pretraining_data(
         elif wanted:
             made = _make_shards(sets, settings, identity, inputs, found, wanted, workers)
         for chosen in sets:
-            # Workers of a run that was killed may have ended after this one began.
+            # Workers of an earlier, killed run may have ended after this run began.
             leftovers.remove(chosen.output_file)
         seconds = time.monotonic() - started
         report.tell_end(sets, settings, identity, found, vocab_size, made, seconds)
 
 
 def shard_function(settings, identity):
-    """Returns the function of a `ShardJob` that a worker calls; see `make_shard`."""
+    """Returns a worker's function, from a `ShardJob` to its summary; see `make_shard`."""
     from nezha_tf.pretraining_data.shard_maker import ShardMaker
 
     return functools.partial(_make_one, settings, ShardMaker(settings), identity)
@@ -155,7 +157,7 @@ def _make_one(settings, maker, identity, job):
 
 
 def _check_inputs(inputs, vocab_file):
-    """Raises a `UserError` where the vocabulary is taken for text, as a glob may match it too."""
+    """Raises a `UserError` if the vocabulary is among the texts, since a glob can match it."""
     vocabulary = files.file_id(vocab_file)
     for path in inputs:
         if files.file_id(path) == vocabulary:
@@ -166,11 +168,11 @@ def _check_inputs(inputs, vocab_file):
 
 
 def _check_outputs(outputs, inputs):
-    """Raises a `UserError` where an output cannot be one, before anything is read."""
+    """Raises a `UserError` if an output path cannot be used, before anything is read."""
     seen = set(map(files.file_id, inputs))
     for path in filter(None, outputs):
         if "," in path:
-            raise UserError(f"{path} is more than one name; --num_output_shards makes more files")
+            raise UserError(f"{path}: name one file; --num_output_shards gives several")
         if storage.isdir(path):
             raise UserError(f"output {path} is a folder; name a file in it")
         if files.file_id(path) in seen:
@@ -180,23 +182,23 @@ def _check_outputs(outputs, inputs):
 
 
 def _hold(outputs, stack):
-    """Keeps other runs away from the outputs while the stack is open.
+    """Locks the outputs while the stack is open; remote files are not locked.
 
     Raises:
-      UserError: another run writes one of them.
+      UserError: another run is writing one of them.
     """
     for path in outputs:
-        if not storage.is_remote(path):  # where nothing is locked
+        if not storage.is_remote(path):
             folder, name = os.path.split(path)
             stack.enter_context(locks.held(os.path.join(folder, f".{name}.lock"), path))
 
 
 def _pipeline(runner, beam_options, num_workers):
-    """Returns the pipeline that a runner is to run; None without a runner."""
+    """Returns the pipeline for a runner, or None if there is no runner."""
     if runner and num_workers:
         raise UserError(
-            f"--num_workers is of the workers on this machine; how many --runner={runner} has is "
-            "said in --beam_options"
+            f"--num_workers is for workers on this machine; set the number of workers of "
+            f"--runner={runner} in --beam_options"
         )
     if beam_options and not runner:
         raise UserError("--beam_options needs --runner")
@@ -207,7 +209,7 @@ def _sets(settings, found, identity, output_file, eval_output_file):
     if settings.num_output_shards > found.training.count:
         raise UserError(
             f"--num_output_shards={settings.num_output_shards} is more than the "
-            f"{console.plural(found.training.count, 'document')} of the corpus; take fewer"
+            f"{console.plural(found.training.count, 'document')} of the corpus; pass fewer"
         )
     chosen = [(TRAINING, output_file, found.training, settings.dupe_factor)]
     if eval_output_file:
@@ -228,7 +230,7 @@ def _counts(sets):
 
 
 def _make_shards(sets, settings, identity, inputs, found, wanted, workers):
-    """Makes the shards that are wanted, adds their records to the sets, returns the instances."""
+    """Makes the wanted shards and adds their summaries to the sets; returns how many instances."""
     by_name = {chosen.name: chosen for chosen in sets}
     by_path = {path: chosen for chosen in sets for path in chosen.paths}
     shards = shards_of(inputs, found, settings.random_seed, _counts(sets), wanted)
@@ -247,7 +249,7 @@ def _make_shards(sets, settings, identity, inputs, found, wanted, workers):
 
 
 def _made(jobs, settings, identity, workers):
-    """Yields (job, record) as shards are made, by as many processes beside this one."""
+    """Yields (job, summary) as shards are made; 1 worker: in this process, else in others."""
     if workers == 1:
         function = shard_function(settings, identity)
         for job in jobs:
@@ -262,12 +264,12 @@ def _made(jobs, settings, identity, workers):
         except WorkerDied as death:
             raise UserError(
                 f"a worker died ({_cause(death.exit_code)}) while it made {death.task.path}; "
-                "what is finished stays: the same command goes on"
+                "finished shards stay: the same command makes the rest"
             ) from death
 
 
 def _cores():
-    """Returns the cores that this process may use, where the system tells."""
+    """Returns the number of cores that this process may use, or of all if that is unknown."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
@@ -275,16 +277,16 @@ def _cores():
 
 def _cause(exit_code):
     if exit_code == -signal.SIGKILL:
-        return "killed, perhaps for want of memory: a smaller --num_workers takes less"
+        return "killed, perhaps out of memory: a smaller --num_workers needs less"
     return signal.Signals(-exit_code).name if exit_code < 0 else f"status {exit_code}"
 
 
 @contextlib.contextmanager
 def _terminable():
-    """SIGTERM raises `Terminated` in the block."""
+    """Makes SIGTERM raise `Terminated` in the block."""
 
     def terminate(number, frame):
-        raise Terminated("terminated; what is finished stays: the same command goes on")
+        raise Terminated("terminated; finished shards stay: the same command makes the rest")
 
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,23 +1,23 @@
-"""Examples to records, many at a time: the bytes of protobuf without a loop over values."""
+"""Encodes many examples at once as protobuf records, without a loop over values."""
 
 import numpy as np
 
-# Tags of protobuf, field number << 3 | 2 (a length and so many bytes follow). A tf.train.Example
-# holds Features (1), a map whose entries (1) are key (1) and value (2); a Feature is a float_list
-# (2) or an int64_list (3), and these hold their packed values (1).
+# Protobuf tags: field number << 3 | 2, followed by a length and that many bytes. A tf.train.Example
+# has Features (1), a map with entries (1) of key (1) and value (2); a Feature has a float_list (2)
+# or an int64_list (3), and these have packed values (1).
 _FIRST, _SECOND, _THIRD = b"\x0a", b"\x12", b"\x1a"
 
 
 def encode_block(features, values):
     """Encodes examples as `tf.train.Example`s, with the features in the order of their names.
 
-    A record is laid out as a row of bytes in which each number has room for the longest of its
-    kind; then the bytes that are none are left out of all rows at once.
+    Each record is first a row of bytes in which every number has room for the longest number of
+    its feature; then the unused bytes are removed from all rows at once.
 
     Args:
       features: the `schema.Feature`s.
-      values: dict of their names to arrays [B, length]: integers from 0 to 2**31 - 1 where the
-        dtype is int64, or floats.
+      values: dict of their names to arrays [B, length]: integers from 0 to 2**31 - 1 if the
+        feature's dtype is int64, else floats.
 
     Returns:
       List of B bytes.
@@ -41,32 +41,32 @@ def encode_block(features, values):
 
 
 class _Columns:
-    """Rows of bytes, some of which are none; built from the inside to the outside."""
+    """Rows of bytes with a mask of the used ones; built from the innermost field outwards."""
 
     def __init__(self, rows):
         self.rows = rows
-        self._parts = []  # (bytes [rows, width] or [width], which of them are there or True)
+        self._parts = []  # (bytes [rows, width] or [width], mask of the used ones or True)
         self._sizes = np.zeros(rows, np.int64)
 
     def add(self, columns):
-        """Appends other columns."""
+        """Appends the columns of another object."""
         self._parts += columns._parts
         self._sizes += columns._sizes
 
     def add_floats(self, values):
-        """Appends numbers as four bytes each, the lowest first."""
+        """Appends floats as four bytes each, little-endian."""
         array = np.ascontiguousarray(values, "<f4").view(np.uint8)
         self._parts.append((array, True))
         self._sizes += array.shape[1]
 
     def add_varints(self, values):
-        """Appends numbers of seven bits a byte, the lowest first; the top bit says: more."""
+        """Appends varints: seven bits per byte, lowest first; the top bit says that more follow."""
         array, kept = _varints(values)
         self._parts.append((array, kept))
         self._sizes += array.shape[1] if kept is True else np.count_nonzero(kept, axis=1)
 
     def wrap(self, tag):
-        """Puts a tag and the length of the row before every row."""
+        """Prepends a tag and the row's length to every row."""
         lengths = _Columns(self.rows)
         lengths.add_varints(self._sizes[:, None])
         self._parts[:0] = lengths._parts
@@ -74,7 +74,7 @@ class _Columns:
         self.add_before(tag)
 
     def add_before(self, constant):
-        """Puts the same bytes before every row."""
+        """Prepends the same bytes to every row."""
         self._parts.insert(0, (np.frombuffer(constant, np.uint8), True))
         self._sizes += len(constant)
 
@@ -94,7 +94,7 @@ class _Columns:
 
 
 def _varints(values):
-    """Returns (bytes uint8, which of them are there bool or True), [rows, columns * most]."""
+    """Returns (bytes, mask of the used ones): uint8 and bool (or True), [rows, columns * most]."""
     values = np.asarray(values)
     most = max(1, -(-int(values.max(initial=0)).bit_length() // 7))
     if most == 1:

@@ -1,4 +1,4 @@
-"""An example as text that a person can read."""
+"""Formats an example as readable text."""
 
 import itertools
 import re
@@ -7,23 +7,24 @@ import numpy as np
 
 from nezha_tf.data import schema
 
-# How a prediction is shown: a run of them in brackets, with what stands in its place if that is
-# not [MASK]; on a terminal in colour too.
-LEGEND = "[字] masked   [字→人] another piece in its place   [字=] predicted, and left as it is"
-UNMASKED_LEGEND = "汉字|字 two words; nothing is masked"
+# Runs of predicted pieces are shown in brackets, with their replacement if it is not [MASK]; on a
+# terminal in colour too.
+LEGEND = "[字] masked   [字→人] replaced by another piece   [字=] predicted but unchanged"
+UNMASKED_LEGEND = "| is between words; nothing is masked"
 MASKED, REPLACED, KEPT = "31", "33", "32"  # red, yellow, green
 _WORD = re.compile(r"[^\W\u2e80-\U0010ffff]")
 
 
 def arrays_of(record):
-    """Returns the features of a record (bytes) as arrays by name.
+    """Returns the features of a record (bytes) as a dict of name to array.
 
     Raises:
-      ValueError: it is no tf.train.Example of masked text, nor of text that is to be masked.
+      ValueError: it is not a `tf.train.Example` with the features of a masked or unmasked
+        example.
     """
     features = schema.parsed(record)
     if features is None:
-        raise ValueError("it is no tf.train.Example")
+        raise ValueError("it is not a tf.train.Example")
     found = {}
     for name, feature in features.items():
         found[name] = np.array(feature.float_list.value or feature.int64_list.value)
@@ -36,17 +37,17 @@ def arrays_of(record):
 
 
 def text_of(features, vocabulary, in_colour):
-    """Returns an example as lines: what it is, segment A, and B if there is one.
+    """Returns an example as lines: its counts, segment A, and segment B if there is one.
 
-    Of an unmasked example the words are parted.
+    In an unmasked example, bars separate the words.
 
     Args:
-      features: dict of arrays, as of `arrays_of`.
+      features: dict of arrays, see `arrays_of`.
       vocabulary: the `Vocabulary`.
-      in_colour: whether predictions have the colours of a terminal.
+      in_colour: whether to add a terminal's colour codes.
 
     Raises:
-      IndexError: an id is beyond the vocabulary.
+      IndexError: an id is outside the vocabulary.
     """
     length = int(features["input_mask"].sum())
     ids = features["input_ids"][:length].tolist()
@@ -73,7 +74,7 @@ def text_of(features, vocabulary, in_colour):
 
 
 def _marked(places, ids, labels, vocabulary, in_colour):
-    """Returns the text of some positions; runs of one kind of prediction are marked as one."""
+    """Returns the text of some positions; runs of predictions of one kind share brackets."""
     parts, previous = [], ""
     for kind, run in itertools.groupby(places, lambda place: _kind(place, ids, labels, vocabulary)):
         run = list(run)
@@ -90,7 +91,7 @@ def _marked(places, ids, labels, vocabulary, in_colour):
 
 
 def _parted(places, ids, starts, vocabulary):
-    """Returns the text of some positions with a bar between words."""
+    """Returns the text of some positions with bars between words."""
     text = ""
     for place in places:
         piece = vocabulary.pieces[ids[place]]
@@ -112,7 +113,7 @@ def _kind(place, ids, labels, vocabulary):
 
 
 def _join(pieces):
-    """Returns pieces as text: Latin words are parted by spaces, Chinese is not."""
+    """Returns pieces as text, with spaces between Latin words but not in Chinese."""
     text = ""
     for piece in pieces:
         text += " " * _has_space(text, piece) + (piece[2:] if piece[:2] == "##" else piece)
@@ -120,7 +121,7 @@ def _join(pieces):
 
 
 def _has_space(text, piece):
-    """Whether a space stands between a text and the piece that follows it."""
+    """Whether there is a space between a text and the next piece."""
     if not text or piece.startswith("##"):
         return False
     is_special = text.endswith(("[CLS]", "[SEP]")) or piece in ("[CLS]", "[SEP]")

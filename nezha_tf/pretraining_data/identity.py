@@ -1,4 +1,4 @@
-"""What determines the bytes of shards, and which shards of it are there already."""
+"""The identity of shards, which determines their bytes, and the search for finished shards."""
 
 import dataclasses
 import glob
@@ -11,19 +11,19 @@ from nezha_tf import storage
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.shard_files import read_record, record_name
 
-# Told in other words than by their values, which are long or say little.
+# Messages for values that are too long or too unclear to print.
 _IN_WORDS = {
-    "input_file": "of another text (--input_file, its order, or bytes that are not UTF-8)",
+    "input_file": "from another text (--input_file, the files' order, or bytes that are not UTF-8)",
     "vocab_file": "with another vocabulary (--vocab_file)",
     "user_dict": "with another dictionary (--user_dict)",
-    "segmenter": "with words of another segmenter (--segmenter), or of another version of it",
+    "segmenter": "with another segmenter (--segmenter) or another version of it",
 }
 
 
 def identity_of(settings, measure):
-    """Returns a dict of what determines the bytes, of JSON values, under the names of flags.
+    """Returns a dict of flag name to JSON value with all that determines the bytes of shards.
 
-    Files are told by what is in them, not by their names; the segmenter by its version too.
+    Files are identified by their contents, not their names; the segmenter also by its version.
 
     Args:
       settings: the `Settings`.
@@ -39,32 +39,32 @@ def identity_of(settings, measure):
             identity[flag] = digest(identity[flag], flag)
     with_words = settings.masking != "token"
     identity["segmenter"] = _version(settings.segmenter) if with_words else ""
-    # Last, as it depends on the text where it is not given.
+    # It comes last, because its default depends on the text, which should be reported first.
     identity["num_output_shards"] = identity.pop("num_output_shards")
     return identity
 
 
 def finished_shards(output_file, names, identity):
-    """Yields (file, record) of the shards that need not be made again.
+    """Yields (file, summary) of the finished shards, which need not be made again.
 
-    A finished shard has a record with this identity beside it and the size that the record
-    says; its checksum is not looked at here, but by `tools/inspect_tfrecords.py --check`.
+    Beside a finished shard there is a summary with this identity and the file's size. Its
+    checksum is not compared here, but by `tools/inspect_tfrecords.py --check`.
 
     Args:
-      output_file: the name of the set.
-      names: its shards.
-      identity: dict as of `identity_of`.
+      output_file: the set's file name, before the numbers of shards are added.
+      names: the files of its shards.
+      identity: dict, see `identity_of`.
 
     Raises:
-      UserError: a file of the set's name was made otherwise, or has no record.
+      UserError: a file with the set's name was made with other flags, or has no summary.
     """
     names = set(names)
     for path in files_of(output_file):
         record = read_record(path)
         if record is None:
             raise UserError(
-                f"{path} is there and has no record {os.path.basename(record_name(path))} beside "
-                "it; remove it, or choose another --output_file"
+                f"{path} is there, but not its summary {os.path.basename(record_name(path))}; "
+                "remove the file, or choose another --output_file"
             )
         _refuse_other(path, record["identity"], identity)
         if path in names and storage.size(path) == record["bytes"]:
@@ -72,7 +72,7 @@ def finished_shards(output_file, names, identity):
 
 
 def files_of(output_file):
-    """Returns the files that are there of a set, one shard or many, in order."""
+    """Returns the existing files of a set, whatever its number of shards, sorted."""
     stem, extension = os.path.splitext(output_file)
     many = re.compile(re.escape(stem) + r"-\d{5,}-of-\d{5,}" + re.escape(extension))
     candidates = storage.glob(f"{glob.escape(stem)}-*{glob.escape(extension)}")
@@ -88,20 +88,20 @@ def _refuse_other(path, made, identity):
         if flag == "eval_share" and not (made.get(flag) and value):
             how = f"{'without' if value else 'with'} --eval_output_file"
         raise UserError(
-            f"{path} was made {_IN_WORDS.get(flag, how)}; give the flags that it was made with, "
-            "remove what is there, or choose another --output_file"
+            f"{path} was made {_IN_WORDS.get(flag, how)}; pass the flags that it was made with, "
+            "remove the old files, or choose another --output_file"
         )
 
 
 def digest(path, flag):
-    """Returns what tells a file's bytes from others, a str.
+    """Returns a hash of a file's bytes, a str.
 
     Args:
       path: the file.
       flag: the flag that names it, for the error.
 
     Raises:
-      UserError: it cannot be read.
+      UserError: the file cannot be read.
     """
     try:
         with storage.open_binary(path, "rb") as file:
@@ -114,4 +114,4 @@ def _version(package):
     try:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:
-        return package  # whoever needs it says what to install
+        return package  # the code that imports it reports what to install

@@ -1,4 +1,4 @@
-"""What `tools/inspect_tfrecords.py` does: shows examples as text, or checks files."""
+"""Shows examples as text, or checks files; the code of `tools/inspect_tfrecords.py`."""
 
 import collections
 import functools
@@ -19,16 +19,16 @@ FAULTS_SHOWN = 20
 
 
 def show(settings):
-    """Prints examples with what is predicted in them marked.
+    """Prints examples with their predictions marked.
 
     Args:
       settings: `InspectionSettings`.
 
     Raises:
-      UserError: a file or its vocabulary cannot be read, or a record that is to be shown is
-        damaged or none of masked text.
+      UserError: a file or its vocabulary cannot be read, or a record to show is damaged or is
+        not an example.
     """
-    # Both are read once, however many files there are.
+    # The caches make each manifest and each vocabulary be read only once.
     named, vocabulary_in = functools.cache(shards_named), functools.cache(Vocabulary.from_file)
     shown = 0
     for path in example_files(settings.input_file, "input_file"):
@@ -51,7 +51,7 @@ def show(settings):
                 raise UserError(f"{path}, record {number}: {error}") from error
             except IndexError as error:
                 raise UserError(
-                    f"{path}, record {number}: holds an id beyond the {len(vocabulary)} pieces of "
+                    f"{path}, record {number}: an id is outside the {len(vocabulary)} pieces of "
                     "the vocabulary; pass the --vocab_file that it was made with"
                 ) from error
             if not shown:
@@ -59,11 +59,11 @@ def show(settings):
             print(f"{path}, record {number}: {text}")
             shown += 1
     if not shown:
-        raise UserError(f"--first_record={settings.first_record}: no file has so many records")
+        raise UserError(f"--first_record={settings.first_record}: no file has that many records")
 
 
 def check(settings):
-    """Checks files byte by byte and prints each fault with file and record.
+    """Checks every byte of files, and prints each fault with file and record.
 
     Args:
       settings: `InspectionSettings`; without a `vocab_file` the manifest bounds the ids.
@@ -80,7 +80,7 @@ def check(settings):
         for fault in found.faults[:FAULTS_SHOWN]:
             print(fault)
         if len(found.faults) > FAULTS_SHOWN:
-            print(f"more faults of the same file: {len(found.faults) - FAULTS_SHOWN:,}")
+            print(f"more faults in the same file: {len(found.faults) - FAULTS_SHOWN:,}")
     for fault in missing:
         print(fault)
     faults = sum(len(found.faults) for found in checked.values()) + len(missing)
@@ -97,9 +97,9 @@ def check(settings):
 
 
 def _vocab_file(path, named):
-    """Returns the vocabulary that a manifest names for a file, given its `shards_named`."""
+    """Returns the vocabulary of a file; `named` is the `shards_named` of its manifest."""
     _, entry, _ = named.get(os.path.basename(path), (None, None, None))
     vocab_file = entry["flags"]["vocab_file"] if entry else ""
     if not os.path.exists(vocab_file):
-        raise UserError(f"{path}: --vocab_file is needed, the one that it was made with")
+        raise UserError(f"{path}: --vocab_file is needed, the vocabulary that it was made with")
     return vocab_file

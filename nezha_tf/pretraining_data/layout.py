@@ -1,4 +1,4 @@
-"""Instances laid out as rows of an array, many at a time."""
+"""Packs instances into rows of an array, many at a time."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,9 @@ class Rows(NamedTuple):
       ids: int32 [B, T].
       segment_ids: int32 [B, T].
       is_text: bool [B, T], False at special pieces and padding.
-      word_starts: bool [B, T], whether a piece of the text begins a unit of masking; the first
-        of a segment always does, so that a word that is cut keeps the part that is left.
-      lengths: int64 [B], special pieces counted.
+      word_starts: bool [B, T], whether a piece of the text begins a unit of masking. The first
+        piece of a segment always does, so the rest of a truncated word is a unit too.
+      lengths: int64 [B], special pieces included.
     """
 
     ids: np.ndarray
@@ -25,13 +25,13 @@ class Rows(NamedTuple):
 
 
 class Layout:
-    """Puts ranges of a shard's pieces into rows."""
+    """Packs ranges of a shard's pieces into rows."""
 
     def __init__(self, vocabulary, max_seq_length, of_pairs):
         """Args:
         vocabulary: a `Vocabulary`.
         max_seq_length: length T of a row.
-        of_pairs: whether the second range of a row is segment 1; else all are segment 0.
+        of_pairs: whether the second range of a row is segment 1; if False, all are segment 0.
         """
         self._cls_id = vocabulary.cls_id
         self._sep_id = vocabulary.sep_id
@@ -43,18 +43,18 @@ class Layout:
 
         Args:
           pieces: the `ShardPieces`.
-          starts, ends: int64 [R], ranges of pieces, those of an instance beside each other.
-          counts: int64 [B], how many ranges each instance has.
+          starts, ends: int64 [R], ranges of pieces; the ranges of an instance are adjacent.
+          counts: int64 [B], the number of ranges of each instance.
         """
         sizes = ends - starts
         row_of_range = np.repeat(np.arange(len(counts)), counts)
         number_in_row = np.arange(len(sizes)) - np.repeat(np.cumsum(counts) - counts, counts)
-        # Where each range begins and its [SEP] stands, in the rows joined.
-        used = np.cumsum(sizes + 1) - (sizes + 1)  # by the ranges before it
+        # The places of each range's first piece and [SEP] in the flattened rows.
+        used = np.cumsum(sizes + 1) - (sizes + 1)  # places used by earlier ranges
         used_in_row = used - np.repeat(used[number_in_row == 0], counts)
         begins = row_of_range * self._length + 1 + used_in_row
         separators = begins + sizes
-        # Of each piece: where it goes, and where it comes from.
+        # For each piece: its place in the flattened rows, and its index in `pieces`.
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         where = within + np.repeat(begins, sizes)
         source = within + np.repeat(starts, sizes)

@@ -1,4 +1,4 @@
-"""Temporary files of processes that were killed."""
+"""Removes temporary files of processes that were killed."""
 
 import contextlib
 import glob
@@ -9,8 +9,8 @@ from nezha_tf.pretraining_data.shard_files import record_name
 
 
 def remove(output_file):
-    """Removes what processes that are gone from this machine left of a set's files."""
-    if storage.is_remote(output_file):  # whose processes may be elsewhere
+    """Removes temporary files of a set whose process, on this machine, has ended."""
+    if storage.is_remote(output_file):  # its processes may run on other machines
         return
     stem, extension = map(glob.escape, os.path.splitext(output_file))
     for path in storage.glob(f"{stem}*{extension}*.tmp"):
@@ -20,7 +20,7 @@ def remove(output_file):
 
 
 def remove_of(unfinished):
-    """Removes what killed workers left.
+    """Removes the temporary files of killed workers.
 
     Args:
       unfinished: list of (`ShardJob`, process id).
@@ -36,7 +36,7 @@ def _remove(path):
 
 
 def _is_alive(process_id):
-    """Whether a process runs; one that has ended and is not waited for does not."""
+    """Whether a process is running; a zombie is not."""
     try:
         with open(f"/proc/{process_id}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] not in "ZX"

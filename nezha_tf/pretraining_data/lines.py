@@ -1,11 +1,11 @@
-"""Sentences out of the bytes of a document, and what is odd about them."""
+"""Splits the bytes of a document into sentences, and counts anomalies."""
 
-# A longer line is cut: word segmentation takes memory by the length of a line.
+# Longer lines are cut, because the memory of word segmentation grows with a line's length.
 LONGEST_LINE = 10_000
 
-# Kinds of anomaly that are counted here, and how one of each is told.
+# The kinds of anomaly, and their names in the report.
 KINDS = {
-    "long_lines": f"line of more than {LONGEST_LINE:,} characters, cut (one sentence a line?)",
+    "long_lines": f"line of more than {LONGEST_LINE:,} characters, cut (one sentence per line?)",
     "invalid_lines": "line with bytes that are not UTF-8",
 }
 
@@ -14,17 +14,17 @@ def sentences_of(text, on_invalid, anomalies):
     """Returns the sentences of a document.
 
     Args:
-      text: bytes, one sentence a line.
-      on_invalid: what is done with a line that is not UTF-8: "replace" puts U+FFFD, which the
-        tokenizer drops, in the place of bad bytes; "skip" leaves the line out; "error" raises.
-      anomalies: a `collections.Counter` of `KINDS`, which is added to.
+      text: bytes, one sentence per line.
+      on_invalid: what to do with a line that is not UTF-8: "replace" replaces bad bytes by
+        U+FFFD, which the tokenizer drops; "skip" leaves the line out; "error" raises.
+      anomalies: a `collections.Counter` of `KINDS`; it is updated.
 
     Returns:
-      List of str without outer white space, none of them empty, of `LONGEST_LINE` characters
-      at most.
+      List of non-empty str of at most `LONGEST_LINE` characters, without white space at their
+      ends.
 
     Raises:
-      UnicodeDecodeError: with "error", bytes that are not UTF-8.
+      UnicodeDecodeError: `on_invalid` is "error" and bytes are not UTF-8.
     """
     try:
         lines = text.decode().split("\n")
@@ -46,7 +46,7 @@ def sentences_of(text, on_invalid, anomalies):
 
 
 def _decodable(lines, on_invalid, anomalies):
-    """Yields lines as str; those that are not UTF-8 mended or left out."""
+    """Yields lines as str; lines that are not UTF-8 are repaired or left out."""
     for line in lines:
         try:
             yield line.decode()

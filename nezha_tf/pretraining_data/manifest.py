@@ -1,4 +1,4 @@
-"""`manifest.json`: what the sets of a folder were made of and what they hold."""
+"""Reads and writes `manifest.json`: the origin and contents of the sets in a folder."""
 
 import dataclasses
 import json
@@ -12,15 +12,15 @@ FORMAT = "nezha_tf pretraining data 1"
 
 
 def manifest_path(output_file):
-    """Returns the manifest that tells of a set."""
+    """Returns the name of a set's manifest."""
     return os.path.join(os.path.dirname(output_file), MANIFEST_NAME)
 
 
 def read_manifest(path):
-    """Returns the sets of a folder by the base name of their output file; {} without a manifest.
+    """Returns a dict of the base names of sets to their entries; {} if there is no manifest.
 
     Raises:
-      UserError: it cannot be read, or is none of ours.
+      UserError: the file cannot be read, or is not a manifest of this package.
     """
     try:
         with storage.open_binary(path, "rb") as file:
@@ -32,22 +32,22 @@ def read_manifest(path):
     except ValueError:
         manifest = None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise UserError(f"{path} is no manifest of pretraining data; remove it")
+        raise UserError(f"{path} is not a manifest of pretraining data; remove it")
     return manifest["data_sets"]
 
 
 def shards_named(path):
-    """Returns what a manifest says of each file that it names.
+    """Returns what a manifest says about each file that it names.
 
     Args:
-      path: of the manifest.
+      path: the manifest.
 
     Returns:
-      dict of the file's base name to (name of its set, the set's entry, the shard's part of the
-      entry); {} without a manifest.
+      Dict of a file's base name to (name of its set, the set's entry, the shard's part of the
+      entry); {} if there is no manifest.
 
     Raises:
-      UserError: as of `read_manifest`.
+      UserError: see `read_manifest`.
     """
     return {
         shard["file"]: (name, entry, shard)
@@ -57,14 +57,14 @@ def shards_named(path):
 
 
 def entry_of(settings, identity, vocab_size, inputs, chosen):
-    """Returns what a manifest says of one set: a dict of JSON values.
+    """Returns a set's entry in the manifest: a dict of JSON values.
 
     Args:
       settings: the `Settings`.
-      identity: dict as of `identity_of`.
-      vocab_size: pieces of the vocabulary.
-      inputs: the files of the corpus, as of `Measure`.
-      chosen: the `OutputSet`, finished.
+      identity: dict, see `identity_of`.
+      vocab_size: number of pieces in the vocabulary.
+      inputs: `Measure.inputs`, the files of the corpus.
+      chosen: the finished `OutputSet`.
     """
     statistics = chosen.statistics
     shards = [{"file": os.path.basename(path), **chosen.finished[path]} for path in chosen.paths]
@@ -88,10 +88,10 @@ def entry_of(settings, identity, vocab_size, inputs, chosen):
 
 
 def write_manifest(output_file, entry):
-    """Writes what a set holds into the manifest of its folder, beside what is said of others.
+    """Writes a set's entry into the manifest of its folder; the entries of other sets stay.
 
     Raises:
-      UserError: it cannot be written.
+      UserError: the manifest cannot be written.
     """
     path = manifest_path(output_file)
     sets = {**read_manifest(path), os.path.basename(output_file): entry}

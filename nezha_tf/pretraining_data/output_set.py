@@ -1,4 +1,4 @@
-"""One set of files while it is made: training, or held out."""
+"""A set of files while it is made: the training set or the held-out set."""
 
 import collections
 
@@ -6,22 +6,22 @@ from nezha_tf.pretraining_data.statistics import Statistics
 
 
 class OutputSet:
-    """The shards of a set, and the sum of what is in those that are finished.
+    """The shards of a set, and the counts of its finished shards.
 
     Attributes:
       name: `TRAINING` or `HELD_OUT`.
-      output_file: the name that the files are called by.
-      documents: the `Documents` that go into it.
-      repetitions: how often each of them is gone through.
-      paths: its files, a shard each.
-      finished: dict of file to what the manifest says of it: `documents`, `records`, `bytes` and
-        `crc32c`.
-      statistics: the `Statistics` of the finished shards.
-      anomalies: their anomalies, a Counter of `lines.KINDS`.
+      output_file: the set's file name, before the numbers of shards are added.
+      documents: the `Documents` of the set.
+      repetitions: number of passes over each document.
+      paths: the files of its shards.
+      finished: dict of file to the shard's part of the manifest: `documents`, `records`, `bytes`
+        and `crc32c`.
+      statistics: the sum of the `Statistics` of finished shards.
+      anomalies: the sum of their anomalies, a Counter of `lines.KINDS`.
     """
 
     def __init__(self, name, output_file, documents, repetitions, paths):
-        """Args: as the attributes."""
+        """See the attributes."""
         self.name = name
         self.output_file = output_file
         self.documents = documents
@@ -32,11 +32,11 @@ class OutputSet:
         self.anomalies = collections.Counter()
 
     def add(self, path, record):
-        """Counts a finished shard.
+        """Adds a finished shard.
 
         Args:
           path: its file.
-          record: dict as of `make_shard`; it is not kept.
+          record: its summary, a dict; see `make_shard`.
         """
         kept = ("documents", "records", "bytes", "crc32c")
         self.finished[path] = {key: record[key] for key in kept}
@@ -44,7 +44,7 @@ class OutputSet:
         self.anomalies.update(record["anomalies"])
 
     def wanted(self):
-        """Returns (set, index) of the shards that are to be made, a set."""
+        """Returns a set of (set name, index) of the shards to make."""
         return {
             (self.name, index) for index, path in enumerate(self.paths) if path not in self.finished
         }

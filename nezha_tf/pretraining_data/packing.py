@@ -1,9 +1,9 @@
-"""Which sentences go into an example: as ranges of a shard's pieces.
+"""Chooses the sentences of each example, as ranges of a shard's pieces.
 
-An instance is (ranges, label): ranges of pieces (start, end), each of which is followed by [SEP]
-in the example, and the label of `next_sentence_labels`. Every draw comes from a generator in the
-caller's hands; `pack_next_sentence` makes them in the order of the original, so that from the
-original's generator come the original's instances.
+An instance is (ranges, label): the ranges (start, end) of pieces, each followed by [SEP] in the
+example, and the value of `next_sentence_labels`. All draws come from the caller's generator.
+`PairPacker` with "nsp" draws in the order of the original, so the original's generator gives the
+original's instances.
 """
 
 import bisect
@@ -12,18 +12,19 @@ PAIRS = ("nsp", "sop", "none")
 
 
 class PairPacker:
-    """Pairs of segments A and B of each document, of T - 3 pieces at most.
+    """Makes pairs of segments A and B of each document, with at most T - 3 pieces together.
 
-    Sentences are gathered until they reach a target length and split between A and B at a random
-    sentence, as `create_instances_from_document` of google-research/bert's
-    create_pretraining_data.py does it. Then with `nsp` B is random sentences of another document
-    of the shard in one pair of two (label 1), and A's neighbours are packed again; with `sop`
-    (ALBERT, arXiv 1909.11942 §3.1) A and B change places in one pair of two (label 1). So with
-    `nsp` a shard of one document gives random segments of that document, as the original's
-    corpus of one does, and other documents are the likelier strangers the larger the shard is.
+    Sentences are collected until they reach a target length, and are split into A and B at a random
+    sentence, as in `create_instances_from_document` of google-research/bert's
+    create_pretraining_data.py. With `nsp`, half of the pairs (`random_next_prob`) get label 1:
+    B becomes random sentences of another document of the shard, and the sentences after A are used
+    again. With `sop` (ALBERT, arXiv 1909.11942 §3.1), A and B are swapped in half of the pairs
+    (label 1). In a shard of one document, random segments come from that document, as they do in
+    the original for a corpus of one document.
 
-    A single sentence is no pair: with `nsp` B is random then, as in the original; with `sop` the
-    sentence is parted at a random word, and one that is a single word gives no instance.
+    A single sentence cannot be split between A and B. With `nsp`, B is then random, as in the
+    original. With `sop`, the sentence is split at a random word; a sentence of one word gives no
+    instance.
     """
 
     def __init__(self, pieces, pair, max_seq_length, short_seq_prob, random_next_prob):
@@ -31,8 +32,8 @@ class PairPacker:
         pieces: the `ShardPieces`.
         pair: "nsp" or "sop".
         max_seq_length: length T of an example.
-        short_seq_prob: how often a pass over a document aims at a random shorter length.
-        random_next_prob: share of label 1, where there is a choice.
+        short_seq_prob: share of the passes over a document with a random shorter target length.
+        random_next_prob: share of label 1 among the pairs where both labels are possible.
         """
         self._pieces = pieces
         self._of_chunk = {"nsp": self._next_sentence, "sop": self._sentence_order}[pair]
@@ -44,7 +45,7 @@ class PairPacker:
         """Yields the instances of a document.
 
         Args:
-          index: its place in `pieces.documents`.
+          index: the document's index in `pieces.documents`.
           rng: a `random.Random`.
         """
         bounds = self._pieces.bounds
@@ -53,7 +54,7 @@ class PairPacker:
         if rng.random() < self._short_seq_prob:
             target = rng.randint(2, self._max_pieces)
         while first < last:
-            # The fewest sentences that reach the target, or all that are left.
+            # The fewest sentences that reach the target, or all remaining ones.
             end = bisect.bisect_left(bounds, bounds[first] + target, first + 1, last)
             split = first + (rng.randint(1, end - first - 1) if end - first >= 2 else 1)
             first, segments, label = self._of_chunk(index, first, split, end, target, rng)
@@ -61,10 +62,10 @@ class PairPacker:
                 yield truncated(*segments, self._max_pieces, rng), label
 
     def _next_sentence(self, index, first, split, end, target, rng):
-        """Returns where to go on, (A, B) and the label, for sentences `first` to `end`."""
+        """Returns (the next first sentence, (A, B), label) for the sentences `first` to `end`."""
         bounds = self._pieces.bounds
         a = bounds[first], bounds[split]
-        # The draw is made only where there is a choice, as in the original.
+        # As in the original, nothing is drawn if there is no choice.
         if end - first == 1 or rng.random() < self._random_next_prob:
             return split, (a, self._random_segment(index, target - (a[1] - a[0]), rng)), 1
         return end, (a, (bounds[split], bounds[end])), 0
@@ -83,9 +84,9 @@ class PairPacker:
         return end, segments, 0
 
     def _random_segment(self, index, wanted, rng):
-        """Returns sentences of a random other document, of `wanted` pieces if it has them.
+        """Returns sentences of a random other document, with at least `wanted` pieces if possible.
 
-        Ten tries are made at another document, as in the original.
+        As in the original, another document is drawn up to ten times; then the same one is taken.
         """
         documents, bounds = self._pieces.documents, self._pieces.bounds
         for _ in range(10):
@@ -99,10 +100,13 @@ class PairPacker:
 
 
 def truncated(first, second, max_length, rng):
-    """Shortens the longer of two ranges, at a random end each time, to `max_length` together.
+    """Truncates two ranges to `max_length` together.
+
+    One piece after another is removed from the longer range, at a random end; if both have the
+    same length, from the second, as in the original.
 
     Returns:
-      (first, second); at equal length the second gives way, as in the original.
+      (first, second), the truncated ranges.
     """
     a_start, a_end = first
     b_start, b_end = second
@@ -110,7 +114,7 @@ def truncated(first, second, max_length, rng):
     if surplus <= 0:
         return first, second
     from_front = [rng.random() < 0.5 for _ in range(surplus)]
-    # The longer one gives way until they are equal, then both in turn, the second before.
+    # The longer range is shortened until both are equal, then both in turn, the second first.
     difference = (a_end - a_start) - (b_end - b_start)
     alone, in_turn = from_front[: abs(difference)], from_front[abs(difference) :]
     of_a, of_b = in_turn[1::2], in_turn[::2]
@@ -126,16 +130,16 @@ def truncated(first, second, max_length, rng):
 
 
 def pack_full_sentences(pieces, max_seq_length, order):
-    """Yields instances of full sentences that may cross documents (label 0).
+    """Yields instances of full sentences, which may come from several documents (label 0).
 
-    RoBERTa's FULL-SENTENCES (arXiv 1907.11692 §4.2): as many sentences as there is room for,
-    with a [SEP] between documents; no shorter ones are mixed in. A sentence longer than an
-    example is cut, and goes on in the next.
+    This is RoBERTa's FULL-SENTENCES (arXiv 1907.11692 §4.2): as many sentences as fit, with a
+    [SEP] between documents, and no shorter examples on purpose. A sentence that is longer than an
+    example is cut and continues in the next one.
 
     Args:
       pieces: the `ShardPieces`.
       max_seq_length: length T of an example.
-      order: the places of documents in `pieces.documents`, in the order to pack them in.
+      order: indices of documents in `pieces.documents`, in the order of packing.
     """
     bounds = pieces.bounds
     ranges, used = [], 1  # [CLS]
@@ -152,7 +156,7 @@ def pack_full_sentences(pieces, max_seq_length, order):
                 ranges.append((place, end))
                 used += end - place + 1
                 place = end
-            # No room for the next sentence, or for another piece and its [SEP].
+            # There is no room for the next sentence, or for one more piece and its [SEP].
             if place < bounds[last] or used + 2 > max_seq_length:
                 yield tuple(ranges), 0
                 ranges, used = [], 1

@@ -1,4 +1,4 @@
-"""The documents of a shard as flat arrays of pieces, with the starts of sentences and words."""
+"""Converts the documents of a shard to flat arrays of pieces, with sentence and word starts."""
 
 import collections
 from typing import NamedTuple
@@ -11,23 +11,23 @@ from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.user_dictionary import Entities, read_user_dictionary
 from nezha_tf.text.word_segmentation import make_segmenter
 
-# Documents are tokenized together up to so many characters, which take some 20 MB.
+# Documents are tokenized together up to this many characters, which take about 20 MB.
 CHARACTERS_AT_ONCE = 1 << 18
 
 
 class ShardPieces(NamedTuple):
-    """Pieces of documents, one after another.
+    """The pieces of documents, one document after another.
 
     Attributes:
       ids: int32 [N].
       word_starts: bool [N], whether a piece begins a unit of masking.
-      bounds: list of S + 1 ints; sentence s is the pieces from bounds[s] to bounds[s + 1], and
-        is never empty.
+      bounds: list of S + 1 ints; sentence s has the pieces bounds[s] to bounds[s + 1] - 1, at
+        least one.
       documents: list of (number in the corpus, first sentence, sentence after the last).
-      sizes: int32 [N], how many characters of its line there are from the first of a piece to
-        the next piece, or to the line's end.
-      characters: how many characters there are in the text.
-      unknown_characters: `collections.Counter` of those that the vocabulary lacks.
+      sizes: int32 [N], the number of characters from the start of a piece to the start of the next
+        piece, or to the end of the line.
+      characters: number of characters in the text.
+      unknown_characters: `collections.Counter` of the characters that the vocabulary lacks.
     """
 
     ids: np.ndarray
@@ -40,13 +40,12 @@ class ShardPieces(NamedTuple):
 
 
 class PieceReader:
-    """Cuts sentences into pieces and words, each sentence once.
+    """Splits sentences into pieces and words, each sentence once.
 
-    A word is what the segmenter cuts out of the raw text. A token that WordPiece split (an ASCII
-    word or number, say) belongs whole to the word of its first character: no unit of masking
-    parts the pieces of one token. For a policy of entities, and where the reader is to mask, each
-    entry of the user's dictionary that stands in the text is one word, whatever the segmenter
-    made of it.
+    The segmenter splits the raw text into words. All pieces of a token (for example an ASCII word
+    or number) belong to the word of its first character, so that a unit of masking never splits a
+    token. With `--masking=entity`, and with `--masking=none` and a user dictionary, each entry of
+    the dictionary in the text is one word, however the segmenter splits it.
     """
 
     def __init__(self, settings, vocabulary):
@@ -55,7 +54,7 @@ class PieceReader:
           vocabulary: the `Vocabulary` of their `vocab_file`.
 
         Raises:
-          UserError: a user dictionary that is missing or bad, or a segmenter not installed.
+          UserError: the user dictionary is missing or bad, or the segmenter is not installed.
         """
         policy = MaskingPolicy(of_entities=bool(settings.user_dict))
         if settings.masking != UNMASKED:
@@ -73,8 +72,8 @@ class PieceReader:
         """Returns the `ShardPieces` of documents.
 
         Args:
-          documents: list of (number, list of sentences); sentences and documents without a
-            piece are left out.
+          documents: list of (number in the corpus, list of sentences); sentences and documents
+            without pieces are left out.
         """
         ids, word_starts, sizes, bounds, kept = [], [], [], [np.zeros(1, np.int64)], []
         self._tokenizer.unknown_characters.clear()
@@ -85,7 +84,7 @@ class PieceReader:
             ids.append(found.ids)
             word_starts.append(self._word_starts(lines, found))
             sizes.append(_sizes(lines, found))
-            # A sentence without a piece ends where the one before it does.
+            # A sentence without pieces has the same end as the sentence before it.
             ends = np.unique(found.line_ends[found.line_ends > 0])
             bounds.append(ends + pieces)
             characters += sum(map(len, lines))
@@ -108,14 +107,14 @@ class PieceReader:
         )
 
     def _word_starts(self, lines, found):
-        """Returns which of the `LinePieces` of lines begin a unit, bool [N]."""
+        """Returns bool [N], which of the lines' pieces (`found`, `LinePieces`) begin a unit."""
         if self._cut is None:
             return np.ones(len(found.ids), bool)
         lengths = []
         for line in lines:
             lengths.extend(map(len, self._cut(line)))
             lengths.append(1)  # the line's end
-        ends = np.cumsum(lengths, dtype=np.int64)  # places, of no line too
+        ends = np.cumsum(lengths, dtype=np.int64)  # also of the line ends
         begins = np.zeros(ends[-1] + 1 if len(ends) else 1, np.int64)
         begins[ends] = 1
         if self._entities:
@@ -128,7 +127,7 @@ class PieceReader:
         return starts
 
     def _join_entities(self, lines, begins):
-        """Makes one word of each entity; `begins` tells where words begin."""
+        """Makes each entity one word, by changing `begins`, the starts of words."""
         offset = 0
         for line in lines:
             for start, end in self._entities.find(line):
@@ -138,7 +137,7 @@ class PieceReader:
 
 
 def _sizes(lines, found):
-    """Returns `ShardPieces.sizes` of the `LinePieces` of lines."""
+    """Returns `ShardPieces.sizes` for lines and their `LinePieces`."""
     if not len(found.ids):
         return np.empty(0, np.int32)
     following = np.append(found.places[1:], 0)
@@ -149,7 +148,7 @@ def _sizes(lines, found):
 
 
 def _parts(documents):
-    """Yields lists of documents of about `CHARACTERS_AT_ONCE` together."""
+    """Yields lists of documents with about `CHARACTERS_AT_ONCE` characters together."""
     part, size = [], 0
     for number, lines in documents:
         part.append((number, lines))

@@ -1,4 +1,4 @@
-"""Worker processes that take one task after the other."""
+"""A pool of worker processes."""
 
 import multiprocessing
 import os
@@ -11,11 +11,11 @@ from nezha_tf.errors import UserError
 
 
 class WorkerDied(Exception):
-    """A worker ended without an answer: killed, for want of memory perhaps.
+    """A worker ended without an answer, for example because it was killed when memory ran out.
 
     Attributes:
-      task: what it was at.
-      exit_code: its status; the negative of the signal that killed it.
+      task: the worker's task.
+      exit_code: its exit status, or minus the number of the signal that killed it.
     """
 
     def __init__(self, task, exit_code):
@@ -25,10 +25,10 @@ class WorkerDied(Exception):
 
 
 class WorkerPool:
-    """Processes, started anew (not forked), that each make a function and call it for tasks.
+    """Spawned (not forked) processes; each makes a function and calls it for its tasks.
 
-    A context manager: at its end, whatever the reason, no worker is left. Workers also end
-    when the process that started them is gone, and leave interrupts to it.
+    A context manager, which ends all workers on exit, also after an error. Workers also end when
+    their parent process ends. They ignore interrupts, which the parent handles.
     """
 
     def __init__(self, count, make_function, *arguments):
@@ -36,9 +36,9 @@ class WorkerPool:
 
         Args:
           count: number of processes.
-          make_function: called in each worker with the arguments; returns the function of a
-            task. A function of a module, as the workers import it by its name.
-          arguments: what it is called with; they and the tasks must be plain data.
+          make_function: called once in each worker with `arguments`; returns the function that is
+            called with tasks. It must be a module's function, so that workers can import it.
+          arguments: they and the tasks must be picklable.
         """
         self._workers = []
         try:
@@ -59,9 +59,9 @@ class WorkerPool:
 
     def _start(self, count, make_function, arguments):
         context = multiprocessing.get_context("spawn")
-        resource_tracker.ensure_running()  # which would unblock the signals
-        # Workers inherit the mask: a terminal sends an interrupt to them too, and the process
-        # that started them is to end them.
+        resource_tracker.ensure_running()  # starting it later would unblock the signals
+        # Workers inherit this mask: a terminal sends interrupts to them too, but their parent
+        # should end them.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:
             for _ in range(count):
@@ -76,18 +76,18 @@ class WorkerPool:
 
     @property
     def unfinished(self):
-        """List of (task, process id) of what workers are or were at."""
+        """List of (task, process id) of the tasks that have no result yet."""
         return [(w.task, w.process.pid) for w in self._workers if w.task is not None]
 
     def run(self, tasks):
-        """Yields (task, result) as tasks are done, in any order.
+        """Yields (task, result) in the order in which tasks are finished.
 
-        One task is taken from the iterable ahead of its being needed.
+        One task is taken from the iterable before a worker is free for it.
 
         Raises:
-          UserError: as a worker raised it.
-          WorkerDied: a worker is gone.
-          RuntimeError: anything else that a worker raised, with its traceback.
+          UserError: a worker raised it.
+          WorkerDied: a worker ended without an answer.
+          RuntimeError: a worker raised another error; its traceback is in the message.
         """
         tasks = iter(tasks)
         idle, busy = list(self._workers), []
@@ -99,7 +99,7 @@ class WorkerPool:
             busy.append(worker)
             try:
                 worker.pipe.send(task)
-            except OSError:  # it is gone; its end says how
+            except OSError:  # the worker has ended; `_finish_some` raises `WorkerDied`
                 worker.process.join()
         while busy:
             yield from self._finish_some(idle, busy)
@@ -118,7 +118,7 @@ class WorkerPool:
 
 
 class _Worker:
-    """A process, the pipe to it, and what it is at."""
+    """A process, the pipe to it, and its current task."""
 
     def __init__(self, process, pipe):
         self.process = process
@@ -126,7 +126,7 @@ class _Worker:
         self.task = None
 
     def result(self):
-        """Returns the answer that has come, or raises what came in its place."""
+        """Returns the worker's answer, or raises its error."""
         try:
             kind, value = self.pipe.recv()
         except (EOFError, OSError) as error:
@@ -140,7 +140,7 @@ class _Worker:
 
 
 def _work(pipe, make_function, arguments):
-    """What a worker does: answers tasks until the other end of the pipe is closed."""
+    """Runs a worker: answers tasks until the other end of the pipe is closed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         function = make_function(*arguments)

@@ -1,4 +1,4 @@
-"""What examples were made with, as the records beside their files tell it."""
+"""Finds out how examples were made, from the summaries beside their files."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from nezha_tf.pretraining_data.shard_files import read_record
 
 
 class Provenance(NamedTuple):
-    """What a program must know of examples; where nothing tells it, they are as BERT's.
+    """What a program must know about examples; the defaults are BERT's.
 
     Attributes:
-      pair: what the two segments are, one of `packing.PAIRS`.
+      pair: the kind of the two segments, one of `packing.PAIRS`.
       do_lower_case: whether the text was lower-cased.
       max_seq_length: T, the length of an example in pieces.
-      max_predictions_per_seq: P, the most predictions of a masked example; of examples that are
-        masked when they are read it is the reader's choice, and no record tells it.
+      max_predictions_per_seq: P, the most predictions in a masked example. Summaries of unmasked
+        examples do not count for it: the program that masks them chooses it.
     """
 
     pair: str = "nsp"
@@ -26,18 +26,18 @@ class Provenance(NamedTuple):
 
 
 def provenance_of(paths, vocab_file=None, dynamic_masking=None, **said):
-    """Returns the `Provenance` of examples, after a look at whether it is what the user says.
+    """Returns the `Provenance` of examples, and checks that it agrees with the user's flags.
 
     Args:
       paths: TFRecord files.
-      vocab_file: the vocabulary that is meant, or None.
-      dynamic_masking: the policy by which the reader is to mask them, or None.
-      **said: fields of `Provenance` as the user has them, or None; needed where no record is
-        beside the files, as of those that another tool made, and they are not as BERT's.
+      vocab_file: the vocabulary that the user names, or None.
+      dynamic_masking: the policy that will mask the examples, or None.
+      **said: fields of `Provenance` that the user sets, or None. They are needed for files of
+        other tools, which have no summaries, if they differ from the defaults.
 
     Raises:
-      UserError: files were made otherwise than the user says, or than each other; or the
-        vocabulary cannot be read.
+      UserError: the files were made with other flags than the user's or with different flags, or
+        the vocabulary cannot be read.
     """
     identities = {path: record["identity"] for path in paths if (record := read_record(path))}
     _check_masking(identities, dynamic_masking)
@@ -47,8 +47,8 @@ def provenance_of(paths, vocab_file=None, dynamic_masking=None, **said):
         found[flag] = said.get(flag) if path is None else made
         if said.get(flag) not in (None, found[flag]):
             raise UserError(
-                f"{path} was made with {_written(flag, made)}, as the record beside it says, not "
-                f"with {_written(flag, said[flag])}; leave that out"
+                f"{path} was made with {_written(flag, made)}, as the summary beside it says, not "
+                f"with {_written(flag, said[flag])}; remove that flag"
             )
     path, made = _told(identities, "vocab_file")
     if path and vocab_file and made != digest(vocab_file, "vocab_file"):
@@ -57,24 +57,24 @@ def provenance_of(paths, vocab_file=None, dynamic_masking=None, **said):
 
 
 def _check_masking(identities, dynamic_masking):
-    """Raises a `UserError` where examples are masked already that the reader is to mask."""
+    """Raises a `UserError` if the reader should mask examples that are masked already."""
     for path, identity in identities.items():
         made = identity.get("masking", UNMASKED)
         if dynamic_masking and made != UNMASKED:
             share = identity["masked_lm_prob"]
             raise UserError(
                 f"{path} is masked already, with --masking={made} --masked_lm_prob={share}, as "
-                f"the record beside it says; leave --dynamic_masking={dynamic_masking} out, or "
+                f"the summary beside it says; remove --dynamic_masking={dynamic_masking}, or "
                 "make the file again with --masking=none"
             )
 
 
 def fault_of_vocabulary(path, vocab_file):
-    """Says that a file was made with another vocabulary, where the record beside it does; or None.
+    """Returns a message if the summary of a file names another vocabulary, else None.
 
     Args:
       path: a TFRecord file.
-      vocab_file: the vocabulary that is meant.
+      vocab_file: the vocabulary that the user names.
 
     Raises:
       UserError: the vocabulary cannot be read.
@@ -85,14 +85,14 @@ def fault_of_vocabulary(path, vocab_file):
 
 
 def _told(identities, flag):
-    """Returns (file, what it was made with) of the first file that tells it, or (None, None).
+    """Returns (file, the flag's value) for the first file whose summary has it, or (None, None).
 
     Args:
-      identities: dict of file to what its record says, as of `identity_of`.
-      flag: the flag that is asked for.
+      identities: dict of file to the identity in its summary, see `identity_of`.
+      flag: the name of the flag.
 
     Raises:
-      UserError: another file was made otherwise.
+      UserError: another file was made with another value.
     """
     told = [
         (path, identity[flag])
@@ -107,22 +107,22 @@ def _told(identities, flag):
                 if flag == "vocab_file"
                 else f"{_written(flag, value)} and {_written(flag, made)}"
             )
-            raise UserError(f"{path} and {first} were made with {how}; take files of one kind")
+            raise UserError(f"{path} and {first} were made with {how}; name files of one kind")
     return first, made
 
 
 def _has_no_say(flag, identity):
-    """Whether examples are the same whatever the flag: how many there are to be predicted."""
+    """Whether the flag has no effect on these examples: unmasked ones have no predictions."""
     return flag == "max_predictions_per_seq" and identity.get("masking") == UNMASKED
 
 
 def _written(flag, value):
-    """Returns a flag as it stands in a command."""
+    """Returns a flag in the form of a command line."""
     return {True: f"--{flag}", False: f"--no{flag}"}.get(value, f"--{flag}={value}")
 
 
 def _of_another(vocab_file):
     return (
-        f"was made with another vocabulary than {vocab_file}, so that its ids mean other pieces; "
+        f"was made with another vocabulary than {vocab_file}, so its ids mean other pieces; "
         "pass the --vocab_file that it was made with"
     )

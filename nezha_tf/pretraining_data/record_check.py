@@ -1,4 +1,4 @@
-"""Whether TFRecord files are whole, fit the schema, and are those that a manifest tells of."""
+"""Checks that TFRecord files are complete, fit the schema, and agree with their manifest."""
 
 import os
 from typing import NamedTuple
@@ -17,16 +17,16 @@ from nezha_tf.text.vocabulary import Vocabulary
 
 CHECKED_AT_ONCE = 512
 _FEATURES = {False: schema.FEATURES, True: schema.UNMASKED_FEATURES}
-# Where no vocabulary says how many pieces there are.
+# The bound on ids if the size of the vocabulary is unknown.
 ANY_VOCABULARY = 2**31
 
 
 class Checked(NamedTuple):
-    """What was found of one file.
+    """The result of checking a file.
 
     Attributes:
-      records: how many undamaged records there are.
-      bytes, crc32c: of the file.
+      records: number of undamaged records.
+      bytes, crc32c: size and CRC-32C of the file.
       faults: list of str, each with file and record.
     """
 
@@ -39,17 +39,16 @@ class Checked(NamedTuple):
 def check_files(paths, vocab_file=""):
     """Checks every byte of files, and the sets that they belong to.
 
-    A file belongs to the set whose manifest, in the file's folder, names it; a file of a
-    folder with a manifest that does not name it is foreign, and one that is named and is not
-    there is missing.
+    The manifest in a file's folder says which set the file belongs to. If there is a manifest that
+    does not name the file, the file is foreign; a file that is named but does not exist is missing.
 
     Args:
       paths: TFRecord files.
-      vocab_file: the vocabulary that they should be of; where none is given, the manifest
-        bounds the ids.
+      vocab_file: the vocabulary that the examples should have been made with; "": only the size
+        of the vocabulary in the manifest is checked.
 
     Returns:
-      (dict of path to `Checked`, list of faults that are no file's own: missing files).
+      (dict of path to `Checked`, list of faults for missing files).
 
     Raises:
       UserError: a file, a manifest or the vocabulary cannot be read.
@@ -79,7 +78,7 @@ def check_files(paths, vocab_file=""):
                 found.faults.append(f"{path}: foreign: the manifest beside it does not name it")
             checked[path] = found
     missing = [
-        f"{path}: is missing, and the manifest names it"
+        f"{path}: is missing, but the manifest names it"
         for (folder, _), entry in sets.items()
         for path in (os.path.join(folder, shard["file"]) for shard in entry["shards"])
         if not storage.exists(path)
@@ -88,22 +87,22 @@ def check_files(paths, vocab_file=""):
 
 
 def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None, ends=None):
-    """Reads one file through.
+    """Checks one file completely.
 
     Args:
       path: a TFRecord file.
-      lengths: the `schema.Lengths` of its examples; None takes those of the first record.
+      lengths: the `schema.Lengths` of its examples; None: those of the first record.
       vocab_size: exclusive bound on the ids.
-      tell: called with the bytes of each frame that was read.
-      features: the features of its examples; None takes those of the first record.
-      ends: ids of [CLS] and [SEP], which examples begin and end with; None takes those that the
-        first record begins and ends with.
+      tell: called with the number of bytes of each frame that was read.
+      features: the features of its examples; None: those of the first record.
+      ends: the ids of [CLS] and [SEP], with which examples begin and end; None: the first and the
+        last id of the first record.
 
     Returns:
       A `Checked`.
 
     Raises:
-      UserError: it cannot be read.
+      UserError: the file cannot be read.
     """
     faults, batch, crc, size, records = [], [], 0, 0, 0
     limits = schema.Limits(vocab_size, type_vocab_size=2)
@@ -124,12 +123,12 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None
     if batch:
         faults += _faults_of(path, batch, lengths, limits, features, ends)[0]
     if not records:
-        faults.append(f"{path}: holds no undamaged record")
+        faults.append(f"{path}: has no undamaged record")
     return Checked(records, size, f"{crc:08x}", faults)
 
 
 def _lengths_of(record):
-    """Returns the `Lengths` that a record has, (0, 0) if it is none of ours."""
+    """Returns the `Lengths` of a record; (0, 0) if it is not a `tf.train.Example`."""
     features = schema.parsed(record)
     if features is None:
         return schema.Lengths(0, 0)
@@ -138,16 +137,16 @@ def _lengths_of(record):
 
 
 def _faults_of(path, batch, lengths, limits, features, ends):
-    """Looks at some records.
+    """Checks some records.
 
     Args:
       path: their file.
-      batch: list of (number, record), one at least.
-      lengths, limits, features: as for `schema.fault_of`.
-      ends: as for `check_file`.
+      batch: non-empty list of (number, record).
+      lengths, limits, features: see `schema.fault_of`.
+      ends: see `check_file`.
 
     Returns:
-      (the faults, those that the schema refuses first; `ends`, or those of the first record).
+      (list of faults, those found by the schema first; `ends`, or those of the first record).
     """
     import tensorflow as tf
 
@@ -170,14 +169,14 @@ def _faults_of(path, batch, lengths, limits, features, ends):
     is_cut = (found != ends).any(axis=1)
     for row in np.flatnonzero(is_cut | _is_odd(values, lengths, limits)):
         fault = schema.fault_of(records[row], lengths, limits, features)
-        cut = f"it begins and ends with {found[row].tolist()}, not with {list(ends)}"
-        odd = "its padding, its words or its predictions make no sense"
+        cut = f"it begins and ends with the ids {found[row].tolist()}, not with {list(ends)}"
+        odd = "its padding, words or predictions are invalid"
         faults[numbers[row]] = fault or (cut if is_cut[row] else odd)
     return [f"{path}, record {number}: {fault}" for number, fault in faults.items()], ends
 
 
 def _ends_of(values):
-    """Returns the first and the last piece of each example, [B, 2]."""
+    """Returns the ids of the first and the last piece of each example, int64 [B, 2]."""
     last = np.maximum(values["input_mask"].sum(axis=1) - 1, 0)
     last = np.minimum(last, values["input_ids"].shape[1] - 1)
     ids = values["input_ids"]
@@ -185,7 +184,7 @@ def _ends_of(values):
 
 
 def _is_odd(values, lengths, limits):
-    """Returns bool [B]: ids out of bounds, or masks, words or predictions that no example has."""
+    """Returns bool [B], whether ids are out of range, or the mask, words or predictions invalid."""
     odd = np.zeros(len(values["input_ids"]), bool)
     for name, value in values.items():
         if value.dtype == np.int64:
@@ -206,9 +205,9 @@ def _is_odd(values, lengths, limits):
 
 
 def _has_odd_words(ids, word_starts, lengths):
-    """Returns bool [B]: a word in padding or at a special piece, or a segment without one.
+    """Returns bool [B], whether a word starts outside the text or a segment's first piece does not.
 
-    [SEP] is what an example ends with.
+    The last piece of an example is taken to be [SEP].
     """
     places = np.arange(ids.shape[1])
     separators = np.take_along_axis(ids, np.maximum(lengths - 1, 0)[:, None], axis=1)
@@ -219,14 +218,14 @@ def _has_odd_words(ids, word_starts, lengths):
 
 
 def _differences(path, found, shard):
-    """Yields how a file differs from what the manifest and its record say."""
+    """Yields the differences between a file, the manifest and the file's summary."""
     for key, what in (("records", "records"), ("bytes", "bytes")):
         if getattr(found, key) != shard[key]:
-            yield f"{path}: {getattr(found, key):,} {what}, and the manifest says {shard[key]:,}"
+            yield f"{path}: {getattr(found, key):,} {what}, but the manifest says {shard[key]:,}"
     if found.crc32c != shard["crc32c"]:
-        yield f"{path}: CRC-32C {found.crc32c}, and the manifest says {shard['crc32c']}"
+        yield f"{path}: CRC-32C {found.crc32c}, but the manifest says {shard['crc32c']}"
     record = read_record(path)
     if record is None:
         yield f"{record_name(path)}: is missing or damaged"
     elif record["crc32c"] != shard["crc32c"]:
-        yield f"{record_name(path)}: is of another file than the manifest tells of"
+        yield f"{record_name(path)}: describes another file than the manifest"

@@ -1,4 +1,4 @@
-"""What a person sees of the making: the plan, a bar, tables and a line for each anomaly."""
+"""The program's output: the plan, a progress bar, tables and a line for each kind of anomaly."""
 
 import collections
 import contextlib
@@ -8,20 +8,20 @@ from nezha_tf import console
 from nezha_tf.pretraining_data.lines import KINDS
 from nezha_tf.pretraining_data.manifest import entry_of, write_manifest
 
-# The share of the text's characters below which a set is warned of.
+# There is a warning if a smaller share of a set's characters is in examples.
 LEAST_USED = 0.9
-# The share of sentences longer than an example above which they are what is told of.
+# If a larger share of sentences is longer than an example, the warning names these as the cause.
 MANY_LONG = 0.05
 
 
 def tell_plan(sets, wanted, workers, runner=""):
-    """Prints what is to be done.
+    """Prints what will be made.
 
     Args:
       sets: list of `OutputSet`.
-      wanted: how many shards are to be made.
-      workers: how many processes make them.
-      runner: the runner of Apache Beam that makes them in their stead, or "".
+      wanted: number of shards to make.
+      workers: number of processes that make them.
+      runner: the runner of Apache Beam that makes them instead, or "".
     """
     for chosen in sets:
         count, length = chosen.documents
@@ -39,10 +39,10 @@ def tell_plan(sets, wanted, workers, runner=""):
 
 @contextlib.contextmanager
 def progress(sets):
-    """Shows a bar of documents with time left and instances a second, on a terminal only.
+    """Shows a progress bar with documents, time left and instances per second, on terminals only.
 
     Yields:
-      A function that takes the record of each shard when it is made.
+      A function to call with the summary of each finished shard.
     """
     finished = sum(r["documents"] for chosen in sets for r in chosen.finished.values())
     total = sum(chosen.documents.count for chosen in sets) - finished
@@ -60,16 +60,16 @@ def progress(sets):
 
 
 def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
-    """Writes the manifests; prints a table for each set and what was odd.
+    """Writes the manifests, and prints a table for each set and all anomalies.
 
     Args:
-      sets: list of `OutputSet`, all of whose shards are finished.
+      sets: list of finished `OutputSet`s.
       settings: the `Settings`.
-      identity: dict as of `identity_of`.
+      identity: dict, see `identity_of`.
       found: the `Measure` of the corpus.
-      vocab_size: pieces of the vocabulary.
-      made: how many instances this run has made.
-      seconds: how long it took.
+      vocab_size: number of pieces in the vocabulary.
+      made: number of instances that this run has made.
+      seconds: the run's duration.
     """
     anomalies, empty = collections.Counter(), 0
     for chosen in sets:
@@ -91,18 +91,18 @@ def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
 
 
 def _warn_of_loss(chosen):
-    """Prints a line where much of a set's text came into no example."""
+    """Prints a warning if much of a set's text is in no example."""
     statistics = chosen.statistics
     if statistics.used_share >= LEAST_USED:
         return
     why = (
-        "what is cut off a pair to make it fit is lost; each further repetition (--dupe_factor) "
-        "cuts at other places"
+        "the ends of pairs that are too long are lost; each further repetition (--dupe_factor) "
+        "cuts pairs at other places"
     )
     if statistics.long_sentences > MANY_LONG * statistics.sentences:
         why = (
             f"{statistics.long_sentences:,} of {statistics.sentences:,} sentences are longer than "
-            "an example; write one sentence a line, with a line feed at its end, or raise "
+            "an example; write one sentence per line, with a line feed at its end, or raise "
             "--max_seq_length"
         )
     print(

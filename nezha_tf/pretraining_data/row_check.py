@@ -1,22 +1,23 @@
-"""A look at the rows of a shard before they are written: what every example must have.
+"""Checks the rows of a shard before they are written.
 
-It goes by what is about to be written and by nothing that made it, so that a fault of ours ends the
-run and never becomes a file.
+The check uses only the values that will be written, not the code that made them. So a defect of
+this package ends the run instead of producing a bad file.
 """
 
 import numpy as np
 
 
 def check_rows(values, num_pieces, vocabulary):
-    """Looks at examples.
+    """Checks examples.
 
     Args:
-      values: dict in the schema of masked or of unmasked examples: arrays [B, length].
-      num_pieces: how many pieces all of them should have together, special ones counted.
+      values: dict of the features of masked or unmasked examples to arrays [B, length].
+      num_pieces: expected number of pieces of all examples together, special ones included.
       vocabulary: the `Vocabulary`.
 
     Raises:
-      RuntimeError: some are no examples; it says what is wrong, and is a defect of this package.
+      RuntimeError: some examples are invalid, which is a defect of this package; the message
+        says what is wrong.
     """
     ids, is_used = values["input_ids"], np.asarray(values["input_mask"], bool)
     lengths = np.count_nonzero(is_used, axis=1)
@@ -24,7 +25,7 @@ def check_rows(values, num_pieces, vocabulary):
     faults = {
         "do not begin with [CLS]": (ids[:, 0] != vocabulary.cls_id).any(),
         "do not end with [SEP]": (ends != vocabulary.sep_id).any(),
-        "have pieces behind their end": np.count_nonzero(ids[~is_used]) > 0,
+        "have pieces after their end": np.count_nonzero(ids[~is_used]) > 0,
         "are longer or shorter than their text": lengths.sum() != num_pieces,
         "hold ids outside the vocabulary": ids.min() < 0 or ids.max() >= len(vocabulary),
     }
@@ -32,7 +33,7 @@ def check_rows(values, num_pieces, vocabulary):
         places, labels = values["masked_lm_positions"], values["masked_lm_ids"]
         is_there = values["masked_lm_weights"] > 0
         is_inside = (places > 0) & (places < lengths[:, None] - 1)
-        faults["predict what is no text of theirs"] = (is_there & ~is_inside).any()
+        faults["predict pieces outside their text"] = (is_there & ~is_inside).any()
         faults["predict pieces outside the vocabulary"] = labels.max() >= len(vocabulary)
     else:
         starts = np.asarray(values["word_starts"], bool)
@@ -40,6 +41,6 @@ def check_rows(values, num_pieces, vocabulary):
     found = [fault for fault, is_found in faults.items() if is_found]
     if found:
         raise RuntimeError(
-            f"examples that were about to be written {' and '.join(found)}: a defect of "
-            "nezha_tf, please report the command; nothing was written under the shard's name"
+            f"new examples {' and '.join(found)}: this is a defect of nezha_tf, please report "
+            "the command; nothing was written under the shard's name"
         )

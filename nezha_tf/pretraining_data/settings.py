@@ -1,4 +1,4 @@
-"""What determines the bytes of pretraining data, under the names of the flags."""
+"""The settings that determine the bytes of pretraining data, with the names of the flags."""
 
 import dataclasses
 
@@ -18,25 +18,23 @@ from nezha_tf.text.word_segmentation import SEGMENTERS, require_segmenter
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The flags of `tools/create_pretraining_data.py` on which the records depend.
+    """The flags of `tools/create_pretraining_data.py` that affect the records.
 
-    With the text, the vocabulary and the user dictionary they determine every byte; how many
-    workers there are, and where the files lie, is no part of them.
+    Together with the text, the vocabulary and the user dictionary they determine every byte. The
+    number of workers and the places of files do not matter.
     """
 
-    vocab_file: str | None = flag(None, "The vocabulary, one piece a line.")
+    vocab_file: str | None = flag(None, "The vocabulary, one piece per line.")
     do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
     max_seq_length: int = flag(128, "Length of an example in pieces.", 5)
-    max_predictions_per_seq: int = flag(20, "Most predictions of an example.", 1)
+    max_predictions_per_seq: int = flag(20, "Most predictions in an example.", 1)
     random_seed: int = flag(12345, "Seed of all draws; the same seed gives the same bytes.")
     dupe_factor: int = flag(
         10,
-        "Number of passes over each document, masked anew in each; held-out documents have one.",
+        "Number of passes over each document, with new masks each; held-out documents have one.",
         1,
     )
-    masked_lm_prob: float = flag(
-        DEFAULT_MASKED_LM_PROB, "Share of the pieces that is predicted.", 0, 1
-    )
+    masked_lm_prob: float = flag(DEFAULT_MASKED_LM_PROB, "Share of the pieces to predict.", 0, 1)
     short_seq_prob: float = flag(
         0.1, "Share of the passes over a document that make shorter examples.", 0, 1
     )
@@ -45,24 +43,24 @@ class Settings:
     )
     masking: str = flag(
         "whole_word",
-        "Masking policy; none: run_pretraining.py masks the examples when it reads them "
-        "(--dynamic_masking), and there is one pass over each document.",
+        "Masking policy. none: run_pretraining.py masks the examples when it reads them "
+        "(--dynamic_masking), and each document has one pass.",
         choices=(*POLICIES, UNMASKED),
     )
     pair: str = flag(
         "nsp",
-        "The two segments of an example. nsp: in half of the pairs the second is random; sop: in "
-        "half of the pairs the two are swapped; none: one segment of full sentences.",
+        "The segments of an example. nsp: two, the second random in half of the pairs; sop: two, "
+        "swapped in half of the pairs; none: one segment of full sentences.",
         choices=PAIRS,
     )
-    segmenter: str = flag("jieba", "Program that cuts the text into words.", choices=SEGMENTERS)
+    segmenter: str = flag("jieba", "Program that splits the text into words.", choices=SEGMENTERS)
     user_dict: str = flag(
-        "", "Dictionary of your own words or entities: a word, its frequency and its tag a line."
+        "", "Dictionary of your own words or entities; each line: a word, its frequency, its tag."
     )
     on_invalid: str = flag(
         "error",
         "What to do with bytes that are not UTF-8. error: fail and name the line; replace: drop "
-        "the bytes; skip: leave out the line.",
+        "the bytes; skip: drop the line.",
         choices=("error", "replace", "skip"),
     )
     num_output_shards: int = 1
@@ -73,8 +71,8 @@ class Settings:
         """Returns the settings with these values, by name.
 
         Raises:
-          UserError: a share that is none, a bad dictionary, entities without one, a segmenter
-            that is not installed, or flags of masking that have no say where nothing is masked.
+          UserError: a share is out of range, the dictionary is bad or missing, the segmenter is not
+            installed, or flags of masking are given with `masking="none"`.
         """
         settings = cls(**values)
         check_share(settings.masked_lm_prob)
@@ -85,23 +83,23 @@ class Settings:
             value, default = getattr(settings, name), getattr(cls, name)
             if value != default and (name, value) != ("dupe_factor", 1):
                 raise UserError(
-                    f"--{name}={value} has no say with --masking=none: each document is gone "
-                    "through once and masked by run_pretraining.py; leave it out, or pass "
+                    f"--{name}={value} has no effect with --masking=none: each document has one "
+                    "pass, and run_pretraining.py masks it; leave the flag out, or pass "
                     f"{1 if name == 'dupe_factor' else default}"
                 )
         return dataclasses.replace(settings, dupe_factor=1)
 
 
 def _check_words(settings):
-    """Raises a `UserError` for what is wrong with the dictionary or the segmenter.
+    """Raises a `UserError` if the dictionary is bad or the segmenter is not installed.
 
-    What makes the records would find it as well, but after the corpus has been gone through.
+    The code that makes the records would find this too, but only after measuring the corpus.
     """
     policy = POLICIES.get(settings.masking, MaskingPolicy())
     if settings.user_dict:
         read_user_dictionary(settings.user_dict)
     elif policy.of_entities:
-        raise UserError(f"--masking={settings.masking} needs --user_dict, the entities")
+        raise UserError(f"--masking={settings.masking} needs --user_dict, a file with the entities")
     if policy.of_words:
         require_segmenter(settings.segmenter)
 

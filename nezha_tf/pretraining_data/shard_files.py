@@ -1,8 +1,8 @@
-"""One shard: its TFRecord file, and the record of it beside the file.
+"""Writes a shard: its TFRecord file, and a JSON summary of the shard beside the file.
 
-A file appears whole or not at all. Its record is written before the file takes its name: a file
-under its own name always has its record, and a record without a file counts for nothing, so that
-whatever moment a run is killed at, what it left is either finished or made again.
+A file with its final name is always complete. The summary is written before the file gets that
+name, so every such file has a summary, and a summary without a file is ignored. Whenever a run is
+killed, each of its shards is therefore either finished or made again.
 """
 
 import collections
@@ -20,17 +20,17 @@ from nezha_tf.pretraining_data.lines import sentences_of
 
 FORMAT = "nezha_tf pretraining shard 1"
 FRAMES_AT_ONCE = 256
-# Of all sets of a folder; see `manifest`.
+# The manifest describes all sets of a folder; see `manifest`.
 MANIFEST_NAME = "manifest.json"
 
 
 class ShardJob(NamedTuple):
-    """What a worker gets to do.
+    """A worker's task.
 
     Attributes:
       path: TFRecord file to write.
       documents: list of (number in the corpus, text as bytes).
-      repetitions: how often each document is gone through.
+      repetitions: number of passes over each document.
     """
 
     path: str
@@ -39,7 +39,7 @@ class ShardJob(NamedTuple):
 
 
 def shard_names(output_file, count):
-    """Returns the files of a set: `train.tfrecord`, or `train-00000-of-00032.tfrecord` and on."""
+    """Returns a set's files: `train.tfrecord`, or `train-00000-of-00032.tfrecord` and so on."""
     return [shard_name(output_file, index, count) for index in range(count)]
 
 
@@ -50,54 +50,54 @@ def shard_name(output_file, index, count):
 
 
 def record_name(path):
-    """Returns the name of the record beside a shard."""
+    """Returns the name of the summary beside a shard."""
     return path + ".json"
 
 
 def example_files(patterns, flag, may_be_empty=False):
-    """Returns the TFRecord files that a list of names and globs stands for, sorted.
+    """Returns the TFRecord files that a list of names and globs matches, sorted.
 
-    What we write beside them (records, manifests, files that a killed run has begun) is left
-    out, as `train*` matches it, too.
+    The other files that we write are left out, because `train*` matches them too: summaries,
+    manifests, and unfinished files of killed runs.
 
     Args:
-      patterns, flag, may_be_empty: as for `files.expand`.
+      patterns, flag, may_be_empty: see `files.expand`.
 
     Raises:
-      UserError: as of `files.expand`, or nothing else is matched.
+      UserError: see `files.expand`; or no TFRecord file matches.
     """
     found = files.expand(patterns, flag, may_be_empty)
     kept = [path for path in found if not _is_beside(path)]
     if not kept:
         raise UserError(
-            f"--{flag}={patterns}: {found[0]} tells of examples and holds none; name the TFRecord "
+            f"--{flag}={patterns}: {found[0]} describes examples but has none; name the TFRecord "
             "files themselves"
         )
     return kept
 
 
 def _is_beside(path):
-    """Whether a file is a record of another one, a manifest, or one that was not finished."""
+    """Whether a file is a shard's summary, a manifest, or an unfinished file."""
     shard = path.removesuffix(record_name(""))
     is_record = shard != path and storage.exists(shard)
     return is_record or os.path.basename(path) == MANIFEST_NAME or path.endswith(".tmp")
 
 
 def make_shard(settings, maker, job, identity):
-    """Makes one shard; the same documents give the same bytes in whatever process.
+    """Makes one shard; the same documents give the same bytes in any process.
 
     Args:
       settings: the `Settings`.
-      maker: a `ShardMaker` of them.
+      maker: the `ShardMaker` of these settings.
       job: the `ShardJob`.
-      identity: dict that tells what else determines the bytes, see `identity_of`.
+      identity: dict of all that determines the bytes, see `identity_of`.
 
     Returns:
-      Dict, the record: `documents`, `records`, `bytes` and `crc32c` of the file, `statistics`,
+      The summary, a dict: `documents`, `records`, `bytes` and `crc32c` of the file, `statistics`,
       `anomalies` and `identity`.
 
     Raises:
-      UserError: the files cannot be written (no room, no permission), or there is no example.
+      UserError: the files cannot be written (no space, no permission), or there is no example.
     """
     anomalies = collections.Counter()
     documents = []
@@ -111,7 +111,7 @@ def make_shard(settings, maker, job, identity):
             if not written["records"]:
                 count = console.plural(len(job.documents), "document")
                 raise UserError(
-                    f"{job.path} would hold no example: there is no text in its {count}; take a "
+                    f"{job.path} would hold no example: there is no text in its {count}; pass a "
                     "smaller --num_output_shards"
                 )
             record = {
@@ -133,10 +133,10 @@ def make_shard(settings, maker, job, identity):
 
 
 def read_record(path):
-    """Returns the record of a shard, or None where there is none that can be read.
+    """Returns the summary of a shard, a dict, or None if it is missing or damaged.
 
     Raises:
-      UserError: the file system fails.
+      UserError: the file cannot be read.
     """
     try:
         with storage.open_binary(record_name(path), "rb") as file:
@@ -149,7 +149,7 @@ def read_record(path):
 
 
 def _write(records, path):
-    """Writes records as a TFRecord file; returns their number, the bytes and their CRC-32C."""
+    """Writes a TFRecord file; returns a dict of `records`, `bytes` and `crc32c`."""
     count = length = crc = 0
     frames = []
     with storage.open_binary(path, "wb") as file:
@@ -162,7 +162,7 @@ def _write(records, path):
         crc, length = _write_frames(file, frames, crc, length)
         if not storage.is_remote(path):
             file.flush()
-            os.fsync(file.fileno())  # after a power cut, too, a file under its name is whole
+            os.fsync(file.fileno())  # complete even after a power failure
     return {"records": count, "bytes": length, "crc32c": f"{crc:08x}"}
 
 

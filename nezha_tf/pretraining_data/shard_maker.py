@@ -1,4 +1,4 @@
-"""The documents of a shard to its records."""
+"""Makes the records of a shard from its documents."""
 
 import array
 
@@ -15,20 +15,20 @@ from nezha_tf.pretraining_data.row_check import check_rows
 from nezha_tf.pretraining_data.statistics import Statistics
 from nezha_tf.text.vocabulary import Vocabulary
 
-# Examples that are laid out, masked and encoded together; at length 128 they take some 15 MB.
+# Examples that are packed, masked and encoded together; at length 128 they take about 15 MB.
 ROWS_AT_ONCE = 512
 
 
 class ShardMaker:
-    """Makes the records of one shard after the other.
+    """Makes the records of one shard after another.
 
-    Sentences are cut into pieces and words once. What is drawn for a document comes from the
-    seed, its number and the repetition; what is drawn for the shard (the order of the records,
-    and with `pair="none"` that of the documents), from the seed and the number of its first
-    document. So the same documents give the same bytes in whatever process.
+    Sentences are split into pieces and words once. Draws for a document depend on the seed, its
+    number and the repetition. Draws for the shard (the order of the records, and with `pair="none"`
+    the order of the documents) depend on the seed and the number of its first document. So the same
+    documents give the same bytes in any process.
 
     Attributes:
-      statistics: the `Statistics` of the shard that was made last; whole when its iterator ends.
+      statistics: the `Statistics` of the latest shard, complete when its iterator has ended.
     """
 
     def __init__(self, settings):
@@ -36,7 +36,7 @@ class ShardMaker:
           settings: the `Settings`.
 
         Raises:
-          UserError: a bad vocabulary or user dictionary, or a segmenter that is not installed.
+          UserError: the vocabulary or user dictionary is bad, or the segmenter is not installed.
         """
         self._settings = settings
         self._vocabulary = Vocabulary.from_file(settings.vocab_file)
@@ -59,7 +59,7 @@ class ShardMaker:
 
         Args:
           documents: list of (number in the corpus, list of sentences).
-          repetitions: how often each document is gone through.
+          repetitions: number of passes over each document.
         """
         self.statistics = Statistics()
         pieces = self._reader.read(documents)
@@ -128,17 +128,17 @@ class ShardMaker:
                 "masked_lm_ids": masked.labels,
                 "masked_lm_weights": masked.weights,
             }
-        # [CLS] of each row, the pieces of its ranges, and a [SEP] behind each range.
+        # Each row has [CLS], the pieces of its ranges, and a [SEP] after each range.
         num_pieces = len(chosen) + (ends - starts).sum() + counts.sum()
         check_rows(values, num_pieces, self._vocabulary)
         return encode_block(features, values)
 
 
 class _Instances:
-    """The instances of a shard before they are laid out, in flat arrays: some 60 bytes each."""
+    """The instances of a shard before packing, in flat arrays of about 60 bytes each."""
 
     def __init__(self):
-        self._ranges = array.array("q")  # starts and ends by turns
+        self._ranges = array.array("q")  # start, end, start, end ...
         self._counts, self.labels = array.array("q"), array.array("q")
         self.keys = array.array("Q")
 
@@ -150,7 +150,7 @@ class _Instances:
         self.keys.append(key)
 
     def close(self):
-        """Makes NumPy's arrays of what was added."""
+        """Converts what was added to NumPy arrays."""
         self._ranges = np.array(self._ranges).reshape(-1, 2)
         self._counts, self.labels = np.array(self._counts), np.array(self.labels)
         self.keys = np.array(self.keys)

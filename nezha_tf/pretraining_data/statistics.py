@@ -1,4 +1,4 @@
-"""What a shard holds, as counts that can be added up over shards."""
+"""Counts over a shard's contents, which can be added up over shards."""
 
 import collections
 import dataclasses
@@ -10,24 +10,23 @@ MOST_FREQUENT_SHOWN = 10
 
 @dataclasses.dataclass
 class Statistics:
-    """Counts over the text of a shard, and over the examples made of it.
+    """Counts over the text of a shard, and over its examples.
 
     Attributes:
-      documents, sentences: those that have a piece.
-      characters: of the text, white space counted.
-      text_pieces: pieces of the text, gone through once.
-      piece_characters: characters of the text that pieces stand for.
-      used_characters: those of them whose pieces are in at least one example.
+      documents, sentences: numbers of documents and sentences that have a piece.
+      characters: characters of the text, white space included.
+      text_pieces: pieces of the text in one pass.
+      piece_characters: characters of the text that belong to pieces.
+      used_characters: characters whose pieces are in at least one example.
       unknown_characters: `collections.Counter` of characters for which the vocabulary has no
         piece.
       long_sentences: sentences with more pieces than an example has room for.
       instances: examples.
-      label_1: examples of label 1: B is random ("nsp"), or A and B have changed places ("sop").
-      pieces: of the examples, [CLS] and [SEP] not counted.
-      length: of the examples, special pieces counted and padding not.
-      capacity: the same with padding.
-      masked, replaced, kept: predicted pieces in whose place there is [MASK], another piece, or
-        the piece itself.
+      label_1: examples of label 1: B is random ("nsp"), or A and B are swapped ("sop").
+      pieces: pieces of the examples without special ones.
+      length: pieces of the examples with special ones, without padding.
+      capacity: pieces of the examples with special ones and padding.
+      masked, replaced, kept: predicted pieces that became [MASK], became another piece, or stayed.
     """
 
     documents: int = 0
@@ -52,7 +51,7 @@ class Statistics:
 
         Args:
           pieces: its `ShardPieces`.
-          room: how many pieces an example has room for.
+          room: number of text pieces that fit into an example.
         """
         self.documents += len(pieces.documents)
         self.sentences += len(pieces.bounds) - 1
@@ -63,7 +62,7 @@ class Statistics:
         self.long_sentences += sum(end - start > room for start, end in lengths)
 
     def count_use(self, pieces, ranges):
-        """Counts the text that comes into examples.
+        """Counts the text that is in examples.
 
         Args:
           pieces: the `ShardPieces`.
@@ -110,29 +109,29 @@ class Statistics:
         self.replaced += int((~is_masked & ~is_kept).sum())
 
     def add(self, other):
-        """Adds the counts of another one."""
+        """Adds the counts of another `Statistics`."""
         for field in dataclasses.fields(self):
             mine, others = getattr(self, field.name), getattr(other, field.name)
             setattr(self, field.name, mine + others)
 
     def to_dict(self):
-        """Returns the counts as plain data, with the most frequent characters first."""
+        """Returns the counts as JSON values; unknown characters are sorted by frequency."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {**values, "unknown_characters": dict(self._unknown())}
 
     @classmethod
     def from_dict(cls, values):
-        """Returns the statistics of which `to_dict` gave these values."""
+        """Returns the `Statistics` for the values that `to_dict` returned."""
         unknown = collections.Counter(values["unknown_characters"])
         return cls(**{**values, "unknown_characters": unknown})
 
     def rows(self, pair="nsp"):
-        """Returns (name, value) rows for a table.
+        """Returns a list of (name, value) rows for a table.
 
         Args:
-          pair: "nsp", "sop" or "none", which tells what label 1 means.
+          pair: "nsp", "sop" or "none"; it determines the meaning of label 1.
         """
-        label_1 = {"nsp": "random next sentence", "sop": "segments in changed order"}.get(pair)
+        label_1 = {"nsp": "random next sentence", "sop": "swapped segments"}.get(pair)
         instances, pieces, capacity = self.instances or 1, self.pieces or 1, self.capacity or 1
         shares = [
             ("masked characters", f"{self.masked / pieces:.2%}"),
@@ -154,7 +153,7 @@ class Statistics:
         return [row for row in rows if row[0]]
 
     def _unknown(self):
-        """Returns (character, count), the frequent first; equal ones in a fixed order."""
+        """Returns a list of (character, count), most frequent first, ties by code point."""
         return sorted(self.unknown_characters.items(), key=lambda item: (-item[1], item[0]))
 
     def _unknown_text(self):
@@ -165,5 +164,5 @@ class Statistics:
 
 
 def _shown(char):
-    """Returns a character as it can be printed: in an odd one's place its code point."""
+    """Returns a character, or its code point if it is not printable."""
     return char if char.isprintable() else f"U+{ord(char):04X}"

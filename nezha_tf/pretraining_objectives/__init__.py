@@ -1,1 +1,1 @@
-"""What a model is pretrained for: an object for each objective, and mixtures of them."""
+"""The objectives of pretraining, and mixtures of them."""

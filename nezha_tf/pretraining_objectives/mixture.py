@@ -1,4 +1,4 @@
-"""Shares over objectives: what --objectives says, as one object for the whole run."""
+"""A mixture of objectives: the value of --objectives as one object for the whole run."""
 
 from nezha_tf.data import schema
 from nezha_tf.data.corruption.mixture import Mixture
@@ -8,7 +8,7 @@ from nezha_tf.pretraining_objectives.table import OBJECTIVES, objective_named
 
 
 class ObjectiveMixture:
-    """One objective of the table, or several that share the examples of a stream.
+    """One objective of the table, or several that share a stream of examples.
 
     Attributes:
       objectives: dict of name to `Objective`, in the order of the text.
@@ -16,8 +16,8 @@ class ObjectiveMixture:
 
     def __init__(self, shares, said=""):
         """Args:
-        shares: dict of objective, a key of `OBJECTIVES`, to its share, in any unit.
-        said: how the user has said it, for messages.
+        shares: dict of objective (a key of `OBJECTIVES`) to its share, in any unit.
+        said: the user's flag and its value, for messages.
         """
         self.objectives = {name: OBJECTIVES[name] for name in shares}
         self._shares = list(shares.values())
@@ -25,14 +25,14 @@ class ObjectiveMixture:
 
     @classmethod
     def from_text(cls, text, where="--objectives"):
-        """Reads "bidirectional:2,seq2seq:1": names and shares; a share that is left out is 1.
+        """Parses "bidirectional:2,seq2seq:1": names and shares; the default share is 1.
 
         Args:
           text: the text.
-          where: what holds it, for messages.
+          where: the flag or key with the text, for messages.
 
         Raises:
-          UserError: an unknown or repeated objective, or a share that is no number above 0.
+          UserError: an objective is unknown or repeated, or a share is not a number above 0.
         """
         said = f"{where}={text}"
         shares = {}
@@ -40,39 +40,39 @@ class ObjectiveMixture:
             name, _, share = part.partition(":")
             objective_named(name, said)
             if name in shares:
-                raise UserError(f"{said}: {name} stands there twice")
+                raise UserError(f"{said}: {name} is named twice; name it once with its share")
             shares[name] = _share(share or "1", said)
         if not shares:
-            raise UserError(f"{said} names no objective of {', '.join(OBJECTIVES)}")
+            raise UserError(f"{said} names no objective; they are {', '.join(OBJECTIVES)}")
         return cls(shares, said)
 
     @property
     def first(self):
-        """The name of the one that stands first in the table: by it a model is shown."""
+        """The name of its first objective in the table's order, which pictures of the model use."""
         return next(name for name in OBJECTIVES if name in self.objectives)
 
     @property
     def segment_ids(self):
-        """All ids of segments that its examples have, rising."""
+        """All segment ids in its examples, a rising list."""
         found = {number for each in self.objectives.values() for number in each.segment_ids}
         return sorted(found)
 
     @property
     def model(self):
-        """The class of the model that has what every objective needs.
+        """The class of the model with the heads of all objectives.
 
         Raises:
-          UserError: there is none.
+          UserError: there is no such class.
         """
         kinds = [objective.model for objective in self.objectives.values()]
         for kind in kinds:
             if all(issubclass(kind, other) for other in kinds):
                 return kind
         names = ", ".join(sorted({kind.__name__ for kind in kinds}))
-        raise UserError(f"{self._said}: no one model is of these objectives ({names}); part them")
+        raise UserError(f"{self._said}: no model fits all of these ({names}); use separate runs")
 
     def features(self, examples):
-        """Returns the features of the records that all objectives together begin with.
+        """Returns the features of the records that the objectives need together, a tuple.
 
         Args:
           examples: the `Examples`.
@@ -81,10 +81,10 @@ class ObjectiveMixture:
         return tuple(dict.fromkeys(feature for part in parts for feature in part))
 
     def transforms(self, examples):
-        """Returns the `Transform`s of the reader, a tuple; the argument is as for `features`.
+        """Returns the `Transform`s of the reader, a tuple; `examples` are the `Examples`.
 
         Raises:
-          UserError: as of `Objective.transforms`.
+          UserError: see `Objective.transforms`.
         """
         chains = [objective.transforms(examples) for objective in self.objectives.values()]
         if len(chains) == 1:
@@ -92,12 +92,12 @@ class ObjectiveMixture:
         return (Mixture(self.features(examples), self._shares, chains),)
 
     def lengths(self, lengths):
-        """Returns the `schema.Lengths` of its batches, those of the records being given."""
+        """Returns the `schema.Lengths` of its batches for those of the records."""
         found = [objective.lengths(lengths) for objective in self.objectives.values()]
         return schema.Lengths(*map(max, zip(*found, strict=True)))
 
     def loss(self, of_pairs, label_smoothing=0.0):
-        """Returns the loss of its batches; arguments as for `Objective.loss`."""
+        """Returns the loss of its batches; the arguments are those of `Objective.loss`."""
         losses = {
             name: each.loss(of_pairs, label_smoothing) for name, each in self.objectives.items()
         }
@@ -111,5 +111,5 @@ def _share(share, said):
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise UserError(f"{said}: the share {share!r} is no number above 0")
+        raise UserError(f"{said}: the share {share!r} is not a number above 0")
     return value

@@ -1,4 +1,4 @@
-"""What an objective of pretraining is: the one interface of all of them."""
+"""The interface of all objectives of pretraining."""
 
 import abc
 from typing import NamedTuple
@@ -11,13 +11,13 @@ from nezha_tf.text.vocabulary import Vocabulary
 
 
 class Use(NamedTuple):
-    """What a trained model can do, and in which form it was trained to.
+    """An ability of a trained model, and the input format of its training.
 
     Attributes:
-      ability: "fill_mask" (pieces for [MASK]s, both sides seen), "left_to_right" (texts that go
-        on from a prompt) or "seq2seq" (texts for a source).
-      segment_ids: of the first and of the second text; where there is one text, the same twice.
-      target_prediction: as of `TargetFormat`, where texts are written.
+      ability: "fill_mask" (pieces for [MASK]s, which see both sides), "left_to_right"
+        (continuations of a prompt) or "seq2seq" (targets for a source).
+      segment_ids: (id of the first text, id of the second text); the same for a single text.
+      target_prediction: see `TargetFormat`; only for abilities that write texts.
     """
 
     ability: str
@@ -26,12 +26,12 @@ class Use(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """The examples that a run reads, before anything is done to them.
+    """The examples that a run reads, before any transform.
 
     Attributes:
       lengths: the `schema.Lengths` of the records.
-      vocabulary: the `Vocabulary`, or None where the user gives none.
-      masking: None of masked records; else the transform that masks them.
+      vocabulary: the `Vocabulary`, or None if the user names none.
+      masking: the transform that masks the records; None: they are masked already.
     """
 
     lengths: schema.Lengths
@@ -40,15 +40,15 @@ class Examples(NamedTuple):
 
 
 class Objective(abc.ABC):
-    """A pretraining objective: its examples, who sees whom in them, its loss, model and use.
+    """A pretraining objective: its examples, attention mask, loss, model and uses.
 
     Attributes:
-      reads: the features that it begins with: `schema.FEATURES` (masked examples: of masked
-        records, or of others with `Examples.masking`) or `schema.UNMASKED_FEATURES`.
-      segment_ids: the ids that its examples have, (first, second).
-      model: class of the Keras model, called with a `NezhaConfig` and `dtype`. In a mixture it is
-        the class that is a subclass of all the others.
-      uses: tuple of `Use`; the first is what a model of this objective alone is exported as.
+      reads: the features that its transforms start from: `schema.FEATURES` (masked examples; the
+        records are masked, or `Examples.masking` masks them) or `schema.UNMASKED_FEATURES`.
+      segment_ids: the segment ids of its examples, (first, second).
+      model: class of the Keras model, called with a `NezhaConfig` and `dtype`. A mixture uses the
+        class that is a subclass of all others.
+      uses: tuple of `Use`; a model trained only with this objective is exported for the first.
     """
 
     reads = schema.FEATURES
@@ -57,17 +57,18 @@ class Objective(abc.ABC):
     uses: tuple[Use, ...] = ()
 
     def transforms(self, examples):
-        """Returns the `Transform`s that make its examples: corruption, in the graph.
+        """Returns the `Transform`s that make its examples in the graph, a tuple.
 
-        Batches keep the features of `PieceLoss`, and may have others. In a mixture they get the
-        rows alone that are drawn for this objective, none at times; so a result must not depend on
-        the other rows, and shapes but for the number of rows are static.
+        Batches keep the features that `PieceLoss` needs, and may have others. In a mixture, a
+        transform gets only the rows that are drawn for this objective, sometimes none. So a row's
+        result must not depend on other rows, and all shapes except the number of rows are static.
 
         Args:
-          examples: the `Examples`; those that are masked first begin with `examples.masking`.
+          examples: the `Examples`; if they must be masked first, the result begins with
+            `examples.masking`.
 
         Raises:
-          UserError: what it needs is not there.
+          UserError: something that the objective needs is missing.
         """
         return (examples.masking,) if self._masks(examples) else ()
 
@@ -79,19 +80,19 @@ class Objective(abc.ABC):
         return self.reads == schema.FEATURES and examples.masking is not None
 
     def lengths(self, lengths):
-        """Returns the `schema.Lengths` of its examples, those of the records being given."""
+        """Returns the `schema.Lengths` of its examples for those of the records."""
         return lengths
 
     @abc.abstractmethod
     def ranks(self, batch):
-        """Returns who sees whom in its examples: int [B, T], see `modeling.attention_mask`."""
+        """Returns the attention ranks of its examples, int [B, T]: see `attention_mask`."""
 
     @abc.abstractmethod
     def terms(self, of_pairs):
-        """Returns what is predicted: `objectives.terms.LossTerm`s.
+        """Returns its predictions, a tuple of `objectives.terms.LossTerm`.
 
         Args:
-          of_pairs: whether the records are pairs that `next_sentence_labels` tell apart.
+          of_pairs: whether the records are pairs with `next_sentence_labels`.
         """
 
     def loss(self, of_pairs, label_smoothing=0.0):

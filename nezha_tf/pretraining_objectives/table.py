@@ -10,8 +10,8 @@ from nezha_tf.pretraining_objectives.unilm import (
     SequenceToSequence,
 )
 
-# Name to `Objective`. One of another package joins by an assignment; docs/en/extending.md shows it.
-# Of several uses of a model the first in this order is what it is exported as.
+# Name to `Objective`. Other packages add theirs by assignment, see docs/en/extending.md. The order
+# decides the default: a model with several uses is exported for the first one.
 OBJECTIVES = {
     "bidirectional": Bidirectional(),
     "left_to_right": LeftToRight(),
@@ -21,14 +21,14 @@ OBJECTIVES = {
 
 
 def objective_named(name, said):
-    """Returns the `Objective` of a name.
+    """Returns the `Objective` with a name.
 
     Args:
-      name: what the user has written.
-      said: the whole of it, for the message.
+      name: the name.
+      said: the user's flag and its value, for the message.
 
     Raises:
-      UserError: there is none of this name.
+      UserError: there is no objective with this name.
     """
     if name not in OBJECTIVES:
         close = difflib.get_close_matches(name, OBJECTIVES, n=1)

@@ -1,4 +1,4 @@
-"""UniLM's four objectives (arXiv 1905.03197 §2.3), the first of which is BERT's and NEZHA's."""
+"""UniLM's four objectives (arXiv 1905.03197 §2.3); the first is that of BERT and NEZHA."""
 
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.corruption.casts import OneText, SourceAndTarget
@@ -8,7 +8,7 @@ from nezha_tf.pretraining_objectives.objective import Objective, Use
 
 
 class Bidirectional(Objective):
-    """Masked LM where all is seen; with next-sentence prediction where the records are pairs."""
+    """Masked LM with bidirectional attention; for pairs also next-sentence prediction."""
 
     segment_ids = SEGMENT_IDS["bidirectional"]
     uses = (Use("fill_mask", segment_ids),)
@@ -21,7 +21,7 @@ class Bidirectional(Objective):
 
 
 class OneDirection(Objective):
-    """Masked LM on one text, of which a piece sees itself and one side: a subclass says which."""
+    """Masked LM on one text where a piece sees itself and one side; subclasses choose the side."""
 
     def transforms(self, examples):
         return (*super().transforms(examples), OneText(self.segment_ids[0]))
@@ -31,7 +31,7 @@ class OneDirection(Objective):
 
 
 class LeftToRight(OneDirection):
-    """A piece sees what is left of it."""
+    """A piece sees the pieces left of it."""
 
     segment_ids = SEGMENT_IDS["left_to_right"]
     uses = (Use("left_to_right", segment_ids),)
@@ -41,7 +41,7 @@ class LeftToRight(OneDirection):
 
 
 class RightToLeft(OneDirection):
-    """A piece sees what is right of it. Nothing here writes backwards, so it has no use alone."""
+    """A piece sees the pieces right of it. No program writes backwards, so this has no use."""
 
     segment_ids = SEGMENT_IDS["right_to_left"]
 
@@ -50,7 +50,7 @@ class RightToLeft(OneDirection):
 
 
 class SequenceToSequence(Objective):
-    """Masked LM on a source that sees itself and a target that sees what is left of it, too."""
+    """Masked LM on source and target; the target sees the source and what is left of it."""
 
     segment_ids = SEGMENT_IDS["seq2seq"]
     uses = (Use("seq2seq", segment_ids),)

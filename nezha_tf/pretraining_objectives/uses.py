@@ -1,25 +1,25 @@
-"""What a pretrained model serves as, by the settings in its `task.json`."""
+"""The uses of a pretrained model, by the settings in its `task.json`."""
 
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.pretraining_objectives.table import OBJECTIVES
 
 
 def uses_of(settings):
-    """Returns what a model serves as, by its ability; the first is what it is used as by default.
+    """Returns a model's uses by ability; the first one is the default.
 
-    Of a mixture these are the uses of all its objectives, in the order of the table, whatever their
-    shares: so UniLM's four fill blanks unless something else is asked for, as BERT does.
+    For a mixture, these are the uses of all its objectives in the order of the table; shares do not
+    matter. So a model of UniLM's four objectives fills blanks by default, as BERT does.
 
     Args:
-      settings: dict as of `task.json`, or {"task": None} of a published model without a task's
-        head, which is taken to be trained as BERT is.
+      settings: dict of the contents of `task.json`; or {"task": None} for a published model
+        without a task's head, which is assumed to be trained like BERT.
 
     Returns:
-      dict of ability to `Use`; {} where the objectives have none, and of the tasks that are
-      fine-tuned, which serve as themselves.
+      Dict of ability to `Use`; {} if the objectives have no use, and for fine-tuned tasks, which
+      are only used for their task.
 
     Raises:
-      UserError: an objective that is not in the table.
+      UserError: an objective is not in the table.
     """
     if settings["task"] == "pretraining":
         trained = ObjectiveMixture.from_text(settings["objectives"], "objectives").objectives

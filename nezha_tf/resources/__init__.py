@@ -1,1 +1,1 @@
-"""The sample text and vocabulary that the package ships, all of its own making."""
+"""The sample text and the vocabulary of the package; the project made them itself."""

@@ -1,1 +1,1 @@
-"""Text to pieces and words: vocabulary, WordPiece in Python and in the graph, segmentation."""
+"""Vocabulary, WordPiece tokenizers in Python and in the graph, and word segmentation."""

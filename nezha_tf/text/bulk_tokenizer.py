@@ -1,8 +1,8 @@
-"""WordPiece of many lines at a time, with the place of each piece, on arrays.
+"""WordPiece for many lines at a time on arrays, with the place of each piece.
 
-Most of Chinese text is characters that are a token each, whatever stands beside them: their ids
-come from a table by code point. What is left (Latin words, numbers, other scripts) goes through
-`FullTokenizer`, once for each distinct run.
+Most characters of Chinese text are tokens of their own, independent of their neighbours: a table
+by code point gives their ids. The rest (Latin words, numbers, other scripts) is tokenized by
+`FullTokenizer`, each distinct run once.
 """
 
 import collections
@@ -15,9 +15,9 @@ import numpy as np
 from nezha_tf.text import characters
 from nezha_tf.text.vocabulary import UNK
 
-# Entry of the table for a code point that is not a token by itself.
+# Values in the table for code points that are not tokens by themselves.
 _UNSEEN, _SPACE, _ORDINARY, _ODD = -1, -2, -3, -4
-_LONGEST_CACHED, _MOST_CACHED = 40, 2**17  # bound the memory it takes
+_LONGEST_CACHED, _MOST_CACHED = 40, 2**17  # bound the cache's memory
 
 
 class LinePieces(NamedTuple):
@@ -25,10 +25,10 @@ class LinePieces(NamedTuple):
 
     Attributes:
       ids: int32 [N].
-      places: int64 [N], the first character of each piece, in the lines with an end of one
-        character each.
+      places: int64 [N], the place of each piece's first character in the joined lines, where each
+        line has an end of one character.
       begins_token: bool [N], whether a piece is the first of its token.
-      line_ends: int64 [L], how many pieces there are up to the end of each line.
+      line_ends: int64 [L], the number of pieces up to the end of each line.
     """
 
     ids: np.ndarray
@@ -38,11 +38,11 @@ class LinePieces(NamedTuple):
 
 
 class BulkTokenizer:
-    """Gives the ids and offsets of `FullTokenizer`, some twenty times as fast.
+    """Returns the same ids and offsets as `FullTokenizer`, about twenty times as fast.
 
     Attributes:
-      unknown_characters: `collections.Counter` of the characters for which the vocabulary has no
-        piece, over all lines so far. A token that is [UNK] for another reason adds none.
+      unknown_characters: `collections.Counter` of the characters in all lines so far for which
+        the vocabulary has no piece. Tokens that are [UNK] for another reason do not count.
     """
 
     def __init__(self, tokenizer):
@@ -62,7 +62,7 @@ class BulkTokenizer:
         kinds = self._kinds(codes)
         line_starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
         self._join_odd_lines(kinds, line_starts)
-        # The pieces that begin at each character, or at the first character of its run.
+        # The number of pieces that begin at each character; a run's pieces count at its first one.
         counts = (kinds >= 0).astype(np.int64)
         starts, runs = self._runs_of(text, kinds)
         counts[starts] = [len(run.ids) for run in runs]
@@ -83,7 +83,7 @@ class BulkTokenizer:
         return LinePieces(ids, places, begins_token, ends[line_starts[1:] - 1])
 
     def _kinds(self, codes):
-        """Returns for each character its id, or what it is that has none; int32."""
+        """Returns int32 [characters]: each character's id, or its kind if it has no id."""
         kinds = self._table[codes]
         unseen = np.unique(codes[kinds == _UNSEEN])
         if len(unseen):
@@ -98,8 +98,8 @@ class BulkTokenizer:
             return _SPACE
         folds = self._tokenizer.do_lower_case and kind != characters.DROPPED
         folded = characters.fold(char) if folds else char
-        # What folding makes of the others does not depend on what stands beside them. A capital
-        # sigma is lower-cased by its place in the word, and marks are put in order.
+        # The folded form of these characters depends on their neighbours: a capital sigma is
+        # lower-cased by its place in the word, and combining marks are reordered.
         if folds and (len(folded) != 1 or char == "Σ" or unicodedata.combining(char)):
             return _ODD
         if kind == characters.ALONE or (kind == characters.PUNCTUATION and folded == char):
@@ -109,13 +109,13 @@ class BulkTokenizer:
         return _ORDINARY
 
     def _join_odd_lines(self, kinds, line_starts):
-        """Makes one run of each line that has an odd character in it."""
+        """Makes each line with an odd character a single run."""
         odd = np.flatnonzero(kinds == _ODD)
         for line in np.unique(np.searchsorted(line_starts, odd, side="right") - 1):
             kinds[line_starts[line] : line_starts[line + 1] - 1] = _ORDINARY
 
     def _runs_of(self, text, kinds):
-        """Returns the places of the runs of ordinary characters, int64, and a `_Run` for each."""
+        """Returns (places of the runs of ordinary characters, int64; list of their `_Run`s)."""
         inside = np.zeros(len(kinds) + 2, bool)
         inside[1:-1] = kinds == _ORDINARY
         starts, ends = np.flatnonzero(inside[1:] != inside[:-1]).reshape(-1, 2).T
@@ -164,7 +164,7 @@ class BulkTokenizer:
 
 
 class _Run(NamedTuple):
-    """What becomes of a run of characters: lists of one length, and its unknown characters."""
+    """The pieces of a run of characters: lists of one length, and the unknown characters."""
 
     ids: list
     places: list

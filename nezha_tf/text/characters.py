@@ -1,10 +1,10 @@
-"""Which characters the originals drop, replace by a space or separate (tokenization.py)."""
+"""The characters that the originals drop, replace by a space or separate (tokenization.py)."""
 
 import functools
 import unicodedata
 
-# The blocks that the originals call CJK: ideographs and compatibility ideographs, but neither
-# kana nor Hangul, which are written with white space or split by WordPiece.
+# The blocks that the originals call CJK: ideographs and compatibility ideographs. Kana and Hangul
+# do not belong to them; they are separated by white space or split by WordPiece.
 CJK_RANGES = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -15,7 +15,7 @@ CJK_RANGES = (
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
-# ASCII that Unicode calls a symbol and the originals treat as punctuation.
+# ASCII characters that are symbols in Unicode and punctuation in the originals.
 ASCII_SYMBOLS = "$+<=>^`|~"
 
 DROPPED, SPACE, ALONE, PUNCTUATION, ORDINARY = range(5)
@@ -23,13 +23,13 @@ DROPPED, SPACE, ALONE, PUNCTUATION, ORDINARY = range(5)
 
 @functools.cache
 def kind_of(char):
-    """Returns what becomes of one character of the raw text.
+    """Returns the kind of a character of the raw text.
 
-    DROPPED (control characters, U+FFFD), SPACE, ALONE (CJK), PUNCTUATION or ORDINARY.
+    It is DROPPED (control characters, U+FFFD), SPACE, ALONE (CJK), PUNCTUATION or ORDINARY.
     """
     category = unicodedata.category(char)
-    # The originals blank out tab, newline, return and Zs, then call str.split(), which parts at
-    # line and paragraph separators as well.
+    # The originals replace tab, newline, return and Zs by spaces, and then call str.split(), which
+    # also splits at line and paragraph separators.
     if char in " \t\n\r" or category in ("Zs", "Zl", "Zp"):
         return SPACE
     if char == "\ufffd" or category in ("Cc", "Cf"):
@@ -40,13 +40,13 @@ def kind_of(char):
 
 
 def is_punctuation(char):
-    """Whether a character stands alone as punctuation: Unicode's P*, and ASCII symbols."""
+    """Whether a character is punctuation: Unicode's categories P*, and ASCII symbols."""
     return char in ASCII_SYMBOLS or unicodedata.category(char).startswith("P")
 
 
 @functools.lru_cache(maxsize=2**16)
 def fold(text):
-    """Lower-cases and strips accents: lower, NFD, drop Mn, in the originals' order."""
+    """Lower-cases and strips accents in the originals' order: lower, NFD, drop Mn."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFD", text.lower())

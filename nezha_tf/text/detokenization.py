@@ -1,4 +1,4 @@
-"""Pieces back to natural text: no `##`, no special pieces, spaces only where words need them."""
+"""Converts pieces to natural text without `##` and special pieces, with spaces between words."""
 
 import collections
 import itertools
@@ -9,17 +9,18 @@ from nezha_tf.text import characters
 from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
 
 _UNUSED = re.compile(r"\[unused\d+\]")
-# ASCII punctuation that is written without a space after the word before it, and before the word
-# after it. All other (`-`, `/`, `'`, `@`, `&` ...) leans on both.
+# ASCII punctuation that follows the word before it without a space ("leans left"), and that
+# precedes the word after it without a space ("leans right"). Other punctuation (`-`, `/`, `'`,
+# `@`, `&` ...) has no space on either side.
 _LEANS_LEFT, _LEANS_RIGHT = ",;:!?%)]}", "([{$"
-# Between two digits they belong to a number or a time.
+# Between two digits, these belong to a number or a time.
 IN_NUMBERS = ".,:"
 
 WIDE, WORD, LEFT, RIGHT, BOTH = range(5)
 
 
 class _SourceToken(NamedTuple):
-    """A token of the source: as the tokenizer gives it ([UNK] or folded), and as it was written."""
+    """A token of the source: the tokenizer's form ([UNK] or folded), and the original spelling."""
 
     text: str
     written: str
@@ -27,21 +28,22 @@ class _SourceToken(NamedTuple):
 
 
 def detokenize(pieces, source=None, tokenizer=None):
-    """Returns the text that pieces stand for.
+    """Returns the text of pieces.
 
-    Chinese is written without spaces, also beside Latin words; these and numbers are parted by
-    one. About ASCII punctuation the rules are English ones. Special pieces are dropped.
+    Chinese is written without spaces, also beside Latin words; Latin words and numbers are
+    separated by a space. Spaces beside ASCII punctuation follow English rules. Special pieces are
+    dropped.
 
-    A source tells more. An [UNK] becomes what the tokenizer makes an [UNK] of there: where
-    several are, the one whose neighbours agree most, or else they are taken in order. A Latin
-    word that the source has is written as there (its case, its accents), and so is the space
-    between two tokens that meet there, if neither is Chinese. An [UNK] stays out where there is
-    no source or nothing unknown in it.
+    With a source, more is known. An [UNK] becomes a text that the tokenizer turns into [UNK] in the
+    source: if there are several, the one with most equal neighbours; ties are used in order. A
+    Latin word of the source gets its spelling there (case, accents), and two adjacent tokens of
+    the source, neither of them Chinese, have a space if they have one there. Without a source, or
+    without unknown text in it, [UNK] is dropped.
 
     Args:
       pieces: list of str.
-      source: the raw text that the pieces retell or answer, or None.
-      tokenizer: the `FullTokenizer` of both, needed with a source.
+      source: the raw text that the pieces summarize or answer, or None.
+      tokenizer: the `FullTokenizer` of both; needed with a source.
     """
     tokens = _tokens(pieces)
     source_tokens = _source_tokens(source, tokenizer) if source else []
@@ -58,7 +60,7 @@ def detokenize(pieces, source=None, tokenizer=None):
 
 
 def _tokens(pieces):
-    """Joins pieces to tokens; special ones are left out, but [UNK] is not."""
+    """Joins pieces to tokens; special pieces except [UNK] are left out."""
     tokens = []
     for piece in pieces:
         if is_dropped(piece):
@@ -71,7 +73,7 @@ def _tokens(pieces):
 
 
 def is_dropped(piece):
-    """Whether nothing is written for a piece: the special ones and the empty one, but not [UNK]."""
+    """Whether a piece is left out of the text: special pieces except [UNK], and the empty piece."""
     is_special = piece in SPECIAL_PIECES or _UNUSED.fullmatch(piece)
     return not piece or bool(is_special and piece != UNK)
 
@@ -97,7 +99,7 @@ def _source_tokens(source, tokenizer):
 
 
 def _known(tokens, source_tokens):
-    """Replaces each [UNK] by the source's text, and drops those that have no counterpart in it."""
+    """Replaces each [UNK] by a text of the source; drops it if the source has no unknown text."""
     texts = [token.text for token in source_tokens]
     candidates = [index for index, text in enumerate(texts) if text == UNK]
     unused, known = list(candidates), []
@@ -114,7 +116,7 @@ def _known(tokens, source_tokens):
 
 
 def _agreement(tokens, index, source, source_index):
-    """Returns how many tokens directly before and after two positions are equal."""
+    """Returns the number of equal tokens directly before and after two positions."""
     before = zip(tokens[:index][::-1], source[:source_index][::-1], strict=False)
     after = zip(tokens[index + 1 :], source[source_index + 1 :], strict=False)
     return sum(
@@ -124,7 +126,7 @@ def _agreement(tokens, index, source, source_index):
 
 
 def _written(source_tokens):
-    """Returns {token: how the source writes it most often}."""
+    """Returns {token: its most frequent spelling in the source}."""
     forms = collections.defaultdict(collections.Counter)
     for token in source_tokens:
         if token.text != UNK:
@@ -133,7 +135,7 @@ def _written(source_tokens):
 
 
 def _spaces(source_tokens):
-    """Returns {(token, next token): whether the source mostly has a space between them}."""
+    """Returns {(token, next token): whether the source usually has a space between them}."""
     found = collections.defaultdict(collections.Counter)
     for token, following in itertools.pairwise(source_tokens):
         pair = tuple(t.written if t.text == UNK else t.text for t in (token, following))
@@ -142,9 +144,9 @@ def _spaces(source_tokens):
 
 
 def _spaces_by_rule(texts):
-    """Returns for each two neighbours whether a space belongs between them (list of bool)."""
+    """Returns for each two neighbours whether there is a space between them, a list of bool."""
     leans = _leans(texts)
-    # What leans on a word stands to its other side as the word would; on Chinese, as Chinese.
+    # Punctuation that leans on a word has, on its other side, the same spaces as the word itself.
     after, before = [], []
     for lean, text in zip(leans, texts, strict=True):
         is_word = lean == WORD and lean_of(text[-1]) == WORD
@@ -159,7 +161,7 @@ def _spaces_by_rule(texts):
 
 
 def _leans(texts):
-    """Returns on which side of each token (by its first character) what it leans on stands."""
+    """Returns the lean of each token, by its first character and its context."""
     leans, quotes = [], 0
     for index, text in enumerate(texts):
         lean = lean_of(text[0])
@@ -168,13 +170,13 @@ def _leans(texts):
             lean = LEFT if quotes % 2 else RIGHT
             quotes += 1
         elif text == "." and following[1:] and following[0].isupper():
-            lean = LEFT  # the end of a sentence; a lower-case letter follows within a name
+            lean = LEFT  # the end of a sentence; inside a name, a lower-case letter follows
         leans.append(lean)
     return leans
 
 
 def lean_of(char):
-    """Returns what a character is for spaces: WIDE, WORD, or which of its sides it leans to."""
+    """Returns a character's lean: WIDE (Chinese), WORD, or LEFT, RIGHT or BOTH (punctuation)."""
     if char.isascii() and characters.is_punctuation(char):
         return LEFT if char in _LEANS_LEFT else RIGHT if char in _LEANS_RIGHT else BOTH
     is_word = characters.kind_of(char) == characters.ORDINARY

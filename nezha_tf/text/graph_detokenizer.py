@@ -1,4 +1,4 @@
-"""Ids back to natural text in the graph: what `detokenize` does without a source."""
+"""Converts ids to natural text in the graph, as `detokenize` does without a source."""
 
 import tensorflow as tf
 
@@ -16,13 +16,12 @@ from nezha_tf.text.vocabulary import UNK
 
 
 class GraphDetokenizer(tf.Module):
-    """Ids to text inside a `tf.function` or a SavedModel, as `detokenize(pieces)` has it.
+    """Converts ids to the text of `detokenize(pieces)`, inside a `tf.function` or a SavedModel.
 
-    What only a source could tell is not there: [UNK] is left out, and what a model writes in
-    lower case stays so.
+    There is no source: [UNK] is left out, and text that a model writes in lower case stays so.
 
-    `detokenize` has its rules for tokens. Here they are read off the pieces, of which a table of
-    the vocabulary tells all that is asked; a token is known by its first and its last piece.
+    The rules of `detokenize` are for tokens. Here they are applied to pieces: tables over the
+    vocabulary contain what the rules need, and a token is represented by its first and last piece.
     """
 
     def __init__(self, vocabulary):
@@ -32,7 +31,7 @@ class GraphDetokenizer(tf.Module):
         super().__init__(name="graph_detokenizer")
         pieces = vocabulary.pieces
         texts = [piece[2:] if is_inner(piece) else piece for piece in pieces]
-        # The empty piece is dropped, so whatever is said of it is not read.
+        # The empty piece is dropped, so its values in the tables do not matter.
         first, last = [text[:1] or " " for text in texts], [text[-1:] or " " for text in texts]
         self._pad_id = vocabulary.pad_id
         self._texts = tf.constant(texts)
@@ -52,7 +51,9 @@ class GraphDetokenizer(tf.Module):
         }
 
     def detokenize(self, ids):
-        """Args:
+        """Returns the texts of ids.
+
+        Args:
           ids: int32 [N, T]; [PAD] and other special pieces are dropped.
 
         Returns:
@@ -64,20 +65,20 @@ class GraphDetokenizer(tf.Module):
         return tf.strings.reduce_join(tf.strings.join([spaces, texts]), axis=-1)
 
     def _of(self, ids):
-        """Returns what the tables say of ids, each as [N, T]."""
+        """Returns a dict of the tables' values for ids, each [N, T]."""
         return {name: tf.gather(table, ids) for name, table in self._tables.items()}
 
     def _without_dropped(self, ids):
-        """Moves the pieces that are written together.
+        """Removes the dropped pieces and moves the others together.
 
         Returns:
-          (ids [N, P], bool [N, P]: whether a token starts there, bool [N, P]: whether a piece is
-          there at all), P = T + 1: the last column is free in each row.
+          (ids [N, P]; is_start bool [N, P], whether a token starts there; exists bool [N, P],
+          whether there is a piece). P = T + 1, and the last column never has a piece.
         """
         ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=self._pad_id)
         of = self._of(ids)
         before = _shifted(_last_place(~of["is_dropped"]), 1, -1)
-        # An inner piece begins a token where there is none before it that is written.
+        # An inner piece begins a token if no written piece is before it.
         is_start = ~of["is_inner"] | (before < 0) | _at(of["is_unknown"], before)
         is_written = ~of["is_dropped"] & ~of["is_unknown"]
         last = tf.shape(ids)[1] - 1
@@ -86,10 +87,10 @@ class GraphDetokenizer(tf.Module):
 
 
 def _spaces(of, is_start, exists):
-    """Returns whether a space stands before a piece.
+    """Returns whether there is a space before a piece.
 
     Args:
-      of: dict of what the tables say of each piece, [N, P].
+      of: dict of the tables' values for the pieces, each [N, P].
       is_start: bool [N, P], whether a token starts there.
       exists: bool [N, P], False in the last column.
 
@@ -100,7 +101,7 @@ def _spaces(of, is_start, exists):
     is_single = is_start & is_end
     lean = _at(_leans(of, is_start, is_single, exists), _last_place(is_start))
     lean = tf.where(exists, lean, WIDE)
-    # What leans on a word stands to its other side as the word would; on Chinese, as Chinese.
+    # Punctuation that leans on a word has, on its other side, the same spaces as the word itself.
     place = _last_place(lean != LEFT)
     after = (place >= 0) & _at((lean == WORD) & (of["last_lean"] == WORD), place)
     before = _at(lean == WORD, _next_place(lean != RIGHT))
@@ -110,7 +111,7 @@ def _spaces(of, is_start, exists):
 
 
 def _leans(of, is_start, is_single, exists):
-    """Returns at the first piece of each token on which side what it leans on stands [N, P]."""
+    """Returns the lean of each token at its first piece, int32 [N, P]."""
     is_quote = is_single & of["is_quote"]
     quotes = tf.math.cumsum(tf.cast(is_quote, tf.int32), axis=1, exclusive=True)
     lean = tf.where(is_quote, tf.where(quotes % 2 == 1, LEFT, RIGHT), of["first_lean"])
@@ -121,14 +122,14 @@ def _leans(of, is_start, is_single, exists):
 
 
 def _shifted(values, by, fill=False):
-    """Returns values [N, P] moved right by `by` places (left, if negative), `fill` behind them."""
+    """Returns values [N, P] moved right by `by` places (left if negative), filled with `fill`."""
     right, left = max(by, 0), max(-by, 0)
     padded = tf.pad(values, [[0, 0], [right, left]], constant_values=fill)
     return padded[:, left : tf.shape(padded)[1] - right]
 
 
 def _last_place(condition):
-    """Returns for each place the last one up to it where a condition [N, P] holds; -1: none."""
+    """Returns for each place the last place up to it where a condition [N, P] holds, or -1."""
     length = tf.shape(condition)[1]
     places = tf.sort(tf.where(condition, tf.range(length), length), axis=1)
     number = tf.math.cumsum(tf.cast(condition, tf.int32), axis=1) - 1
@@ -136,11 +137,14 @@ def _last_place(condition):
 
 
 def _next_place(condition):
-    """Returns for each place the first from it on where a condition holds, as it does at last."""
+    """Returns for each place the first place from it on where a condition holds.
+
+    The condition must hold at the last place.
+    """
     from_right = _last_place(tf.reverse(condition, [1]))
     return tf.shape(condition)[1] - 1 - tf.reverse(from_right, [1])
 
 
 def _at(values, places):
-    """Returns values [N, P] at places [N, P]; those at -1 are not to be read."""
+    """Returns values [N, P] at places [N, P]; results for the place -1 are meaningless."""
     return tf.gather(values, tf.maximum(places, 0), batch_dims=1)

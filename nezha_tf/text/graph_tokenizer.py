@@ -1,4 +1,4 @@
-"""WordPiece in the graph, on tensorflow-text: the same pieces as `FullTokenizer`."""
+"""WordPiece in the graph with tensorflow-text; the pieces are those of `FullTokenizer`."""
 
 import numpy as np
 import tensorflow as tf
@@ -8,31 +8,32 @@ from nezha_tf.text import characters
 from nezha_tf.text.tokenization import MAX_CHARS_PER_TOKEN
 from nezha_tf.text.vocabulary import UNK
 
-# RE2 character classes, written after `characters.kind_of`. The originals' own control
-# characters are Cc and Cf; tab, newline and return are white space.
+# RE2 character classes that correspond to `characters.kind_of`. The originals' control characters
+# are Cc and Cf; tab, newline and return are white space.
 _SPACE = r"[\p{Z}\t\n\r]"
 _DROPPED = r"[\p{Cc}\p{Cf}\x{FFFD}]"
 _CJK = "".join(rf"\x{{{low:X}}}-\x{{{high:X}}}" for low, high in characters.CJK_RANGES)
 _SEPARATOR = rf"[ \p{{P}}$+<=>\^`|~{_CJK}]"
-# No run of so many characters, no token of so many: a cheap test that most text passes.
+# A cheap test for overlong tokens: without such a long run there is no such long token.
 _LONG_RUN = rf".*[^ -/:-@\[-`{{-~\x{{4E00}}-\x{{9FFF}}，。、]{{{MAX_CHARS_PER_TOKEN + 1}}}"
 TOKENIZED_AT_ONCE = 1024
-_UNMATCHED = "\ue000"  # A private-use character, which is in no vocabulary: it becomes [UNK].
+_UNMATCHED = "\ue000"  # A private-use character, in no vocabulary: it becomes [UNK].
 
 
 class GraphTokenizer(tf.Module):
-    """Text to ids inside a `tf.function`, a `tf.data` pipeline or a SavedModel.
+    """Converts text to ids inside a `tf.function`, a `tf.data` pipeline or a SavedModel.
 
-    Of characters that Python's Unicode does not have yet, tensorflow's libraries may know some.
+    TensorFlow's libraries may know characters that Python's Unicode version does not have yet;
+    these may give other pieces than in Python.
 
-    tensorflow-text's own lower-casing is NFKC case folding, which turns full-width punctuation
-    into ASCII; so the text is normalised here first, in the originals' way.
+    tensorflow-text's own lower-casing is NFKC case folding, which turns full-width punctuation into
+    ASCII. So the text is first normalised here as the originals do it.
     """
 
     def __init__(self, vocabulary, do_lower_case=True):
         """Args:
         vocabulary: a `Vocabulary`.
-        do_lower_case: lower-case and strip accents first.
+        do_lower_case: whether to lower-case and strip accents first.
         """
         super().__init__(name="graph_tokenizer")
         self.do_lower_case = do_lower_case
@@ -40,12 +41,12 @@ class GraphTokenizer(tf.Module):
             vocab=_distinct(vocabulary),
             token_out_type=tf.int32,
             unknown_token=UNK,
-            # `normalize` bounds the characters of a token; here only bytes can be.
+            # `normalize` bounds the characters of a token; this option can only bound its bytes.
             max_bytes_per_word=4 * MAX_CHARS_PER_TOKEN,
         )
 
     def normalize(self, text):
-        """Cleans and folds text.
+        """Cleans and folds text, and handles overlong tokens.
 
         Args:
           text: string tensor [batch_size], UTF-8.
@@ -60,7 +61,7 @@ class GraphTokenizer(tf.Module):
         )
 
     def _fold(self, text):
-        """Cleans and folds text: as many characters as its characters give one by one."""
+        """Cleans and folds text; the length is the same as if each character is folded alone."""
         text = tf.strings.regex_replace(text, _SPACE, " ")
         text = tf.strings.regex_replace(text, _DROPPED, "")
         if self.do_lower_case:
@@ -70,7 +71,9 @@ class GraphTokenizer(tf.Module):
         return text
 
     def tokenize(self, text):
-        """Args:
+        """Returns the ids of texts.
+
+        Args:
           text: string tensor [batch_size], UTF-8.
 
         Returns:
@@ -79,7 +82,7 @@ class GraphTokenizer(tf.Module):
         return self._tokenizer.tokenize(self.normalize(text))
 
     def tokenize_with_offsets(self, text):
-        """Tokenizes, and tells what each piece stands for, as `FullTokenizer` does.
+        """Returns the ids and offsets of texts, the same as `FullTokenizer`.
 
         Args:
           text: string tensor [batch_size], valid UTF-8.
@@ -91,8 +94,8 @@ class GraphTokenizer(tf.Module):
         normal = self.normalize(text)
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(normal)
         source = self._sources(text)
-        # Where each character of the normalised texts begins, in the bytes of all behind each
-        # other: `starts` and `ends` are in the bytes of their own.
+        # `begins` is the byte offset of each character in all normalised texts, concatenated, while
+        # `starts` and `ends` are byte offsets in each text.
         _, begins = tf.strings.unicode_decode_with_offsets(normal, "UTF-8")
         base = tf.cumsum(tf.cast(tf.strings.length(normal), tf.int64), exclusive=True)
         begins = (begins + base[:, None]).values
@@ -103,7 +106,7 @@ class GraphTokenizer(tf.Module):
         return ids, ids.with_values(starts), ids.with_values(ends)
 
     def _sources(self, text):
-        """Returns which character of its text each character of the normalised texts is of.
+        """Returns, for each character of the normalised texts, its character in the raw text.
 
         Returns:
           int32 [characters of all normalised texts].
@@ -116,17 +119,17 @@ class GraphTokenizer(tf.Module):
         return tf.repeat(places, widths)
 
     def ids_of(self, texts):
-        """Yields the ids of each of a list of texts, int32 [n]; many are tokenized at a time."""
+        """Yields the ids of each text of a list, int32 [n]; many texts are tokenized at a time."""
         for first in range(0, len(texts), TOKENIZED_AT_ONCE):
             tokenized = self.tokenize(tf.constant(texts[first : first + TOKENIZED_AT_ONCE]))
             yield from np.split(tokenized.values.numpy(), tokenized.row_splits.numpy()[1:-1])
 
 
 def _distinct(vocabulary):
-    """Returns the pieces, some under a name that no text has.
+    """Returns the pieces; those that must never match get a name that no text contains.
 
-    Those are the earlier one where a piece is there twice, and pieces with a blank or a NUL:
-    no token has these, but tensorflow-text would find the one across words, and fail on the other.
+    These are the first of two equal pieces, and pieces with a space or a NUL. No token contains a
+    space or a NUL, but tensorflow-text would match the first across words and fail for the second.
     """
     ids = vocabulary.ids_of(vocabulary.pieces)
     return [
@@ -136,9 +139,9 @@ def _distinct(vocabulary):
 
 
 def _without_overlong_tokens(text):
-    """Puts one that no vocabulary has in the place of each character of an overlong token.
+    """Replaces each character of an overlong token by one that no vocabulary has.
 
-    tensorflow-text bounds a token's bytes, the originals its characters.
+    The originals bound the characters of a token, but tensorflow-text can only bound its bytes.
     """
     parts = tf_text.regex_split(text, _SEPARATOR, keep_delim_regex_pattern=_SEPARATOR)
     overlong = tf.strings.length(parts.values, unit="UTF8_CHAR") > MAX_CHARS_PER_TOKEN

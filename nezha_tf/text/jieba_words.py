@@ -1,29 +1,29 @@
-"""jieba's words from jieba's own dictionary and model, in half the time of its `cut`.
+"""Finds jieba's words with jieba's own dictionary and model in half the time of its `cut`.
 
-jieba (fxsjy/jieba 0.42) looks for the most probable path through the words of a block, then
-parts runs of single characters anew by a hidden Markov model of names. The same sums are made
-here in the same order, so that the words are the same, but the dictionary is asked once where
-jieba asks three times, and the states are unrolled. jieba's model copies the path so far at each
-character; here a run of any length takes time by its length.
+jieba (fxsjy/jieba 0.42) finds the most probable path through the words of a block; then a hidden
+Markov model of names splits runs of single characters again. The same sums are computed here in
+the same order, so the words are the same. But each dictionary entry is looked up once instead of
+three times, the states are unrolled, and the model's time is linear in the length of a run (jieba
+copies the path so far at each character).
 """
 
 import math
 import re
 
-# Of these characters together; at others jieba parts in any case.
+# Runs of these characters; jieba always splits at all other characters.
 _BLOCKS = re.compile(r"([\u4E00-\u9FD5a-zA-Z0-9+#&._%\-]+)")
 _SPACE = re.compile(r"(\r\n|\s)")
 _NAMES = re.compile("([\u4e00-\u9fd5]+)")
 _NUMBERS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
-_MOST_CACHED = 2**16  # bounds the memory it takes
+_MOST_CACHED = 2**16  # bounds the cache's memory
 
 
 class JiebaWords:
-    """Cuts text as `jieba.Tokenizer.lcut` does."""
+    """Splits text into words as `jieba.Tokenizer.lcut` does."""
 
     def __init__(self, tokenizer):
         """Args:
-        tokenizer: an initialized `jieba.Tokenizer`; words that it gets later may have no effect.
+        tokenizer: an initialized `jieba.Tokenizer`; words that are added later may have no effect.
         """
         from jieba import finalseg
 
@@ -34,7 +34,7 @@ class JiebaWords:
         self._parted = {}
 
     def cut(self, text):
-        """Returns the words of a text, list of str."""
+        """Returns the words of a text, a list of str."""
         words = []
         for number, part in enumerate(_BLOCKS.split(text)):
             if number % 2:
@@ -46,7 +46,7 @@ class JiebaWords:
 
     def _cut_block(self, block, words):
         ends = self._best_ends(block)
-        start = place = 0  # of the single characters before this word
+        start = place = 0  # `start` is where the single characters before this word begin
         while place < len(block):
             end = ends[place]
             if end - place > 1:
@@ -59,7 +59,7 @@ class JiebaWords:
             self._part_singles(block[start:], words)
 
     def _best_ends(self, block):
-        """Returns where the word that begins at each character ends on the most probable path."""
+        """Returns, for each character, the end of the word that begins there on the best path."""
         get, log, log_total = self._frequencies.get, math.log, self._log_total
         size = len(block)
         best, ends = [0.0] * (size + 1), [0] * size
@@ -67,7 +67,7 @@ class JiebaWords:
             highest = None
             end = start + 1
             frequency = get(block[start:end])
-            while frequency is not None:  # a word, or with 0 the beginning of one
+            while frequency is not None:  # a word; frequency 0: only the beginning of a word
                 if frequency:
                     value = log(frequency) - log_total + best[end]
                     if highest is None or value >= highest:
@@ -106,7 +106,7 @@ class JiebaWords:
 
 
 class _NameModel:
-    """The most probable states of characters: begin, middle or end of a word, or single."""
+    """Finds the most probable states of characters: begin, middle or end of a word, or single."""
 
     def __init__(self, finalseg):
         self._emissions = [finalseg.emit_P[state] for state in "BEMS"]
@@ -116,7 +116,7 @@ class _NameModel:
         self._steps = [steps[a][b] for a, b in ("EB", "SB", "BE", "ME", "BM", "MM", "ES", "SS")]
 
     def cut(self, text):
-        """Returns the words of a text of ideographs, list of str."""
+        """Returns the words of a text of ideographs, a list of str."""
         lowest = self._lowest
         of_b, of_e, of_m, of_s = (table.get for table in self._emissions)
         eb, sb, be, me, bm, mm, es, ss = self._steps
@@ -125,7 +125,7 @@ class _NameModel:
             start + table.get(first, lowest)
             for start, table in zip(self._starts, self._emissions, strict=True)
         )
-        # Of each later character and state, the state before it.
+        # For each character except the first, and each state, the best state before it.
         before = []
         for char in text[1:]:
             emission = of_b(char, lowest)

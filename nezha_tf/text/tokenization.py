@@ -1,16 +1,16 @@
-"""WordPiece as the TF1 originals have it, in Python, with the place of each piece in the text."""
+"""The WordPiece tokenizer of the TF1 originals in Python, with the place of each piece."""
 
 from typing import NamedTuple
 
 from nezha_tf.text import characters
 from nezha_tf.text.vocabulary import UNK, Vocabulary
 
-# Longer tokens become [UNK] whole (max_input_chars_per_word of the originals).
+# Longer tokens become a single [UNK] (max_input_chars_per_word of the originals).
 MAX_CHARS_PER_TOKEN = 200
 
 
 class Token(NamedTuple):
-    """A token before WordPiece: `text`, and for each of its characters the raw text's index."""
+    """A token before WordPiece: `text`, and the index of each of its characters in the raw text."""
 
     text: str
     offsets: tuple[int, ...]
@@ -19,7 +19,7 @@ class Token(NamedTuple):
 class Piece(NamedTuple):
     """A piece of the vocabulary that covers the characters [start, end) of the raw text.
 
-    `token` counts the tokens before WordPiece: pieces of one token have the same number.
+    `token` is the number of its token before WordPiece; pieces of a token have the same number.
     """
 
     text: str
@@ -31,17 +31,17 @@ class Piece(NamedTuple):
 class FullTokenizer:
     """The originals' `FullTokenizer`: cleaning, splitting, lower-casing, greedy WordPiece.
 
-    Equal to TF1's `tokenization.FullTokenizer` on every string of the golden figures.
+    The tests compare it with TF1's `tokenization.FullTokenizer` on the strings of the golden files.
     """
 
     def __init__(self, vocab_file=None, do_lower_case=True, vocabulary=None):
         """Args:
           vocab_file: path of a `vocab.txt`.
-          do_lower_case: lower-case and strip accents first.
-          vocabulary: a `Vocabulary`, in place of `vocab_file`.
+          do_lower_case: whether to lower-case and strip accents first.
+          vocabulary: a `Vocabulary`, instead of `vocab_file`.
 
         Raises:
-          UserError: an unreadable or incomplete vocabulary.
+          UserError: the vocabulary cannot be read, or lacks special pieces.
         """
         self.vocabulary = vocabulary or Vocabulary.from_file(vocab_file)
         self.do_lower_case = do_lower_case
@@ -61,11 +61,11 @@ class FullTokenizer:
         return pieces
 
     def convert_tokens_to_ids(self, tokens):
-        """Returns ids; what the vocabulary lacks gets the id of [UNK]."""
+        """Returns the ids of pieces as a list; unknown pieces get the id of [UNK]."""
         return self.vocabulary.ids_of(tokens)
 
     def convert_ids_to_tokens(self, ids):
-        """Returns pieces."""
+        """Returns the pieces of ids as a list."""
         return self.vocabulary.pieces_of(ids)
 
     def _wordpiece(self, token):
@@ -73,7 +73,7 @@ class FullTokenizer:
         found = self._piece_cache.get(token)
         if found is None:
             found = longest_match(token, self.vocabulary)
-            if len(token) < 20 and len(self._piece_cache) < 2**17:  # bounds the memory it takes
+            if len(token) < 20 and len(self._piece_cache) < 2**17:  # bounds the cache's memory
                 self._piece_cache[token] = found
         return found
 
@@ -81,8 +81,8 @@ class FullTokenizer:
 def basic_tokens(text, do_lower_case=True):
     """Yields a `Token` for each token of the text before WordPiece.
 
-    The original's order is kept: drop control characters, set CJK characters apart, split at
-    white space, then lower-case and strip accents, then split at punctuation.
+    The order is the original's: drop control characters, separate CJK characters, split at white
+    space, lower-case and strip accents, split at punctuation.
     """
     word, offsets = [], []
     for index, char in enumerate(text):
@@ -101,7 +101,7 @@ def basic_tokens(text, do_lower_case=True):
 
 
 def _split_word(word, offsets, do_lower_case):
-    """Yields the tokens of a word without white space: folded, then split at punctuation."""
+    """Yields the tokens of a word without white space: folds it, then splits it at punctuation."""
     if do_lower_case:
         word, offsets = _fold_with_offsets(word, offsets)
     start = 0
@@ -116,12 +116,12 @@ def _split_word(word, offsets, do_lower_case):
 
 
 def _fold_with_offsets(word, offsets):
-    """Folds a word; returns it, and for each of its characters the raw text's index."""
+    """Returns (folded word, index of each of its characters in the raw text)."""
     folded = characters.fold(word)
     if word.isascii():
         return folded, offsets
-    # Folding a character by itself gives as many characters as within the word; they may be
-    # others (a final sigma), or stand in another order (marks).
+    # Folding a character by itself gives as many characters as folding it inside the word, although
+    # they may differ (a final sigma) or have another order (combining marks).
     widths = (len(characters.fold(char)) for char in word)
     spread = [o for o, width in zip(offsets, widths, strict=True) for _ in range(width)]
     return folded, spread
@@ -131,8 +131,8 @@ def longest_match(token, vocabulary):
     """Splits a token by greedy longest match first.
 
     Returns:
-      List of (piece, first character, last character); one [UNK] over the whole token where no
-      split exists or the token is longer than `MAX_CHARS_PER_TOKEN`.
+      List of (piece, first character, last character). It is one [UNK] over the whole token if
+      there is no split, or the token is longer than `MAX_CHARS_PER_TOKEN`.
     """
     unknown = [(UNK, 0, len(token) - 1)]
     if len(token) > MAX_CHARS_PER_TOKEN:

@@ -1,4 +1,4 @@
-"""The user's own words: a dictionary in jieba's format, and where its entries stand in a text."""
+"""Reads the user's dictionary, in jieba's format, and finds its entries in texts."""
 
 import re
 from typing import NamedTuple
@@ -10,7 +10,7 @@ _ENTRY = re.compile(r"(\S+)(?: +([0-9]{1,9}))?(?: +([A-Za-z]+))?")
 
 
 class UserWord(NamedTuple):
-    """A word, its frequency (None: high enough that it is cut out), and its part of speech."""
+    """A word, its frequency (None: high enough to be found as a word), and its part of speech."""
 
     text: str
     frequency: int | None = None
@@ -18,18 +18,18 @@ class UserWord(NamedTuple):
 
 
 def read_user_dictionary(path):
-    """Reads a dictionary: a word a line, then its frequency and its part of speech, if known.
+    """Reads a dictionary: each line has a word and optionally its frequency and part of speech.
 
     Args:
-      path: a UTF-8 text file, in the format of jieba's `load_userdict`: blanks between the
-        fields, and no word with a blank in it, as jieba never finds one.
+      path: a UTF-8 text file in the format of jieba's `load_userdict`, with spaces between the
+        fields. Words cannot contain spaces, because jieba never finds such words.
 
     Returns:
       List of `UserWord` in the order of the file.
 
     Raises:
-      UserError: a file that cannot be read or holds no word; a line, with its number, that is
-        not UTF-8 or not of this form.
+      UserError: the file cannot be read or has no word; or a line, given with its number, is
+        not UTF-8 or has another format.
     """
     try:
         with storage.open_binary(path, "rb") as file:
@@ -50,21 +50,21 @@ def read_user_dictionary(path):
         if not match:
             raise UserError(
                 f"--user_dict {path}, line {number}: {text[:40]!r} is not a word, its frequency "
-                "and its part of speech with blanks between them; the last two may be left out"
+                "and its part of speech with spaces between them; the last two are optional"
             )
         word, frequency, tag = match.groups()
         words.append(UserWord(word, int(frequency) if frequency else None, tag))
     if not words:
-        raise UserError(f"--user_dict {path} holds no word; write one a line")
+        raise UserError(f"--user_dict {path} has no word; write one per line")
     return words
 
 
 class Entities:
-    """Finds the words of a dictionary in texts: from the left, the longest at each place."""
+    """Finds the words of a dictionary in texts, from left to right, the longest at each place."""
 
     def __init__(self, words):
         """Args:
-        words: `UserWord`s; one of frequency 0 is no entity, as jieba never cuts it out.
+        words: `UserWord`s; words of frequency 0 are ignored, because jieba never finds them.
         """
         self._words = {word.text for word in words if word.frequency != 0}
         lengths = {}
@@ -75,7 +75,7 @@ class Entities:
         self._first = re.compile(f"[{firsts}]" if firsts else "(?!)")
 
     def find(self, text):
-        """Yields (start, end) of each entity, in order and apart from each other."""
+        """Yields (start, end) of each entity, in order and without overlap."""
         end = 0
         for match in self._first.finditer(text):
             start = match.start()

@@ -1,4 +1,4 @@
-"""The vocabulary: one object behind the Python and the in-graph tokenizer."""
+"""The vocabulary, which the tokenizers in Python and in the graph share."""
 
 import functools
 
@@ -13,19 +13,19 @@ class Vocabulary:
     """Pieces and their ids.
 
     Attributes:
-      pieces: list of V pieces; the place in the list is the id.
+      pieces: list of V pieces; a piece's index is its id.
     """
 
     def __init__(self, pieces, source="the vocabulary"):
         """Args:
           pieces: strings in the order of their ids.
-          source: what to call it in an error.
+          source: its name in error messages.
 
         Raises:
-          UserError: no piece at all, or one of the five special pieces is missing.
+          UserError: one of the five special pieces is missing.
         """
         self.pieces = list(pieces)
-        # As in the originals' load_vocab, the last of two equal pieces gets the piece's id.
+        # As in the originals' load_vocab, the id of a duplicate piece is that of the last one.
         self._ids = {piece: index for index, piece in enumerate(self.pieces)}
         missing = [piece for piece in SPECIAL_PIECES if piece not in self._ids]
         if missing:
@@ -36,10 +36,11 @@ class Vocabulary:
 
     @classmethod
     def from_file(cls, path):
-        """Reads a `vocab.txt`: one piece a line, white space around it dropped.
+        """Reads a `vocab.txt`: one piece per line; white space around it is removed.
 
         Raises:
-          UserError: a missing file, text that is not UTF-8 (with its line), missing pieces.
+          UserError: the file is missing, is not UTF-8 (with the line number), or lacks special
+            pieces.
         """
         try:
             with storage.open_binary(path, "rb") as file:
@@ -51,7 +52,7 @@ class Vocabulary:
         pieces = []
         for number, line in enumerate(lines, start=1):
             try:
-                # A byte order mark is no part of the first piece.
+                # A byte order mark does not belong to the first piece.
                 pieces.append(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
             except UnicodeDecodeError as error:
                 raise UserError(
@@ -66,12 +67,12 @@ class Vocabulary:
         return piece in self._ids
 
     def ids_of(self, pieces):
-        """Returns the ids of pieces as a list of int; what is not in it gets the id of [UNK]."""
+        """Returns the ids of pieces as a list of int; unknown pieces get the id of [UNK]."""
         unknown = self._ids[UNK]
         return [self._ids.get(piece, unknown) for piece in pieces]
 
     def pieces_of(self, ids):
-        """Returns the pieces of ids; an id beyond the vocabulary raises IndexError."""
+        """Returns the pieces of ids as a list; an id outside the vocabulary raises IndexError."""
         return [self.pieces[index] for index in ids]
 
     @functools.cached_property
@@ -92,7 +93,7 @@ class Vocabulary:
 
 
 def check_vocabulary(config, vocabulary):
-    """Raises UserError where a vocabulary has more pieces than a model has rows."""
+    """Raises a `UserError` if a vocabulary has more pieces than a model has rows."""
     if len(vocabulary) > config.vocab_size:
         raise UserError(
             f"the vocabulary has {len(vocabulary)} pieces and the model {config.vocab_size} rows "

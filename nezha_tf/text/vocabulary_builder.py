@@ -1,4 +1,4 @@
-"""A WordPiece vocabulary from a corpus: Chinese by character, the rest by learned pieces."""
+"""Builds a WordPiece vocabulary from a corpus: Chinese characters, and learned pieces."""
 
 import collections
 import string
@@ -9,7 +9,7 @@ from nezha_tf.text import characters
 from nezha_tf.text.tokenization import basic_tokens
 from nezha_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 
-# The head of BERT's Chinese vocabulary: the same names at the same ids.
+# The first pieces of BERT's Chinese vocabulary, with the same ids.
 SPECIALS = (PAD, *(f"[unused{n}]" for n in range(1, 100)), UNK, CLS, SEP, MASK)
 PUNCTUATION = string.punctuation + "，。、；：？！“”‘’（）《》〈〉【】「」『』〔〕—…·～￥％＋－×÷°℃"
 
@@ -25,33 +25,34 @@ def build_vocabulary(
 ):
     """Makes the pieces of a vocabulary.
 
-    In this order: BERT's special pieces, CJK characters by falling frequency, pieces asked for,
-    ASCII and usual punctuation, and what tensorflow-text's learner finds in the words that are
-    not Chinese. No `##` form of a Chinese character is made: the tokenizer never needs one.
+    Their order is: BERT's special pieces, CJK characters by falling frequency, common characters
+    and the pieces of `include`, punctuation and ASCII, and the pieces that tensorflow-text's
+    learner finds in words that are not Chinese. There are no `##` pieces of Chinese characters,
+    because the tokenizer never needs them.
 
     Args:
       sentences: iterable of str.
       vocab_size: bound on the number of pieces.
-      do_lower_case: as for `FullTokenizer`, which must use the same value.
-      min_character_count: CJK characters seen less often are left out.
-      common_characters: also take the characters of GB 2312 level 1 (3,755 simplified ones) and
-        Big5 level 1 (5,401 traditional ones).
-      include: pieces to take in any case.
+      do_lower_case: see `FullTokenizer`, which must use the same value.
+      min_character_count: rarer CJK characters are left out.
+      common_characters: whether to add the characters of GB 2312 level 1 (3,755 simplified ones)
+        and Big5 level 1 (5,401 traditional ones).
+      include: pieces to add in any case.
 
     Returns:
-      (list of pieces, share of the CJK characters read that it covers).
+      (list of pieces, share of the text's CJK characters that are among them).
 
     Raises:
-      UserError: no text, or `vocab_size` is too small for the characters.
+      UserError: there is no text, or `vocab_size` is too small for the characters.
     """
     cjk, words = _count(sentences, do_lower_case)
     if not cjk and not words:
-        raise UserError("no text to build a vocabulary of")
+        raise UserError("there is no text to build a vocabulary from")
     chosen = [char for char, count in _by_frequency(cjk) if count >= min_character_count]
     common = _common_characters() if common_characters else ()
     alphabet = string.ascii_lowercase + string.digits
     alphabet += "" if do_lower_case else string.ascii_uppercase
-    # dict.fromkeys drops repetitions and keeps the order.
+    # dict.fromkeys drops duplicates and keeps the order.
     pieces = list(
         dict.fromkeys(
             [
@@ -79,7 +80,7 @@ def build_vocabulary(
 
 
 def _count(sentences, do_lower_case):
-    """Returns Counters of the CJK characters and of the other tokens."""
+    """Returns (Counter of the CJK characters, Counter of the other tokens)."""
     cjk, words = collections.Counter(), collections.Counter()
     for sentence in console.progress(sentences, desc="counting", unit="sentence"):
         for token in basic_tokens(sentence, do_lower_case):
@@ -93,9 +94,9 @@ def _by_frequency(counter):
 
 
 def _learn(words, size):
-    """Returns at most `size` pieces: those above the lowest threshold that gives so few.
+    """Returns at most `size` pieces, with the lowest threshold that gives no more than these.
 
-    The learner's own search for the threshold may return more pieces than it was asked for.
+    The learner's own search for the threshold may return too many pieces.
     """
     from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
@@ -111,12 +112,12 @@ def _learn(words, size):
 
 
 def _is_inner_punctuation(piece):
-    """Whether a piece stands for punctuation inside a token, which no token holds."""
+    """Whether a piece is punctuation inside a token, which no token contains."""
     return piece.startswith("##") and any(map(characters.is_punctuation, piece[2:]))
 
 
 def _common_characters():
-    """Yields the characters of the first levels of GB 2312 and Big5, by their code tables."""
+    """Yields the characters of level 1 of GB 2312 and of Big5, in the order of their codes."""
     for encoding, leads, trails in (
         ("gb2312", range(0xB0, 0xD8), range(0xA1, 0xFF)),
         ("big5", range(0xA4, 0xC7), (*range(0x40, 0x7F), *range(0xA1, 0xFF))),

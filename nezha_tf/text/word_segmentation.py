@@ -1,4 +1,4 @@
-"""Words of a text: where a segmenter cuts."""
+"""Segmenters, which split a text into words."""
 
 import importlib.util
 
@@ -9,12 +9,12 @@ SEGMENTERS = ("jieba", "rjieba")
 
 
 def make_segmenter(name, words=()):
-    """Returns a function that cuts a text into words, a list of str that joined are the text.
+    """Returns a function that splits a text into a list of words, whose concatenation is the text.
 
     Args:
-      name: "jieba" (the reference) or "rjieba", the same in Rust: 99.8 % of the words are equal.
-      words: the user's own, `UserWord`s; both segmenters weigh them against the other words, so
-        that one of a low frequency may still be parted.
+      name: "jieba" (the reference) or "rjieba", its port to Rust: 99.8 % of the words are equal.
+      words: the user's own words, `UserWord`s. Both segmenters weigh them against other words,
+        so a word of low frequency may still be split.
 
     Raises:
       UserError: rjieba is not installed.
@@ -31,19 +31,19 @@ def make_segmenter(name, words=()):
 
 
 def require_segmenter(name):
-    """Raises a `UserError` where a segmenter is not installed."""
+    """Raises a `UserError` if a segmenter is not installed."""
     if importlib.util.find_spec(name) is None:
         raise UserError(
             f"--segmenter={name} needs {name}; install it with pip install -e '.[fast]', or "
-            "take --segmenter=jieba"
+            "pass --segmenter=jieba"
         )
 
 
 def _make_jieba(words):
     import jieba
 
-    # Its own way in is a cache in the folder of temporary files, where anyone may have put
-    # another, and takes longer.
+    # jieba's own initialization reads a cache in the folder for temporary files, where other users
+    # could place a file, and takes longer.
     tokenizer = jieba.Tokenizer()
     with tokenizer.get_dict_file() as file:
         tokenizer.FREQ, tokenizer.total = read_frequencies(file)
@@ -54,14 +54,14 @@ def _make_jieba(words):
 
 
 def read_frequencies(file):
-    """Returns what `jieba.Tokenizer.gen_pfdict` does of a dictionary of three fields a line.
+    """Returns the result of `jieba.Tokenizer.gen_pfdict` for a dictionary of three columns.
 
     Args:
-      file: binary; a word, its frequency and its part of speech a line.
+      file: binary file; each line has a word, its frequency and its part of speech.
 
     Returns:
-      (dict of word to frequency, with 0 for the beginnings of words that are none themselves;
-      the sum of the frequencies).
+      (dict of word to frequency, and of each beginning of a word that is not a word to 0; the
+      sum of the frequencies).
     """
     fields = file.read().decode().split()
     words, counts = fields[::3], list(map(int, fields[1::3]))

@@ -1,1 +1,1 @@
-"""One step, one loop, checkpoints and the record of a run."""
+"""Training: one step, one loop, checkpoints and the log of a run."""

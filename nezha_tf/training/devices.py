@@ -12,20 +12,20 @@ _SEED_STRIDE = 0x1000003
 
 
 def make_strategy(name, num_gpus=None, tpu=None):
-    """Sets up the devices; to be called before anything else touches them.
+    """Sets up the devices; call it before anything else uses them.
 
     Args:
-      name: "default" (tensorflow's own choice of one device), "one_device" (the first GPU, or
+      name: "default" (TensorFlow's own choice of one device), "one_device" (the first GPU, or
         the CPU), "mirrored" (all GPUs of this machine, or all its logical CPUs),
         "multi_worker" (the cluster of the environment variable TF_CONFIG) or "tpu".
       num_gpus: how many GPUs of this machine to use; None for all.
-      tpu: name or address of the TPU, for "tpu"; "local" for that of this machine.
+      tpu: name or address of the TPU, for "tpu"; "local": the TPU of this machine.
 
     Returns:
       A `tf.distribute.Strategy`.
 
     Raises:
-      UserError: fewer GPUs than asked for, no such TPU, or an invalid TF_CONFIG.
+      UserError: there are fewer GPUs, there is no such TPU, or TF_CONFIG is invalid.
     """
     if num_gpus is not None:
         _show_gpus(num_gpus)
@@ -54,7 +54,7 @@ def is_chief(strategy):
 
 
 def check_batch_size(strategy, batch_size, flag):
-    """Raises a `UserError` where a global batch does not divide over the replicas.
+    """Raises a `UserError` if a global batch cannot be divided over the replicas.
 
     Args:
       strategy: a `tf.distribute.Strategy`.
@@ -67,7 +67,7 @@ def check_batch_size(strategy, batch_size, flag):
 
 
 def part_random_states(strategy, variables):
-    """Gives each replica dropout of its own; the first replica's state stays as it is.
+    """Gives each replica its own dropout; the first replica's state is unchanged.
 
     Keras starts all replicas with the same state, so the n-th example of every replica would
     get the same dropout mask.
@@ -90,7 +90,7 @@ def part_random_states(strategy, variables):
 
 
 def agree_on(strategy, number):
-    """Whether all workers pass the same number; workers that see one folder do."""
+    """Whether all workers pass the same number."""
     context = _per_worker(strategy, number)
 
     @tf.function
@@ -115,7 +115,7 @@ def _per_worker(strategy, number):
 def _show_gpus(number):
     gpus = tf.config.list_physical_devices("GPU")
     if number > len(gpus):
-        raise UserError(f"--num_gpus={number}: this machine shows {len(gpus)}")
+        raise UserError(f"--num_gpus={number}: this machine has {len(gpus)}; pass a smaller number")
     tf.config.set_visible_devices(gpus[:number], "GPU")
 
 

@@ -1,4 +1,4 @@
-"""Detects a run whose loss diverges, and is not merely noisy."""
+"""Detects a run whose loss diverges instead of being only noisy."""
 
 import collections
 
@@ -14,9 +14,9 @@ class DivergenceWatch:
 
     def __init__(self, factor, patience, entries=()):
         """Args:
-        factor: how far: times the lowest loss; 0 never stops.
-        patience: how many entries of the record in a row.
-        entries: those recorded before, where a run goes on.
+        factor: a loss above this factor times the lowest loss is too high; 0: never stop.
+        patience: number of consecutive log entries with a too high loss that end the run.
+        entries: earlier log entries, for a resumed run.
         """
         self._factor = factor
         self._patience = patience
@@ -25,10 +25,10 @@ class DivergenceWatch:
         self._above = 0
 
     def check(self, step, entry):
-        """Takes note of an entry of the record.
+        """Checks a log entry.
 
         Raises:
-          UserError: the loss has diverged; the message ends with the latest entries, a table.
+          UserError: the loss has diverged; the message ends with a table of the latest entries.
         """
         self._latest.append((step, entry))
         self._lowest = min(self._lowest, entry["loss"])
@@ -38,7 +38,7 @@ class DivergenceWatch:
             raise UserError(
                 f"the loss has diverged: {entry['loss']:.4g} at step {step}, after "
                 f"{self._lowest:.4g}; lower --learning_rate, raise --num_warmup_steps, or pass "
-                "--divergence_factor=0 to go on all the same"
+                "--divergence_factor=0 to continue anyway"
                 f"\n{self.table()}"
             )
 
@@ -48,4 +48,4 @@ class DivergenceWatch:
             (f"step {step}", "  ".join(f"{name} {entry[name]:<10.4g}" for name in _SHOWN))
             for step, entry in self._latest
         ]
-        return console.table("the latest entries of the record", rows)
+        return console.table("the latest log entries", rows)

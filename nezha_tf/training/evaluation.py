@@ -1,4 +1,4 @@
-"""Losses and metrics on held-out examples."""
+"""Evaluates losses and metrics on held-out examples."""
 
 import contextlib
 import functools
@@ -13,7 +13,7 @@ from nezha_tf.training.step import make_eval_step
 
 
 class Evaluation:
-    """The held-out examples, and what the model makes of them."""
+    """Evaluates a model on held-out examples."""
 
     def __init__(
         self,
@@ -29,12 +29,12 @@ class Evaluation:
         """Args:
         strategy: the `tf.distribute.Strategy` of the model.
         model: a Keras model.
-        objective: as for `TrainStep`.
-        reader: `ExampleReader` of the held-out examples, or the like of it.
-        batch_size: examples in a global batch, a multiple of the replicas.
-        max_batches: bound on the batches of one evaluation.
-        folder: where the results go.
-        jit_compile: as for `make_eval_step`.
+        objective: see `TrainStep`.
+        reader: `ExampleReader` of the held-out examples, or an object with its interface.
+        batch_size: examples in a global batch, a multiple of the number of replicas.
+        max_batches: most batches in an evaluation.
+        folder: the folder for the results.
+        jit_compile: see `make_eval_step`.
         """
         self._strategy = strategy
         self.eval_step = make_eval_step(strategy, model, objective, jit_compile)
@@ -44,16 +44,16 @@ class Evaluation:
         self._batches = functools.partial(reader.evaluation_batches, batch_size, max_batches)
 
     def take_over(self, other):
-        """Evaluates the model of another one from now on, with what that has compiled.
+        """Replaces the model by that of another evaluation, whose compiled step is used again.
 
         Args:
-          other: an `Evaluation` of the same class, of the same arguments but for the model
-            and the folder.
+          other: an `Evaluation` of the same class with the same arguments, except for the model and
+            the folder.
         """
         self.eval_step = other.eval_step
 
     def __call__(self, moving_average=None):
-        """Returns dict of name to float, of the averages where they are given."""
+        """Returns a dict of name to float; with a moving average, its weights are evaluated."""
         averaged = moving_average.in_place() if moving_average else contextlib.nullcontext()
         with averaged:
             return loop.evaluate(self.eval_step, self._reader.guarded(self._over_replicas))
@@ -75,18 +75,18 @@ class Evaluation:
         return self._strategy.distribute_datasets_from_function(dataset)
 
     def batches(self):
-        """Yields the batches that are evaluated, not split over replicas."""
+        """Yields the batches of an evaluation without splitting them over replicas."""
         return self._reader.guarded(self._batches)
 
     def write(self, step, results):
         """Writes `eval_results.txt` and `.json`.
 
         Args:
-          step: the step that the weights are of.
-          results: what a call returned.
+          step: the step of the weights.
+          results: the result of a call.
 
         Returns:
-          All that the files hold, dict of name to number.
+          The contents of the files, a dict of name to number.
         """
         results = {"global_step": step, **results}
         lines = "".join(f"{name} = {value}\n" for name, value in sorted(results.items()))
@@ -97,7 +97,7 @@ class Evaluation:
 
 
 def _padded(batch, batch_size):
-    """Fills the last batch up with examples that are nothing but padding, and count nothing."""
+    """Fills up the last batch with examples of padding only, which have no weight."""
     padded = {}
     for name, values in batch.items():
         missing = batch_size - tf.shape(values)[0]

@@ -1,4 +1,4 @@
-"""Batches for the replicas of a strategy."""
+"""Feeds batches to the replicas of a strategy."""
 
 import tensorflow as tf
 
@@ -7,14 +7,14 @@ from nezha_tf.errors import UserError, first_line
 
 
 class Feed:
-    """Training batches, from a given batch of the sequence on."""
+    """Makes training batches, beginning at any batch of the sequence."""
 
     def __init__(self, strategy, reader, batch_size, seed, sharding="element"):
         """Args:
         strategy: a `tf.distribute.Strategy`.
         reader: `ExampleReader`.
         batch_size: examples in a global batch, a multiple of the replicas.
-        seed: of their order.
+        seed: seed of the order of examples.
         sharding: how workers share the examples: see `ExampleReader.training_batches`.
         """
         self._strategy = strategy
@@ -27,7 +27,7 @@ class Feed:
         """Returns an iterator of global batches, each split over the replicas.
 
         Args:
-          batches_read: how many of the sequence are left out.
+          batches_read: number of batches to leave out at the start.
         """
 
         def dataset(context):
@@ -41,13 +41,13 @@ class Feed:
                 by=self._sharding,
             )
             batches = batches.rebatch(self._replica_batch_size, drop_remainder=True)
-            # Which rebatch forgets.
+            # rebatch loses the mark that the dataset is endless.
             return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
 
         return iter(self._strategy.distribute_datasets_from_function(dataset))
 
     def explain(self, error):
-        """Returns a line on damaged records that were passed over, or raises a `UserError`."""
+        """Returns a line on damaged records that are skipped, or raises the error's cause."""
         if isinstance(error, tf.errors.ResourceExhaustedError):
             raise UserError(
                 f"out of memory ({first_line(error)}); lower --train_batch_size or raise "
@@ -55,7 +55,7 @@ class Feed:
             ) from error
         if isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)):
             raise UserError(
-                f"another worker is gone ({first_line(error)}); start all of them again, and the "
-                "run goes on from its newest checkpoint"
+                f"another worker has stopped ({first_line(error)}); start all workers again, and "
+                "the run continues from its newest checkpoint"
             ) from error
         return self._reader.explain(error)

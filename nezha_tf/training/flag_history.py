@@ -1,7 +1,7 @@
-"""Which flags a run had, by step, where it went on with others than it began with.
+"""The history of a run's flags: which flags changed at which step when the run was resumed.
 
-A line of JSON for each start that changed something: the first one has the flags that the run began
-with, the others what was changed: {"step": 400, "changed": {"seed": ["1", "2"]}}.
+The file has a JSON line for each start that changed something. The first line has the flags of the
+first start, the others the changes: {"step": 400, "changed": {"--seed": ["1", "2"]}}.
 """
 
 import json
@@ -15,7 +15,7 @@ from nezha_tf.settings import flag_text
 
 FILE_NAME = "flags_history.jsonl"
 FLAGS_FILE = "run.flags"
-# What changes nothing of the steps that are made.
+# Flags that do not affect training.
 _WITHOUT_EFFECT = (
     "output_dir",
     "plot",
@@ -27,7 +27,7 @@ _WITHOUT_EFFECT = (
 
 
 class Change(NamedTuple):
-    """A flag, or a key of the configuration, that a run went on with at a step; texts or None."""
+    """A change of a flag, or of a key of the configuration, at a step; values are texts or None."""
 
     step: int
     name: str
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 def begun_with(folder):
-    """Returns dict of the flags that the run in a folder began with, as texts; {} if unknown."""
+    """Returns a dict of the flags of a run's first start, as texts; {} if unknown."""
     return _begun_with(_read(os.path.join(folder, FILE_NAME)))
 
 
@@ -46,30 +46,31 @@ def changes_in(folder):
 
 
 class FlagHistory:
-    """The history of a run, while it starts."""
+    """The history of a run's flags; it is updated when the run starts."""
 
     def __init__(self, folder, step):
         """Args:
-        folder: of the run.
-        step: where it goes on, or 0 where it begins; what is told of later steps never was.
+        folder: the run's folder.
+        step: the step from which it continues, or 0 for a new run; entries of later steps are
+          dropped, because these steps are repeated.
         """
         self._path = os.path.join(folder, FILE_NAME)
         self._step = step
         self._entries = []
         if step:
-            # A run that was begun by a version without a history has its flag file alone.
+            # Runs of older versions have no history, only the flag file.
             found = _read(self._path) or [{"step": 0, "flags": _stored(folder)}]
             self._entries = [entry for entry in found if entry["step"] < step]
 
     def take(self, flags, config):
-        """Takes note of a start.
+        """Adds a start to the history.
 
         Args:
           flags: dict of flag to value.
           config: the `NezhaConfig`.
 
         Returns:
-          The list of `Change` since the start before; [] where there was none.
+          List of `Change` since the previous start; [] for the first start.
         """
         now, before = _texts(flags, config), dict(_begun_with(self._entries))
         if not before:
@@ -86,36 +87,36 @@ class FlagHistory:
         return [Change(self._step, name, *values) for name, values in changed.items()]
 
     def comments(self):
-        """Returns lines for the flag file of the last start: none, where it was the only one."""
+        """Returns comment lines for the flag file of the last start; [] without changes."""
         if len(self._entries) < 2:
             return []
-        return [f"# From step {self._entries[-1]['step']} on; of before tells {FILE_NAME}.\n"]
+        return [f"# From step {self._entries[-1]['step']} on; earlier flags: {FILE_NAME}.\n"]
 
     def write(self):
-        """Writes the file; it appears whole or not at all."""
+        """Writes the complete file, or no file after an error."""
         lines = (json.dumps(entry, ensure_ascii=False) + "\n" for entry in self._entries)
         write_text(self._path, "".join(lines))
 
 
 def told(changes):
-    """Returns a line on changes, or ""."""
+    """Returns a line that names the changes, or ""."""
     if not changes:
         return ""
     texts = [
         f"{change.name} {shown(change.after)} (was {shown(change.before)})"
-        + (", not read: the run goes on" if change.name == "--init_checkpoint" else "")
+        + (", not read: the run continues" if change.name == "--init_checkpoint" else "")
         for change in changes
     ]
-    return f"from here on with other flags than before: {'; '.join(texts)}"
+    return f"flags that changed since the last start: {'; '.join(texts)}"
 
 
 def shown(text):
-    """Returns a value as it is told."""
+    """Returns a value's text in messages."""
     return "not given" if text is None else text
 
 
 def _texts(flags, config):
-    """Returns dict of flag, and of key of the configuration, to its value as text."""
+    """Returns a dict of flags and of the configuration's keys to their values as text."""
     texts = {
         f"--{name}": flag_text(value)
         for name, value in flags.items()
@@ -125,7 +126,7 @@ def _texts(flags, config):
 
 
 def _stored(folder):
-    """Returns what the flag file and the configuration of a folder say, as `_texts` does."""
+    """Returns the flags and keys in the files of a folder, in the form of `_texts`."""
     try:
         with open(os.path.join(folder, FLAGS_FILE), encoding="utf-8") as file:
             lines = [line.rstrip("\n").partition("=") for line in file if "=" in line]
@@ -152,7 +153,7 @@ def _changes(entries):
 
 
 def _read(path):
-    """Returns the entries of the file, [] where there is none that can be read."""
+    """Returns the entries of the file; [] if it is missing or damaged."""
     try:
         with open(path, encoding="utf-8") as file:
             return [json.loads(line) for line in file]

@@ -1,14 +1,14 @@
-"""How much arithmetic a model asks for, whatever the program makes of it."""
+"""Counts the arithmetic that a model's definition needs."""
 
 from nezha_tf.modeling import positions
 
 
 def training_flops(config, max_seq_length, max_predictions_per_seq):
-    """Returns the floating-point operations that one example takes in a training step.
+    """Returns the number of floating-point operations for one example in a training step.
 
-    Counted are the matrix products of the model as it is defined, two operations for each
-    multiplication, forward once and backward twice (Kaplan et al., arXiv 2001.08361 §2.1); not
-    what a program computes again, and no elementwise work.
+    It counts the matrix products in the model's definition with two operations for each
+    multiplication, once forward and twice backward (Kaplan et al., arXiv 2001.08361 §2.1).
+    Recomputation and elementwise operations do not count.
 
     Args:
       config: a `NezhaConfig`.
@@ -17,7 +17,7 @@ def training_flops(config, max_seq_length, max_predictions_per_seq):
     """
     hidden, length = config.hidden_size, max_seq_length
     projections = 4 * hidden * hidden + 2 * hidden * config.intermediate_size
-    # Queries by keys, probabilities by values, and what positions add.
+    # Queries times keys, probabilities times values, and the products for positions.
     products = 2 + positions.of(config).added_products
     layer = length * projections + products * length * length * hidden
     head = max_predictions_per_seq * (hidden * hidden + hidden * config.vocab_size)

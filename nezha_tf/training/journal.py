@@ -1,8 +1,8 @@
-"""What a training run says of itself: its record, its rates, and whether it diverges."""
+"""The log of a training run, with rates and the check for divergence."""
 
 
 class Journal:
-    """Writes the entries of a run's record."""
+    """Writes the entries of a run's log."""
 
     def __init__(self, record, monitor, throughput, watch):
         """Args:
@@ -17,16 +17,16 @@ class Journal:
         self._watch = watch
 
     def restart(self):
-        """Begins to measure rates."""
+        """Starts the measurement of rates."""
         self._throughput.restart()
 
     def advance(self, made, count, tokens):
-        """Counts updates that were made, the steps that were computed for them, and tokens."""
+        """Counts updates (`made`), computed steps with skipped ones (`count`), and tokens."""
         self._record.advance(made)
         self._throughput.add(count, tokens)
 
     def leave_out(self, seconds):
-        """Leaves the time of a pause out of the rates."""
+        """Excludes the time of a pause from the rates."""
         self._throughput.leave_out(seconds)
 
     def say(self, line):
@@ -38,7 +38,7 @@ class Journal:
 
         Args:
           step: updates made so far.
-          averages: `Averages` since the last entry.
+          averages: `Averages` since the previous entry.
           report: the last `StepReport`.
 
         Returns:
@@ -59,20 +59,20 @@ class Journal:
         return entry
 
     def log_evaluation(self, step, results):
-        """Writes the results of an evaluation; returns them as they stand in the record."""
+        """Writes the results of an evaluation; returns them with their names in the log."""
         found = {f"eval_{name}": value for name, value in results.items()}
         self._record.write(step, found)
         return found
 
 
 def with_total_loss(values):
-    """Returns the values with `loss`, the sum of those named `..._loss`."""
+    """Returns the values with `loss`, the sum of the values named `..._loss`."""
     total = sum(value for name, value in values.items() if name.endswith("_loss"))
     return {**values, "loss": total}
 
 
 def brief(entry):
-    """Returns an entry's values as short text: each loss with its accuracy, then the rest."""
+    """Returns an entry's values as short texts: each loss with its accuracy, then others."""
     shown = {}
     for name in entry:
         if name.endswith("_loss") and name != "eval_loss":
@@ -92,7 +92,7 @@ def scores_of(results):
 
 
 def _is_shown(name):
-    """Whether `brief` shows a result, or leaves it to the record."""
+    """Whether `brief` shows a result; other results are only in the log."""
     return name == "loss" or "_loss" in name or "_accuracy" in name
 
 

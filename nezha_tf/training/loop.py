@@ -1,4 +1,4 @@
-"""The one training loop."""
+"""The training loop of all tasks."""
 
 import contextlib
 import time
@@ -15,13 +15,14 @@ class Plan(NamedTuple):
     """When a run saves, logs and ends; all numbers are steps.
 
     Attributes:
-      num_train_steps: updates to make in all.
+      num_train_steps: total number of updates.
       save_checkpoints_steps: updates between two checkpoints; the last step saves too.
-      log_steps: updates between two entries of the record.
+      log_steps: updates between two log entries.
       steps_per_loop: most steps between two returns to Python.
-      max_skipped_steps: skipped steps in a row that end the run.
-      profile_steps: None, or (first, last): a profile is taken of what lies between.
-      patience_steps: updates after the best checkpoint that end the run early; 0: none do.
+      max_skipped_steps: number of consecutive skipped steps that ends the run.
+      profile_steps: None, or (first, last): the steps between them are profiled.
+      patience_steps: number of updates after the best checkpoint that ends the run early; 0:
+        never.
     """
 
     num_train_steps: int
@@ -33,7 +34,7 @@ class Plan(NamedTuple):
     patience_steps: int = 0
 
     def count_from(self, step):
-        """Returns how many steps may be made at once after a step."""
+        """Returns how many steps can be made without a return to Python after a step."""
         ends = [self.num_train_steps]
         ends += [(step // n + 1) * n for n in (self.save_checkpoints_steps, self.log_steps)]
         ends += [end for end in self.profile_steps or () if end > step]
@@ -48,7 +49,7 @@ class Plan(NamedTuple):
         return step % self.save_checkpoints_steps == 0 or self.is_last(step)
 
     def logs(self, step):
-        """Whether an entry of the record is due at a step."""
+        """Whether a log entry is due at a step."""
         return step % self.log_steps == 0 or self.saves(step)
 
 
@@ -72,8 +73,8 @@ class Loop:
         checkpoints: `RunCheckpoints`.
         journal: `Journal`.
         stop: `StopRequest`.
-        evaluate: None, or a callable that returns a dict of name to float, called after each
-          save; its values are recorded as `eval_<name>`.
+        evaluate: None, or a function that is called after each save and returns a dict of name
+          to float, which is logged as `eval_<name>`.
         """
         self._train_step = train_step
         self._feed = feed
@@ -91,12 +92,12 @@ class Loop:
           first_step: updates made so far.
 
         Returns:
-          The last entry of the record.
+          The last log entry.
 
         Raises:
-          UserError: too many steps were skipped in a row, the loss diverged, or the data are
-            faulty.
-          Terminated: SIGTERM came; the checkpoint is saved.
+          UserError: too many consecutive steps were skipped, the loss diverged, or the data is
+            damaged.
+          Terminated: the process received SIGTERM; the checkpoint is saved.
         """
         step, averages, last_report, entry = first_step, Averages(), None, {}
         profile = _Profile(self._plan.profile_steps, self._checkpoints.folder)
@@ -134,7 +135,7 @@ class Loop:
         if not self._checkpoints.has_stalled(step, self._plan.patience_steps):
             return False
         best = self._checkpoints.best()["global_step"]
-        self._journal.say(f"stopped early at step {step}: nothing was better than at step {best}")
+        self._journal.say(f"stopped early at step {step}: no result since step {best} was better")
         return True
 
     def _save(self, step, first_step, entry):
@@ -168,13 +169,13 @@ class Loop:
         if step not in self._checkpoints.steps():
             self._checkpoints.save(step)
         return Terminated(
-            f"stopped by SIGTERM at step {step}; the checkpoint is {self._checkpoints.path(step)}, "
-            "and the same command goes on from it"
+            f"stopped by SIGTERM at step {step}; the checkpoint is {self._checkpoints.path(step)}; "
+            "the same command continues from it"
         )
 
 
 class _Profile(contextlib.ExitStack):
-    """A tensorflow profile of the steps between two, in the folder `profile` of a run."""
+    """A TensorFlow profile of the steps between two steps, in the run's folder `profile`."""
 
     def __init__(self, steps, folder):
         super().__init__()
@@ -182,7 +183,7 @@ class _Profile(contextlib.ExitStack):
         self._folder = f"{folder}/profile"
 
     def at(self, step):
-        """Starts or ends the profile where a step says so."""
+        """Starts or ends the profile at the right steps."""
         if step == self._first:
             tf.profiler.experimental.start(self._folder)
             self.callback(tf.profiler.experimental.stop)
@@ -194,7 +195,7 @@ def evaluate(eval_step, batches):
     """Returns the losses and metrics over all batches, as a dict of name to float.
 
     Args:
-      eval_step: as of `make_eval_step`.
+      eval_step: the function that `make_eval_step` returns.
       batches: iterable of batches.
     """
     averages = Averages()

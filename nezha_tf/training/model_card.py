@@ -1,4 +1,4 @@
-"""The model card of a run: what its model is, what it was made of, and what it is worth."""
+"""The model card of a run: the model, its data, flags and results."""
 
 import datetime
 import glob
@@ -18,26 +18,26 @@ from nezha_tf.training import flag_history
 from nezha_tf.training.moving_average import MovingAverage
 
 FILE_NAME = "README.md"
-# The first line, by which a card is told from a file of the user's own.
+# The first line; it distinguishes a card from the user's own file.
 MARK = "<!-- Written by nezha_tf at the end of a run, and anew at the end of the next. -->"
 PACKAGES = ("nezha_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
-# Flags that name what goes in; a folder stands for the files in it.
+# Endings of flags that name input files; a folder means the files in it.
 INPUT_FLAGS = ("_file", "data_dir")
-# Files of a flag that have more bytes together are told of in one line, without a checksum.
+# If a flag's files have more bytes together, they get one line without a checksum.
 MOST_HASHED = 2**30
 
 
 def write(task, description, results):
-    """Writes the card into the folder of a run; returns a line on it.
+    """Writes the card into the run's folder; returns a line that names the file.
 
     Args:
-      task, description, results: as for `text_of`.
+      task, description, results: see `text_of`.
     """
     return _place(task.settings.output_dir, text_of(task, description, results))
 
 
 def copy(folder, target):
-    """Copies the card of a run into another folder, where the run left one; returns a line."""
+    """Copies a run's card, if there is one, into another folder; returns a line to print."""
     path = os.path.join(folder, FILE_NAME)
     if not _is_card(path):
         return f"no model card in {folder}"
@@ -48,7 +48,7 @@ def copy(folder, target):
 def _place(folder, text):
     path = os.path.join(folder, FILE_NAME)
     if os.path.exists(path) and not _is_card(path):
-        return f"no model card: {path} is not of a run, and stays as it is"
+        return f"no model card: {path} was not written by a run, and stays as it is"
     files.write_text(path, text)
     return f"model card in {path}"
 
@@ -62,11 +62,11 @@ def _is_card(path):
 
 
 def text_of(task, description, results):
-    """Returns the card of a run.
+    """Returns the text of a run's card.
 
     Args:
       task: a `training.task.Task`.
-      description: a line on the model.
+      description: a line that describes the model.
       results: dict of "train NAME", "eval NAME" and "predict NAME" to number.
     """
     settings = task.settings
@@ -92,18 +92,18 @@ def text_of(task, description, results):
 
 
 def changed_flags(settings):
-    """Returns the lines of a flag file for those that differ from the program's defaults.
+    """Returns flag-file lines for the flags that differ from the program's defaults.
 
-    Among them are those that follow from the data.
+    They include the flags whose values come from the data.
     """
     found = sorted(changed(settings).items())
     return [f"--{name}={flag_text(value)}" for name, value in found if value is not None]
 
 
 def input_files(settings):
-    """Returns (flag, path, bytes, SHA-256) of each local file that a flag names, sorted.
+    """Returns a sorted list of (flag, path, bytes, SHA-256) for each local file of a flag.
 
-    Where they are too large to be read once more, a flag's files are one row.
+    If a flag's files are too large to be read again, they are one row without SHA-256.
     """
     rows = []
     given = {name: value for name, value in flags_of(settings).items() if value}
@@ -122,18 +122,18 @@ def input_files(settings):
 
 
 def versions():
-    """Returns (name, version) of Python and of the packages that are installed."""
+    """Returns a list of (name, version) for Python and the installed packages."""
     rows = [("python", platform.python_version())]
     for name in PACKAGES:
         try:
             rows.append((name, importlib.metadata.version(name)))
-        except importlib.metadata.PackageNotFoundError:  # ours, run without being installed
+        except importlib.metadata.PackageNotFoundError:  # nezha_tf need not be installed
             continue
     return rows
 
 
 def _origin(task):
-    """Returns how the model was made, and which checkpoint it is."""
+    """Returns sentences on how the model was made, and which checkpoint it is."""
     settings, day = task.settings, datetime.datetime.now(datetime.UTC).date()
     begun_with = flag_history.begun_with(settings.output_dir)
     start = begun_with.get("--init_checkpoint") if begun_with else settings.init_checkpoint
@@ -156,7 +156,7 @@ def _origin(task):
 
 
 def _changes(folder):
-    """Returns the section (title, text) on flags that the run went on with; [] without one."""
+    """Returns a list of the section (title, text) on changed flags; [] without changes."""
     changes = flag_history.changes_in(folder)
     if not changes:
         return []
@@ -165,19 +165,19 @@ def _changes(folder):
         for change in changes
     ]
     table = _table(("from step", "what", "before", "then"), rows)
-    text = "The flags above are those of the last start; before it they were others:"
-    return [("Changed on the way", f"{text}\n\n{table}")]
+    text = "The flags above are those of the last start. Earlier starts had other values:"
+    return [("Changed flags", f"{text}\n\n{table}")]
 
 
 def _use(settings):
-    """Returns how the model is opened in Python, and the command that predicts with it."""
+    """Returns the section on opening the model in Python and predicting with it."""
     folder = settings.output_dir
     lines = f'import nezha_tf\n\ntokenizer, model = nezha_tf.load("{folder}")'
     parts = [f"```python\n{lines}\n```"]
     if not os.path.exists(os.path.join(folder, VOCAB_FILE)):
         parts.insert(
             0,
-            f"The vocabulary is not here: copy the `{VOCAB_FILE}` that the examples were made "
+            f"The vocabulary is missing here: copy the `{VOCAB_FILE}` that the examples were made "
             "with into this folder (`--vocab_file` does so).",
         )
     if "do_predict" in flags_of(settings):

@@ -1,4 +1,4 @@
-"""Norms, trust ratios and counters for the record of a run."""
+"""Norms, trust ratios and counters for the log of a run."""
 
 import collections
 
@@ -9,7 +9,7 @@ from nezha_tf.optimization.lamb import Lamb
 
 
 class Monitor:
-    """Reads norms, trust ratios and counters at each entry of the record."""
+    """Reads norms, trust ratios and counters for each log entry."""
 
     def __init__(self, train_step, optimizer, loss_scale, reader):
         """Args:
@@ -25,7 +25,7 @@ class Monitor:
         self._groups = [_group(tf1_name(variable.path)) for variable in train_step.variables]
 
     def values(self, report):
-        """Returns dict of name to float; `report` is the last `StepReport`."""
+        """Returns a dict of name to float; `report` is the last `StepReport`."""
         values = {
             "weight_norm": float(_norm([v.value for v in self._train_step.variables])),
             "skipped_steps": self._train_step.count("skipped_steps"),
@@ -47,7 +47,7 @@ def _norm(tensors):
 
 
 def _group(name):
-    """Returns the part of the model that a weight is of: embeddings, layer_3, heads."""
+    """Returns the part of the model to which a weight belongs: embeddings, layer_3, heads."""
     parts = name.split("/")
     if parts[0] == "bert":
         return next((part for part in parts if part.startswith("layer_")), parts[1])

@@ -9,10 +9,10 @@ from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 
 
 class MovingAverage:
-    """An exponential moving average of each weight, as tf.train.ExponentialMovingAverage.
+    """An exponential moving average of each weight, like tf.train.ExponentialMovingAverage.
 
     As there with `num_updates`, the decay is at most (1 + s) / (10 + s) at step s, so the random
-    initial weights are soon forgotten.
+    initial weights soon lose their influence.
     """
 
     def __init__(self, model, iterations, decay):
@@ -28,7 +28,7 @@ class MovingAverage:
         self._decay = decay
 
     def update(self, strategy):
-        """Takes one step; to be called in cross-replica context."""
+        """Updates the averages; call it in cross-replica context."""
         step = tf.cast(tf.convert_to_tensor(self._iterations), tf.float32)
         share = 1.0 - tf.minimum(self._decay, (1.0 + step) / (10.0 + step))
         for average, variable in zip(self._averages, self._variables, strict=True):
@@ -40,7 +40,7 @@ class MovingAverage:
             )
 
     def restart(self):
-        """Sets the averages to the weights as they are."""
+        """Sets the averages to the current weights."""
         for average, variable in zip(self._averages, self._variables, strict=True):
             average.assign(variable)
 
@@ -57,10 +57,10 @@ class MovingAverage:
                 variable.assign(value)
 
     def state(self):
-        """Returns the averages under their names in a checkpoint."""
+        """Returns a dict of names in a checkpoint to the averages."""
         return dict(zip(self.names(self._names), self._averages, strict=True))
 
     @staticmethod
     def names(names):
-        """Returns the names in a checkpoint of the averages of the weights of these names."""
+        """Returns the names of the averages in a checkpoint, given the names of weights."""
         return [f"{name}/{AVERAGE_SUFFIX}" for name in names]

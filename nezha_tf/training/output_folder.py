@@ -1,4 +1,4 @@
-"""The folder of a run as a model's: beside the weights what it takes to use them."""
+"""Writes the files that a run's folder needs, beside the weights, to be used as a model."""
 
 import json
 import os
@@ -14,11 +14,11 @@ def write_settings(folder, task):
     """Writes `bert_config.json`, `task.json` and `vocab.txt`.
 
     Args:
-      folder: of the run.
+      folder: the run's folder.
       task: a `training.task.Task`.
 
     Raises:
-      UserError: as for `check`.
+      UserError: see `check`.
     """
     check(folder, task)
     _copy_vocabulary(task.settings.vocab_file, folder)
@@ -27,15 +27,15 @@ def write_settings(folder, task):
 
 
 def check(folder, task):
-    """Looks at whether a task is that of the run in a folder, where there is one.
+    """Checks that a task fits the run in a folder, if there is one.
 
     Args:
-      folder: of the run.
+      folder: the run's folder.
       task: a `training.task.Task`.
 
     Raises:
-      UserError: the folder is of another task, has another vocabulary, or its texts are
-        lower-cased and the task's are not, or the other way round.
+      UserError: the folder is for another task, or has another vocabulary or another value of
+        `do_lower_case`.
     """
     wanted = settings_of(task)
     stored = read_settings(folder, wanted["task"])
@@ -54,7 +54,7 @@ def check(folder, task):
 
 
 def settings_of(task):
-    """Returns what `task.json` says of a `Task`."""
+    """Returns the contents of `task.json` for a `Task`, a dict."""
     settings, own = task.settings, task.task_file_settings()
     common = {
         "do_lower_case": settings.do_lower_case,
@@ -67,7 +67,7 @@ def settings_of(task):
 
 
 def _copy_vocabulary(source, folder):
-    """Copies a vocabulary, byte by byte, where there is one and it is not there yet."""
+    """Copies the vocabulary into the folder, unless there is none or it is there already."""
     if source and not vocabulary_in(folder):
         with files.whole_file(os.path.join(folder, VOCAB_FILE)) as temporary:
             shutil.copyfile(source, temporary)

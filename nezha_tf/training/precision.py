@@ -19,11 +19,12 @@ class DynamicLossScale:
         growth_factor=2.0,
         backoff_factor=0.5,
     ):
-        """Raises `UserError` for a first scale or a growth below 1, or a backoff not in (0, 1)."""
+        """Raises a `UserError` if scale or growth is below 1, or the backoff is not in (0, 1)."""
         if initial_scale < 1 or growth_factor < 1 or not 0 < backoff_factor < 1:
             raise UserError(
-                f"a loss scale from {initial_scale:g} that grows by {growth_factor:g} and backs "
-                f"off by {backoff_factor:g}: the first two must be at least 1, the last below 1"
+                f"--initial_loss_scale={initial_scale:g} and --loss_scale_growth_factor="
+                f"{growth_factor:g} must be at least 1, and --loss_scale_backoff_factor="
+                f"{backoff_factor:g} between 0 and 1"
             )
         self._growth_steps = growth_steps
         self._growth_factor = growth_factor
@@ -32,7 +33,7 @@ class DynamicLossScale:
         self._good_steps = tf.Variable(0, trainable=False, dtype=tf.int64)
 
     def update(self, is_finite):
-        """Takes note of one step; `is_finite` is a bool scalar."""
+        """Updates the scale after a step; `is_finite` is a bool scalar."""
         good_steps = tf.where(is_finite, self._good_steps + 1, 0)
         grows = good_steps >= self._growth_steps
         good = tf.where(grows, self._growth_factor, 1.0)
@@ -41,5 +42,5 @@ class DynamicLossScale:
         self._good_steps.assign(tf.where(grows, tf.zeros_like(good_steps), good_steps))
 
     def state(self):
-        """Returns the variables under their names in a checkpoint."""
+        """Returns a dict of names in a checkpoint to the variables."""
         return {"nezha_tf/loss_scale": self.scale, "nezha_tf/loss_scale_steps": self._good_steps}

@@ -1,4 +1,4 @@
-"""From settings to what a training step is made of."""
+"""Makes the parts of a training step from settings."""
 
 from nezha_tf.errors import UserError
 from nezha_tf.optimization.adamw import AdamWeightDecay
@@ -11,7 +11,7 @@ from nezha_tf.training.step import Recipe, TrainStep
 
 
 def check(settings):
-    """Raises a `UserError` for settings that do not go together."""
+    """Raises a `UserError` for settings that contradict one another."""
     if settings.clip_norm <= 0:
         raise UserError(f"--clip_norm={settings.clip_norm} must be above 0")
     if not settings.do_train:
@@ -22,24 +22,24 @@ def check(settings):
             f"--num_train_steps={settings.num_train_steps}"
         )
     if settings.early_stopping_patience and not settings.do_eval:
-        raise UserError("--early_stopping_patience counts evaluations; pass --do_eval, too")
+        raise UserError("--early_stopping_patience counts evaluations; pass --do_eval too")
     _profile_steps(settings)
 
 
 def warmup_steps(settings):
-    """Returns the steps of warm-up, by whichever flag they are given."""
+    """Returns the number of warmup steps, from --warmup_proportion or --num_warmup_steps."""
     if settings.warmup_proportion is None:
         return settings.num_warmup_steps
     return int(settings.num_train_steps * settings.warmup_proportion)
 
 
 def make(settings, model, rate_factors):
-    """Returns the `Recipe` of the settings; to be called in the scope of the strategy.
+    """Returns the `Recipe` of the settings; call it in the scope of the strategy.
 
     Args:
       settings: `RunSettings`.
       model: a Keras model with an `encoder`.
-      rate_factors: as `Task.rate_factors`.
+      rate_factors: see `Task.rate_factors`.
     """
     freeze_layers(model.encoder, settings.freeze_layers)
     optimizer = _optimizer(settings, rate_factors)
@@ -93,9 +93,9 @@ def make_plan(settings):
 
 
 def freeze_layers(encoder, count):
-    """Keeps the embeddings and the first `count` layers of an encoder as they are; 0: none.
+    """Freezes the embeddings and the first `count` layers of an encoder; 0: freezes nothing.
 
-    The output table of the masked LM is that of the embeddings, so it stays too.
+    The output table of the masked LM is that of the embeddings, so it is frozen too.
 
     Raises:
       UserError: the encoder has fewer layers.

@@ -1,4 +1,4 @@
-"""A run of any task from its settings: training, evaluation, what it says and what it leaves."""
+"""Runs any task from its settings: training, evaluation, prediction, messages and files."""
 
 import contextlib
 import functools
@@ -28,25 +28,25 @@ from nezha_tf.training.step import Recipe, TrainStep
 from nezha_tf.training.stop import StopRequest
 from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput
 
-# Of the folder of a run while it trains.
+# Locks the folder of a run while it trains.
 LOCK_FILE = "run.lock"
-# What a program can be asked to do, where it has the flag.
+# The modes of programs; a program has the flags of some of them.
 MODES = ("do_train", "do_eval", "do_predict", "do_export")
 
 
 def run(settings, make_task):
-    """Trains, evaluates, predicts, or several of these.
+    """Trains, evaluates and predicts, as the settings say.
 
     Args:
       settings: the program's `RunSettings`.
-      make_task: callable of the settings that returns a `Task`.
+      make_task: function of the settings that returns a `Task`.
 
     Returns:
       Whether this process is the one that writes.
 
     Raises:
-      UserError: bad settings, files or data.
-      Terminated: SIGTERM came.
+      UserError: settings, files or data are bad.
+      Terminated: the process received SIGTERM.
     """
     strategy = prepare(settings)
     task = make_task(settings)
@@ -58,7 +58,7 @@ def prepare(settings):
     """Checks the settings and sets up the devices; returns the `tf.distribute.Strategy`.
 
     Raises:
-      UserError: bad settings.
+      UserError: the settings are bad.
     """
     _check(settings)
     strategy = devices.make_strategy(
@@ -72,31 +72,31 @@ def prepare(settings):
 
 
 def run_in(strategy, task, settings, before=None):
-    """Runs a task on devices that `prepare` has set up; arguments as for `Run`.
+    """Runs a task on the devices that `prepare` has set up; the arguments are those of `Run`.
 
     Returns:
-      (the `Run`, what its `run` returned).
+      (the `Run`, the result of its `run`).
     """
     keras.utils.set_random_seed(settings.seed)
     with alone_in(settings, strategy):
         this = Run(strategy, task, settings, before)
         results = this.run()
-        devices.agree_on(strategy, 0)  # No worker leaves before the chief has written all.
+        devices.agree_on(strategy, 0)  # All workers wait until the chief has written everything.
     return this, results
 
 
 @contextlib.contextmanager
 def alone_in(settings, strategy):
-    """Keeps other runs that train out of the --output_dir while the block trains.
+    """Locks the --output_dir while the block trains, so that no other run trains there.
 
-    Several workers are one run, and their chief holds the lock.
+    The workers of a strategy are one run, and their chief holds the lock.
 
     Args:
-      settings: `RunSettings`; where they do not train nobody is kept out.
+      settings: `RunSettings`; without `do_train` there is no lock.
       strategy: the `tf.distribute.Strategy`.
 
     Raises:
-      UserError: another one is there; all workers raise it.
+      UserError: another run trains there; all workers raise it.
     """
     folder = settings.output_dir
     with contextlib.ExitStack() as stack:
@@ -107,12 +107,12 @@ def alone_in(settings, strategy):
         except UserError as error:
             taken = error
         if not devices.agree_on(strategy, int(taken is not None)) or taken:
-            raise taken or UserError(f"another run writes {folder}, as the chief has found")
+            raise taken or UserError(f"the chief says that another run is writing {folder}")
         yield
 
 
 class Compiled(NamedTuple):
-    """What a run that trains has traced and compiled.
+    """The parts of a training run that are traced and compiled.
 
     Attributes:
       model: the Keras model.
@@ -127,7 +127,7 @@ class Compiled(NamedTuple):
     evaluation: object
 
     def state(self):
-        """Returns {name: variable} of all that training changes."""
+        """Returns {name: variable} for all variables that training changes."""
         average = self.recipe.moving_average
         return training_state(
             self.model,
@@ -150,9 +150,9 @@ class Run:
         """Args:
         strategy: the `tf.distribute.Strategy`.
         task: a `Task`.
-        settings: those of the task, or the same with another `output_dir`.
-        before: None, or the `Compiled` of a run that has ended, of the same settings except for
-          seed and folder, which is used again.
+        settings: the task's settings, or the same with another `output_dir`.
+        before: None, or the `Compiled` of a finished run to use again; its settings may differ
+          only in seed and folder.
         """
         recipe.check(settings)
         output_folder.check(settings.output_dir, task)
@@ -167,11 +167,11 @@ class Run:
         self._evaluation = task.make_evaluation(strategy, self._model) if settings.do_eval else None
 
     def run(self):
-        """Trains, evaluates and predicts as asked, and prints the table at the end.
+        """Trains, evaluates and predicts as the settings say, and prints a table at the end.
 
         Returns:
-          Dict of "train NAME", "eval NAME" and "predict NAME" to number; predictions are the
-          chief's.
+          Dict of "train NAME", "eval NAME" and "predict NAME" to number; only the chief
+          predicts.
         """
         settings, found, trained = self._settings, {}, {}
         for line in (self._description(), *self._task.notes):
@@ -206,10 +206,10 @@ class Run:
         return found
 
     def _train(self):
-        """Trains from scratch, from --init_checkpoint, or from where this folder's run stopped.
+        """Trains from random weights, from --init_checkpoint, or from the folder's checkpoint.
 
         Returns:
-          (step reached, last entry of the record).
+          (last step, last log entry).
         """
         with self._strategy.scope():
             parts = recipe.make(self._settings, self._model, self._task.rate_factors)
@@ -225,7 +225,7 @@ class Run:
         first_step, last_step = train_step.step, self._settings.num_train_steps
         if not devices.agree_on(self._strategy, first_step):
             raise UserError(
-                f"the workers go on from different steps (this one from {first_step}): "
+                f"the workers would continue from different steps (this one from {first_step}): "
                 f"--output_dir={self._folder} must be one folder that all of them see"
             )
         plan = recipe.make_plan(self._settings)
@@ -240,9 +240,9 @@ class Run:
             return train_step.step, entry
 
     def _take_over(self):
-        """Puts what this run begins with into the variables of the one before, and uses those.
+        """Uses the variables of the run before again, set to the initial values of this run.
 
-        Tracing and compiling takes longer than training on a small data set does.
+        Tracing and compiling would take longer than training on a small data set.
         """
         before, self._before = self._before, None
         if before is None:
@@ -294,11 +294,11 @@ class Run:
         return Loop(train_step, feed, plan, checkpoints, journal, stop, evaluate)
 
     def _restore(self, checkpoints, average):
-        """Loads what the run goes on from; returns the checkpoint's prefix, or None."""
+        """Loads the run's newest checkpoint or --init_checkpoint; returns the former's prefix."""
         restored = checkpoints.restore_newest(self._say)
         initial = self._settings.init_checkpoint
         if restored:
-            self._say(f"going on from {restored}")
+            self._say(f"continuing from {restored}")
         elif initial:
             lines = start.load_initial(
                 self._model, initial, self._task.fresh_names, self._task.settings
@@ -313,7 +313,7 @@ class Run:
     def _newest(self):
         """Returns (step, prefix) of the folder's newest checkpoint, or of --init_checkpoint.
 
-        The folder goes first, as in the originals: there --init_checkpoint is where a run began.
+        As in the originals, the folder comes first: --init_checkpoint is where a run began.
         """
         checkpoints = RunCheckpoints(self._folder, {})
         steps = checkpoints.steps()
@@ -325,14 +325,14 @@ class Run:
         return (steps[-1], checkpoints.path(steps[-1])) if steps else (None, initial)
 
     def _best_or_newest(self):
-        """Returns (step, prefix) of the folder's best checkpoint, where an evaluation chose one."""
+        """Returns (step, prefix) of the folder's best checkpoint; without one, see `_newest`."""
         checkpoints = RunCheckpoints(self._folder, {}, best_metric=self._task.best_metric)
         step = checkpoints.chosen()
         return self._newest() if step is None else (step, checkpoints.path(step))
 
     def _load(self, step, checkpoint):
         """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
-        # One that nothing is read from is no part of Hugging Face's models for pieces.
+        # Hugging Face's models that score pieces have no pooler, and ours does not use it.
         unread = () if self._model.encoder.pooler.trainable else ("bert/pooler/",)
         lines, saved_step = start.load(self._model, checkpoint, unread, self._task.settings)
         for line in lines:
@@ -341,12 +341,12 @@ class Run:
 
     def _predict(self):
         """Predicts with the best checkpoint; returns the metrics."""
-        if not (self._evaluation and self._task.reports_best):  # else it is there already
+        if not (self._evaluation and self._task.reports_best):  # else it is loaded already
             self._load(*self._best_or_newest())
         return self._task.predict(self._model) if self._is_chief else {}
 
     def _results(self, step, trained):
-        """Returns the results of the run's end, written by the chief."""
+        """Returns the final results, which the chief writes."""
         found = {n.removeprefix("eval_"): v for n, v in trained.items() if n.startswith("eval_")}
         found = found or self._evaluation()
         return self._evaluation.write(step, found) if self._is_chief else found
@@ -357,7 +357,7 @@ class Run:
         return Throughput(self._settings.train_batch_size, flops, peak)
 
     def _record_settings(self, name, comments=()):
-        """Writes the resolved flags, a flag file again; where it trains, all of the model, too."""
+        """Writes the final flags as a flag file; if the run trains, also the model's files."""
         if not self._is_chief:
             return
         if self._settings.do_train:
@@ -367,7 +367,7 @@ class Run:
         files.write_text(os.path.join(self._folder, name), "".join([*comments, *lines]))
 
     def _note_start(self, step):
-        """Writes the flags, and tells and keeps what is changed where a run goes on."""
+        """Writes the flags; for a resumed run, prints and stores the changes."""
         if not self._is_chief:
             return
         history = flag_history.FlagHistory(self._folder, step)

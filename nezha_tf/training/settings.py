@@ -1,4 +1,4 @@
-"""The settings of every program that trains: where, how long, how, and what is recorded."""
+"""The settings of all programs that train."""
 
 import dataclasses
 
@@ -10,59 +10,57 @@ PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """Which model is trained, what is done, and where the results go."""
+    """The model, the modes, and the folder for the results."""
 
     bert_config_file: str | None = flag(None, "JSON file with the model's configuration.")
-    vocab_file: str | None = flag(None, "Vocabulary of the model, one piece a line.")
+    vocab_file: str | None = flag(None, "Vocabulary of the model, one piece per line.")
     output_dir: str | None = flag(
-        None, "Folder of checkpoints and results; a run that was stopped goes on from there."
+        None, "Folder for checkpoints and results; a stopped run continues from there."
     )
     init_checkpoint: str | None = flag(
         None, "Weights to start from: a checkpoint of TF1, of this project or of Hugging Face."
     )
     do_train: bool = flag(False, "Train.")
-    do_eval: bool = flag(False, "Evaluate after training, and at each checkpoint of it.")
-    # No flag of pretraining: programs that predict have it as a flag.
+    do_eval: bool = flag(False, "Evaluate at each checkpoint and after training.")
+    # Not a flag here, because pretraining does not predict; other programs make it a flag.
     do_predict: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DeviceSettings:
-    """On which devices a run computes, and how workers share the examples."""
+    """The devices, and how workers share the examples."""
 
     distribution_strategy: str = flag(
         "default", "The tf.distribute strategy.", choices=DISTRIBUTION
     )
     num_gpus: int | None = flag(None, "Number of this machine's GPUs to use; default: all.", 0)
-    tpu: str | None = flag(None, "Name or address of a TPU; 'local': that of this machine.")
+    tpu: str | None = flag(None, "Name or address of a TPU; 'local': the TPU of this machine.")
     input_sharding: str = flag(
         "element",
         "How workers share the examples. element: every worker reads all files, and the global "
         "batches are the same for any number of workers; file: each worker reads its own files.",
         choices=("element", "file"),
     )
-    steps_per_loop: int = flag(
-        10, "Steps that run on the device between two returns to Python, at most.", 1
-    )
+    steps_per_loop: int = flag(10, "Most steps on the device between two returns to Python.", 1)
     jit_compile: bool = flag(True, "Compile the training step with XLA.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CourseSettings:
-    """How long a run trains, and when it saves and evaluates."""
+    """The length of a run, and its checkpoints and evaluations."""
 
-    train_batch_size: int = flag(32, "Examples in a training step, over all replicas.", 1)
+    train_batch_size: int = flag(
+        32, "Number of examples in a training step, of all replicas together.", 1
+    )
     gradient_accumulation_steps: int = flag(
         1, "Micro-batches into which each replica's share of a batch is divided.", 1
     )
-    eval_batch_size: int = flag(8, "Examples in an evaluation step.", 1)
+    eval_batch_size: int = flag(8, "Number of examples in an evaluation step.", 1)
     num_train_steps: int | None = flag(100_000, "Number of training steps.", 1)
-    max_eval_steps: int | None = flag(100, "Batches that an evaluation reads, at most.", 1)
-    save_checkpoints_steps: int | None = flag(1000, "Steps between two checkpoints.", 1)
+    max_eval_steps: int | None = flag(100, "Most batches in an evaluation.", 1)
+    save_checkpoints_steps: int | None = flag(1000, "Number of steps between two checkpoints.", 1)
     keep_checkpoint_max: int = flag(5, "Number of newest checkpoints to keep.", 1)
-    keep_best: bool = flag(
-        True, "Also keep the checkpoint with the best results on the held-out data."
-    )
+    keep_best: bool = flag(True, "Also keep the checkpoint with the best held-out results.")
     early_stopping_patience: int = flag(
         0, "Stop after this many evaluations without improvement; 0: never.", 0
     )
@@ -76,10 +74,10 @@ class CourseSettings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecipeSettings:
-    """How a step changes the weights."""
+    """The optimizer, the learning rate and the regularization."""
 
     learning_rate: float = flag(5e-5, "Learning rate at the end of the warmup.", 0)
-    num_warmup_steps: int = flag(10_000, "Steps of linear warmup.", 0)
+    num_warmup_steps: int = flag(10_000, "Number of steps of linear warmup.", 0)
     warmup_proportion: float | None = flag(
         None, "Warmup as a share of all steps; replaces --num_warmup_steps.", 0, 1
     )
@@ -91,37 +89,37 @@ class RecipeSettings:
         "bert", "AdamW as BERT's code or as the paper has it.", choices=("bert", "paper")
     )
     weight_decay_rate: float = flag(
-        0.01, "Weight decay of all weights but those of LayerNorm and biases.", 0
+        0.01, "Weight decay of all weights except LayerNorm's and biases.", 0
     )
-    clip_norm: float = flag(1.0, "Largest global norm of the gradients; above 0.", 0)
+    clip_norm: float = flag(1.0, "Bound of the gradients' global norm; above 0.", 0)
     schedule: str = flag(
         "nezha",
-        "How the learning rate decays after the warmup. nezha: without a jump at its end; bert: "
-        "as BERT's code, which has a jump there.",
+        "How the learning rate decays after the warmup. nezha: without a jump at the warmup's end; "
+        "bert: with a jump there, as in BERT's code.",
         choices=("nezha", "bert"),
     )
     decay_power: float = flag(1.0, "Exponent of the polynomial decay; 1: linear.", 0)
     layer_decay: float = flag(
-        1.0, "Learning rate of a layer divided by that of the layer above it.", 0, 1
+        1.0, "Learning rate of each layer relative to the layer above it.", 0, 1
     )
     freeze_layers: int = flag(
-        0, "Number of first layers that are not trained; the embeddings are not either.", 0
+        0, "Freeze the embeddings and this many first layers; 0: freeze nothing.", 0
     )
     label_smoothing: float = flag(
-        0.0, "Share of the target probability that is spread over all classes.", 0, 1
+        0.0, "Share of the target probability to spread over all classes.", 0, 1
     )
     adversarial_epsilon: float = flag(0.0, "L2 size of the FGM perturbation; 0: off.", 0)
     ema_decay: float = flag(
         0.0,
-        "Decay of the moving average of the weights, which is then evaluated and served; 0: off.",
+        "Decay of the moving average of the weights, which evaluation and use then take; 0: off.",
         0,
         1,
     )
     divergence_factor: float = flag(
-        3.0, "Stop when the loss is above its minimum times this factor; 0: never.", 0
+        3.0, "Stop if the loss is above its minimum times this factor; 0: never.", 0
     )
     divergence_patience: int = flag(
-        5, "Number of consecutive log entries with such a loss before the run stops.", 1
+        5, "Number of consecutive log entries with such a loss that stops the run.", 1
     )
 
 
@@ -130,10 +128,10 @@ class PrecisionSettings:
     """The dtype of the arithmetic, and the loss scale of float16."""
 
     precision: str = flag("float32", "Dtype of the arithmetic.", choices=PRECISIONS)
-    # The start and the growth are those of NEZHA's optimization.py.
-    initial_loss_scale: float = flag(2.0**32, "First loss scale of mixed_float16.")
+    # The initial scale and the growth are those of NEZHA's optimization.py.
+    initial_loss_scale: float = flag(2.0**32, "Initial loss scale of mixed_float16.")
     loss_scale_growth_steps: int = flag(
-        1000, "Steps with finite gradients after which the loss scale grows.", 1
+        1000, "Number of consecutive finite steps after which the loss scale grows.", 1
     )
     loss_scale_growth_factor: float = flag(2.0, "Factor by which the loss scale grows.")
     loss_scale_backoff_factor: float = flag(
@@ -146,21 +144,19 @@ class PrecisionSettings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecordSettings:
-    """What a run records, and what it makes at its end."""
+    """The log of a run, and the files that it makes at its end."""
 
-    log_steps: int = flag(10, "Steps between two log entries.", 1)
+    log_steps: int = flag(10, "Number of steps between two log entries.", 1)
     profile_steps: tuple[str, ...] | None = flag(
-        None, "Two steps, as 100,110: the steps between them are profiled."
+        None, "Two steps, such as 100,110; the steps between them are profiled."
     )
     peak_tflops: float | None = flag(
-        None, "Peak TFLOP/s of a device at this precision; the log then has the utilization.", 0
+        None, "Peak TFLOP/s of a device at this precision, to log the utilization.", 0
     )
     plot: bool = flag(False, "Draw curves.png at the end; needs the extra [plot].")
-    do_export: bool = flag(
-        False, "Write a SavedModel of the best checkpoint, which takes raw text."
-    )
+    do_export: bool = flag(False, "Export the best checkpoint as a SavedModel that takes raw text.")
     export_dir: str | None = flag(
-        None, "Folder of the SavedModel; default: the folder export in --output_dir."
+        None, "Folder of the SavedModel; default: export in --output_dir."
     )
 
 
@@ -173,4 +169,4 @@ class RunSettings(
     DeviceSettings,
     ModelSettings,
 ):
-    """The settings that every run has; a program's are a subclass."""
+    """The settings of all runs; each program has a subclass."""

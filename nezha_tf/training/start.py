@@ -1,4 +1,4 @@
-"""What a run starts from: the weights of --init_checkpoint, and what lies beside them."""
+"""Loads the weights of --init_checkpoint, and compares the files beside them."""
 
 import os
 
@@ -10,19 +10,19 @@ from nezha_tf.model_folder.run_folder import vocabulary_in
 
 
 def load_initial(model, path, fresh_names, settings):
-    """Loads the weights that a run starts from.
+    """Loads the initial weights of a run.
 
     Args:
-      model: a Keras model of the name table.
-      path: as for `model_folder.weights_of`.
-      fresh_names: as `Task.fresh_names`.
+      model: a Keras model whose variables are in the name table.
+      path: see `model_folder.weights_of`.
+      fresh_names: see `Task.fresh_names`.
       settings: the run's `RunSettings`.
 
     Returns:
-      List of lines: what was loaded, and how what lies beside it differs from the settings.
+      List of lines: what was loaded, and how the files beside it differ from the settings.
 
     Raises:
-      UserError: as for `loading.load`.
+      UserError: see `loading.load`.
     """
     checkpoint, averages = weights_of(path)
     report = loading.load(model, checkpoint, fresh_names, extend_segments=True, averages=averages)
@@ -31,18 +31,18 @@ def load_initial(model, path, fresh_names, settings):
 
 
 def load(model, path, may_be_missing, settings):
-    """Loads weights to use them.
+    """Loads weights for evaluation or prediction.
 
     Args:
-      model, path, settings: as for `load_initial`; with `ema_decay` moving averages are taken, also
-        where nothing beside the weights says so.
-      may_be_missing: as for `loading.load`.
+      model, path, settings: see `load_initial`. With `ema_decay`, the moving averages are loaded
+        even if no file beside the weights says so.
+      may_be_missing: see `loading.load`.
 
     Returns:
-      (lines as of `load_initial`, the step that they were saved at, or 0 where nothing says it).
+      (lines as in `load_initial`; the checkpoint's step, or 0 if it has none).
 
     Raises:
-      UserError: as for `loading.load`.
+      UserError: see `loading.load`.
     """
     checkpoint, averages = weights_of(path)
     averages = averages or settings.ema_decay > 0
@@ -53,11 +53,11 @@ def load(model, path, may_be_missing, settings):
 
 
 def differences(checkpoint, vocab_file, do_lower_case):
-    """Returns lines on how the vocabulary and the case beside weights differ from these.
+    """Returns warnings if the vocabulary or the case beside weights differs from the run's.
 
     Args:
       checkpoint: path of the weights.
-      vocab_file: path of the vocabulary that is used, or None.
+      vocab_file: path of the run's vocabulary, or None.
       do_lower_case: whether texts are lower-cased.
     """
     folder = os.path.dirname(checkpoint) or "."
@@ -65,30 +65,30 @@ def differences(checkpoint, vocab_file, do_lower_case):
     if beside and vocab_file and not same_bytes(beside, vocab_file):
         lines.append(
             f"warning: {beside}, beside the weights, is another vocabulary than "
-            f"--vocab_file={vocab_file}; ids that mean other pieces make the weights "
-            "worthless"
+            f"--vocab_file={vocab_file}; if ids mean other pieces, the weights are useless; "
+            "pass the vocabulary beside them"
         )
     task = task_file.read(folder)
     case = task["do_lower_case"] if task else published.do_lower_case(folder, default=None)
     if case not in (None, do_lower_case):
         flag = "--do_lower_case" if case else "--nodo_lower_case"
-        lines.append(f"warning: the weights are of a model with {flag}; pass it, too")
+        lines.append(f"warning: the weights are of a model with {flag}; pass this flag too")
     return lines
 
 
 def told(checkpoint, report, averages):
-    """Returns a line on a load: whence, and what was missing there or not taken from there.
+    """Returns a line on loaded weights: their source, and missing and unused weights.
 
     Args:
-      checkpoint: what was loaded.
+      checkpoint: the path of the weights.
       report: the `LoadReport`.
-      averages: whether moving averages of weights were taken.
+      averages: whether moving averages were loaded.
     """
     line = f"weights from {checkpoint}" + (", their moving averages" if averages else "")
     if report.missing:
-        line += f"; not in it, so fresh: {', '.join(report.missing)}"
+        line += f"; missing there, so random: {', '.join(report.missing)}"
     if report.unused:
-        line += f"; in it, but not in this model: {', '.join(report.unused)}"
+        line += f"; there, but not in this model: {', '.join(report.unused)}"
     if report.extended:
         line += f"; {report.extended}"
     return line

@@ -1,20 +1,20 @@
-"""The state that a run needs to resume, under its names in a checkpoint.
+"""The state that a run needs to resume, with its names in a checkpoint.
 
-Beside the weights a file holds `global_step`, the optimizer's moments under the originals' slot
-names, averages of weights under TF1's name for them, and under `nezha_tf/` what only we have: the
-state of the dropout generators and the like.
+Beside the weights, a checkpoint has `global_step`, the optimizer's moments with the originals' slot
+names, averages of weights with TF1's names, and under `nezha_tf/` the variables that only we have,
+such as the states of the dropout generators.
 """
 
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 
 
 def training_state(model, optimizer, **others):
-    """Returns {name in a checkpoint: variable} of all that a run needs to resume.
+    """Returns {name in a checkpoint: variable} for everything that a run needs to resume.
 
     Args:
-      model: a Keras model of the name table.
+      model: a Keras model whose variables are in the name table.
       optimizer: a `MomentOptimizer` built on the model's trainable variables.
-      **others: dicts of name to variable that are taken in.
+      **others: dicts of name to variable to add.
     """
     state = {name: variable.value for name, variable in tf1_names(model).items()}
     for variable, slots in zip(model.trainable_variables, optimizer.slots(), strict=True):

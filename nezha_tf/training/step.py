@@ -10,23 +10,24 @@ from nezha_tf.objectives.losses import WeightedMean
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training.adversarial import PERTURBATION, gradients_of_both
 
-# What a run counts beside its updates; all are part of the checkpoint.
+# The counters of a run beside its updates; checkpoints contain them.
 COUNTERS = ("batches_read", "skipped_steps", "skipped_in_a_row")
 
 
 class StepReport(NamedTuple):
-    """What training steps report; float32 scalars unless said otherwise.
+    """The report of training steps; float32 scalars unless another type is given.
 
     Attributes:
-      ratios: dict of the losses and metrics, each a `WeightedMean`, over the whole batches.
-      tokens: pieces in the batches that are no padding.
-      skipped: steps that changed no weight.
-      stop: above 0 where a worker asks for an end.
-      gradient_norm: global norm before clipping, of the last step that was not skipped.
-      learning_rate: the rate of that step.
-      trust_ratios: of that step, one for each variable, [n]; ones but for LAMB.
-      bad_gradient: int32, of the last skipped step: the first variable whose gradient was not
-        finite; -1 if none was skipped.
+      ratios: dict of the losses and metrics, each a `WeightedMean` over the global batches.
+      tokens: number of pieces in the batches, without padding.
+      skipped: number of steps that changed no weight.
+      stop: above 0 if a worker asks for the end of the run.
+      gradient_norm: global norm before clipping in the last step that was not skipped.
+      learning_rate: the learning rate in that step.
+      trust_ratios: [n], the trust ratio of each variable in that step; ones for other optimizers
+        than LAMB.
+      bad_gradient: int32, the index of the first variable without a finite gradient in the last
+        skipped step; -1: no step was skipped.
     """
 
     ratios: dict
@@ -39,7 +40,7 @@ class StepReport(NamedTuple):
     bad_gradient: tf.Tensor
 
     def then(self, later):
-        """Returns the report of these steps and those of a `later` report."""
+        """Returns the report of these steps together with those of a `later` report."""
         last_is_good = later.skipped == 0
         ratios = {name: ratio.plus(later.ratios[name]) for name, ratio in self.ratios.items()}
         return StepReport(
@@ -63,9 +64,9 @@ class Recipe:
       clip_norm: bound of the gradients' global norm.
       loss_scale: a `DynamicLossScale`, or None.
       moving_average: a `MovingAverage`, or None.
-      accumulation_steps: micro-batches that a replica's part of a batch is cut into.
-      adversarial_epsilon: L2 size of the perturbation of an example's word embeddings that the
-        model is trained with as well; 0: none. See `gradients_of_both`.
+      accumulation_steps: number of micro-batches into which a replica's part of a batch is divided.
+      adversarial_epsilon: L2 size of the adversarial perturbation of an example's word embeddings;
+        0: off. See `gradients_of_both`.
     """
 
     optimizer: object
@@ -80,9 +81,9 @@ class TrainStep:
     """Updates a model with batches, in the originals' order.
 
     Gradients are summed over micro-batches and replicas first; the sum is unscaled, checked,
-    clipped by global norm and applied. (Keras's optimizers clip before they sum, so that the
-    result depends on the number of replicas.) A step whose gradients are not finite on any
-    replica changes nothing but the loss scale and the counters.
+    clipped by global norm and applied. (Keras's optimizers clip before they sum, so their result
+    depends on the number of replicas.) If gradients are not finite on some replica, the step
+    changes only the loss scale and the counters.
     """
 
     def __init__(
@@ -96,12 +97,12 @@ class TrainStep:
         training=True,
     ):
         """Args:
-        strategy: the `tf.distribute.Strategy` in whose scope all else was made.
+        strategy: the `tf.distribute.Strategy` in whose scope the model was made.
         model: a Keras model.
         objective: an `objectives.protocol.Loss`.
         recipe: a `Recipe`.
-        jit_compile: whether XLA compiles the gradients and, where there is one replica, the
-          update: apart, as the update need not be compiled anew for each length of a batch.
+        jit_compile: whether XLA compiles the gradients and, with one replica, the update. They
+          are compiled separately, so that a new length of batches compiles only the gradients.
         training: whether dropout is on.
         """
         self._strategy = strategy
@@ -119,7 +120,7 @@ class TrainStep:
             recipe.optimizer.build(self.variables)
             self._counters = {name: _counter() for name in COUNTERS}
         self._sums_over_replicas = strategy.num_replicas_in_sync > 1
-        # AutoGraph is for the loops only: converting all that they call takes seconds.
+        # AutoGraph is only used for loops, because converting all that they call takes seconds.
         self._gradients = tf.function(
             self._gradients_of, jit_compile=jit_compile, autograph=recipe.accumulation_steps > 1
         )
@@ -132,7 +133,7 @@ class TrainStep:
 
     @property
     def step(self):
-        """Updates made so far."""
+        """The number of updates so far."""
         return int(tf.convert_to_tensor(self._optimizer.iterations))
 
     def count(self, name):
@@ -144,20 +145,20 @@ class TrainStep:
         return self._one(batch, tf.constant(stop))
 
     def run(self, iterator, count, stop=0.0):
-        """Makes steps without coming back to Python in between.
+        """Makes steps without returning to Python between them.
 
         Args:
-          iterator: of (distributed) batches.
-          count: how many; skipped ones count.
-          stop: this worker's wish to end; the report holds the sum over all workers.
+          iterator: iterator of (distributed) batches.
+          count: number of steps, with skipped ones.
+          stop: above 0 if this worker asks for the end; the report has the sum over all workers.
 
         Returns:
-          Their `StepReport`.
+          The `StepReport` of these steps.
         """
         return self._many(iterator, tf.constant(count), tf.constant(stop))
 
     def state(self):
-        """Returns the counters and the loss scale under their names in a checkpoint."""
+        """Returns a dict of names in a checkpoint to the counters and the loss scale."""
         state = {f"nezha_tf/{name}": counter for name, counter in self._counters.items()}
         return state if self._loss_scale is None else {**state, **self._loss_scale.state()}
 
@@ -169,7 +170,7 @@ class TrainStep:
 
     def _step(self, batch, stop):
         report = self._strategy.run(self._replica_step, args=(batch, stop))
-        # Whatever is reported is the same on all replicas.
+        # All reported values are the same on all replicas.
         return tf.nest.map_structure(
             lambda value: self._strategy.experimental_local_results(value)[0], report
         )
@@ -177,7 +178,7 @@ class TrainStep:
     def _replica_step(self, batch, stop):
         weights = {n: tf.reduce_sum(w) for n, w in self._objective.loss_weights(batch).items()}
         tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), tf.float32)
-        # The identity puts it on the replica's device, which a sum over replicas needs to know.
+        # The identity places `stop` on the replica's device, which a sum over replicas requires.
         weights, tokens, stop = self._sum_over_replicas((weights, tokens, tf.identity(stop)))
         gradients, ratios = self._gradients(batch, weights)
         ratios = {name: self._whole(ratio) for name, ratio in ratios.items()}
@@ -195,7 +196,7 @@ class TrainStep:
         )
 
     def _clip_and_update(self, gradients):
-        """Returns norm, whether it is finite, and the last three of a `StepReport`."""
+        """Returns (norm, whether it is finite, learning rate, trust ratios, bad gradient)."""
         scale = 1.0 if self._loss_scale is None else self._loss_scale.scale
         gradients, norms = clip_by_global_norm(gradients, self._clip_norm, scale)
         norm = global_norm(norms)
@@ -208,7 +209,7 @@ class TrainStep:
         return norm, is_finite, learning_rate, trust_ratios, bad_gradient
 
     def _gradients_of(self, batch, weights):
-        """Returns this replica's part of the gradients of the global loss, and its ratios."""
+        """Returns (this replica's part of the global loss's gradients, its `ratios`)."""
         if self._accumulation_steps == 1:
             return self._backward(batch, weights)
         parts = {name: self._cut(values) for name, values in batch.items()}
@@ -223,12 +224,12 @@ class TrainStep:
         return gradients, ratios
 
     def _cut(self, values):
-        # Batches of a length that varies have no static one.
+        # The length of batches may be dynamic.
         rest = tf.unstack(tf.shape(values)[1:])
         return tf.reshape(values, (self._accumulation_steps, -1, *rest))
 
     def _backward(self, batch, weights):
-        """Returns a micro-batch's part of the gradients, and its ratios."""
+        """Returns (a micro-batch's part of the gradients, its `ratios`)."""
         if not self._adversarial_epsilon:
             return self._pass(batch, weights)
         input_ids = self._objective.inputs(batch)["input_ids"]
@@ -237,7 +238,7 @@ class TrainStep:
         return gradients_of_both(one_pass, shape, self._adversarial_epsilon)
 
     def _pass(self, batch, weights, perturbation=None):
-        """Returns the gradients of the variables and of the perturbation, if any; and ratios."""
+        """Returns (gradients of the variables and of the perturbation, if any; `ratios`)."""
         sources = [variable.value for variable in self.variables]
         # Otherwise dropout seeds advance even when reading fails.
         with tf.control_dependencies(list(batch.values())), tf.GradientTape() as tape:
@@ -275,7 +276,7 @@ class TrainStep:
         if self._loss_scale is not None:
             self._loss_scale.update(is_finite)
         skipped = tf.cast(~is_finite, tf.int64)
-        with tf.control_dependencies([is_finite]):  # As above: no batch, no count.
+        with tf.control_dependencies([is_finite]):  # Count only batches that were read.
             self._counters["batches_read"].assign_add(1)
         self._counters["skipped_steps"].assign_add(skipped)
         in_a_row = self._counters["skipped_in_a_row"]
@@ -300,15 +301,15 @@ class TrainStep:
 
 
 def make_eval_step(strategy, model, objective, jit_compile=False):
-    """Returns a compiled function: (distributed) batch -> dict of losses and metrics.
+    """Returns a compiled function of a (distributed) batch that returns losses and metrics.
 
-    Each is a `WeightedMean` over the global batch.
+    Its result is a dict of name to `WeightedMean` over the global batch.
 
     Args:
       strategy: the `tf.distribute.Strategy` in whose scope the model was made.
       model: a Keras model.
-      objective: as for `TrainStep`.
-      jit_compile: whether XLA compiles a replica's part.
+      objective: see `TrainStep`.
+      jit_compile: whether XLA compiles each replica's part.
     """
 
     @tf.function(jit_compile=jit_compile, autograph=False)

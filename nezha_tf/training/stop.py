@@ -1,4 +1,4 @@
-"""SIGTERM, which a scheduler sends before it takes the machine away."""
+"""Handles SIGTERM, which a scheduler sends before it stops a machine."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""The record of a run: a progress bar, TensorBoard, and a line of JSON for each interval."""
+"""The log of a run: a progress bar, TensorBoard, and JSON lines."""
 
 import json
 import os
@@ -11,8 +11,8 @@ from nezha_tf.files import write_text
 from nezha_tf.model_folder.metrics_file import METRICS_FILE, read_metrics
 from nezha_tf.objectives.losses import WeightedMean
 
-# What tf.summary.scalar attaches; that function itself wants TensorBoard, which is needed to
-# look at the summaries but not to write them.
+# The metadata of tf.summary.scalar. That function requires TensorBoard, which is needed to view
+# summaries but not to write them.
 _SCALAR = tf.compat.v1.SummaryMetadata(
     plugin_data={"plugin_name": "scalars"}, data_class="DATA_CLASS_SCALAR"
 )
@@ -31,19 +31,19 @@ class Averages:
             self._sums[name] = self._sums[name].plus(ratio) if name in self._sums else ratio
 
     def means(self):
-        """Returns dict of name to float; a mean over nothing is 0."""
+        """Returns a dict of name to float; a mean with weight 0 is 0."""
         weights = {name: ratio.weight + ratio.epsilon for name, ratio in self._sums.items()}
         return {n: self._sums[n].sum / weight if weight else 0.0 for n, weight in weights.items()}
 
 
 class Throughput:
-    """Rates since its creation or last restart; pauses are left out."""
+    """Measures rates since its creation or the last restart, without pauses."""
 
     def __init__(self, examples_per_step, flops_per_example, peak_flops=None):
         """Args:
         examples_per_step: examples in a global batch.
-        flops_per_example: as of `flops.training_flops`.
-        peak_flops: what all devices together could do in a second, or None.
+        flops_per_example: the result of `flops.training_flops`.
+        peak_flops: peak FLOP/s of all devices together, or None.
         """
         self._examples_per_step = examples_per_step
         self._flops_per_example = flops_per_example
@@ -52,21 +52,21 @@ class Throughput:
         self._started = time.monotonic()
 
     def add(self, steps, tokens):
-        """Counts steps, skipped ones too, and their tokens."""
+        """Counts steps, with skipped ones, and their tokens."""
         self._steps += steps
         self._tokens += tokens
 
     def leave_out(self, seconds):
-        """Leaves out the time of a pause (a save or an evaluation)."""
+        """Excludes the time of a pause (a save or an evaluation)."""
         self._started += seconds
 
     def restart(self):
-        """Begins anew."""
+        """Starts the measurement again."""
         self._steps = self._tokens = 0
         self._started = time.monotonic()
 
     def rates(self):
-        """Returns dict of name to number a second; and the utilisation, a share of 1."""
+        """Returns a dict of rates per second; with `peak_flops` also the utilization (0 to 1)."""
         seconds = max(time.monotonic() - self._started, 1e-9)
         examples = self._steps * self._examples_per_step / seconds
         flops = examples * self._flops_per_example
@@ -81,7 +81,7 @@ class Throughput:
 
 
 class SilentRecord:
-    """The record of a worker that is not the chief: it writes nothing."""
+    """The log of workers that are not the chief; it writes nothing."""
 
     def advance(self, steps):
         pass
@@ -100,13 +100,13 @@ class SilentRecord:
 
 
 class RunRecord:
-    """Writes what a run reports, to the screen and to files in its folder."""
+    """Writes the log of a run to the screen and to files in its folder."""
 
     def __init__(self, folder, first_step, last_step):
         """Args:
-        folder: of the run; entries of steps past `first_step` are dropped from its files.
-        first_step: the step that the run goes on from.
-        last_step: the step that it ends at.
+        folder: the run's folder; entries of steps after `first_step` are removed from its files.
+        first_step: the step from which the run continues.
+        last_step: the step at which it ends.
         """
         self._path = os.path.join(folder, METRICS_FILE)
         _drop_later_entries(self._path, first_step)
@@ -120,7 +120,7 @@ class RunRecord:
         self._bar.update(steps)
 
     def write(self, step, values):
-        """Records values (dict of name to float) at a step."""
+        """Logs values (dict of name to float) at a step."""
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **values}) + "\n")
         with self._writer.as_default(step):
@@ -133,16 +133,16 @@ class RunRecord:
         self._bar.set_postfix_str(" ".join(f"{name} {value}" for name, value in values.items()))
 
     def say(self, line):
-        """Prints a line without tearing the progress bar."""
+        """Prints a line without breaking the progress bar."""
         self._bar.write(line)
 
     def close(self):
-        """Ends the progress bar and the summaries."""
+        """Closes the progress bar and the summaries."""
         self._bar.close()
         self._writer.close()
 
 
 def _drop_later_entries(path, step):
-    """Drops what a killed run recorded past the checkpoint that this one goes on from."""
+    """Removes the entries of a killed run after the checkpoint from which this run continues."""
     kept = [entry for entry in read_metrics(os.path.dirname(path)) if entry["step"] <= step]
     write_text(path, "".join(json.dumps(entry) + "\n" for entry in kept))

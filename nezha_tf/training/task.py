@@ -1,4 +1,4 @@
-"""What a run must know of the task that it trains."""
+"""The interface of tasks to a run."""
 
 import abc
 import dataclasses
@@ -14,25 +14,23 @@ from nezha_tf.modeling import positions
 class Task(abc.ABC):
     """A task: its data, model, objective and evaluation, made from the program's settings.
 
-    `Run` calls the methods in the order in which they stand here, and where the program has
-    --do_predict, before the last of them `predict(model)`: that writes predictions and returns
-    their metrics, a dict of name to float.
+    Tasks of programs with --do_predict also have `predict(model)`, which writes predictions and
+    returns their metrics, a dict of name to float.
 
     Attributes:
-      settings: the program's `RunSettings`, in which the task has filled in what its data decide.
+      settings: the program's `RunSettings`, in which the task has filled in values that depend on
+        the data.
       config: the `NezhaConfig`.
-      lengths: (pieces, predictions) of an example, for the count of its arithmetic.
-      train_reader: with --do_train, gives `training_batches` and the rest of what `Feed` asks of
-        an `ExampleReader`.
+      lengths: (pieces, predictions) of an example, to count its arithmetic.
+      train_reader: with --do_train, a reader with the methods of `ExampleReader` that `Feed` uses.
       best_metric: `BestMetric`.
-      reports_best: whether the results at a run's end are those of the best checkpoint, or of
-        the last.
-      fresh_names: prefixes of the names of weights that keep their random start where
-        --init_checkpoint lacks them.
+      reports_best: whether the results at the end of a run are those of the best checkpoint; if
+        False, those of the last.
+      fresh_names: prefixes of the names of weights that stay random if --init_checkpoint lacks
+        them.
       rate_factors: dict of a part of a variable's path to the factor of its learning rate.
-      notes: lines on the data, for whoever starts the run.
-      example_counts: dict of part ("train", "eval", "predict") to the number of inputs in it,
-        where it is known.
+      notes: lines on the data, which the run prints.
+      example_counts: dict of part ("train", "eval", "predict") to its number of inputs, if known.
     """
 
     best_metric = LOWEST_LOSS
@@ -43,13 +41,13 @@ class Task(abc.ABC):
     rate_factors: Mapping = MappingProxyType({})
 
     def __init__(self, settings):
-        """Reads the configuration; a subclass opens its data files here, too.
+        """Reads the configuration; subclasses also open their data files here.
 
         Args:
           settings: the program's `RunSettings`.
 
         Raises:
-          UserError: a bad configuration or bad data.
+          UserError: the configuration or the data is bad.
         """
         self.settings = settings
         self.notes = []
@@ -60,38 +58,38 @@ class Task(abc.ABC):
             self.notes.append(defaults)
 
     def resolve(self, **values):
-        """Fills in settings that the data decide; those that the caller has stay as they are."""
+        """Sets fields of `settings` that depend on the data; the caller's object is unchanged."""
         self.settings = dataclasses.replace(self.settings, **values)
 
     @abc.abstractmethod
     def task_file_settings(self):
-        """Returns what `task.json` says of this task alone: "task" and the rest, for JSON.
+        """Returns the task's own contents of `task.json`, a dict with "task" and JSON values.
 
-        See `model_folder.task_table`; those that all tasks have come from the program's settings.
+        See `model_folder.task_table`; the common keys of all tasks come from the settings.
         """
 
     @abc.abstractmethod
     def make_model(self, precision):
-        """Returns the model with that dtype policy; called in the scope of the strategy."""
+        """Returns the model with a dtype policy; it is called in the scope of the strategy."""
 
     @abc.abstractmethod
     def make_evaluation(self, strategy, model):
         """Returns the evaluation of a model on held-out examples.
 
-        It is called with a `MovingAverage` or None and returns a dict of name to float, `loss`
-        among them; `write(step, results)` writes them and returns what it wrote.
+        The evaluation is called with a `MovingAverage` or None and returns a dict of name to
+        float with `loss`; its `write(step, results)` writes files and returns their contents.
         """
 
     @abc.abstractmethod
     def make_objective(self, label_smoothing):
-        """Returns what is trained or evaluated, for `TrainStep`."""
+        """Returns the objective to train or evaluate, for `TrainStep`."""
 
     def make_training_objective(self):
-        """Returns `make_objective` as the settings have it, or a wrapping of it."""
+        """Returns `make_objective` with the settings' label smoothing; subclasses may wrap it."""
         return self.make_objective(self.settings.label_smoothing)
 
     def check_segments(self, what, segment_ids):
-        """Raises a `UserError` where the model lacks rows for segment ids.
+        """Raises a `UserError` if the model lacks rows for segment ids.
 
         Args:
           what: what needs them, for the message.
@@ -101,12 +99,12 @@ class Task(abc.ABC):
         if rows < needed:
             raise UserError(
                 f"{what} needs type_vocab_size {needed} in {self.settings.bert_config_file}, not "
-                f"{rows}: segment ids name the objective (a checkpoint of two rows is extended to "
-                "UniLM's six when it is loaded)"
+                f"{rows}: segment ids tell the objectives apart (a checkpoint with two rows is "
+                "extended to UniLM's six when it is loaded)"
             )
 
     def check_length(self, max_seq_length, flag):
-        """Raises a `UserError` where the positions of the model do not reach so far."""
+        """Raises a `UserError` if the model has fewer positions than this."""
         positions.of(self.config).check_length(
             self.config,
             max_seq_length,

@@ -1,4 +1,4 @@
-"""Laws of damaged checkpoints: one line for what can be seen, and the same weights for the rest."""
+"""Property tests of damaged checkpoints: visible damage gives one line, other damage no change."""
 
 import json
 
@@ -26,7 +26,7 @@ TENSORS = {
 
 @pytest.fixture(scope="module")
 def contents(tmp_path_factory):
-    """The bytes of a checkpoint of either layout by name."""
+    """Returns {name: bytes} of the files of a checkpoint in either layout."""
     folder = tmp_path_factory.mktemp("whole")
     tf1.write_tensors(folder / "m", TENSORS)
     theirs = {
@@ -39,7 +39,7 @@ def contents(tmp_path_factory):
 
 
 def tensors_in(path):
-    """Returns all tensors of a checkpoint by name, or None where it is refused in a line."""
+    """Returns all tensors of a checkpoint by name, or None if it is refused with one line."""
     try:
         prefix, reader = open_checkpoint(path)
         names = reader.get_variable_to_shape_map()
@@ -50,7 +50,7 @@ def tensors_in(path):
 
 
 def read_with(folder, contents, name, content):
-    """Returns what is read where one of TF1's files is another."""
+    """Returns the tensors if one of TF1's files has other contents."""
     for file in (INDEX, DATA):
         (folder / file).write_bytes(content if file == name else contents[file])
     return tensors_in(folder / "m")
@@ -69,10 +69,10 @@ def test_a_file_of_tf1_that_is_cut_short_is_refused(tmp_path, contents, name, da
 
 @laws.examples(250)
 @given(name=FILES, place=st.floats(0, 1, exclude_max=True), bits=st.integers(1, 255))
-# The footer then says that the index of the index lies past the end of the file.
+# The footer then says that the index of the index lies after the end of the file.
 @example(name=INDEX, place=0.97, bits=0xFF)
 def test_a_changed_byte_of_tf1_is_refused_or_changes_nothing(tmp_path, contents, name, place, bits):
-    """Some bytes of an index are padding, or of a part that nothing is in."""
+    """Some bytes of an index are padding, or belong to an empty part."""
     content = bytearray(contents[name])
     content[int(place * len(content))] ^= bits
     found = read_with(tmp_path, contents, name, bytes(content))
@@ -94,12 +94,12 @@ def test_a_safetensors_file_that_is_cut_short_is_refused(tmp_path, contents, dat
 @laws.examples(250)
 @given(data=st.data())
 def test_changed_bytes_of_a_safetensors_file_are_weights_or_an_error(tmp_path, contents, data):
-    """It has no check sums: another byte may be another weight, or another name."""
+    """The format has no checksums: a changed byte may be another weight or another name."""
     content = bytearray(contents[SAFETENSORS])
     header = 8 + int.from_bytes(content[:8], "little")
     for _ in range(data.draw(st.integers(1, 3))):
-        # Letters and digits make other JSON; most else makes none. A backslash would make the end
-        # of a line of a letter, in a name.
+        # Letters and digits give other JSON; most other bytes give no JSON. A backslash before a
+        # letter of a name would make a line break.
         letters = st.sampled_from(b'0123456789FBIUabe{}[]",: -.')
         value = letters | st.integers(0, 255).filter(lambda code: code != ord("\\"))
         content[data.draw(st.integers(0, header - 1))] = data.draw(value)

@@ -1,4 +1,4 @@
-"""Checkpoints of Hugging Face: what transformers computes, and what TF1's file of them holds."""
+"""Checkpoints of Hugging Face: transformers' outputs, and TF1's weights of the same model."""
 
 import dataclasses
 import functools
@@ -29,7 +29,7 @@ POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
 
 @pytest.fixture(scope="session")
 def torch():
-    """PyTorch, with transformers beside it, which is imported in processes of its own alone."""
+    """PyTorch; transformers is imported only in other processes."""
     reason = "torch and transformers are not installed: pip install -e '.[interop]'"
     if importlib.util.find_spec("transformers") is None:
         pytest.skip(reason)
@@ -37,7 +37,7 @@ def torch():
 
 
 def outputs_and_figures(folder, **changes):
-    """Returns our outputs and transformers' for the inputs of `write_peer`, dicts of arrays."""
+    """Returns (our outputs, transformers' outputs) for the inputs of `write_peer`, as dicts."""
     config = NezhaConfig.from_json_file(folder / "config.json")
     with np.load(folder / "forward.npz") as file:
         figures = dict(file)
@@ -67,9 +67,9 @@ def assert_computes_the_same(folder):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_outputs_are_those_of_transformers(kind):
-    """Padded and full sequences of 200 pieces, by stored figures."""
+    """Padded and full sequences of 200 pieces, against stored results."""
     assert_computes_the_same(GOLDEN / f"hugging_face_{kind}")
-    # Its "gelu" is not the originals'.
+    # transformers' "gelu" is not the originals'.
     outputs, figures = outputs_and_figures(GOLDEN / f"hugging_face_{kind}", hidden_act="gelu")
     difference = np.abs(outputs["sequence_output"] - figures["sequence_output"])
     assert 1e-4 < difference.max() < 1e-2
@@ -85,7 +85,7 @@ def test_outputs_are_those_of_transformers(kind):
     ],
 )
 def test_outputs_are_those_of_transformers_now(torch, tmp_path, kind, hidden_act, options, name):
-    """The same of weights that are drawn and saved here, also as pickles and in parts."""
+    """The same for weights that are drawn and saved now, also as pickles and in several files."""
     write_peer_anew(kind, tmp_path, 7, hidden_act, **options)
     assert (tmp_path / (name or "pytorch_model.bin.index.json")).exists()
     assert_computes_the_same(tmp_path)
@@ -112,7 +112,7 @@ def assert_equal_weights(model, name, dtype=np.float32):
     "prefix, old", [("bert.", False), ("nezha.", True), ("roformer.", False), ("", True)]
 )
 def test_weights_are_those_of_tf1(tmp_path, name, prefix, old):
-    """Names with and without the model's, new and old; buffers and the tied table beside them."""
+    """Names with and without the model's prefix, new and old; with buffers and the tied table."""
     weights = weights_of(name, old, prefix)
     weights[f"{prefix}embeddings.position_ids"] = np.arange(9)[None]
     table = "encoder.layer.0.attention.self.relative_positions_encoding.positions_encoding"
@@ -121,7 +121,7 @@ def test_weights_are_those_of_tf1(tmp_path, name, prefix, old):
     words = weights[f"{prefix}embeddings.word_embeddings.weight"]
     weights["cls.predictions.decoder.weight"] = words.copy()
     weights["cls.predictions.decoder.bias"] = weights["cls.predictions.bias"]
-    if prefix == "bert.":  # Where the biases are one, either name may be the stored one.
+    if prefix == "bert.":  # If the biases are the same tensor, the file may have either name.
         del weights["cls.predictions.bias"]
     save_file(weights, tmp_path / "model.safetensors")
     model = fresh(name)
@@ -171,7 +171,7 @@ def test_what_is_left_over_or_missing_is_reported(tmp_path):
         np.testing.assert_array_equal(variable, value)
     report = checkpoints.load(model, tmp_path, may_be_missing=("bert/pooler/",))
     assert report.missing == ["bert/pooler/dense/kernel", "bert/pooler/dense/bias"]
-    # An output table of its own, which no model here has.
+    # A separate output table, which no model here has.
     assert report.unused == ["cls/predictions/decoder/kernel", "lm.extra"]
 
 
@@ -188,7 +188,7 @@ def test_segments_are_extended(tmp_path):
 
 
 def test_a_folder_of_ours_is_read_as_ours(tmp_path):
-    """Though weights of transformers lie beside: TF1's file `checkpoint` says so."""
+    """Weights of transformers beside it do not matter: the file `checkpoint` marks TF1's layout."""
     model = load_golden_model("nezha_tiny")
     checkpoints.save_tf1_checkpoint(model, tmp_path / "model.ckpt-1")
     tf.compat.v1.train.update_checkpoint_state(str(tmp_path), "model.ckpt-1")
@@ -202,12 +202,15 @@ def test_bad_files_are_one_line(tmp_path):
     save_file(weights_of("nezha_tiny"), tmp_path / "good.safetensors")
     good = (tmp_path / "good.safetensors").read_bytes()
     bad = {
-        "cut.safetensors": (good[:-5], "is damaged or no safetensors file"),
-        "text.safetensors": (b"these are no weights", "is damaged or no safetensors file"),
-        "empty.safetensors": (b"", "is damaged or no safetensors file"),
-        "list.index.json": (b"[1]", "is no index of a model in several files"),
-        "cut.index.json": (b'{"weight_map"', "is no index of a model in several files"),
-        "odd.index.json": (b'{"weight_map": {"a": 1}}', "is no index of a model in several files"),
+        "cut.safetensors": (good[:-5], "is damaged or not a safetensors file"),
+        "text.safetensors": (b"these are no weights", "is damaged or not a safetensors file"),
+        "empty.safetensors": (b"", "is damaged or not a safetensors file"),
+        "list.index.json": (b"[1]", "is not an index of a model in several files"),
+        "cut.index.json": (b'{"weight_map"', "is not an index of a model in several files"),
+        "odd.index.json": (
+            b'{"weight_map": {"a": 1}}',
+            "is not an index of a model in several files",
+        ),
         "none.index.json": (b'{"weight_map": {"a": "no.bin"}}', "no checkpoint at .*no.bin"),
     }
     for name, (content, message) in bad.items():
@@ -232,7 +235,7 @@ def test_bad_files_are_one_line(tmp_path):
 
 def assert_refused(path, message):
     with pytest.raises(UserError, match=message) as error:
-        checkpoints.load(golden_model("nezha_tiny"), path)  # which stays as it is
+        checkpoints.load(golden_model("nezha_tiny"), path)  # the model is unchanged
     assert "\n" not in str(error.value)
 
 
@@ -244,7 +247,7 @@ def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
 
 
 class Intruder:
-    """An object whose pickle makes a folder when it is read."""
+    """An object whose pickle makes a folder when it is loaded."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -261,7 +264,7 @@ def test_a_pickle_of_more_than_weights_is_refused(torch, tmp_path):
         torch.save(intruding, path, _use_new_zipfile_serialization=zipped)
         assert_refused(path, "more than weights .*mkdir.*could run code")
         torch.save([1, 2], path, _use_new_zipfile_serialization=zipped)
-        assert_refused(path, "holds no weights by name")
+        assert_refused(path, "has no named weights")
     assert not made.exists()
     torch.save(weights, path)
     content = path.read_bytes()
@@ -280,14 +283,14 @@ def test_a_pickle_of_another_torch_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_program_starts_from_it(folder):
-    """Training at a rate of 0 leaves the weights as they were loaded."""
+    """Training with learning rate 0 leaves the weights as they were loaded."""
     values = {**CONFIG, "model_type": "nezha", "max_relative_position": 64}
     (folder / "peer").mkdir()
     (folder / "peer" / "config.json").write_text(json.dumps(values))
     config = NezhaConfig.from_json_file(folder / "peer" / "config.json")
     assert config.hidden_act == "gelu_erf"
     rng = np.random.default_rng(0)
-    weights = {  # A masked LM, so without pooler.
+    weights = {  # A masked LM without pooler.
         spelt(name, old=False): rng.normal(size=variable.shape[::-1]).astype("float32")
         for name, variable in tf1_names(NezhaForMaskedLM(config)).items()
         if "pooler" not in name
@@ -298,7 +301,7 @@ def test_a_program_starts_from_it(folder):
     changes = ("--bert_config_file=peer/config.json", "--init_checkpoint=peer")
     result = run_pretraining(folder, *changes, "--num_train_steps=2", "--learning_rate=0")
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    fresh_names = re.search("weights from peer; not in it, so fresh: (.*)", result.stdout)[1]
+    fresh_names = re.search("weights from peer; missing there, so random: (.*)", result.stdout)[1]
     assert re.findall(r"(\w+)/\w+/\w+", fresh_names) == ["bert"] * 2 + ["cls"] * 2
     assert NezhaConfig.from_json_file(folder / "run" / "bert_config.json") == config
     reader = tf.train.load_checkpoint(str(folder / "run" / "model.ckpt-2"))

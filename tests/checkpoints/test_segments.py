@@ -1,4 +1,4 @@
-"""A checkpoint of two segments in a model of six."""
+"""A checkpoint with two segments in a model with six."""
 
 import numpy as np
 import pytest

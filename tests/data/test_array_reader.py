@@ -1,4 +1,4 @@
-"""Batches of like lengths: whole, padded as little as can be, each example once in an epoch."""
+"""Batches of similar lengths: complete, with little padding, each example once per epoch."""
 
 import collections
 import itertools
@@ -69,7 +69,7 @@ def test_batches_of_like_lengths_pad_far_less_than_shuffled_ones():
     batches = as_numpy(ArrayReader(held, LONGEST).training_batches(16, seed=2).take(125))
     pieces = sum(map(len, held["input_ids"]))
     assert sum(batch["input_ids"].size for batch in batches) < 1.35 * pieces
-    # Shuffled all the same: the lengths of successive batches do not rise.
+    # They are still shuffled: the lengths of successive batches do not rise.
     lengths = [batch["input_ids"].shape[1] for batch in batches]
     assert sum(a > b for a, b in itertools.pairwise(lengths)) > 20
 

@@ -1,4 +1,4 @@
-"""Laws of batches of like lengths: of one sequence an example or of several, any lengths."""
+"""Property tests of batches of similar lengths, with one or several sequences per example."""
 
 import collections
 
@@ -19,7 +19,7 @@ def held(draw):
     """Returns (arrays as the reader takes them, the same as lists of lists of sequences)."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     count, choices = draw(st.integers(1, 25)), draw(st.integers(0, 4))
-    are_alike = choices and draw(st.booleans())  # arrays [C, n] in place of lists
+    are_alike = choices and draw(st.booleans())  # arrays [C, n] instead of lists
     shape = (count, 1) if are_alike else (count, max(choices, 1))
     lengths = np.broadcast_to(rng.integers(1, LONGEST + 1, shape), (count, max(choices, 1)))
     arrays, plain = {"label_ids": rng.integers(0, 9, (count, 2)).astype("int32")}, {}
@@ -34,7 +34,7 @@ def held(draw):
 
 
 def assert_is_batch(batch, arrays, plain, choices, buckets):
-    """Asserts that a batch is its examples, padded with zeros no further than needed."""
+    """Asserts that a batch contains its examples, padded with zeros only as far as needed."""
     index = batch["example_index"]
     longest = max(len(sequence) for i in index for sequence in plain["input_ids"][i])
     length = next(bucket for bucket in buckets if bucket >= longest)
@@ -68,7 +68,7 @@ def test_batches_hold_each_example_whole(values, batch_size, buckets_by_length):
         times = collections.Counter(seen)
         assert sorted(times) == list(range(count))
         assert repeats or len(seen) == count
-    # The last ones: evaluation goes by the length of the longest sequence.
+    # The last examples: evaluation sorts by the length of the longest sequence.
     lengths = [max(map(len, plain["input_ids"][i])) for i in seen]
     assert lengths == sorted(lengths)
     padded = [next(b for b in buckets if b >= n) for n in lengths]
@@ -81,5 +81,5 @@ def test_the_number_of_sequences_is_known_and_the_same():
     for batches in (reader.training_batches(2, seed=1), reader.evaluation_batches(2)):
         assert batches.element_spec["input_ids"].shape.as_list() == [None, 2, LONGEST]
         assert batches.element_spec["input_mask"].shape.as_list() == [None, 2, LONGEST]
-    with pytest.raises(ValueError, match="examples of 1 and of 2 sequences"):
+    with pytest.raises(ValueError, match="some examples have 1 sequences, others 2"):
         ArrayReader({"input_ids": [*rows, rows[0][:1]]}, LONGEST)

@@ -1,4 +1,4 @@
-"""Laws of the draws: SplitMix64 in whole numbers, and in the graph."""
+"""Property tests of the draws: SplitMix64 with Python's integers, on arrays and in the graph."""
 
 import classic
 import laws
@@ -17,7 +17,7 @@ COUNTERS = st.integers(0, 2**63 - 2) | st.integers(0, 10_000)
 @given(st.lists(KEYS, min_size=1, max_size=4), st.lists(COUNTERS, min_size=1, max_size=4))
 @example([0, 2**64 - 1], [0, 2**63 - 2])
 def test_bits_are_splitmix64(keys, counters):
-    """A row for each key, a column for each number; on arrays and as tensors."""
+    """One row for each key, one column for each number; as arrays and as tensors."""
     expected = [[classic.splitmix64(key, counter) for counter in counters] for key in keys]
     arrays = np.array(keys, np.uint64)[:, None], np.array(counters, np.int64)
     found = draws.bits(*arrays)
@@ -30,7 +30,7 @@ def test_bits_are_splitmix64(keys, counters):
 
 
 def test_the_peer_is_splitmix64():
-    """The first numbers of Vigna's C program for the seed 1234567."""
+    """The first outputs of Vigna's C program for the seed 1234567."""
     assert [classic.splitmix64(1234567, number) for number in range(5)] == [
         6457827717110365317,
         3203168211198807973,

@@ -1,4 +1,4 @@
-"""Files of sentences with entities: their forms, and one line for each fault."""
+"""Files of sentences with entities: their formats, and one line for each fault."""
 
 import gzip
 import json
@@ -55,7 +55,7 @@ def test_what_is_predicted_may_be_raw(tmp_path):
     assert found.sentences == [Sentence("李", None)]
     tagged = "李 B-PER\n四 I-PER\n"
     assert read(tmp_path, "a.txt", tagged, is_labelled=False).sentences[0].entities
-    # A tagged file with a fault does not pass for raw text.
+    # A tagged file with a fault is not read as raw text.
     with pytest.raises(UserError, match="line 3: '北京' is more than one character"):
         read(tmp_path, "a.txt", tagged + "北京 B-LOC\n", is_labelled=False)
 
@@ -63,14 +63,19 @@ def test_what_is_predicted_may_be_raw(tmp_path):
 FAULTS = (
     ("a.txt", "在 O\n", "北\n", "'北' has no tag"),
     ("a.txt", "在 O\n", "北京 B-LOC\n", "'北京' is more than one character"),
-    ("a.txt", "在 O\n", "北 LOC\n", "'LOC' is no tag"),
-    ("a.txt", "在 O\n", "北 NN B-LOC\n", "'NN B-LOC' is no tag"),
-    ("a.txt", "在 O\n", "北 B-\n", "'B-' is no tag"),
-    ("a.txt", "在 O\n", "北 B-GPE\n", "the label 'GPE' was not there in training (LOC, PER)"),
+    ("a.txt", "在 O\n", "北 LOC\n", "'LOC' is not a tag"),
+    ("a.txt", "在 O\n", "北 NN B-LOC\n", "'NN B-LOC' is not a tag"),
+    ("a.txt", "在 O\n", "北 B-\n", "'B-' is not a tag"),
+    (
+        "a.txt",
+        "在 O\n",
+        "北 B-GPE\n",
+        "the label 'GPE' is not one of the model's labels (LOC, PER)",
+    ),
     ("a.txt", "在 O\n", " O\n", "has no tag"),
-    ("a.jsonl", "", "{", "no JSON"),
-    ("a.jsonl", "", "[]", "no JSON object with a text"),
-    ("a.jsonl", "", '{"text": 3, "entities": []}', "no JSON object with a text"),
+    ("a.jsonl", "", "{", "not JSON"),
+    ("a.jsonl", "", "[]", "not a JSON object with a text"),
+    ("a.jsonl", "", '{"text": 3, "entities": []}', "not a JSON object with a text"),
     ("a.jsonl", "", '{"text": " ", "entities": []}', "the text is empty"),
     ("a.jsonl", "", '{"text": "\\ud800", "entities": []}', "half a character"),
     ("a.jsonl", "", '{"text": "北京"}', '"entities" is missing'),
@@ -78,14 +83,14 @@ FAULTS = (
     ("a.jsonl", "", '{"text": "北京", "entities": [[0, 1, "LOC"]]}', "not [0, 1"),
 )
 SPANS = (
-    ([0, 3, "LOC"], "an entity from 0 to 3 (the first character behind it) is no part of a text"),
+    ([0, 3, "LOC"], "an entity from 0 to 3 (the first character after it) does not fit a text"),
     ([1, 1, "LOC"], "from 1 to 1"),
     ([-1, 1, "LOC"], "from -1 to 1"),
     ([True, 1, "LOC"], "from true to 1"),
     (["0", 1, "LOC"], 'from "0" to 1'),
     ([0, 1, ""], 'label is ""'),
     ([0, 1, "A B"], "must be a word"),
-    ([0, 1, "GPE"], "the label 'GPE' was not there in training (LOC, PER)"),
+    ([0, 1, "GPE"], "the label 'GPE' is not one of the model's labels (LOC, PER)"),
     ([1, 2, "LOC"], "the entities (0, 2, 'PER') and (1, 2, 'LOC') overlap"),
 )
 
@@ -114,8 +119,8 @@ def test_a_fault_is_one_line_or_counted(tmp_path):
         found = read(tmp_path, name, text, labels={"LOC", "PER"}, bad_rows=bad_rows)
         assert len(found.sentences) == 2, bad
         assert (bad_rows.count, bad_rows.first) == (1, str(error.value)), bad
-        with pytest.raises(UserError, match="no sentence that is sound; bad rows passed over: 1"):
+        with pytest.raises(UserError, match="no valid sentence; bad rows skipped: 1"):
             alone = BadRows(skip=True)
             read(tmp_path, name, before + bad, labels={"LOC", "PER"}, bad_rows=alone)
-    with pytest.raises(UserError, match="holds no sentence"):
+    with pytest.raises(UserError, match="has no valid sentence"):
         read(tmp_path, "a.txt", "\n \n")

@@ -1,4 +1,4 @@
-"""Laws of files with entities: what is written is read, and no bytes are more than an error."""
+"""Property tests of files with entities: round trips, and at most one line for any bytes."""
 
 import json
 
@@ -11,7 +11,7 @@ from nezha_tf.data.entity_files import Sentence, read_entity_file
 from nezha_tf.data.entity_tags import SCHEMES, Entity, tags_of
 from nezha_tf.errors import UserError
 
-# Neither a lone surrogate, which is no text, nor the end of a line.
+# No lone surrogate, which is not text, and no line end.
 CHARACTERS = st.sampled_from("李四在 \t\u3000\u2028\x85\x1c#\ufeff\0") | st.characters(
     exclude_categories=["Cs"], exclude_characters="\r\n"
 )
@@ -20,7 +20,7 @@ LABELS = st.sampled_from(["PER", "LOC", "B-C", "地名"])
 
 @st.composite
 def sentences(draw):
-    """A text that is not blank, with entities that do not overlap."""
+    """Draws a text that is not blank, with entities that do not overlap."""
     text = "".join(draw(st.lists(CHARACTERS, min_size=1, max_size=12)))
     text += "" if text.strip() else "中"
     places = sorted(draw(st.sets(st.integers(0, len(text)), max_size=6)))
@@ -41,7 +41,7 @@ def test_tagged_characters_come_back(tmp_path, written, scheme, between, end):
         tags = tags_of(entities, len(text), scheme)
         blocks.append("".join(f"{c}{between}{t}{end}" for c, t in zip(text, tags, strict=True)))
     path = tmp_path / "sentences.txt"
-    # A byte order mark at the start of a file is none of a text.
+    # A byte order mark at the start of a file does not belong to a text.
     path.write_bytes(("\ufeff" + end.join(blocks)).encode())
     found = read_entity_file(str(path))
     assert found.sentences == written and found.mended == 0
@@ -71,7 +71,7 @@ def test_json_lines_come_back(tmp_path, written, is_ascii, rng):
 @laws.examples(100)
 @given(st.lists(st.lists(CHARACTERS, max_size=9).map("".join), min_size=1, max_size=4))
 def test_raw_lines_come_back(tmp_path, lines):
-    """But for those that are blank; two characters at the start are no tagged one."""
+    """Except blank lines; two characters at the start of a line do not make it a tagged line."""
     written = [f"{line[:1]}中中{line[1:]}" if line else line for line in lines]
     path = tmp_path / "a.txt"
     path.write_bytes(("\ufeff" + "\r\n".join([*written, "\ufeff末尾"])).encode())
@@ -108,7 +108,7 @@ def test_any_bytes_are_sentences_or_an_error(tmp_path, content, name, is_labelle
 
 
 def either(*strategies):
-    """Of each as often, though one of them may itself be one of many."""
+    """Draws from both strategies equally often, although one may be a union itself."""
     return st.sampled_from(strategies).flatmap(lambda strategy: strategy)
 
 

@@ -1,4 +1,4 @@
-"""Tags and entities: against seqeval's strict and conlleval's loose reading on random tags."""
+"""Tags and entities: against seqeval's strict reading and conlleval's on random tags."""
 
 import random
 
@@ -13,7 +13,7 @@ from nezha_tf.errors import UserError
 def random_tags(scheme, count=3000):
     rng = random.Random(0)
     tags = TagSet.of_labels({"A", "B-C"}, scheme).tags
-    # Twice the odds of going on with the same label, so that long entities come up.
+    # Twice the probability of continuing with the same label, so that there are long entities.
     for _ in range(count):
         chosen = []
         for _ in range(rng.randrange(9)):
@@ -33,7 +33,7 @@ def test_reading_tags_as_seqeval_and_conlleval(scheme, theirs):
         assert [(e.start, e.end, e.label) for e in strict] == [
             (e.start, e.end, e.tag) for e in found
         ]
-        # Written anew, the loose reading is well-formed.
+        # If it is written again, the loose reading is well-formed.
         mended = tags_of(loose, len(tags), scheme)
         assert well_formed(mended, scheme) == loose
         faulty += strict != loose
@@ -49,10 +49,10 @@ def test_the_tags_of_a_file():
         entities = [(1, 3, "PER"), (3, 4, "LOC")]
         assert again.entities_of(again.ids_of(entities, 6)) == entities
     for tags, message in (
-        (["O", "B-LOC"], "I-LOC must be there once"),
-        (["O", "B-LOC", "I-LOC", "I-LOC"], "I-LOC must be there once"),
-        (["O", ""], "'' is no tag"),
-        (["O", "LOC"], "'LOC' is no tag"),
+        (["O", "B-LOC"], "the tag I-LOC is missing or duplicate"),
+        (["O", "B-LOC", "I-LOC", "I-LOC"], "the tag I-LOC is missing or duplicate"),
+        (["O", ""], "'' is not a tag"),
+        (["O", "LOC"], "'LOC' is not a tag"),
     ):
         with pytest.raises(UserError, match=f"task.json: {message}"):
             TagSet.checked(tags, "task.json")

@@ -1,4 +1,4 @@
-"""Laws of tags: entities come back from them, and seqeval reads them alike."""
+"""Property tests of tags: entities are recovered from them, and seqeval finds the same."""
 
 import laws
 from hypothesis import given
@@ -15,7 +15,7 @@ SCHEME = st.sampled_from(sorted(SCHEMES))
 
 @st.composite
 def entities(draw, max_length=20):
-    """Returns (entities that do not overlap, in order; the length of their sequence)."""
+    """Draws (entities that do not overlap, in order; the length of their sequence)."""
     found, end = [], 0
     for gap, width, label in draw(
         st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5), LABELS), max_size=6)
@@ -33,7 +33,7 @@ def test_entities_come_back_from_their_tags(values, scheme):
     tags = tags_of(found, length, scheme)
     assert len(tags) == length
     assert entities_of(tags) == found
-    # Those who read the tags by another program find the same.
+    # Another program that reads the tags finds the same entities.
     assert [
         Entity(e.start, e.end, e.tag) for e in schemes.Tokens(tags, THEIRS[scheme]).entities
     ] == found
@@ -49,7 +49,7 @@ def test_entities_come_back_from_their_tags(values, scheme):
 @laws.examples(300)
 @given(st.lists(LABELS, min_size=1, max_size=2, unique=True), SCHEME, st.data())
 def test_any_tags_are_read_as_seqeval_reads_them(labels, scheme, data):
-    """The loose reading, which is conlleval's, and the strict one of the scheme."""
+    """The loose reading, which is conlleval's, and the strict reading of the scheme."""
     tag_set = TagSet.of_labels(labels, scheme)
     ids = data.draw(st.lists(st.integers(0, len(tag_set) - 1), max_size=12))
     tags = [tag_set.tags[index] for index in ids]

@@ -1,4 +1,4 @@
-"""TFRecords: the original's are read, ours are what the original would read."""
+"""TFRecord files: we read the original's, and the original could read ours."""
 
 import hashlib
 
@@ -35,7 +35,7 @@ def ours(tmp_path_factory):
 
 def test_the_originals_records_are_read(shared_golden):
     path = str(shared_golden / "tf1_examples.tfrecord")
-    # Written with an English vocabulary of 30,522 pieces.
+    # Made with an English vocabulary of 30,522 pieces.
     reader = ExampleReader([path], Lengths(128, 20), Limits(30522, 2))
     batches = list(reader.evaluation_batches(16, 100))
     assert [len(batch["input_ids"]) for batch in batches] == [16, 16, 16, 12]
@@ -85,7 +85,7 @@ def test_the_same_seed_gives_the_same_bytes(ours, tmp_path):
 
 
 def test_held_out_documents_are_in_one_set_only(tmp_path):
-    """Each document says a number of its own; no number is in both files."""
+    """Each document has its own number; no number is in both files."""
     corpus = tmp_path / "corpus.txt"
     corpus.write_text(
         "".join(f"{n}号文档\n第{n}页\n\n" for n in range(1000, 1040)), encoding="utf-8"

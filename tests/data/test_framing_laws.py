@@ -1,4 +1,4 @@
-"""Laws of framing: any records, against tensorflow's reader; and any damage is told."""
+"""Property tests of framing: any records, against TensorFlow's reader; all damage is reported."""
 
 import laws
 import tensorflow as tf
@@ -12,7 +12,7 @@ RECORDS = st.lists(st.binary(max_size=40), max_size=5)
 
 
 def read(path):
-    """Records that are whole, and what is said of the others."""
+    """Returns (complete records, faults of the others)."""
     found = list(read_frames(str(path)))
     assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
     whole = [record_of(frame) for _, frame, fault in found if not fault]
@@ -34,7 +34,7 @@ def test_frames_are_read_by_tensorflow_and_by_us(tmp_path, records):
 
 @st.composite
 def damaged(draw):
-    """(the kind of damage, bytes of a file with it, records before it, those behind)."""
+    """Draws (kind of damage, bytes of a file with it, records before it, records after it)."""
     records = draw(RECORDS.filter(bool))
     frames = [frame(record) for record in records]
     place = draw(st.integers(0, len(records) - 1))
@@ -43,10 +43,10 @@ def damaged(draw):
     data = b"".join(frames)
     before, behind = records[:place], records[place + 1 :]
     if draw(st.booleans()):
-        # At the end of a frame a file that is cut is a whole one.
+        # A file that is truncated at the end of a frame is a complete file.
         return "truncated", data[:start] if within else data[: start + 1], before, []
     flipped = data[start] ^ draw(st.integers(1, 255))
-    # Behind a damaged length nothing tells where the next frame begins.
+    # After a damaged length, the start of the next frame is unknown.
     data = data[:start] + bytes([flipped]) + data[start + 1 :]
     return "corrupt", data, before, behind * (within >= HEADER.size)
 
@@ -65,9 +65,9 @@ def test_no_damage_is_passed_over_in_silence(tmp_path, case):
 
 @laws.examples(6)
 @given(damaged())
-@example(("corrupt", b"\5" + frame(b"1234")[1:] + frame(b"5678"), [], []))  # a length one higher
+@example(("corrupt", b"\5" + frame(b"1234")[1:] + frame(b"5678"), [], []))  # a length higher by one
 def test_a_survey_finds_the_same_damage(tmp_path, case):
-    """The reader of training files, which goes by tensorflow's."""
+    """The reader of training files, which uses TensorFlow's."""
     _, data, before, behind = case
     path = str(tmp_path / "a.tfrecord")
     with open(path, "wb") as file:

@@ -13,7 +13,7 @@ EXAMPLES = 23
 
 
 def features(index, seed, epoch):
-    """An example's number, its epoch, and a number drawn for it in this epoch."""
+    """Returns an example's number, its epoch, and a number drawn for it in this epoch."""
     drawn = tf.random.stateless_uniform([1], graph_example_seed(seed, epoch, index))
     return {"pair": tf.cast(tf.stack([index, epoch]), tf.int32), "drawn": drawn}
 
@@ -61,7 +61,7 @@ def test_a_resumed_run_gets_the_batches_of_an_uninterrupted_one(batch_size):
 
 
 def test_shards_part_the_batches_of_one_pipeline():
-    """Of each 3 * 4 examples every pipeline makes 4, also from the middle on."""
+    """Of every 3 * 4 examples each pipeline makes 4, also when it starts in the middle."""
     whole = values(reader().training_batches(4, 5), 12 * 3)
     for shard, skip in ((0, 0), (1, 3), (2, 7)):
         part = reader().training_batches(4, 5, skip, num_shards=3, shard=shard)

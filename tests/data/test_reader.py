@@ -1,6 +1,6 @@
-"""Batches against plain Python: shards, epochs, resumption, and files that are damaged.
+"""Batches against plain Python: shards, epochs, resumption, and damaged files.
 
-A file is a list of numbers: each record has its number as its first id.
+A file is a list of numbers: the first id of each record is its number.
 """
 
 import functools
@@ -19,7 +19,7 @@ LENGTHS = schema.Lengths(8, 2)
 
 
 def frame_start(path, record):
-    """Returns the byte where a record, numbered from 1, begins with its header."""
+    """Returns the byte offset of a record, numbered from 1."""
     data, offset = open(path, "rb").read(), 0
     for _ in range(record - 1):
         offset += 8 + 4 + int.from_bytes(data[offset : offset + 8], "little") + 4
@@ -27,7 +27,7 @@ def frame_start(path, record):
 
 
 def flip(path, record, byte):
-    """Damages one byte of a record: 0 to 7 of its length, 8 to 11 of that one's CRC, then data."""
+    """Damages one byte of a record: 0 to 7 its length, 8 to 11 the length's CRC, then its data."""
     data = bytearray(open(path, "rb").read())
     data[frame_start(path, record) + byte] ^= 0x10
     open(path, "wb").write(data)
@@ -64,7 +64,7 @@ def paths(tmp_path):
 
 @pytest.fixture
 def small_buffer(monkeypatch):
-    """So that damage is met in the middle of an epoch."""
+    """With a small buffer, damage is met in the middle of an epoch."""
     monkeypatch.setattr(record_stream, "SHUFFLE_BUFFER", 20)
 
 
@@ -81,7 +81,7 @@ def test_each_epoch_is_another_permutation_of_all_records(paths):
 
 
 def test_batches_run_across_the_border_of_epochs(paths):
-    """With 217 records and batches of 10 nothing is dropped."""
+    """With 217 records and batches of 10, no record is dropped."""
     seen = flat(reader_of(paths).training_batches(10, seed=3).take(65))
     epochs = [sorted(seen[start : start + 217]) for start in (0, 217)]
     assert epochs[0] == epochs[1] and len(set(epochs[0])) == 217
@@ -113,7 +113,7 @@ def test_resuming_where_batches_run_across_epochs(paths, skip):
 
 
 def test_skipping_many_epochs_does_not_read_them(paths):
-    """2 ** 40 batches could not be read."""
+    """Reading 2 ** 40 batches would never end."""
     assert len(numbers(reader_of(paths).training_batches(7, 5, 2**40).take(2))) == 2
 
 
@@ -132,7 +132,7 @@ def test_element_shards_are_the_parts_of_the_whole_batches(paths, skip):
 
 
 def test_a_worker_parses_its_own_records_only(tmp_path):
-    """The one foreign record stops the shard whose it is, and no other."""
+    """A foreign record stops only the shard that it belongs to."""
     path = write(tmp_path / "a", [encode(n) for n in range(39)] + [encode(39, input_ids=[30_000])])
     reader, failed = reader_of([path]), 0
     for shard in range(4):
@@ -160,7 +160,7 @@ def test_more_workers_than_files(paths):
 
 
 def test_distributed_batches(paths):
-    """Replicas take turns at one pipeline, within a tf.function."""
+    """Replicas take batches of one pipeline in turn, inside a tf.function."""
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
     reader = reader_of(paths)
     expected = numbers(reader.training_batches(4, 1).take(6))
@@ -182,9 +182,9 @@ def test_distributed_batches(paths):
 
 
 def damage_some(paths):
-    """Damages records in all ways; returns the numbers of those that are left."""
+    """Damages records in all ways; returns the numbers of the undamaged ones."""
     flip(paths[0], 5, byte=30)  # data
-    flip(paths[0], 6, byte=30)  # and its neighbour
+    flip(paths[0], 6, byte=30)  # and the next record
     flip(paths[1], 40, byte=14)  # the last record of a file
     flip(paths[3], 1, byte=14)  # the first
     flip(paths[4], 21, byte=2)  # length: 10 records are lost
@@ -208,7 +208,7 @@ def test_all_undamaged_records_are_read(paths, capsys):
     assert flat(reader.guarded(make)) == left
     assert reader.corrupt_records == 8
     told = capsys.readouterr().err
-    assert len(told.splitlines()) == 2  # at the first records, and the rest together
+    assert len(told.splitlines()) == 2  # in the first records, and the others together
     assert f"{paths[3]}, record 1" in told and f"{paths[1]}, record 40" in told
     assert f"{paths[0]}, record 5; {paths[0]}, record 6" in told and "2 more" in told
     assert flat(reader.guarded(make)) == left and reader.corrupt_records == 8
@@ -261,7 +261,7 @@ def test_the_caller_may_iterate_himself(paths, small_buffer):
         try:
             seen += numbers([take()])
         except tf.errors.OpError as error:
-            assert reader.explain(error).startswith("corrupt records passed over: ")
+            assert reader.explain(error).startswith("corrupt records skipped: ")
             iterator = iter(reader.training_batches(4, 1, skip_batches=len(seen)))
             take = tf.function(lambda iterator=iterator: next(iterator))
     assert seen == guarded(reader_of(paths, 8), 150)
@@ -284,7 +284,7 @@ def test_damage_is_an_error_unless_it_may_be_passed_over(paths, byte):
     flip(paths[1], 17, byte)
     with pytest.raises(UserError) as error:
         read_through(paths)
-    place = f"{paths[1]}, record 17: truncated, damaged or no TFRecord"
+    place = f"{paths[1]}, record 17: truncated, damaged or not a TFRecord"
     assert_one_line(error, place, "make the file again", "--skip_corrupt_records=1")
     with pytest.raises(UserError, match="record 17: truncated"):
         guarded(reader_of(paths), 60)
@@ -311,10 +311,10 @@ def test_a_file_without_a_record_is_no_matter_of_passing_over(tmp_path):
     text = tmp_path / "text.tfrecord"
     text.write_text("这不是记录" * 20, encoding="utf-8")
     for may_be_damaged in (0, 1):
-        with pytest.raises(UserError, match=r"text\.tfrecord is no TFRecord file, or has no"):
+        with pytest.raises(UserError, match=r"text\.tfrecord is not a TFRecord file, or has no"):
             reader_of([str(text)], may_be_damaged)
     text.write_bytes(b"")
-    with pytest.raises(UserError, match="holds no record"):
+    with pytest.raises(UserError, match="has no record"):
         reader_of([str(text)])
 
 
@@ -366,7 +366,7 @@ NO_PIECE = encode(7, masked_lm_ids=[3, 30_000])
             "masked_lm_weights has 1 values, not 2; is --max_p",
             300,
         ),
-        (b"no example", "it is no tf.train.Example", 598),
+        (b"no example", "it is not a tf.train.Example", 598),
         (b"", "it lacks the feature input_ids", 1),
         (b"", "it lacks the feature input_ids", 598),
     ),
@@ -397,5 +397,7 @@ def test_transforms_that_do_not_fit_are_a_mistake_of_ours(paths):
     class Reads:
         reads, gives, at_once = schema.UNMASKED_FEATURES, schema.FEATURES, 1
 
-    with pytest.raises(ValueError, match=r"Reads reads \['word_starts'\]: nothing gives it"):
+    with pytest.raises(
+        ValueError, match=r"Reads reads \['word_starts'\], which nothing before it gives"
+    ):
         ExampleReader(paths, LENGTHS, LIMITS, transforms=[Reads()])

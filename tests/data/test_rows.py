@@ -47,21 +47,21 @@ def test_an_optional_column(tmp_path):
         ("a.json", '{"src": " \u3000", "tgt": "乙"}', "line 1: src is empty"),
         ("a.json", '{"src": "甲"}', 'line 1: "tgt" is missing'),
         ("a.json", '{"src": null, "tgt": "乙"}', "line 1: src is empty"),
-        ("a.json", '{"src": ["甲"], "tgt": "乙"}', 'line 1: "src" is no text but ["'),
-        ("a.json", '{"src": "甲", "tgt": "乙"}\n{"src": "甲"', "line 2: no JSON ("),
-        ("a.json", '{"src": "甲", "tgt": "乙"}\n\n', "line 2: no JSON ("),
-        ("a.json", '"甲"', "line 1: no JSON object"),
-        ("a.json", "[" * 100_000, "line 1: no JSON ("),
+        ("a.json", '{"src": ["甲"], "tgt": "乙"}', 'line 1: "src" must be a string, not ["'),
+        ("a.json", '{"src": "甲", "tgt": "乙"}\n{"src": "甲"', "line 2: not JSON ("),
+        ("a.json", '{"src": "甲", "tgt": "乙"}\n\n', "line 2: not JSON ("),
+        ("a.json", '"甲"', "line 1: not a JSON object"),
+        ("a.json", "[" * 100_000, "line 1: not JSON ("),
         ("a.json", '{"src": "\\ud83d", "tgt": "乙"}', 'line 1: "src" holds half a character'),
         ("a.json", b'{"src": "\xff", "tgt": "a"}', "line 1: not UTF-8 at byte 9"),
-        ("a.json", "", "holds no line"),
+        ("a.json", "", "has no line"),
         ("a.tsv", "甲\t乙\n甲\t", "line 2: tgt is empty"),
         ("a.tsv", "甲\t乙\n\t乙", "line 2: src is empty"),
-        ("a.tsv", "甲", "line 1: 1 columns parted by tabs, not 2 (src, tgt)"),
+        ("a.tsv", "甲", "line 1: 1 columns separated by tabs, not 2 (src, tgt)"),
         ("a.tsv", "甲\t乙\t丙", "line 1: 3 columns"),
-        ("a.csv", "甲,乙\n甲,乙,丙", "line 2: 3 columns parted by commas, not 2 (src, tgt)"),
-        ("a.csv", '甲,乙\n甲,"乙\n丙"丁', "line 2: no CSV ("),
-        ("a.csv", '甲,乙\n甲,"乙\n丙', "line 2: no CSV ("),
+        ("a.csv", "甲,乙\n甲,乙,丙", "line 2: 3 columns separated by commas, not 2 (src, tgt)"),
+        ("a.csv", '甲,乙\n甲,"乙\n丙"丁', "line 2: not CSV ("),
+        ("a.csv", '甲,乙\n甲,"乙\n丙', "line 2: not CSV ("),
         ("a.csv", "甲,乙\n\n", "line 2: 0 columns"),
         ("a.xml", "甲,乙", "the name must end in"),
     ),
@@ -91,7 +91,7 @@ VALUES = [
 
 @pytest.mark.parametrize("end", ("\n", "\r\n"))
 def test_csv_as_python_writes_it(tmp_path, end):
-    """RFC 4180: commas, quotes and line breaks inside of quotes; lines are those of the file."""
+    """RFC 4180: commas, quotes and line breaks in quotes; line numbers are those of the file."""
     with open(tmp_path / "a.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator=end)
         writer.writerows([("id", "tgt", "src"), *((1, v["tgt"], v["src"]) for v in VALUES)])
@@ -107,24 +107,24 @@ def test_columns_are_found_by_their_names(tmp_path):
     names = ("id", "tgt", "src", "extra")
     without = with_header.partition("\n")[2]
     assert [row.line for row in read(tmp_path / "a.tsv", without, file_columns=names)] == [1, 2]
-    # Who names the columns of a file that has a header gets no row of names.
+    # If the caller names the columns, a header with other names is a row.
     rows = read(tmp_path / "a.tsv", with_header, file_columns=names)
     assert [row.values["src"] for row in rows] == ["甲", "丙"] and rows[0].line == 2
-    # What is optional may be missing in the file as a whole.
+    # An optional column may be missing in the whole file.
     rows = read(tmp_path / "b.csv", "src\n甲\n乙", optional=("tgt",), file_columns=())
     assert [row.values for row in rows] == [{"src": "甲"}, {"src": "乙"}]
 
 
 def test_columns_that_are_not_there(tmp_path):
     for header, fault in (
-        ("src\tlabel", "line 1: no column 'tgt'; the columns are src, label"),
+        ("src\tlabel", "line 1: there is no column 'tgt'; the columns are src, label"),
         ("src\ttgt\tsrc", "line 1: 2 columns 'src'"),
-        ("src\ttgt", "holds no line with an example"),
+        ("src\ttgt", "has no line with an example"),
     ):
         with pytest.raises(UserError) as error:
             read(tmp_path / "a.tsv", header, file_columns=(), bad_rows=BadRows(skip=True))
         assert fault in str(error.value)
-    with pytest.raises(UserError, match=r"line 3: 1 columns parted by tabs, not 2 \(src, tgt\)"):
+    with pytest.raises(UserError, match=r"line 3: 1 columns separated by tabs, not 2 \(src, tgt\)"):
         read(tmp_path / "a.tsv", "src\ttgt\n甲\t乙\n丙", file_columns=())
 
 
@@ -145,6 +145,6 @@ def test_bad_rows_are_counted_and_passed_over(tmp_path):
         rows = read(tmp_path / name, content, bad_rows=bad_rows)
         assert [(row.values["src"], row.line) for row in rows] == [("甲", 1), ("丙", 4)]
         assert bad_rows.count == 2
-        assert bad_rows.note().startswith("; bad rows passed over: 2 (")
+        assert bad_rows.note().startswith("; bad rows skipped: 2 (the first: ")
         assert f"{name}, line 2: " in bad_rows.note()
     assert BadRows().note() == ""

@@ -1,4 +1,4 @@
-"""Laws of labelled text: what other writers write is read, and no bytes are more than an error."""
+"""Property tests of labelled text: other writers' files, and at most one line for any bytes."""
 
 import csv
 import gzip
@@ -13,7 +13,7 @@ from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError
 
 NAMES = ("src", "tgt")
-# White space of all kinds, quotes, what ends lines, and what parts columns.
+# All kinds of white space, quotes, line ends, and separators of columns.
 CHARACTERS = st.sampled_from(" \t\n\r\u2028\x85\x1c\u3000\ufeff\",'\\\0甲乙ab") | st.characters(
     exclude_categories=["Cs"]
 )
@@ -21,14 +21,14 @@ TEXTS = st.text(CHARACTERS, max_size=10)
 
 
 def expected_of(table, optional):
-    """Returns the rows that a table is read as: without outer white space and a row of names."""
+    """Returns the expected rows of a table: without white space at the ends, without a header."""
     rows = [{n: v.strip() for n, v in zip(NAMES, row, strict=True)} for row in table]
     rows = [row for row in rows if tuple(row.values()) != NAMES]
     return [{n: v for n, v in row.items() if v or n not in optional} for row in rows]
 
 
 def assert_read(path, table, **options):
-    """Asserts that a file is read as a table, or that an empty value of it is told."""
+    """Asserts that a file is read as a table, or that an empty value in it is reported."""
     expected = expected_of(table, options.get("optional", ()))
     try:
         found = list(read_rows(str(path), NAMES, **options))
@@ -49,7 +49,7 @@ OPTIONAL = st.sampled_from(((), ("tgt",)))
 @laws.examples(250)
 @given(TABLES, OPTIONAL, st.sampled_from(("\n", "\r\n")), QUOTING, st.booleans())
 def test_what_csv_writes_comes_back(tmp_path, table, optional, end, quoting, has_header):
-    if quoting == csv.QUOTE_MINIMAL:  # Python 3.11 does not quote it, as RFC 4180 asks.
+    if quoting == csv.QUOTE_MINIMAL:  # Python 3.11 does not quote it; RFC 4180 does
         table = [tuple(value.replace("\r", "\n") for value in row) for row in table]
     path = tmp_path / "a.csv"
     with open(path, "w", encoding="utf-8-sig", newline="") as file:
@@ -63,7 +63,7 @@ def test_what_csv_writes_comes_back(tmp_path, table, optional, end, quoting, has
 @laws.examples(250)
 @given(TABLES, OPTIONAL, st.sampled_from(("\n", "\r\n")), st.booleans())
 def test_columns_parted_by_tabs_come_back(tmp_path, table, optional, end, is_compressed):
-    """What is optional and empty may be left out at the end of a row."""
+    """Optional empty values may be left out at the end of a row."""
     table = [tuple(v.replace("\t", " ").replace("\n", " ") for v in row) for row in table]
     rows = [row[:1] if optional and not row[1] else row for row in table]
     content = ("\ufeff" + "".join("\t".join(row) + end for row in rows)).encode()
@@ -75,7 +75,7 @@ def test_columns_parted_by_tabs_come_back(tmp_path, table, optional, end, is_com
 @laws.examples(250)
 @given(TABLES, OPTIONAL, st.booleans(), st.sampled_from(("\n", "\r\n")))
 def test_what_json_writes_comes_back(tmp_path, table, optional, is_ascii, end):
-    # A line of names is none of JSON's.
+    # JSON lines have no header.
     assume(all(tuple(value.strip() for value in row) != NAMES for row in table))
     rows = [{"id": 1, **dict(zip(NAMES, row, strict=True))} for row in table]
     content = "".join(json.dumps(row, ensure_ascii=is_ascii) + end for row in rows)

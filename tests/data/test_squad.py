@@ -1,4 +1,4 @@
-"""Questions of SQuAD's form, and files that have another."""
+"""Questions in SQuAD's format, and files in another format."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_questions_with_their_answers(tmp_path):
     path = write(tmp_path, entry(0, ("6300公里", 4)), entry(1, ("亚洲", 2), ("亚洲之", 2)))
     assert read_questions([path]) == [
         Question("Q0", PASSAGE, "有多长？", (Answer("6300公里", 4),), False, path),
-        # The file's place is wrong; the second annotator wrote what is not there.
+        # The file's place is wrong; the second annotator's text is not in the passage.
         Question(
             "Q1",
             PASSAGE,
@@ -54,7 +54,7 @@ def test_questions_without_an_answer(tmp_path):
     first, second = read_questions([path], with_impossible=True)
     assert (first.is_impossible, first.answers) == (True, ())
     assert not second.is_impossible and first.is_labelled and second.is_labelled
-    with pytest.raises(UserError, match=r"question Q0: it has no answer; .*--version_2"):
+    with pytest.raises(UserError, match=r"question Q0: it is impossible; .*--version_2"):
         read_questions([path])
 
 
@@ -71,8 +71,8 @@ def test_files_that_are_to_be_answered(tmp_path):
     "text, fault",
     [
         ("{", "is not JSON"),
-        ("[]", "has not SQuAD's form"),
-        ('{"data": [{"paragraphs": [{"context": "x"}]}]}', "has not SQuAD's form"),
+        ("[]", "does not have SQuAD's format"),
+        ('{"data": [{"paragraphs": [{"context": "x"}]}]}', "does not have SQuAD's format"),
         ('{"data": []}', "no question"),
         ('{"data": [{"paragraphs": [{"context": "x", "qas": []}]}]}', "no question"),
     ],
@@ -90,14 +90,14 @@ FAULTS = {
     "the answer '黄河' is not in its passage": entry(7, ("黄河", 0)),
     '"answers" is empty': entry(7),
     '"answers" is missing': entry(7, answers=None),
-    "an answer is no JSON object": entry(7, answers=["亚洲"]),
+    "an answer is not a JSON object": entry(7, answers=["亚洲"]),
     '"answer_start" is missing': entry(7, answers=[{"text": "亚洲"}]),
     '"text" is empty': entry(7, ("", 0)),
     '"question" is empty': entry(7, ("亚洲", 12), question=" "),
     '"question" is missing': {"id": "Q7", "answers": [{"text": "亚洲", "answer_start": 12}]},
     '"question" holds half a character': entry(7, ("亚洲", 12), question="\ud800"),
     '"is_impossible" is neither': entry(7, ("亚洲", 12), is_impossible="no"),
-    "there are two of this id": entry(0, ("亚洲", 12), id="Q0"),
+    "its id is used twice": entry(0, ("亚洲", 12), id="Q0"),
 }
 
 
@@ -119,13 +119,13 @@ def test_a_fault_of_what_has_no_id_and_of_a_passage(tmp_path):
     good = entry(0, ("亚洲", 12))
     with pytest.raises(UserError, match='question number 2: "id" is missing'):
         read_questions([write(tmp_path, good, {"question": "谁？"})])
-    with pytest.raises(UserError, match="question number 1: no JSON object"):
+    with pytest.raises(UserError, match="question number 1: it is not a JSON object"):
         read_questions([write(tmp_path, "谁？")])
     path = write(tmp_path, good, context="")
     with pytest.raises(UserError, match='question Q0: "context" is empty'):
         read_questions([path])
-    with pytest.raises(UserError, match=r"no question that is sound; the first: .*Q0"):
+    with pytest.raises(UserError, match=r"no question is valid; the first fault: .*Q0"):
         read_questions([path], bad_rows=BadRows(skip=True))
     twice = [write(tmp_path, good), write(tmp_path, good, name="others.json")]
-    with pytest.raises(UserError, match=r"others.json, question Q0: there are two of this id"):
+    with pytest.raises(UserError, match=r"others.json, question Q0: its id is used twice"):
         read_questions(twice)

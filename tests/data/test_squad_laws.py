@@ -1,4 +1,4 @@
-"""Laws of SQuAD's files: whatever is in one, there are sound questions or one line of an error."""
+"""Property tests of SQuAD's files: any content gives valid questions or one line of an error."""
 
 import copy
 import json
@@ -33,7 +33,7 @@ def sound():
 
 
 def places_of(value, place=()):
-    """Yields the place of each value in a nested one, as keys on the way to it."""
+    """Yields the path (a list of keys) of each value in a nested value."""
     yield place
     keys = range(len(value)) if isinstance(value, list) else value if type(value) is dict else ()
     for key in keys:
@@ -45,7 +45,7 @@ PLACES = list(places_of(sound()))[1:]
 
 @st.composite
 def mutations(draw):
-    """A sound file in which some values are others, missing, or of another place of it."""
+    """Draws a valid file in which some values are replaced, removed, or moved."""
     found = sound()
     for _ in range(draw(st.integers(1, 3))):
         place = draw(st.sampled_from(PLACES))
@@ -62,12 +62,12 @@ def mutations(draw):
             else:
                 holder[place[-1]] = copy.deepcopy(draw(st.sampled_from([found["data"], holder])))
         except (LookupError, TypeError):
-            continue  # what another change has taken away
+            continue  # another change has removed it
     return found
 
 
 def assert_sound_or_refused(path, content, **options):
-    """Asserts what holds of any file."""
+    """Asserts what must hold for any file."""
     path.write_bytes(content)
     try:
         questions = read_questions([str(path)], **options)
@@ -113,7 +113,7 @@ def test_any_json(tmp_path, values, options, skip):
 @laws.examples(200)
 @given(data=st.data(), options=OPTIONS)
 def test_any_bytes(tmp_path, data, options):
-    """Also those of a sound file, of which some are others."""
+    """Also the bytes of a valid file with some changes."""
     content = bytearray(json.dumps(sound(), ensure_ascii=False).encode())
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

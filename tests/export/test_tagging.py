@@ -97,6 +97,12 @@ def test_ids_give_the_tag_of_each_piece(exports):
     assert found["tag"][0][0] == found["tag"][0][-1] == "" and found["probability"][0][1] > 0
 
 
+def test_the_tags_lie_beside_the_model(exports):
+    for name, path in exports.items():
+        labels = open_folder(path.with_name(name)).task["labels"]
+        assert (path / "assets" / "tags.txt").read_text().splitlines() == labels
+
+
 def test_the_demo_says_what_it_says_of_the_folder(exports):
     assert_says_alike(
         exports["single"].with_name("single"), exports["single"], "李小明在北京，" * 8

@@ -1,4 +1,4 @@
-"""Decoding with a cache equals a full pass over each example alone."""
+"""Decoding with a cache equals a full pass over each single example."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ BEAMS, LENGTH = 3, 4
 @pytest.mark.parametrize("target_prediction", TARGET_PREDICTIONS)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_cached_logits_equal_full_passes(encoding, target_prediction, mode):
-    """At each step, of each beam, where hypotheses change their beams all the time."""
+    """For each step and each beam, with hypotheses that change their beams all the time."""
     model = random_model(encoding, layers=2)
     target_format = TargetFormat(mode=mode, target_prediction=target_prediction)
     sources = random_sources()

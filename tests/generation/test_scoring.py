@@ -1,4 +1,4 @@
-"""Scores against one full pass for each piece, and against those of beam search."""
+"""Scores against one full pass for each piece, and against the scores of beam search."""
 
 import itertools
 
@@ -55,7 +55,7 @@ def test_one_pass_equals_a_pass_for_each_piece(encoding, target_format):
 )
 @pytest.mark.parametrize("encoding", ("absolute", "rotary"))
 def test_a_hypothesis_has_the_score_of_its_search(encoding, target_format):
-    """Whatever rules and length penalty the search had."""
+    """For any rules and any length penalty of the search."""
     model, vocabulary, sources = random_model(encoding), vocabulary_of(30), random_sources()
     options = GenerationOptions(
         max_length=6, num_return_sequences=3, min_length=3, no_repeat_ngram_size=1

@@ -1,4 +1,4 @@
-"""Beam search, greedy and sampling against enumeration, a plain search and counting."""
+"""Beam search, greedy decoding and sampling against enumeration, a simple search and counting."""
 
 import itertools
 
@@ -77,7 +77,7 @@ def has_repeat(pieces, size, exempt=()):
     ),
 )
 def test_a_wide_beam_finds_the_optimum(alpha, target_prediction, mode, rules):
-    """As wide as there are ways to go on from all prefixes: 4 from each of 27."""
+    """The beam is as wide as the number of all continuations: 4 for each of 27 prefixes."""
     model = random_model(vocab_size=8)
     target_format = TargetFormat(mode=mode, target_prediction=target_prediction)
     sources = random_sources(8, (3, 5))
@@ -101,7 +101,7 @@ def test_a_wide_beam_finds_the_optimum(alpha, target_prediction, mode, rules):
 
 
 def plain_beam_search(model, source, target_format, beams, max_length, alpha):
-    """Beam search one hypothesis after the other, to the maximum length whatever happens."""
+    """Beam search for one hypothesis after another, always to the maximum length."""
     running, ended = [(0.0, [])], []
     for length in range(1, max_length + 1):
         steps = log_softmax(
@@ -133,7 +133,7 @@ def plain_beam_search(model, source, target_format, beams, max_length, alpha):
     ),
 )
 def test_a_narrow_beam_equals_a_plain_search(alpha, target_prediction, encoding):
-    """Which never stops early: so stopping early loses nothing."""
+    """The simple search never stops early, so stopping early must lose nothing."""
     model = random_model(encoding, vocab_size=16, scale=0.4)
     model.masked_lm.output_bias.assign(tf.one_hot(SEP, 16) * 2.0)
     target_format = TargetFormat(target_prediction=target_prediction)
@@ -184,8 +184,8 @@ METHODS = (
 def test_rules_hold(options):
     """With 25 pieces in the vocabulary and 30 rows in the model."""
     model = random_model(scale=0.5)
-    # What the model would like best: banned pieces, no pieces, an early end, p5 and p6;
-    # and p5 above all, so that its repetition is seen.
+    # The model's favourites: banned pieces, no pieces, an early end, p5 and p6. It likes p5 most of
+    # all, so that a repetition would be seen.
     wishes = [0, 1, 2, 4, 27, SEP, 5, 6, 7]
     likes = tf.reduce_sum(tf.one_hot(wishes, 30) * 4.0, 0) + 2.0 * tf.one_hot(5, 30)
     model.masked_lm.output_bias.assign(likes)
@@ -218,7 +218,7 @@ def test_rules_hold(options):
 
 @pytest.mark.parametrize("options", METHODS[::2])
 def test_a_hypothesis_that_nothing_may_follow_ends(options):
-    """Three letters, none twice, and a minimum length of eight."""
+    """Three letters, none may occur twice, and the minimum length is eight."""
     found = generate(
         random_model(vocab_size=8),
         random_sources(8),
@@ -231,7 +231,7 @@ def test_a_hypothesis_that_nothing_may_follow_ends(options):
 
 
 def test_fewer_hypotheses_than_asked_for():
-    """One letter of two, or none: there are three targets of at most two pieces."""
+    """One of two letters, or none: there are three targets of at most two pieces."""
     found = generate(
         random_model(vocab_size=7), random_sources(7), max_length=1, num_return_sequences=4
     )
@@ -282,7 +282,7 @@ def test_the_loop_ends_when_every_example_is_done(options):
     "options", ({}, {"temperature": 0.5}, {"top_k": 5}, {"top_p": 0.6}, {"top_k": 8, "top_p": 0.8})
 )
 def test_frequencies_of_samples(options):
-    """Of 4,000 first pieces, by chi-square against the distribution cut by hand."""
+    """4,000 first pieces, by chi-square, against the distribution truncated by hand."""
     from scipy.stats import chisquare
 
     model, source = random_model(scale=0.4), random_sources()[1]

@@ -1,4 +1,4 @@
-"""Published folders opened in one line, and what may be wrong with a folder."""
+"""Published folders are opened in one line; faults of folders are reported in one line."""
 
 import json
 import shutil
@@ -42,7 +42,7 @@ def write_vocabulary(folder, count):
 
 @pytest.fixture
 def published(tmp_path):
-    """A folder as Google published them."""
+    """A folder in the form in which Google publishes models."""
     source = GOLDEN / "nezha_tiny"
     shutil.copy(source / "bert_config.json", tmp_path)
     for path in source.glob("model.ckpt.*"):
@@ -118,7 +118,7 @@ NAMED = {"id2label": {"1": "B-甲", "0": "O", "2": "I-甲"}}
 def test_a_fine_tuned_model_of_hugging_face_is_of_its_task(
     tmp_path, changes, num_labels, kind, settings
 ):
-    """Its logits are the head's matrix times what transformers' encoder gives."""
+    """Its logits are the head's matrix times the output of transformers' encoder."""
     source = GOLDEN / "hugging_face_bert"
     config = json.loads((source / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
@@ -183,7 +183,7 @@ def test_the_checkpoint_is_the_best_one_or_the_newest(published):
     best = published / "best_checkpoint.json"
     for text, step in (
         ('{"global_step": 2, "f1": 0.5}', 2),
-        ('{"global_step": 3, "f1": 0.5}', 10),  # which is not kept
+        ('{"global_step": 3, "f1": 0.5}', 10),  # this key is not kept
         ("[]", 10),
     ):
         best.write_text(text)
@@ -211,7 +211,7 @@ def test_what_is_wrong_with_a_folder_is_one_line(published, tmp_path_factory):
     breaks(other, lambda folder: shutil.copy(folder / "bert_model.ckpt.index", folder / other))
     odd = '{"do_lower_case": "no"}'
     breaks("must be true or f", lambda f: (f / "tokenizer_config.json").write_text(odd))
-    with pytest.raises(UserError, match="it is a file; give the folder"):
+    with pytest.raises(UserError, match="it is a file; pass its folder"):
         nezha_tf.load(published / "vocab.txt")
 
 
@@ -247,7 +247,7 @@ def test_a_damaged_task_file_is_one_line(published, text, message):
 
 
 def test_a_card_takes_the_place_of_a_card_alone(tmp_path):
-    """What the user wrote stays."""
+    """The user's own file stays."""
     for name, text in (("run", "new"), ("card", "old"), ("empty", None), ("own", None)):
         (tmp_path / name).mkdir()
         if text:
@@ -275,3 +275,9 @@ def test_large_inputs_of_a_card_are_one_row(tmp_path, monkeypatch):
     digest = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"
     assert small == ("eval_file", str(tmp_path / "2.tfrecord"), 10, digest)
     assert large == ("input_file", f"{tmp_path}/*.tfrecord (3 files)", 30, "")
+
+
+def test_a_public_name_is_one_thing():
+    """Also where importing a package of the same name has put it into `nezha_tf` already."""
+    for name in nezha_tf.__all__:
+        assert nezha_tf.__getattr__(name) is getattr(nezha_tf, name), name

@@ -1,4 +1,4 @@
-"""A task from outside: with one row it has all that a task of the package has."""
+"""A task of another package: with one row it has everything that our tasks have."""
 
 import json
 
@@ -28,7 +28,7 @@ TEXTS = ["丂丄丆丈", "丅七丈万上", "丏"]
 
 @pytest.fixture(scope="module", autouse=True)
 def registered():
-    """What whoever adds the task writes."""
+    """The code that a user writes to add the task."""
     TASKS[toy_row.NAME] = toy_row.ROW
     name_table.ROWS.append(toy_row.NAME_TABLE_ROW)
     yield
@@ -53,7 +53,7 @@ def run(tmp_path_factory):
 
 
 def test_its_folder_is_a_model(run):
-    """It learns, and what the folder opens as predicts what the run has predicted."""
+    """It learns, and the model of its folder predicts the same as the run."""
     task = json.loads((run / "task.json").read_text())
     assert task["task"] == toy_row.NAME and task["marks"] == toy_row.MARKS
     results = json.loads((run / "eval_results.json").read_text())

@@ -1,4 +1,4 @@
-"""The table of tasks: what its rows name is there, and which kind of model a checkpoint holds."""
+"""The table of tasks: everything that its rows name exists; kinds of models in checkpoints."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_the_kind_of_a_checkpoint(heads, said, expected):
 
 
 def test_kinds_by_the_classes_of_transformers():
-    """Its classes for BERT that have a counterpart here, and others."""
+    """transformers' classes for BERT that we also have, and others."""
     for name, expected in (
         ("BertForPreTraining", "pretraining"),
         ("BertForMaskedLM", "masked_lm"),

@@ -1,4 +1,4 @@
-"""The conditional random field against all paths of tags, one by one."""
+"""The conditional random field against an enumeration of all paths of tags."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ from nezha_tf.modeling.finetuning import NezhaForCrfTagging
 from nezha_tf.objectives.tagging import CrfTaggingLoss
 
 L = 3
-# Padding behind, a piece without a tag between, before and behind, a single piece, and none.
+# Padding at the end; a piece without a tag in between, first and last; a single piece; no piece.
 HAS_TAG = np.array(
     [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 0, 1, 1], [0, 0, 1, 0, 0], [0] * 5], bool
 )
@@ -31,7 +31,7 @@ def make_chain(scale=2.0):
 
 
 def paths(chain, row):
-    """Yields (path, score, counts) of a row: the counts as a `Chain` of what the path goes over."""
+    """Yields (path, score, counts) of a row; the counts of logits and transitions are a `Chain`."""
     logits, has_tag, *tables = (np.array(values, np.float64) for values in chain)
     places = np.flatnonzero(has_tag[row])
     for path in itertools.product(range(L), repeat=len(places)):
@@ -52,7 +52,7 @@ def _tables(chain):
 
 @pytest.mark.parametrize("jit_compile", (False, True))
 def test_against_all_paths(jit_compile):
-    """Partition, best path, marginals, likelihood, gradients; the graph knows no length."""
+    """Partition, best path, marginals, likelihood and gradients, in a graph with dynamic length."""
     chain = make_chain()
     rng = np.random.default_rng(1)
     tag_ids = rng.integers(0, L, HAS_TAG.shape).astype("int32")
@@ -151,7 +151,7 @@ def test_the_model_is_float32_in_its_chain_and_has_names(tmp_path):
     outputs = model(objective.inputs(batch))
     assert {values.dtype for values in outputs["chain"]} == {tf.float32, tf.bool}
     losses = objective.losses(outputs, batch)["tagging_loss"]
-    # Transitions begin at 0, where each tag is by itself.
+    # Transitions start at 0, where tags are independent.
     nll = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], outputs["logits"])
     assert float(losses.sum) == pytest.approx(float(tf.reduce_sum(nll[HAS_TAG])), rel=1e-5)
     assert float(losses.weight) == HAS_TAG.sum()
@@ -208,7 +208,7 @@ CONFIG_TEXT += ", intermediate_size=32, type_vocab_size=2"
 
 
 def test_it_runs_where_there_is_no_tensorflow(tmp_path):
-    """In a process that cannot import tensorflow, on JAX: the same loss, gradients and path."""
+    """In a process without TensorFlow, on JAX: the same loss, gradients and path."""
     model = NezhaForCrfTagging(CONFIG, L)
     chain, batch, objective = make_chain(), make_batch(), CrfTaggingLoss()
     for variable, value in zip(

@@ -9,7 +9,7 @@ from nezha_tf.modeling.dropout import Dropout, mix
 
 @pytest.mark.parametrize("jit_compile", (False, True))
 def test_share_and_independence(jit_compile):
-    """A million draws with 0.1: the share's standard deviation is 0.0003."""
+    """A million draws with rate 0.1: the share's standard deviation is 0.0003."""
     dropout = Dropout(0.1, seed=3)
     call = tf.function(lambda x: dropout(x, training=True), jit_compile=jit_compile)
     masks = [call(np.ones((50, 100, 200), "float32")).numpy() == 0 for _ in range(2)]

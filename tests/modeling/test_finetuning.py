@@ -1,4 +1,4 @@
-"""The models of the understanding tasks: layer decay, freezing, lengths that vary."""
+"""The models of the understanding tasks: layer decay, freezing, dynamic lengths."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ def new_model(model_class):
 
 
 def changes(model_class, freeze=0, **settings):
-    """Returns {TF1 name: what a step changes} of the trainable variables."""
+    """Returns {TF1 name: change by one step} of the trainable variables."""
     model = new_model(model_class)
     recipe.freeze_layers(model.encoder, freeze)
     ids = np.arange(12).reshape(2, 6)

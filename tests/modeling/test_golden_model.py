@@ -57,8 +57,8 @@ def test_gradients(golden, name):
     for key, gradient in zip(variables, gradients, strict=True):
         gradient = tf.convert_to_tensor(gradient)
         if key.endswith("key/bias"):
-            # The softmax cannot see a shift of all keys' scores: with absolute positions this
-            # gradient is rounding error around zero, in the original too.
+            # The softmax does not change if all keys' scores are shifted: with absolute positions
+            # this gradient is only rounding error around 0, also in the original.
             tolerance = 1e-7
         else:
             tolerance = 1e-4 * np.abs(expected[key]).max()

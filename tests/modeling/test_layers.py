@@ -1,4 +1,4 @@
-"""The encoder: lengths, masks, what it puts out, other precisions and backends."""
+"""The encoder: lengths, masks, outputs, other precisions and backends."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ from nezha_tf.errors import UserError
 
 @pytest.mark.parametrize("pooled_only", (False, True))
 def test_attention_probabilities_of_each_layer(pooled_only):
-    """Against a softmax in NumPy of each layer's input, also where the model reads [CLS] alone."""
+    """Against a softmax in NumPy of each layer's input, also for models that read only [CLS]."""
     config = NezhaConfig(**SIZES, position_encoding="absolute", initializer_range=0.5)
     encoder = NezhaEncoder(config, pooled_only=pooled_only)
     batch = batch_of(9)
@@ -42,7 +42,7 @@ def test_attention_probabilities_of_each_layer(pooled_only):
 
 @pytest.mark.parametrize("encoding", ("functional_relative", "learned_relative", "rotary"))
 def test_any_length(encoding):
-    """Padding adds nothing: a sequence has the same outputs alone and in a longer batch."""
+    """Padding changes nothing: a sequence has the same outputs alone and in a longer batch."""
     encoder = NezhaEncoder(NezhaConfig(**SIZES, position_encoding=encoding))
     long = batch_of(600)
     long["input_mask"][:] = np.arange(600) < 300
@@ -70,7 +70,7 @@ def test_parts_of_the_public_surface(encoding):
     assert outputs["embedding_output"].shape == (2, 30, 24)
     assert outputs["masked_lm_logits"].shape == (2, 3, 97)
     assert outputs["next_sentence_logits"].shape == (2, 2)
-    # Dropout draws anew at each call in training, and is off otherwise.
+    # Dropout draws again at each call in training, and is off otherwise.
     pooled = [np.array(model(inputs, training=True)["pooled_output"]) for _ in range(2)]
     assert np.abs(pooled[0] - pooled[1]).max() > 1e-3
     np.testing.assert_array_equal(model(inputs)["pooled_output"], outputs["pooled_output"])
@@ -178,7 +178,7 @@ for path in sys.argv[1:]:
 
 
 def test_model_loss_and_optimizer_run_where_there_is_no_tensorflow(tmp_path):
-    """In a process that cannot import tensorflow, on JAX: the original's loss and norm."""
+    """In a process without TensorFlow, on JAX: the original's loss and norm."""
     weights = str(tmp_path / "weights.npz")
     values = load_golden_model("nezha_tiny").get_weights()
     np.savez(weights, **{f"{index:03}": value for index, value in enumerate(values)})
@@ -192,7 +192,7 @@ def test_model_loss_and_optimizer_run_where_there_is_no_tensorflow(tmp_path):
 
 
 def test_every_position_encoding_is_the_same_on_jax(tmp_path):
-    """At the positions 0 to T-1 and at given ones, beyond the distances that a table tells."""
+    """At the positions 0 to T-1 and at given positions, beyond the distances of the table."""
     paths = []
     for encoding in POSITION_ENCODINGS:
         settings = {"position_encoding": encoding, "max_relative_position": 4}

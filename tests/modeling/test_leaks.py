@@ -1,4 +1,4 @@
-"""Which piece an output depends on, through the whole encoder: by gradients."""
+"""Which pieces an output depends on, through the whole encoder, by gradients."""
 
 import functools
 
@@ -10,12 +10,12 @@ from nezha_tf import NezhaConfig, NezhaEncoder, attention_mask
 from nezha_tf.config import POSITION_ENCODINGS, SEGMENT_IDS
 
 LENGTH = 7
-# Of the first example and of the second: pieces before padding, and where the target begins.
+# For each of two examples: the number of pieces before padding, and where the target begins.
 NUM_PIECES, TARGET_START = (7, 5), (3, 2)
 
 
 def may_depend(objective, example, output, given):
-    """Whether an output may depend on an input: the objectives in words."""
+    """Whether an output may depend on an input, by the definitions of the objectives."""
     if output == given:
         return True
     if given >= NUM_PIECES[example]:

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from nezha_tf.objectives import classification
 
-# The last example is nothing but padding.
+# The last example is only padding.
 MASK = np.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]])
 LOGITS = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32) * 3
 

@@ -1,4 +1,4 @@
-"""The mixture's masks, weights and metrics against each example by itself."""
+"""The mixture's masks, weights and metrics against single examples."""
 
 import keras
 import numpy as np
@@ -26,7 +26,7 @@ CONFIG = NezhaConfig(
 
 @pytest.fixture(scope="module")
 def batch():
-    """Twelve examples of the four objectives in turn; a thirteenth is nothing but padding."""
+    """Twelve examples of the four objectives in turn, and a thirteenth of padding only."""
     batch = random_batch(CONFIG)
     batch = {name: np.concatenate([v, np.zeros_like(v[:1])]) for name, v in batch.items()}
     for row in range(12):
@@ -79,7 +79,7 @@ def test_losses_and_metrics_are_those_of_each_example(batch):
 
 
 def test_a_batch_without_a_bidirectional_example_is_trained_on(batch):
-    """There is no next sentence to predict, and no gradient from it: none that is no number."""
+    """There is no next sentence to predict, so its gradient is 0 and not nan."""
     rows = [row for row in range(12) if NAMES[row % 4] != "bidirectional"]
     batch = {name: tf.gather(values, rows) for name, values in batch.items()}
     model = NezhaForPreTraining(CONFIG)
@@ -100,7 +100,7 @@ def test_label_smoothing_is_of_what_is_trained_alone(batch):
     model = NezhaForPreTraining(CONFIG)
     smooth, plain = (UNILM.loss(True, share) for share in (0.2, 0.0))
     outputs = model(plain.inputs(batch))
-    # Of an untrained model all answers are alike, and smoothing then changes nothing.
+    # An untrained model gives equal probabilities, for which smoothing changes nothing.
     outputs["masked_lm_logits"] = 30.0 * outputs["masked_lm_logits"]
     losses = [float(o.losses(outputs, batch)["masked_lm_loss"].sum) for o in (smooth, plain)]
     assert losses[0] != pytest.approx(losses[1], rel=1e-3)

@@ -1,4 +1,4 @@
-"""Each loss has what a run asks of it, and R-Drop what it wraps."""
+"""All losses have the methods that a run needs; R-Drop has those of the loss that it wraps."""
 
 import pytest
 

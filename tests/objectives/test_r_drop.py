@@ -12,7 +12,7 @@ B, T, L = 3, 5, 4
 
 
 class Given:
-    """An objective whose predictions and losses are given."""
+    """An objective with given predictions and losses."""
 
     def inputs(self, batch):
         return batch
@@ -38,7 +38,7 @@ class Given:
 def test_divergence_against_relative_entropy(weights, logits):
     rng = np.random.default_rng(0)
     outputs = {"logits": rng.normal(size=logits).astype("float32")}
-    outputs["logits"][..., 2:3] -= 1e9  # what is masked has no probability, and no NaN
+    outputs["logits"][..., 2:3] -= 1e9  # masked logits have probability 0, not nan
     batch = {"weights": rng.integers(0, 2, weights).astype("float32"), "x": np.arange(B)}
     batch["weights"].flat[0] = 1
     outputs["losses"] = rng.normal(size=(2 * B, *weights[1:])).astype("float32")

@@ -1,4 +1,4 @@
-"""Fine-tuning's loss against NumPy, and what a prediction of the target depends on."""
+"""Fine-tuning's loss against NumPy, and the dependencies of a target's predictions."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def model():
 
 
 def make_batch():
-    """Two pairs; every position of the target, and the source's last, predicts something."""
+    """Two pairs; every position of the target, and the source's last one, predicts something."""
     rng = np.random.default_rng(0)
     places = np.arange(T)
     is_piece = places < ENDS[:, None]
@@ -78,7 +78,7 @@ def test_loss_and_accuracy_are_numpys(model, smoothing):
 
 
 def test_a_prediction_sees_the_source_and_what_is_left_of_it(model):
-    """Each piece is changed in turn: the logits that change are those that may see it."""
+    """Each piece is changed in turn: only the logits that may see it change."""
     batch = make_batch()
     before = logits_of(model, batch)
     for row in range(2):

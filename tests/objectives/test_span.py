@@ -1,4 +1,4 @@
-"""The loss of an answer's ends against NumPy, and that padding changes nothing."""
+"""The loss of an answer's start and end against NumPy; padding changes nothing."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ LENGTHS = (7, 4, 1, 0)
 
 
 def figures(length, seed=0):
-    """Logits and a batch of four windows, the last one nothing but padding."""
+    """Returns logits and a batch of four windows; the last one is only padding."""
     rng = np.random.default_rng(seed)
     logits = {f"{end}_logits": 3 * rng.normal(size=(4, 7)) for end in ("start", "end")}
     logits = {n: np.pad(v, [(0, 0), (0, length - 7)], constant_values=9) for n, v in logits.items()}

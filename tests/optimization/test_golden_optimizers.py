@@ -64,7 +64,7 @@ def test_adamw_of_the_paper():
     rng = np.random.default_rng(5)
     start = rng.normal(size=(4, 3)).astype("float32")
     found, expected = keras.Variable(start, name="kernel"), keras.Variable(start, name="kernel")
-    # An epsilon that is nothing beside the moments: Keras adds it before the correction.
+    # The epsilon is negligible beside the moments: Keras adds it before the correction.
     settings = {"learning_rate": 0.05, "epsilon": 1e-12}
     ours = AdamWeightDecay(variant="paper", weight_decay_rate=0.1, **settings)
     keras_own = keras.optimizers.AdamW(weight_decay=0.1, **settings)

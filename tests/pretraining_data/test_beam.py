@@ -1,4 +1,4 @@
-"""Shards made on Apache Beam are those that the tool makes itself; mistakes are one line."""
+"""Shards made by Apache Beam equal those of the tool itself; mistakes give one line."""
 
 import gzip
 import importlib.util
@@ -19,7 +19,7 @@ needs_beam = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """The sample in two files, one compressed; shards begin within them and go over their ends."""
+    """The sample in two files, one of them compressed; shards begin inside files and span both."""
     folder = tmp_path_factory.mktemp("corpus")
     sample = (RESOURCES / "sample_corpus.txt").read_bytes()
     third = sample.index(b"\n\n", len(sample) // 3)
@@ -59,7 +59,7 @@ def test_the_same_bytes_as_of_the_tool_itself(corpus, tmp_path, capsys):
     assert len(contents(local)) == 2 * 6 + 1
     capsys.readouterr()
 
-    # What is there is not made again; what is not whole is.
+    # Existing shards are not made again, but incomplete ones are.
     kept = (on_beam / "eval.tfrecord").stat().st_mtime_ns
     (on_beam / "train-00003-of-00005.tfrecord").unlink()
     with open(on_beam / "train-00001-of-00005.tfrecord", "r+b") as file:
@@ -82,8 +82,8 @@ def test_mistakes_of_workers_and_of_options_are_one_line(corpus, tmp_path):
     new = tmp_path / "new"
     for options, message in (
         ("--direct_num_workers=x", "argument --direct_num_workers: invalid int value: 'x'"),
-        ("--direct_num_worker=2", "DirectRunner knows no direct_num_worker"),
-        ("--runner=SparkRunner", "the runner is --runner"),
+        ("--direct_num_worker=2", "DirectRunner has no option direct_num_worker"),
+        ("--runner=SparkRunner", "name the runner by --runner"),
         ("--name='a", "No closing quotation"),
     ):
         with pytest.raises(UserError, match=message) as caught:
@@ -97,7 +97,9 @@ def test_what_workers_write_elsewhere_is_missed_and_their_defects_are_defects(
     corpus, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(beam, "make_one", lambda work, place: None)
-    with pytest.raises(UserError, match=r"is done and .*train-00000-of-00005\.tfrecord is not th"):
+    with pytest.raises(
+        UserError, match=r"has ended but .*train-00000-of-00005\.tfrecord is not th"
+    ):
         create(corpus, tmp_path, runner="DirectRunner")
     monkeypatch.setattr(beam, "make_one", lambda work, place: 1 // 0)
     with pytest.raises(Exception, match="by zero") as caught:
@@ -106,7 +108,7 @@ def test_what_workers_write_elsewhere_is_missed_and_their_defects_are_defects(
 
 
 def test_flags_that_do_not_go_together_are_refused(corpus, tmp_path, monkeypatch):
-    with pytest.raises(UserError, match="--num_workers is of the workers on this machine"):
+    with pytest.raises(UserError, match="--num_workers is for workers on this machine"):
         create(corpus, tmp_path, runner="DirectRunner", num_workers=2)
     with pytest.raises(UserError, match="--beam_options needs --runner"):
         create(corpus, tmp_path, beam_options="--project=a")

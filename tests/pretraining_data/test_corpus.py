@@ -1,4 +1,4 @@
-"""Documents out of files of any size, and the shards that they go to."""
+"""Documents of files of any size, and their assignment to shards."""
 
 import gzip
 import itertools
@@ -28,7 +28,7 @@ def sentences(text):
 
 
 def test_documents_are_those_of_the_line_by_line_reader(tmp_path, monkeypatch):
-    """On random texts of all that `str.strip` takes away, in blocks of a few bytes."""
+    """On random texts of all characters that `str.strip` removes, in blocks of a few bytes."""
     rng = random.Random(0)
     parts = ["好", "人。", "é", "\U0001f600", "a", "\n", "\n", "\n\n", "\r\n", " ", "\t", "\x0b"]
     parts += ["\u3000", "\x85", "\xa0", "\u1680", "\u2003", "\u2029", "\x1c", "\ufeff", "\u200b"]
@@ -45,7 +45,7 @@ def test_compressed_and_remote_files_are_read_alike(tmp_path):
     text = "一。\r\n二。\n\n三。".encode()
     (tmp_path / "a.txt").write_bytes(text)
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(text))
-    # tensorflow takes file:// for a file system like any other.
+    # For TensorFlow, file:// is a file system like any other.
     for name in (f"{tmp_path}/a.txt", f"{tmp_path}/a.txt.gz", f"file://{tmp_path}/a.txt.gz"):
         assert [text for text, *_ in raw_documents(name)] == [
             "一。\r\n二。".encode(),
@@ -64,7 +64,7 @@ def test_a_document_without_end_is_cut(tmp_path, monkeypatch, line):
     parts = list(raw_documents(str(path)))
     assert b"".join(text for text, *_ in parts[1:-1]) == (line * 400).strip().encode()
     assert all(1900 <= len(text) <= 2000 and was_cut for text, _, was_cut in parts[1:-2])
-    assert all(text.decode() for text, *_ in parts)  # no character is parted
+    assert all(text.decode() for text, *_ in parts)  # no character is split
     assert [part.text.decode() for part in (parts[0], parts[-1])] == ["首。", "末。"]
     assert not parts[0].was_cut and not parts[-1].was_cut
     data = path.read_bytes()
@@ -72,7 +72,7 @@ def test_a_document_without_end_is_cut(tmp_path, monkeypatch, line):
 
 
 def write_corpus(folder, sizes):
-    """Two files of documents with so many characters, each character its own number."""
+    """Writes two files of documents with given lengths; each character encodes its number."""
     documents = [chr(0x4E00 + n) * size for n, size in enumerate(sizes)]
     half = len(sizes) // 2
     for name, part in (("a.txt", documents[:half]), ("b.txt", documents[half:])):
@@ -107,7 +107,7 @@ def test_shards_are_consecutive_and_about_equal(tmp_path):
 
 
 def test_the_documents_of_a_shard_are_read_again_from_where_they_stand(tmp_path, monkeypatch):
-    """On random texts in odd files, some of which are cut, in blocks of other sizes."""
+    """On random texts in odd files, some of them cut, in blocks of other sizes."""
     rng = random.Random(3)
     parts = [
         "好",
@@ -129,7 +129,7 @@ def test_the_documents_of_a_shard_are_read_again_from_where_they_stand(tmp_path,
             text = rng.choice(["", "\ufeff", "\n"]).encode() + text
             path = tmp_path / f"{trial}_{place}.{rng.choice(['txt', 'txt.gz'])}"
             path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
-            # tensorflow takes file:// for a file system like any other.
+            # For TensorFlow, file:// is a file system like any other.
             paths.append("file://" * (not trial % 30) + str(path))
         monkeypatch.setattr(corpus, "LONGEST_DOCUMENT", rng.randint(20, 60))
         monkeypatch.setattr(corpus, "BLOCK_BYTES", rng.randint(20, 40))
@@ -158,7 +158,7 @@ def test_the_documents_of_a_shard_are_read_again_from_where_they_stand(tmp_path,
 
 
 def test_no_shard_is_without_a_document():
-    """Also where a few documents hold most of the text."""
+    """Also if a few documents have most of the text."""
     rng = random.Random(2)
     for _ in range(300):
         sizes = [rng.choice([1, 1, 1, 1000, 50]) for _ in range(rng.randint(1, 30))]
@@ -176,7 +176,7 @@ def test_the_default_number_of_shards_bounds_them():
 
 @pytest.mark.parametrize("share", [0.1, 0.9, 0.0001, 1.0])
 def test_held_out_documents(tmp_path, share):
-    """About the share, never all and never none, and not others when the corpus grows."""
+    """About the given share, never all or none; a growing corpus does not change the choice."""
     sizes = [5] * 400
     paths = write_corpus(tmp_path, sizes)
 
@@ -203,7 +203,7 @@ def test_what_cannot_be_used_is_one_line(tmp_path):
     (tmp_path / "gbk.txt").write_bytes("好\n\n".encode() * 5 + "坏".encode("gb18030"))
     (tmp_path / "one.txt").write_text("一。")
     blank, gbk, one = (str(tmp_path / f"{name}.txt") for name in ("blank", "gbk", "one"))
-    with pytest.raises(UserError, match=r"blank\.txt: no text in it"):
+    with pytest.raises(UserError, match=r"blank\.txt: no text found"):
         measure([blank], 0, 0, True)
     assert measure([blank, one], 0, 0, True).blank_files == 1
     with pytest.raises(UserError, match="at least 2 documents"):

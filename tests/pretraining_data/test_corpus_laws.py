@@ -1,4 +1,4 @@
-"""Laws of the corpus: any text, against a split of the whole of it by the definition."""
+"""Property tests of the corpus: any text, against a split of the whole text by the definition."""
 
 import gzip
 import itertools
@@ -19,12 +19,12 @@ from nezha_tf.pretraining_data.assignment import (
 )
 from nezha_tf.pretraining_data.corpus import Documents, draw_of, measure, raw_documents
 
-# What `str.strip` takes away, the line feed among it, and what it does not.
+# Characters that `str.strip` removes, with the line feed, and others.
 SPACE = [chr(code) for code in range(0x3001) if chr(code).isspace()]
 PARTS = ["好", "人。", "é", "\U0001f600", "a", "\ufeff", "\u200b", "长" * 9]
 ENDS = ["\n", "\n\n", "\r\n", "\r\n\r\n", "\n\u3000\n", "\n \t\n\x85\n"]
 MARK = "\ufeff"
-BLOCKS = st.integers(4, 6) | st.integers(4, 30)  # bytes; a byte order mark is in the first
+BLOCKS = st.integers(4, 6) | st.integers(4, 30)  # bytes; the first one has a byte order mark
 
 
 def texts(most=30):
@@ -34,7 +34,7 @@ def texts(most=30):
 
 
 def split(text):
-    """The documents of a text, lists of sentences: they end at a line without text."""
+    """Returns a text's documents, lists of sentences; a document ends at a line without text."""
     documents = [[]]
     for line in text.removeprefix(MARK).split("\n"):
         if line.strip():
@@ -75,7 +75,7 @@ def test_documents_are_those_of_the_whole_text(tmp_path, monkeypatch, text, bloc
 def test_a_long_document_is_cut_and_nothing_is_lost(
     tmp_path, monkeypatch, text, block, other, longest
 ):
-    """At the same places whatever the blocks; at the end of a line where there is one."""
+    """At the same places for all block sizes; at the end of a line if there is one."""
     path = tmp_path / "a.txt"
     path.write_text(text, encoding="utf-8", newline="")
     monkeypatch.setattr(corpus, "LONGEST_DOCUMENT", longest)
@@ -84,13 +84,13 @@ def test_a_long_document_is_cut_and_nothing_is_lost(
         monkeypatch.setattr(corpus, "BLOCK_BYTES", size)
         found.append([(sentences(d.text), *d[1:]) for d in raw_documents(str(path))])
     assert [part[:2] for part in found[0]] == [part[:2] for part in found[1]]
-    # White space that is as long as a document is known to end one or not by where blocks end.
+    # The ends of blocks decide whether very long white space ends a document.
     if all(len(run.encode()) < longest for run in re.findall(r"\s+", text)):
         assert found[0] == found[1]
     for part, _, was_cut in raw_documents(str(path)):
         assert len(part) <= longest and part.decode().strip()
         assert not was_cut or part.endswith(b"\n") or b"\n" not in part
-    # Where documents end, in characters that are no space, of which a cut within a line keeps all.
+    # Ends of documents in characters without white space; a cut inside a line keeps all of them.
     parts = [("".join(lines_of_part), was_cut) for lines_of_part, _, was_cut in found[0]]
     documents = ["".join(document) for document in split(text)]
     assert visible("".join(part for part, _ in parts)) == visible("".join(documents))
@@ -103,28 +103,28 @@ def test_a_long_document_is_cut_and_nothing_is_lost(
 
 
 def visible(text):
-    """A text without white space."""
+    """Returns a text without white space."""
     return "".join(text.split())
 
 
 @laws.examples(300)
 @given(st.lists(st.integers(1, 9) | st.integers(1, 1000), min_size=1, max_size=30), st.data())
 def test_each_shard_has_documents_and_begins_where_its_bytes_do(sizes, data):
-    """Document by document: shard floor(b n / B), but that none is passed over or left empty."""
+    """Document by document: shard floor(b n / B), but no shard is skipped or left empty."""
     count = data.draw(st.integers(1, len(sizes)))
     assignment = Assignment(Documents(len(sizes), sum(sizes)), count)
     shards = [assignment.shard_of(size) for size in sizes]
     assert set(shards) == set(range(count)) and shards == sorted(shards)
     for place, shard in enumerate(shards):
         wanted = sum(sizes[:place]) * count // sum(sizes)
-        if shard > wanted:  # each document that is left is the first of a shard
+        if shard > wanted:  # each remaining document is the first one of a shard
             assert len(sizes) - place == count - shard
         if shard < wanted:  # the one before it is the first that may be followed by it
             assert shards[place - 1] == shard - 1
 
 
 def write_corpus(folder, texts):
-    """Writes a file of each text, every other one compressed; returns their paths."""
+    """Writes a file for each text, every second one compressed; returns their paths."""
     paths = []
     for number, text in enumerate(texts):
         data, is_packed = text.encode(), number % 2
@@ -143,7 +143,7 @@ def write_corpus(folder, texts):
     st.tuples(BLOCKS, BLOCKS),
 )
 def test_shards_part_the_documents(tmp_path, monkeypatch, texts, share, seed, counts, blocks):
-    """Every one is in one shard of its set, in order, and read again from where it stands."""
+    """Each document is in one shard of its set, in order, and can be read again from its offset."""
     paths = write_corpus(tmp_path, texts)
     expected = dict(enumerate(document for text in texts for document in split(text)))
     assume(len(expected) > (share > 0))
@@ -153,7 +153,7 @@ def test_shards_part_the_documents(tmp_path, monkeypatch, texts, share, seed, co
     numbers = {TRAINING: sorted(expected.keys() - held_out), HELD_OUT: sorted(held_out)}
     if share:
         assert numbers[TRAINING] and numbers[HELD_OUT]
-    if share and found.threshold != share:  # a side would be empty, and got one
+    if share and found.threshold != share:  # a set would be empty, so it got one
         assert min(map(len, numbers.values())) == 1
     assert [found.training.count, found.held_out.count] == [len(n) for n in numbers.values()]
     shards = {

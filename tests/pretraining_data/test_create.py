@@ -1,4 +1,4 @@
-"""The tool whole: the same bytes whatever happens, odd text, refusals, no half-written file."""
+"""The whole tool: always the same bytes, odd texts, refusals, no incomplete files."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ from nezha_tf.pretraining_data.create import create_pretraining_data
 
 TOOL = "tools/create_pretraining_data.py"
 VOCABULARY = str(RESOURCES / "vocab.txt")
-# `token` needs no segmenter, whose start is most of what a small run takes.
+# `token` needs no segmenter, whose start takes most of the time of a small run.
 SETTINGS = {
     "vocab_file": VOCABULARY,
     "max_seq_length": 32,
@@ -34,7 +34,7 @@ SETTINGS = {
 
 
 def odd_corpus(folder):
-    """The sample with all that should not be in a corpus and is."""
+    """The sample with all the faults that a corpus may have."""
     sample = (RESOURCES / "sample_corpus.txt").read_bytes()
     half = sample.index(b"\n\n", len(sample) // 2)
     (folder / "a.txt").write_bytes(b"\xef\xbb\xbf" + sample[:half].replace(b"\n", b"\r\n"))
@@ -66,7 +66,7 @@ def create(corpus, folder, **changes):
 
 
 def contents(folder):
-    """Everything in a folder, but for what says where it is."""
+    """Returns everything in a folder, without the lines that name the folder."""
     found = {}
     for path in sorted(folder.iterdir()):
         found[path.name] = path.read_bytes()
@@ -103,27 +103,27 @@ def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
     assert [entry["file"] for entry in entries] == names
     assert sets["train.tfrecord"]["totals"]["records"] == sum(counts[:5])
     shares = sets["train.tfrecord"]["shares"]
-    # Five of 29 pieces are predicted, beside three special ones.
+    # Five of 29 pieces, with three special pieces, are predicted.
     assert shares["masked"] == pytest.approx(0.8 * 5 / 29, abs=0.005)
     assert shares["replaced"] == pytest.approx(0.1 * 5 / 29, abs=0.005)
 
-    # Each kind of anomaly is one line.
+    # Each kind of anomaly gives one line.
     output = capsys.readouterr().out
     for line in (
-        "1 line of more than 10,000 characters, cut (one sentence a line?)",
+        "1 line of more than 10,000 characters, cut (one sentence per line?)",
         "2 lines with bytes that are not UTF-8",
         "1 document without text",  # the control characters
         "2 files without text",
     ):
         assert output.count(line) == 3, line
     assert "outside the vocabulary" in output and "🙂" in output
-    # With or without the other set, at other places, the text is the same text.
+    # The identity of the text does not depend on the other set or on its place.
     create(corpus, folders[0], eval_output_file=f"{folders[0]}/eval.tfrecord", **changes)
     assert "6 shards to make" not in capsys.readouterr().out
 
 
 def test_all_of_it_on_another_file_system(tmp_path, capsys):
-    """tensorflow's file system in memory, which Python's own functions do not see."""
+    """TensorFlow's file system in memory, which Python's own functions do not see."""
     gfile = tf.io.gfile
     for name in ("sample_corpus.txt", "vocab.txt"):
         with gfile.GFile(f"ram://corpus/{name}", "wb") as file:
@@ -136,7 +136,7 @@ def test_all_of_it_on_another_file_system(tmp_path, capsys):
     expected = contents(tmp_path)
     assert set(gfile.listdir("ram://data")) == set(expected)
     for name, content in expected.items():
-        if name != "manifest.json":  # which says where the files are
+        if name != "manifest.json":  # this file says where the files are
             assert gfile.GFile(f"ram://data/{name}", "rb").read() == content, name
     with pytest.raises(UserError, match=r"no file matches 'ram://corpus/none\.txt'"):
         create("ram://corpus/none.txt", "ram://data", **remote)
@@ -154,14 +154,16 @@ def test_other_flags_are_refused_and_named(corpus, tmp_path):
         ({"num_output_shards": 3}, "with --num_output_shards=2, not 3"),
         ({"vocab_file": str(tmp_path / "other.txt")}, "with another vocabulary"),
         ({"eval_output_file": f"{tmp_path}/eval.tfrecord"}, "without --eval_output_file"),
-        ({"input_file": str(RESOURCES / "sample_corpus.txt")}, "of another text"),
+        ({"input_file": str(RESOURCES / "sample_corpus.txt")}, "from another text"),
     ):
         with pytest.raises(UserError, match=shard + message):
             create(**{"corpus": corpus, "folder": tmp_path, **made, **changes})
     (tmp_path / "other.txt").unlink()
     assert contents(tmp_path) == before
     (tmp_path / "train-00001-of-00002.tfrecord.json").unlink()
-    with pytest.raises(UserError, match=r"train-00001-of-00002\.tfrecord is there and has no rec"):
+    with pytest.raises(
+        UserError, match=r"train-00001-of-00002\.tfrecord is there, but not its summary"
+    ):
         create(corpus, tmp_path, **made)
     with pytest.raises(UserError, match="--num_output_shards=500 is more than the 8"):
         create(corpus, tmp_path / "new", on_invalid="skip", num_output_shards=500)
@@ -188,7 +190,7 @@ def begin(folder, **options):
 
 
 def wait_for_shards(folder, count, process):
-    """Waits until so many shards are there; the process must not be at its end then."""
+    """Waits until there are `count` shards; the process must still be running then."""
     wait_until(lambda: len(list(folder.glob("*.tfrecord"))) >= count, process, 0.002)
     assert process.poll() is None, ended(process)
 
@@ -232,7 +234,7 @@ def test_a_killed_worker_and_signals_end_a_run_in_one_line(tmp_path, uninterrupt
         os.kill(random.choice(children(process)[1:]), signal.SIGKILL)
 
     for name, end, status, message in (
-        ("killed", kill_a_worker, 1, "a worker died (killed, perhaps for want of memory"),
+        ("killed", kill_a_worker, 1, "a worker died (killed, perhaps out of memory"),
         ("interrupt", lambda p: os.killpg(p.pid, signal.SIGINT), 130, "interrupted"),
         ("terminate", lambda p: os.killpg(p.pid, signal.SIGTERM), 75, "terminated"),
     ):

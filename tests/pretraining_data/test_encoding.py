@@ -18,7 +18,7 @@ def test_records_are_those_of_protobuf(highest):
         if feature.dtype is np.float32:
             values[feature.name] = rng.choice([0.0, 1.0, -2.5e-3], shape).astype(np.float32)
         else:
-            # All sizes of numbers up to the highest, and rows of nothing but zeros.
+            # All sizes of numbers up to the highest, and rows of zeros only.
             most = 2.0 ** rng.uniform(0, np.log2(highest + 1), shape)
             values[feature.name] = (most * (rng.random((60, 1)) < 0.9)).astype(np.int64)
             values[feature.name][:2, 0] = highest

@@ -1,4 +1,4 @@
-"""Laws of encoding: any values, against protobuf's own bytes and tensorflow's parser."""
+"""Property tests of encoding: any values, against protobuf's bytes and TensorFlow's parser."""
 
 import laws
 import numpy as np
@@ -10,13 +10,13 @@ from hypothesis.extra import numpy as arrays
 from nezha_tf.data import schema
 from nezha_tf.pretraining_data.encoding import encode_block
 
-# Of all sizes of varints, with their borders.
+# Numbers of all sizes of varints, with their limits.
 INTEGERS = st.integers(0, 2) | st.integers(0, 2**31 - 1) | st.sampled_from([127, 128, 2**14, 2**28])
 
 
 @st.composite
 def blocks(draw):
-    """(features, lengths, dict of values)."""
+    """Draws (features, lengths, dict of values)."""
     features = draw(st.sampled_from([schema.FEATURES, schema.UNMASKED_FEATURES]))
     lengths = schema.Lengths(draw(st.integers(1, 9)), draw(st.integers(1, 5)))
     count, values = draw(st.integers(1, 4)), {}
@@ -24,7 +24,7 @@ def blocks(draw):
         shape = count, lengths.of(feature)
         if feature.dtype is np.float32:
             numbers = draw(arrays.arrays(np.uint32, shape, elements=st.integers(0, 2**32 - 1)))
-            values[feature.name] = numbers.view(np.float32)  # of any bits: nan, inf, -0.0
+            values[feature.name] = numbers.view(np.float32)  # any bits: nan, inf, -0.0
         else:
             dtype = draw(st.sampled_from([np.int32, np.int64]))
             values[feature.name] = draw(arrays.arrays(dtype, shape, elements=INTEGERS))
@@ -32,7 +32,7 @@ def blocks(draw):
 
 
 def encoded_by_protobuf(features, values):
-    """The deterministic serialization of one example's values, lists of numbers by name."""
+    """Returns the deterministic serialization of one example's values, lists of numbers by name."""
     example = tf.train.Example()
     for feature in features:
         named = example.features.feature[feature.name]

@@ -1,4 +1,4 @@
-"""Examples as text, and what `--check` finds: each kind of fault, with file and record."""
+"""Examples as text, and the faults that `--check` finds, each with file and record."""
 
 import json
 import shutil
@@ -75,17 +75,20 @@ def test_a_cut_file_is_found_with_its_record(folder):
         path.write_bytes(b"".join(frames[:kept]) + frames[kept][:left])
         found = faults(folder)
         assert found[0].startswith(f"{SHARDS[1]}, record {kept + 1}: truncated: only {left}")
-        assert f"{SHARDS[1]}: 7 records, and the manifest says {len(frames)}" in found
-    # Cut between two records, only the manifest tells.
+        assert f"{SHARDS[1]}: 7 records, but the manifest says {len(frames)}" in found
+    # The file is truncated between two records, so only the manifest shows it.
     path.write_bytes(b"".join(frames[:kept]))
-    assert f"{SHARDS[1]}: 7 records, and the manifest says {len(frames)}" in faults(folder)
+    assert f"{SHARDS[1]}: 7 records, but the manifest says {len(frames)}" in faults(folder)
     path.write_bytes(b"")
-    assert f"{SHARDS[1]}: holds no undamaged record" in faults(folder)
+    assert f"{SHARDS[1]}: has no undamaged record" in faults(folder)
 
 
 @pytest.mark.parametrize(
     "place, message",
-    [(100, "corrupt: its checksum is wrong"), (3, "corrupt or no TFRecord: the checksum of its")],
+    [
+        (100, "corrupt: its checksum is wrong"),
+        (3, "corrupt, or not a TFRecord: the checksum of its"),
+    ],
     ids=["record", "length"],
 )
 def test_a_flipped_bit_is_found_with_its_record(folder, place, message):
@@ -98,7 +101,7 @@ def test_a_flipped_bit_is_found_with_its_record(folder, place, message):
     assert found[0].startswith(f"{SHARDS[2]}, record 5: {message}")
     assert any(fault.startswith(f"{SHARDS[2]}: CRC-32C") for fault in found)
     undamaged = len(frames) - 1 if place == 100 else 4
-    assert f"{SHARDS[2]}: {undamaged} records, and the manifest says {len(frames)}" in found
+    assert f"{SHARDS[2]}: {undamaged} records, but the manifest says {len(frames)}" in found
 
 
 def test_what_does_not_belong_to_the_set_is_found(folder):
@@ -110,7 +113,7 @@ def test_what_does_not_belong_to_the_set_is_found(folder):
     assert of_copy == [
         "train-00000-of-00009.tfrecord: foreign: the manifest beside it does not name it"
     ]
-    assert f"{SHARDS[2]}: is missing, and the manifest names it" in found
+    assert f"{SHARDS[2]}: is missing, but the manifest names it" in found
     assert any(fault.startswith(f"{SHARDS[1]}: CRC-32C") for fault in found)
 
 
@@ -144,9 +147,9 @@ def test_records_that_fit_no_example_are_found(tmp_path, monkeypatch):
     assert sorted(numbers) == sorted(odd)
     texts = dict(zip(numbers, found, strict=True))
     assert "input_ids holds 20000, outside 0..19999" in texts[2]
-    assert "no tf.train.Example" in texts[8] and "9 values, not 8" in texts[9]
+    assert "not a tf.train.Example" in texts[8] and "9 values, not 8" in texts[9]
     assert "next_sentence_labels holds 2" in texts[11]
-    assert all("make no sense" in texts[number] for number in (3, 4, 6, 7, 12))
+    assert all("predictions are invalid" in texts[number] for number in (3, 4, 6, 7, 12))
 
 
 def test_unmasked_records_are_checked_and_shown(tmp_path):
@@ -175,7 +178,7 @@ def test_unmasked_records_are_checked_and_shown(tmp_path):
     numbers = [int(fault.removeprefix(f"{path}, record ").partition(":")[0]) for fault in faults]
     assert sorted(numbers) == [*odd, 8]
     texts = dict(zip(numbers, faults, strict=True))
-    assert all("its words" in texts[number] for number in (2, 3, 4))
+    assert all("its padding, words or" in texts[number] for number in (2, 3, 4))
     assert "word_starts holds 2" in texts[5] and "2 values, not 10" in texts[6]
     assert "masked already" in texts[8]
     assert text_of(arrays_of(written[0]), vocabulary, in_colour=True).splitlines() == [

@@ -1,4 +1,4 @@
-"""Which sentences go into an example: the original's, ALBERT's and RoBERTa's rules."""
+"""The sentences of examples: the original's, ALBERT's and RoBERTa's rules."""
 
 import json
 import random
@@ -16,7 +16,7 @@ from nezha_tf.pretraining_data.packing import PairPacker, pack_full_sentences, t
 
 
 def test_instances_are_those_of_the_original(shared_golden):
-    """The original's generator through packing and classic masking gives its very instances."""
+    """With the original's generator, packing and a simple masking give exactly its instances."""
     figures = json.loads((shared_golden / "pretraining_data.json").read_text(encoding="utf-8"))
     vocabulary = Vocabulary.from_file(shared_golden / "vocab.txt")
     length, rng = figures["max_seq_length"], random.Random(figures["random_seed"])
@@ -86,7 +86,7 @@ def test_pairs_come_from_where_the_label_says():
 
 
 def test_each_sentence_is_used_in_each_pass():
-    """What does not fit is cut, but no sentence is passed over for a random one."""
+    """Sentences that do not fit are cut, but none is skipped because of a random one."""
     documents = classic.random_documents(random.Random(2), longest=4)
     pieces, instances = pack(documents, "nsp", length=90, repetitions=1, short=0.0)
     used = np.zeros(len(pieces.ids), int)
@@ -102,7 +102,7 @@ def test_each_sentence_is_used_in_each_pass():
 def test_share_of_label_1(pair, share):
     documents = [[[200 + n] * 6 for n in range(40)] for _ in range(20)]
     _, instances = pack(documents, pair, 35, repetitions=10, short=0.0, share=share)
-    # A little more of them: a document may end in a single sentence, which leaves no choice.
+    # A little more: a document may end in a single sentence, which leaves no choice.
     assert np.mean([label for _, _, label in instances]) == pytest.approx(share, abs=0.04)
 
 
@@ -112,7 +112,7 @@ def test_short_examples_have_their_share():
     longest = {index: 0 for index in range(300)}
     for index, ranges, _ in instances:
         longest[index] = max(longest[index], sum(end - start for start, end in ranges))
-    # Targets are even over 2 to 60, and those above 55 are full, too.
+    # Targets are uniform over 2 to 60; those above 55 count as full too.
     assert np.mean(np.array(list(longest.values())) < 60) == pytest.approx(0.3 * 54 / 59, abs=0.08)
 
 
@@ -154,11 +154,11 @@ def test_full_sentences_hold_everything_once_in_order():
         assert label == 0
         used = 1 + sum(end - start + 1 for start, end in instance)
         assert used <= 40
-        for start, end in instance:  # only a sentence that has no room in any example is cut
+        for start, end in instance:  # only a sentence that is longer than an example is cut
             for place in {start, end} - set(pieces.bounds):
                 sentence = np.searchsorted(pieces.bounds, place)
                 assert pieces.bounds[sentence] - pieces.bounds[sentence - 1] > 38
-        if following and following[0][0] in pieces.bounds:  # and there was no room for the next
+        if following and following[0][0] in pieces.bounds:  # and the next one did not fit
             following_end = pieces.bounds[pieces.bounds.index(following[0][0]) + 1]
             separator = following[0][0] != instance[-1][1]
             room = 40 - used - separator + (not separator) - 1

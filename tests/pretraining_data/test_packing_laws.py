@@ -1,6 +1,6 @@
-"""Laws of packing and layout, on any shard: against lists of pieces, one sentence at a time.
+"""Property tests of packing, on any shard: against lists of pieces, one sentence at a time.
 
-No piece of a shard is there twice, so that pieces tell where they come from.
+No piece occurs twice in a shard, so pieces show where they come from.
 """
 
 import itertools
@@ -38,12 +38,12 @@ class Shard(NamedTuple):
         return bool(self.pieces.word_starts[piece - FIRST_PIECE])
 
     def texts(self, ranges):
-        """The pieces of some ranges."""
+        """Returns the pieces of some ranges."""
         return [self.pieces.ids[start:end].tolist() for start, end in ranges]
 
 
 def shard_of(sizes, length, word_starts=None):
-    """The `Shard` of documents whose sentences have so many pieces."""
+    """Returns the `Shard` of documents whose sentences have the given numbers of pieces."""
     numbers = itertools.count(FIRST_PIECE)
     documents = [
         [list(itertools.islice(numbers, size)) for size in sentences] for sentences in sizes
@@ -53,7 +53,7 @@ def shard_of(sizes, length, word_starts=None):
 
 @st.composite
 def shards(draw):
-    """Single pieces, sentences that fill an example to the last piece, and longer ones."""
+    """Draws shards with single pieces, sentences that exactly fill an example, and longer ones."""
     length = draw(st.integers(5, 30))
     lengths = st.integers(1, 3) | st.integers(max(1, length - 5), length) | st.integers(1, 70)
     document = st.lists(lengths, min_size=1, max_size=7)
@@ -64,7 +64,7 @@ def shards(draw):
 
 
 def packed(shard, pair, short, share, seed):
-    """The instances of each document, with the state of the generator behind them."""
+    """Returns the instances of each document, with the generator's state after them."""
     rng = random.Random(seed)
     packer = PairPacker(shard.pieces, pair, shard.length, short, share)
     return [
@@ -104,7 +104,7 @@ def pairs_by_hand(shard, index, pair, short, share, rng):
 
 
 def parted_at_a_word(shard, sentence, rng):
-    """Both parts; the second is empty where there is a single word."""
+    """Returns both parts; the second is empty if there is only one word."""
     inner = [place for place in range(1, len(sentence)) if shard.starts_word(sentence[place])]
     if not inner:
         return sentence, []
@@ -134,7 +134,7 @@ def shorten(first, second, most, rng):
 @laws.examples(150)
 @given(shards(), st.sampled_from(["nsp", "sop"]), SHARES, SHARES, st.integers(0, 2**32))
 def test_pairs_are_those_of_the_original(shard, pair, short, share, seed):
-    """The same draws in the same order give the same pairs, and leave as many draws."""
+    """The same draws in the same order give the same pairs and use the same number of draws."""
     rng = random.Random(seed)
     for index, (instances, state) in enumerate(packed(shard, pair, short, share, seed)):
         found = [(*shard.texts(ranges), label) for ranges, label in instances]
@@ -145,7 +145,7 @@ def test_pairs_are_those_of_the_original(shard, pair, short, share, seed):
 @laws.examples(150)
 @given(shards(), st.sampled_from(["nsp", "sop"]), SHARES, SHARES, st.integers(0, 2**32))
 def test_a_document_is_gone_through_once_in_order(shard, pair, short, share, seed):
-    """Each piece is in one row at most, but for what a random B takes."""
+    """Each piece is in one row at most, except the pieces of a random B."""
     of_document = [set(itertools.chain(*document)) for document in shard.documents]
     for index, (instances, _) in enumerate(packed(shard, pair, short, share, seed)):
         in_order = []
@@ -161,7 +161,7 @@ def test_a_document_is_gone_through_once_in_order(shard, pair, short, share, see
 
 
 def full_by_hand(documents, length):
-    """Rows of texts of one document each: one sentence after the other goes into the last row."""
+    """Returns rows of texts of one document each: a sentence goes into the last row if it fits."""
     rows, row = [], []
     for document in documents:
         goes_on = False  # the document's text in this row
@@ -181,7 +181,7 @@ def full_by_hand(documents, length):
 
 @st.composite
 def shards_in_order(draw):
-    """(shard, an order of some of its documents or of all)."""
+    """Draws (shard, an order of some or all of its documents)."""
     shard = draw(shards())
     places = list(range(len(shard.documents)))
     some = st.lists(st.sampled_from(places), unique=True)
@@ -190,15 +190,15 @@ def shards_in_order(draw):
 
 @laws.examples(300)
 @given(shards_in_order())
-@example((shard_of([[3], [8]], 10), [1, 0]))  # the first document behind a row that is full
-@example((shard_of([[3], [7]], 10), [1, 0]))  # a row that has room for a [SEP] only
+@example((shard_of([[3], [8]], 10), [1, 0]))  # the first document after a full row
+@example((shard_of([[3], [7]], 10), [1, 0]))  # a row with room only for a [SEP]
 def test_full_sentences_are_packed_as_one_by_one(case):
     shard, order = case
     instances = list(pack_full_sentences(shard.pieces, shard.length, order))
     documents = [shard.documents[index] for index in order]
     rows = [shard.texts(ranges) for ranges, _ in instances]
     assert rows == full_by_hand(documents, shard.length)
-    # What by hand is true by its making: all is there, in order and within the length.
+    # What is true for the result by hand: all text is there, in order and within the length.
     pieces = [piece for row in rows for text in row for piece in text]
     assert pieces == [piece for document in documents for text in document for piece in text]
     for row, (_, label) in zip(rows, instances, strict=True):

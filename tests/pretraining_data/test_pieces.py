@@ -1,4 +1,4 @@
-"""Pieces, words and sentences of a shard against the tokenizer and segmenter of a line."""
+"""Pieces, words and sentences of a shard against the tokenizer and segmenter for one line."""
 
 import itertools
 
@@ -28,7 +28,7 @@ def words_of_characters(text, cut):
 
 
 def expected_line(text, vocabulary, cut):
-    """Returns (ids, which begin a word) of a line, by the rule, piece after piece."""
+    """Returns (ids, whether each begins a word) of a line, by the rule, piece after piece."""
     pieces = FullTokenizer(vocabulary=vocabulary).tokenize_with_offsets(text)
     words = words_of_characters(text, cut)
     starts, token, word = [], None, None
@@ -63,7 +63,7 @@ def test_pieces_and_words_are_those_of_each_line(vocabulary, monkeypatch):
     documents = list(enumerate(read_documents(str(RESOURCES / "sample_corpus.txt")))) + ODD
     found = reader(vocabulary).read(documents)
     check(documents, found, vocabulary, jieba.lcut)
-    # In small parts the same.
+    # The same in small parts.
     monkeypatch.setattr(pieces_module, "CHARACTERS_AT_ONCE", 50)
     in_parts = reader(vocabulary).read(documents)
     assert in_parts.bounds == found.bounds and in_parts.documents == found.documents

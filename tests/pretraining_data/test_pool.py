@@ -1,4 +1,4 @@
-"""Worker processes: answers, mistakes, deaths, and that none is left. Tasks are expressions."""
+"""Worker processes: answers, mistakes, deaths, and that none remains. Tasks are expressions."""
 
 import multiprocessing
 import os
@@ -37,7 +37,7 @@ def test_every_task_is_done_once():
         found = dict(workers.run(tasks))
         assert [found[task][0] for task in tasks] == list(range(20))
         assert {worker for _, worker in found.values()} <= set(process_ids())
-        # Larger than a pipe holds, both ways.
+        # Larger than a pipe's buffer, in both directions.
         assert [len(result) for _, result in workers.run([repr("x" * 10**6)] * 3)] == [10**6] * 3
         assert "tensorflow" not in next(workers.run(["list(__import__('sys').modules)"]))[1]
         left = process_ids()
@@ -51,7 +51,7 @@ def test_a_mistake_and_a_defect_are_told_apart():
         list(workers.run(["1", mistake]))
     with pool(1) as workers, pytest.raises(RuntimeError, match="ZeroDivisionError"):
         list(workers.run(["1 / 0"]))
-    # A worker that cannot begin says so though its first task is not read.
+    # A worker that fails at its start reports this although its first task is not read.
     with WorkerPool(1, pkgutil.resolve_name, "builtins:none") as workers:
         with pytest.raises(RuntimeError, match="no attribute 'none'"):
             list(workers.run(["1" * 10**6]))
@@ -97,6 +97,6 @@ def test_workers_leave_signals_to_the_one_who_started_them_and_end_with_it():
         else:
             process.kill()
         stderr = ended(process).stderr
-        # One traceback, of the process that was interrupted; workers say nothing.
+        # One traceback, of the process that was interrupted; workers print nothing.
         assert stderr.count("Traceback") == (ending == signal.SIGINT), stderr
         wait_until(lambda: not any(map(alive, workers)))  # noqa: B023

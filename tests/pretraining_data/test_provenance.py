@@ -1,4 +1,4 @@
-"""What the records beside examples say of them, against what a user does."""
+"""The summaries beside examples against the user's flags."""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ def test_what_the_segments_are(tmp_path):
     assert provenance_of([foreign, none[0]], pair="none").pair == "none"
     with pytest.raises(UserError, match=r"sop-0 and .*none-1 were made with --pair=sop and --pair"):
         provenance_of([none[1], *others])
-    with pytest.raises(UserError, match=r"none-0 was made with --pair=none, .* --pair=nsp; leave"):
+    with pytest.raises(UserError, match=r"none-0 was made with --pair=none, .* --pair=nsp; remove"):
         provenance_of(none, pair="nsp")
 
 
@@ -65,7 +65,7 @@ def test_lengths_are_the_files(tmp_path):
         assert provenance_of([path, foreign], **said)[2:] == (64, 10)
     assert provenance_of([foreign])[2:] == (128, 20)
     assert provenance_of([foreign], max_seq_length=512)[2:] == (512, 20)
-    with pytest.raises(UserError, match=r"ours was made with --max_seq_length=64, .*=128; leave"):
+    with pytest.raises(UserError, match=r"ours was made with --max_seq_length=64, .*=128; remove"):
         provenance_of([path], max_seq_length=128)
     other = make(tmp_path / "other", **{**made, "max_predictions_per_seq": 9})
     with pytest.raises(UserError, match="made with --max_predictions_per_seq=9 and --max_predict"):
@@ -76,7 +76,7 @@ def test_who_masks_the_examples(tmp_path):
     made = {"max_predictions_per_seq": 20, "masked_lm_prob": 0.15}
     whole = make(tmp_path / "whole", masking="none", **made)
     masked = make(tmp_path / "masked", masking="span", **made)
-    # How many are predicted is then the reader's choice.
+    # The reader then chooses the number of predictions.
     assert provenance_of([whole], None, "token", max_predictions_per_seq=7)[3] == 7
     assert provenance_of([whole], None, "token")[3] == 20
     assert provenance_of([str(tmp_path / "foreign")], None, "token")[3] == 20

@@ -1,4 +1,4 @@
-"""The look at rows before they are written: whatever is changed in good ones is found."""
+"""The check of rows before writing finds each change in good rows."""
 
 import laws
 import numpy as np
@@ -15,7 +15,7 @@ T = 12
 
 
 def good_rows(vocabulary, lengths, is_masked):
-    """Examples [CLS] text [SEP], with the last piece of the text predicted or a word in front."""
+    """Returns examples [CLS] text [SEP], with the last piece predicted or a word start first."""
     lengths = np.array(lengths)
     places = np.arange(T)
     is_used = places < lengths[:, None]
@@ -46,7 +46,7 @@ def padded_with_text(values, row, vocabulary):
 
 
 def overrun(values, row, vocabulary):
-    """As a row that is longer than its place: it has no end, and what it lacks is elsewhere."""
+    """Like a row that is longer than its place: it has no end, and its rest is elsewhere."""
     values["input_ids"][row] = 300
     values["input_mask"][row] = True
 
@@ -70,11 +70,11 @@ def with_a_word_at_the_beginning(values, row, vocabulary):
 FAULTS = {
     shifted: "do not begin with",
     cut: "do not end with",
-    padded_with_text: "have pieces behind",
+    padded_with_text: "have pieces after",
     overrun: "do not begin with",
     of_a_larger_vocabulary: "hold ids outside",
-    predicting_the_end: "predict what is no text",
-    predicting_the_beginning: "predict what is no text",
+    predicting_the_end: "predict pieces outside",
+    predicting_the_beginning: "predict pieces outside",
     with_a_word_at_the_beginning: "have words outside",
 }
 
@@ -103,7 +103,7 @@ def test_a_row_too_short_or_too_long_for_its_text_is_found(vocabulary):
 
 
 def test_the_packing_that_once_wrote_corrupt_shards_ends_the_run(monkeypatch, vocabulary, tmp_path):
-    """A range beyond its row, as a full row before a shard's first document had given one."""
+    """A range beyond its row, as a full row before a shard's first document once gave."""
 
     def overrunning(pieces, max_seq_length, order):
         yield ((0, 3 * max_seq_length),), 0
@@ -114,5 +114,5 @@ def test_the_packing_that_once_wrote_corrupt_shards_ends_the_run(monkeypatch, vo
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(vocabulary.pieces), encoding="utf-8")
     maker = ShardMaker(Settings(str(path), pair="none", masking="none", max_seq_length=8))
-    with pytest.raises(RuntimeError, match="were about to be written"):
+    with pytest.raises(RuntimeError, match="a defect of nezha_tf"):
         list(maker.make([(number, ["一二三"]) for number in range(20)], 1))

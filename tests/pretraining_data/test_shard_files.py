@@ -1,4 +1,4 @@
-"""One shard: its file as tensorflow reads it, its record, and what is left when it fails."""
+"""One shard: its file as TensorFlow reads it, its summary, and the files after a failure."""
 
 import collections
 import json
@@ -23,7 +23,7 @@ from nezha_tf.pretraining_data.shard_files import (
 
 
 class Echo:
-    """Makes a record of each sentence, as often as is asked for."""
+    """Makes a record of each sentence, as often as requested."""
 
     statistics = types.SimpleNamespace(to_dict=lambda: {"instances": 3})
 
@@ -82,7 +82,7 @@ def test_nothing_is_left_of_a_shard_that_fails(tmp_path):
         make(tmp_path / "train.tfrecord", b"\xff", on_invalid="skip")
     text = b"\n".join([b"a" * 900] * 9000)
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for limit in (1_000_000, 100):  # the second leaves no room for the record of a small shard
+    for limit in (1_000_000, 100):  # the second leaves no space for the summary
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
         try:
             with pytest.raises(UserError, match=r"cannot write .*train\.tfrecord: File too large"):

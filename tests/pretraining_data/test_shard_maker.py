@@ -1,4 +1,4 @@
-"""Records of a shard: whole, reproducible, and as the statistics say."""
+"""Records of a shard: complete, reproducible, and in agreement with the statistics."""
 
 import collections
 import subprocess
@@ -84,7 +84,7 @@ def test_the_same_documents_give_the_same_bytes(documents, pair):
     expected = list(maker.make(first, 2))
     statistics = maker.statistics.to_dict()
     other = ShardMaker(settings(pair=pair))
-    list(other.make(second, 1))  # what went before does not matter
+    list(other.make(second, 1))  # earlier shards do not matter
     assert list(other.make(first, 2)) == expected
     assert other.statistics.to_dict() == statistics
     assert list(ShardMaker(settings(pair=pair, random_seed=1)).make(first, 2)) != expected
@@ -93,7 +93,7 @@ def test_the_same_documents_give_the_same_bytes(documents, pair):
 
 
 def test_repetitions_differ_and_what_is_first_stays(documents):
-    """A document's instances come of its number and the repetition."""
+    """A document's instances depend on its number and the repetition."""
     maker = ShardMaker(settings())
     once, twice = (list(maker.make(documents[:10], count)) for count in (1, 2))
     assert len(set(twice)) == len(twice)
@@ -139,7 +139,7 @@ def test_statistics_are_those_of_the_records(documents):
     assert total.masked + total.kept + total.replaced == len(found)
     rows = dict(total.rows())
     assert rows["masked characters"] == f"{total.masked / total.pieces:.2%}"
-    assert "segments in changed order" in dict(total.rows("sop"))
+    assert "swapped segments" in dict(total.rows("sop"))
     assert len(total.rows("none")) == len(rows) - 1
 
 
@@ -151,7 +151,7 @@ def test_a_shard_without_text_gives_nothing():
 
 
 def test_tensorflow_is_not_loaded(documents, tmp_path):
-    """A worker is small and starts at once."""
+    """So a worker is small and starts fast."""
     program = (
         "import sys; from nezha_tf.pretraining_data.shard_maker import ShardMaker; "
         "from nezha_tf.pretraining_data.settings import Settings; "
@@ -170,7 +170,7 @@ def parse_unmasked(records):
 
 @pytest.mark.parametrize("pair", ["nsp", "none"])
 def test_unmasked_records_are_the_masked_ones_with_the_pieces_put_back(documents, pair):
-    """In the same order, for what is masked takes no part in it."""
+    """They are in the same order, because masking does not affect it."""
     masked = parse(list(ShardMaker(settings(pair=pair)).make(documents, 1)))
     maker = ShardMaker(settings(pair=pair, masking="none"))
     records = list(maker.make(documents, 1))
@@ -186,7 +186,7 @@ def test_unmasked_records_are_the_masked_ones_with_the_pieces_put_back(documents
     assert (batch["input_ids"] == ids).all()
     for name in ("input_mask", "segment_ids", "next_sentence_labels"):
         assert (batch[name] == masked[name]).all()
-    # What was masked there is whole words here, a special piece or padding being none.
+    # With --masking=none whole words are marked, and no special piece or padding.
     chosen = np.zeros(ids.shape, bool)
     chosen[row, places] = True
     starts = batch["word_starts"].astype(bool)
@@ -199,7 +199,7 @@ def test_unmasked_records_are_the_masked_ones_with_the_pieces_put_back(documents
 
 
 def test_entities_are_units_of_unmasked_records(tmp_path):
-    """The segmenter makes two words of this one."""
+    """The segmenter makes two words of this entity."""
     vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
     entity = vocabulary.ids_of("北京天气")
     dictionary = tmp_path / "entities.txt"
@@ -226,6 +226,6 @@ def test_what_has_no_say_in_unmasked_records_is_refused():
         ("masked_lm_prob", 0.2),
         ("max_predictions_per_seq", 9),
     ):
-        with pytest.raises(UserError, match=f"--{name}={value} has no say with --masking=none"):
+        with pytest.raises(UserError, match=f"--{name}={value} has no effect with --masking=none"):
             Settings.of_flags(vocab_file="v", masking="none", **{name: value})
         assert getattr(Settings.of_flags(vocab_file="v", **{name: value}), name) == value

@@ -1,4 +1,4 @@
-"""Laws of a shard's records: any text and settings, against a tokenizer line by line."""
+"""Property tests of a shard's records: any text and settings, against a line-by-line tokenizer."""
 
 import collections
 import dataclasses
@@ -23,10 +23,10 @@ from nezha_tf.pretraining_data.statistics import Statistics
 VOCAB_FILE = str(RESOURCES / "vocab.txt")
 VOCABULARY = Vocabulary.from_file(VOCAB_FILE)
 TOKENIZER = FullTokenizer(vocabulary=VOCABULARY)
-# Characters that are a piece by themselves, Chinese and other; in a word of several they need not.
+# Characters that are pieces by themselves, Chinese and others; inside a word they need not be.
 OWN = [piece for piece in VOCABULARY.pieces if len(piece) == 1 and TOKENIZER.tokenize(piece)]
 UNKNOWN = ["龘", "\U00020000"]  # Chinese, and not in the vocabulary
-SPACE = [" ", "\u3000", "\u200b"]  # the last is dropped
+SPACE = [" ", "\u3000", "\u200b"]  # the tokenizer drops the last one
 WORDS = ["数据中心", "北京", "我们今天去北京。", "hello", "2024", "Tokenizer"]
 PAIRS = ("nsp", "sop", "none")
 PREDICTIONS = 4
@@ -39,7 +39,7 @@ def dictionary(tmp_path_factory):
     return str(path)
 
 
-@functools.cache  # it takes longer to make than to use
+@functools.cache  # making it takes longer than using it
 def maker_of(settings):
     return ShardMaker(settings)
 
@@ -51,7 +51,7 @@ def lines():
 
 @st.composite
 def corpora(draw):
-    """Documents with rising numbers, some of them without a piece."""
+    """Draws documents with rising numbers, some of them without pieces."""
     documents = draw(st.lists(st.lists(lines(), max_size=4), max_size=5))
     numbers = draw(st.lists(st.integers(0, 10**6), min_size=5, max_size=5, unique=True))
     return list(zip(sorted(numbers), documents, strict=False))
@@ -66,7 +66,7 @@ def starts_of(line):
 
 
 def parsed(records, features, length):
-    """Arrays of the records, and their pieces with those put back that are predicted."""
+    """Returns arrays of the records, and their pieces before masking."""
     lengths = schema.Lengths(length, PREDICTIONS)
     limits = schema.Limits(len(VOCABULARY), 2)
     for record in records:
@@ -81,14 +81,14 @@ def parsed(records, features, length):
 
 
 def texts_of(row):
-    """The texts between the special pieces of a row without its padding, as strings."""
+    """Returns the texts between the special pieces of a row, as strings."""
     assert row[0] == VOCABULARY.cls_id and row[-1] == VOCABULARY.sep_id
     text = "".join(map(chr, row[1:-1]))
     return text.split(chr(VOCABULARY.sep_id))
 
 
 def expected_statistics(documents, batch, ids, room):
-    """What is counted of a text and its records, one after the other."""
+    """Counts a text and its records one after another."""
     sentences = [[found for line in text if (found := pieces_of(line))] for _, text in documents]
     flat = [sentence for document in sentences for sentence in document]
     lines = [line for _, text in documents for line in text]
@@ -120,7 +120,7 @@ def expected_statistics(documents, batch, ids, room):
 
 
 def assert_segments_are_neighbours(row, pair, label, documents):
-    """Both are of one document, the one before the other, but for a random B."""
+    """Both come from one document, one before the other, except for a random B."""
     first, second = row[::-1] if pair == "sop" and label else row
     assert (pair == "nsp" and label) or any(
         second in document[document.find(first) + len(first) :]
@@ -154,7 +154,7 @@ def test_records_hold_the_text_and_statistics_count_them(
     maker = maker_of(settings)
     records = list(maker.make(documents, repetitions))
     has_text = any(pieces_of(line) for _, text in documents for line in text)
-    if not records:  # of a single word there is no pair in either order
+    if not records:  # a single word gives no pair with either label
         assert not has_text or pair == "sop"
         assert maker.statistics.used_characters == 0
         return

@@ -1,4 +1,4 @@
-"""Mixtures of the table's objectives: through the reader, their model, and what does not exist."""
+"""Mixtures of the table's objectives: through the reader, their model, and unknown objectives."""
 
 import keras
 import pytest
@@ -21,7 +21,7 @@ def paths(tmp_path):
 
 
 def seen(batches, count):
-    """The first ids and segment ids of the examples of some batches."""
+    """Returns the first ids and the segment ids of the examples of some batches."""
     return [
         (int(ids[0]), int(segments[0]))
         for batch in batches.take(count)
@@ -75,8 +75,8 @@ def test_examples_with_other_segments_than_a_pairs_are_refused(tmp_path):
     [
         ("seq2sec:1", "is 'seq2seq' meant"),
         ("xyz", "they are bidirectional"),
-        ("seq2seq:0", "'0' is no number above 0"),
-        ("seq2seq:x", "'x' is no number"),
+        ("seq2seq:0", "'0' is not a number above 0"),
+        ("seq2seq:x", "'x' is not a number"),
         ("seq2seq,seq2seq", "twice"),
         (",", "names no objective"),
     ],
@@ -87,7 +87,7 @@ def test_mixtures_that_do_not_exist(text, fault):
 
 
 def test_a_mixture_has_the_model_that_has_what_each_needs(monkeypatch):
-    """The class that is below all others; and none where there is no such class."""
+    """It is the class that is a subclass of all others; without such a class there is an error."""
 
     class Small(keras.Model):
         pass
@@ -104,5 +104,5 @@ def test_a_mixture_has_the_model_that_has_what_each_needs(monkeypatch):
         monkeypatch.setitem(table.OBJECTIVES, name, objective)
     assert ObjectiveMixture.from_text("small,large").model is Large
     assert ObjectiveMixture.from_text("large,small").model is Large
-    with pytest.raises(UserError, match=r"--objectives=large,other: no one model .*Large, Other"):
+    with pytest.raises(UserError, match=r"--objectives=large,other: no model fits .*Large, Other"):
         _ = ObjectiveMixture.from_text("large,other").model

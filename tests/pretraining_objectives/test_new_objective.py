@@ -1,4 +1,4 @@
-"""An objective that no file of ours knows: one assignment, and it is trained, loaded and served."""
+"""An objective of another package: one assignment, and it can be trained, loaded and served."""
 
 import json
 
@@ -47,7 +47,7 @@ CONFIG = {
 
 
 def text_of(number):
-    """Pieces in their order, round and round, so that each tells the one before it."""
+    """Returns pieces in a cyclic order, so that each one determines the one before it."""
     return [FIRST + (number + place) % 20 for place in range(4 + number % 7)]
 
 
@@ -105,14 +105,14 @@ def test_it_is_trained_in_a_mixture_and_loaded(toy, folder, monkeypatch):
     assert 0 < results["masked_lm_loss/bidirectional"] < 5
     tokenizer, model = nezha_tf.load("mixture")
     assert type(model) is NezhaForPreTraining
-    # Each piece tells the one before it, though nothing left of it is seen.
+    # Each piece determines the one before it, although nothing left of it is visible.
     ids = [[CLS, *text_of(13), SEP]]
     batch = {"input_ids": tf.constant(ids), "input_mask": tf.ones_like(ids)}
     batch |= {"segment_ids": tf.zeros_like(ids), "masked_lm_positions": tf.constant([[4, 3]])}
     logits = model(toy.loss(of_pairs=False).inputs(batch))["masked_lm_logits"]
     assert tf.argmax(logits, axis=-1).numpy().tolist() == [[ids[0][3], ids[0][2]]]
     assert tokenizer.vocabulary.pieces_of([5]) == [PIECES[5]]
-    # It serves as what the mixture's other objective makes of it.
+    # The model's use is that of the mixture's other objective.
     assert set(predictors_of(open_folder("mixture"))) == {"fill_mask", "attention"}
 
 
@@ -127,12 +127,12 @@ def test_it_is_trained_alone_with_its_own_model(toy, folder, monkeypatch):
 
 
 def test_masked_examples_are_none_for_it(toy, folder, monkeypatch):
-    with pytest.raises(UserError, match="it is not masked yet; pass --dynamic_masking"):
+    with pytest.raises(UserError, match="it is not masked; pass --dynamic_masking"):
         train(folder, monkeypatch, f"bidirectional,{toy_objective.NAME}", "refused")
 
 
 def batch_for(vocabulary, shares, numbers, seed):
-    """The examples of a mixture, and which objective each is for."""
+    """Returns the examples of a mixture, and the objective of each."""
     masking = DynamicMasking(vocabulary, POLICIES["token"], LENGTHS, 0.2)
     mixture, examples = ObjectiveMixture(shares), Examples(LENGTHS, vocabulary, masking)
     spec = schema.parsing_spec(LENGTHS, mixture.features(examples))
@@ -153,7 +153,7 @@ def batch_for(vocabulary, shares, numbers, seed):
     st.integers(0, 2**32),
 )
 def test_its_rows_in_a_mixture_are_those_of_it_alone(toy, shares, numbers, seed):
-    """Filled up with zeros, where the other objective has more predictions."""
+    """Rows are padded with zeros if the other objective has more predictions."""
     vocabulary = nezha_tf.Vocabulary(PIECES)
     found, drawn = batch_for(vocabulary, shares, numbers, seed)
     for name in set(drawn):

@@ -1,4 +1,4 @@
-"""Laws of UniLM's objectives: any examples, cast one by one in plain Python."""
+"""Property tests of UniLM's objectives: any examples, transformed one by one in plain Python."""
 
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ def masked(first, second, chosen, label):
 
 @st.composite
 def examples(draw):
-    """Pairs, and single texts as other programs write them; either may fill its row."""
+    """Draws pairs, and single texts as other programs write them; either may fill its row."""
     is_pair = draw(st.booleans())
     most = LENGTH - 2 - is_pair
     size = draw(st.just(most) | st.integers(1 + is_pair, most))
@@ -53,7 +53,7 @@ def examples(draw):
 
 
 def padded(rows):
-    """The examples as a batch of the reader."""
+    """Returns the examples as a batch of the reader."""
     batch = {name: [] for name in (feature.name for feature in schema.FEATURES)}
     for pieces, segments, slots, label in rows:
         rest = [0] * (LENGTH - len(pieces))
@@ -71,7 +71,7 @@ def padded(rows):
 
 
 def cast_by_hand(row, objective):
-    """The example cast, piece by piece, with each piece's label carried along."""
+    """Transforms the example piece by piece; each piece carries its label."""
     labels = {place: piece for place, piece, _ in row.slots}
     marked = [(piece, labels.get(place)) for place, piece in enumerate(row.pieces)]
     first = marked[: row.segments.count(0)]
@@ -108,7 +108,7 @@ ROWS = st.lists(st.tuples(NUMBERS, examples()), min_size=1, max_size=8)
 
 
 def batch_for(shares, rows, seed):
-    """The batch of (number, `Example`)s for a mixture, and the objective drawn for each."""
+    """Returns the batch of (number, `Example`)s for a mixture, and the objective drawn for each."""
     mixture = ObjectiveMixture(shares)
     batch, numbers = padded([row for _, row in rows]), [number for number, _ in rows]
     for transform in mixture.transforms(Examples(schema.Lengths(LENGTH, PREDICTIONS))):
@@ -134,7 +134,7 @@ def test_rows_are_cast_as_by_hand_for_what_is_drawn(shares, rows, seed):
 @laws.examples(50)
 @given(SHARES, ROWS, st.integers(), st.randoms())
 def test_a_row_depends_on_seed_and_number_alone(shares, rows, seed, random):
-    """Not on what else is in the batch, nor on where it is there."""
+    """A row does not depend on the batch's other rows, or on its place in the batch."""
     found, drawn = batch_for(shares, rows, seed)
     order = random.sample(range(len(rows)), random.randint(1, len(rows)))
     others, drawn_there = batch_for(shares, [rows[place] for place in order], seed)

@@ -1,4 +1,4 @@
-"""What a model serves as, by its `task.json`: the first is what it is used as by default."""
+"""The uses of a model by its `task.json`; the first one is the default."""
 
 import pytest
 
@@ -20,7 +20,7 @@ FILL, GO_ON, WRITE = (
         ("left_to_right", [GO_ON]),
         ("right_to_left", []),
         ("seq2seq:0.5", [WRITE]),
-        # Whatever the order and the shares.
+        # For any order and any shares.
         ("seq2seq:9,left_to_right", [GO_ON, WRITE]),
         ("right_to_left:5,seq2seq:2,left_to_right:1,bidirectional:1", [FILL, GO_ON, WRITE]),
     ),

@@ -1,1 +1,1 @@
-"""The cases of `tests/soak.py`: a module for each kind, and what they share."""
+"""The cases of `tests/soak.py`: a module for each kind, and their common parts."""

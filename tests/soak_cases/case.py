@@ -1,4 +1,4 @@
-"""One case: files that are drawn, programs that run on them as a user runs them, and laws."""
+"""One case: random files, programs that run on them as a user runs them, and checks."""
 
 import collections
 import contextlib
@@ -15,7 +15,7 @@ from commands import start
 from conftest import REPOSITORY
 from waiting import ended
 
-# A program that takes longer hangs: the slowest of these take half a minute.
+# The slowest of these programs take half a minute; a program that takes longer hangs.
 TIME_LIMIT = 300
 SECONDS_BETWEEN_LOOKS = 0.02
 LONGEST_DETAIL = 600
@@ -23,7 +23,7 @@ INPUTS = "inputs"
 
 
 class Abandoned(Exception):
-    """A law failed without which the rest of a case makes no sense; it is noted already."""
+    """A check failed that the rest of the case needs; the fault is noted already."""
 
 
 class Case:
@@ -57,23 +57,23 @@ class Case:
 
     @property
     def commands(self):
-        """The lines of a shell that make the case anew, elsewhere."""
+        """Returns the shell commands that reproduce the case elsewhere."""
         return [*self._lines]
 
     def law(self, name, holds, detail=""):
-        """Notes that a law was looked at, and a fault where it does not hold; returns `holds`."""
+        """Counts a check, and notes a fault if it fails; returns `holds`."""
         self.checks[name] += 1
         if not holds and name not in dict(self.faults):
             self.faults.append((name, str(detail)[:LONGEST_DETAIL]))
         return holds
 
     def require(self, name, holds, detail=""):
-        """As `law`, but where it does not hold the case ends there."""
+        """Like `law`, but if the check fails, the case ends."""
         if not self.law(name, holds, detail):
             raise Abandoned(name)
 
     def some(self, share):
-        """Whether a draw falls into a share of 1."""
+        """Returns True with a probability."""
         return self.rng.random() < share
 
     def run(self, script, *arguments, where, stop=None):
@@ -112,14 +112,14 @@ class Case:
         return result
 
     def works(self, script, *arguments, where):
-        """Runs a program that must end well; returns it as `run` does."""
+        """Runs a program that must succeed; returns the result of `run`."""
         result = self.run(script, *arguments, where=where)
         told = f"{script}: status {result.returncode}, {result.stderr[-LONGEST_DETAIL // 2 :]}"
         self.require("a program ends well", result.returncode == 0, told)
         return result
 
     def shell(self, line):
-        """Runs a line of a shell in the folder of the case."""
+        """Runs a shell command in the folder of the case."""
         options = {"capture_output": True, "text": True, "timeout": TIME_LIMIT}
         result = subprocess.run(line, shell=True, cwd=self.folder, **options)
         self._tell(line, result)
@@ -133,13 +133,13 @@ class Case:
 
 @contextlib.contextmanager
 def faults_noted(case):
-    """Ends a case where a law that the rest needs does not hold, or where the soak trips."""
+    """Ends a case if a necessary check fails, or if the soak itself fails."""
     try:
         yield
     except Abandoned:
         pass
     except Exception as error:
-        # What a program left is not as the soak reads it, or the soak itself is wrong.
+        # The soak does not understand the program's output, or the soak itself is wrong.
         frame = error.__traceback__
         while frame.tb_next:
             frame = frame.tb_next
@@ -148,5 +148,5 @@ def faults_noted(case):
 
 
 def after_seconds(seconds):
-    """Returns a condition for `Case.run`: so many seconds have passed."""
+    """Returns a condition for `Case.run`: the given number of seconds has passed."""
     return signal.SIGKILL, lambda passed: passed >= seconds

@@ -15,7 +15,7 @@ FORMATS = ("jsonl", "tsv", "csv")
 
 
 def draw(case, length, do_lower_case):
-    """Draws files and flags of the task; returns dict of flag to value."""
+    """Draws files and flags of the task; returns a dict of flag to value."""
     rng = case.rng
     kind, form = rng.choice(("single", "multi", "regression")), rng.choice(FORMATS)
     is_pair = case.some(0.4)
@@ -48,11 +48,11 @@ def draw(case, length, do_lower_case):
 
 
 def _texts(case, count, do_lower_case, form):
-    """Draws texts that a file of this form can hold."""
+    """Draws texts that a file of this format can contain."""
     texts = corpora.draw_texts(case, count, do_lower_case)
     if form == "jsonl":
         return texts
-    # White space parts columns and rows there, and the csv of Python takes no zeros.
+    # White space separates columns and rows there, and Python's csv does not read zeros.
     return [" ".join(text.replace("\0", "").split()) for text in texts]
 
 
@@ -82,7 +82,7 @@ def _write(path, rows, form):
 
 
 def read_predictions(folder, flags):
-    """Returns the predictions, dicts as the lines of JSON have them."""
+    """Returns the predictions as dicts, in the form of the JSON lines."""
     if flags["predictions_format"] == "jsonl":
         return corpora.read_json_lines(folder / "predictions.jsonl")
     text = (folder / "predictions.tsv").read_text(encoding="utf-8")
@@ -149,7 +149,7 @@ def _check_row(case, row, flags):
         likeliest = shares[row["prediction"]] == max(shares.values())
         case.law("the likeliest class is predicted", likeliest, row)
         return
-    # What is written is rounded.
+    # Written values are rounded.
     certain = {name: share for name, share in shares.items() if abs(share - 0.5) > 1e-5}
     right = all((share > 0.5) == (name in row["prediction"]) for name, share in certain.items())
     case.law("the likely classes are predicted", right, row)

@@ -1,4 +1,4 @@
-"""run_mrc.py on passages of the sample; what is asked is some of the text, and so is the answer."""
+"""run_mrc.py on passages of the sample; question and answer are parts of the text."""
 
 import json
 
@@ -8,7 +8,7 @@ PROGRAM = "run_mrc.py"
 
 
 def draw(case, length, do_lower_case):
-    """Draws files and flags of the task; returns dict of flag to value."""
+    """Draws files and flags of the task; returns a dict of flag to value."""
     rng = case.rng
     has_impossible = case.some(0.4)
     for part, count in (("train", rng.randint(2, 6)), ("dev", rng.randint(1, 4))):
@@ -64,7 +64,7 @@ def _answer(case, context, do_lower_case):
 
 
 def check(case, folder, flags, results):
-    """As `classification.check`."""
+    """See `classification.check`."""
     data = json.loads((case.inputs / "dev.json").read_text(encoding="utf-8"))["data"]
     asked = [(p["context"], entry) for a in data for p in a["paragraphs"] for entry in p["qas"]]
     texts = json.loads((folder / "predictions.json").read_text(encoding="utf-8"))
@@ -82,7 +82,7 @@ def check(case, folder, flags, results):
     evaluated = json.loads((folder / "eval_predictions.json").read_text(encoding="utf-8"))
     case.law("evaluation and prediction answer alike", evaluated == texts, f"{evaluated}, {texts}")
     right = sum(_is_right(texts[entry["id"]], entry) for _, entry in asked)
-    # The metrics pass over case and punctuation, so that they may find more.
+    # The metrics ignore case and punctuation, so they may count more as right.
     least = 100 * right / len(asked) - 1e-6
     case.law("results are those of the predictions", least <= results["em"] <= 100, results)
     case.law("F1 is a share", 0 <= results["f1"] <= 100, results)

@@ -1,4 +1,4 @@
-"""Texts as users have them, and worse; and a plain reading of them, to hold the tools to."""
+"""Texts as users have them, and worse; and a simple reader of them, to check the tools."""
 
 import functools
 import gzip
@@ -9,20 +9,20 @@ from conftest import RESOURCES
 from nezha_tf import FullTokenizer
 
 VOCABULARY = RESOURCES / "vocab.txt"
-LONGEST_LINE = 10_000  # which the README says
+LONGEST_LINE = 10_000  # the README says so
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Parts documents where pieces stand as characters.
+# The separator of documents in a text with one character per piece.
 BORDER = "\0"
 
-# White space that is no end of a line, marks, letters of several kinds, what a tokenizer drops,
-# beyond 16 bits, outside the vocabulary, and names of pieces.
+# White space other than line ends, combining marks, several scripts, characters that a tokenizer
+# drops, beyond 16 bits, outside the vocabulary, and names of pieces.
 ODD = (
     *"\t\x0b\x0c\x1c\x85\u00a0\u2028\u3000\r",
     *("e\u0301", "CAFÉ", "İstanbul", "ΣΑΣ", "ﬁn", "２０２３", "25℃", "3.14", "a.b@c", "C++"),
     *("한국어", "\u0e01\u0e33", "עברית", "😀", "𠮷", "龘", "\u200b", "\0", "\ufffd", "\u0301"),
     *("[MASK]", "[SEP]", "[PAD]", "##a", "x" * 150, "x" * 250, "Hello", "world", "——", "……"),
 )
-# Nothing that is left of these is a piece, and they are no white space either.
+# The tokenizer drops these characters, and they are not white space either.
 NO_PIECES = ("\u200b", "\0", "\u200b\u200d", "\x01\x02")
 BETWEEN = ("\n\n", "\n\n", "\n\n\n", "\n \n", "\n\u3000\t\n\n", "\n\x85\n")
 NO_UTF_8 = (b"\xff\xfe", b"\xe4\xbd", b"\xed\xa0\x80", b"\x80")
@@ -30,7 +30,7 @@ NO_UTF_8 = (b"\xff\xfe", b"\xe4\xbd", b"\xed\xa0\x80", b"\x80")
 
 @functools.cache
 def sample():
-    """The documents of the bundled text, lists of sentences."""
+    """Returns the documents of the bundled text, lists of sentences."""
     text = (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8")
     return [document.split("\n") for document in text.strip().split("\n\n")]
 
@@ -47,13 +47,13 @@ def tokenizer(do_lower_case):
 
 @functools.cache
 def ids_of(text, do_lower_case):
-    """Returns the ids of a text's pieces, by the tokenizer in Python."""
+    """Returns the ids of a text's pieces, from the tokenizer in Python."""
     found = tokenizer(do_lower_case)
     return found.convert_tokens_to_ids(found.tokenize(text))
 
 
 def draw_document(rng):
-    """Returns lines of a document, none of them blank."""
+    """Returns the lines of a document, none of them blank."""
     kind = rng.choices(_KINDS, _WEIGHTS)[0]
     lines = kind(rng)
     return [line for line in lines if line.strip()] or ["好"]
@@ -161,7 +161,7 @@ def _encoded(rng, documents):
 
 
 def write_user_dict(case, documents):
-    """Draws a dictionary of stretches of a text: `words.txt` of the inputs."""
+    """Draws a dictionary of parts of a text: `words.txt` in the inputs."""
     words, rng = set(), case.rng
     lines = [sentence for document in documents for sentence in document if sentence.strip()]
     for sentence in rng.choices(lines or ["豆浆"], k=rng.randint(1, 8)):
@@ -175,7 +175,7 @@ def write_user_dict(case, documents):
 
 
 def read_documents(paths, on_invalid):
-    """Returns the documents of files, lists of sentences, and whether all was UTF-8."""
+    """Returns (documents of files, lists of sentences; whether all was UTF-8)."""
     documents, is_utf_8 = [], True
     for path in sorted(paths):
         data = path.read_bytes()
@@ -239,14 +239,14 @@ class Pieces:
         self._ends = sorted(self.bounds)
 
     def places(self, text):
-        """Yields where a stretch of pieces stands."""
+        """Yields the places of a sequence of pieces."""
         place = self.text.find(text)
         while place >= 0:
             yield place
             place = self.text.find(text, place + 1)
 
     def are_in_order(self, first, second):
-        """Whether some document has a stretch, and another behind it."""
+        """Whether some document contains one sequence, and another one after it."""
         return any(
             0 <= document.find(first) <= document.rfind(second) - len(first)
             for document in self.text.split(BORDER)
@@ -254,7 +254,7 @@ class Pieces:
 
     @functools.cached_property
     def next_length(self):
-        """Dict of each bound that ends no document to the length of the sentence there."""
+        """Dict of each bound that does not end a document to the length of the sentence there."""
         pairs = zip(self._ends, self._ends[1:], strict=False)
         return {start: end - start for start, end in pairs if start not in self.last}
 
@@ -264,7 +264,7 @@ def as_text(ids):
 
 
 def write_json_lines(path, rows):
-    """Writes a line of JSON for each row."""
+    """Writes a JSON line for each row."""
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     path.write_text("".join(lines), encoding="utf-8")
 

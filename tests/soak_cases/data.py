@@ -1,4 +1,4 @@
-"""Making data: drawn texts and flags, every record by its laws, and the same bytes each time."""
+"""Making data: random texts and flags, checks of every record, and the same bytes every time."""
 
 import collections
 import json
@@ -13,14 +13,16 @@ from soak_cases.rows import MASK, PIECES, RowLaws, read_examples
 
 PROGRAM = "tools/create_pretraining_data.py"
 MASKINGS = ("whole_word", "token", "ngram", "span", "entity", "none")
-# How the program refuses valid flags on some texts, and what must then be so of the line, the
-# flags, the documents, and whether bytes are to be refused.
+# How the program refuses valid flags on some texts, and what must then be true of the message, the
+# flags, the documents, and whether bytes must be refused.
 REFUSALS = {
     r"would hold no example: there is no text in its \d+ documents?": lambda *_: True,
     r"--num_output_shards=\d+ is more than the \d+ documents? of the corpus": (
         lambda line, settings, documents, _: _are_too_many(line, settings, len(documents))
     ),
-    r"no text in it; write one sentence a line": lambda line, settings, documents, _: not documents,
+    r"no text found; write one sentence per line": lambda line, settings, documents, _: (
+        not documents
+    ),
     r"--eval_output_file needs a corpus of at least 2 documents": (
         lambda line, settings, documents, _: len(documents) < 2
     ),
@@ -29,7 +31,7 @@ REFUSALS = {
 
 
 def run(case):
-    """Makes data of a drawn corpus with drawn flags, and holds them to the laws."""
+    """Makes data from a random corpus with random flags, and checks it."""
     settings = draw_settings(case)
     with_no_utf_8 = settings["on_invalid"] != "error" or case.some(0.05)
     input_file = corpora.write_corpus(case, with_no_utf_8)
@@ -62,7 +64,7 @@ def run(case):
 
 
 def draw_settings(case):
-    """Draws flags of the program; returns dict of name to value, defaults among them."""
+    """Draws flags of the program; returns a dict of name to value, with defaults."""
     rng = case.rng
     settings = {
         "output_file": "train.tfrecord",
@@ -92,7 +94,7 @@ def draw_settings(case):
 
 
 def as_flags(settings):
-    """Returns the settings as a command has them."""
+    """Returns the settings as flags of a command."""
     return [f"--{name}={value}" for name, value in settings.items()]
 
 
@@ -102,7 +104,7 @@ def set_names(settings):
 
 
 def check_refusal(case, made, settings, documents, is_refused):
-    """Holds a run that has ended with a fault, or that should have, to what is told of it."""
+    """Checks a run that ended with an error, or that should have, and its message."""
     lines = made.stderr.strip().splitlines()
     case.require(
         "bad bytes are refused", made.returncode == 1, f"status {made.returncode}: {lines}"
@@ -117,7 +119,7 @@ def check_refusal(case, made, settings, documents, is_refused):
 
 
 def _are_too_many(line, settings, num_documents):
-    """Whether there are more shards than documents, of which some may be held out."""
+    """Whether there are more shards than documents; some documents may be held out."""
     told = int(re.search(r"the (\d+) documents?", line)[1])
     is_right = told < num_documents if "eval_share" in settings else told == num_documents
     return is_right and settings["num_output_shards"] > told
@@ -130,7 +132,7 @@ def files_of(case, name):
 
 
 def read_set(case, name, settings):
-    """Returns the `Row`s of a set, file by file: those that are whole."""
+    """Returns the `Row`s of a set, file by file; damaged ones are left out."""
     laws, rows = RowLaws(case, settings), []
     for path in files_of(case, name):
         found = enumerate(read_examples(path), start=1)
@@ -140,7 +142,7 @@ def read_set(case, name, settings):
 
 
 def check_manifest(case, sets, settings, num_documents, pieces):
-    """Holds the manifest to the files and to the corpus."""
+    """Checks the manifest against the files and the corpus."""
     text = (case.folder / "whole" / "manifest.json").read_text(encoding="utf-8")
     entries = json.loads(text)["data_sets"]
     case.require("the manifest names the sets", set(entries) == set(sets), set(entries))
@@ -192,8 +194,11 @@ def _counted(rows):
 
 
 def check_shares(case, sets, settings):
-    """Eight predictions of ten are masked and one is kept, as near as six deviations have it."""
-    if settings["masking"] in ("span", "none"):  # which draws for several pieces at once, or none
+    """80 % of predictions are masked and 10 % kept, within six standard deviations."""
+    if settings["masking"] in (
+        "span",
+        "none",
+    ):  # these draw for several pieces at once, or not at all
         return
     counted = _counted([row for rows in sets.values() for of_file in rows for row in of_file])
     total = counted["masked"] + counted["kept"] + counted["replaced"]
@@ -204,7 +209,7 @@ def check_shares(case, sets, settings):
 
 
 def check_same(case, where, law):
-    """Holds a folder to have the files of the first run, byte for byte, and no other."""
+    """Checks that a folder has the files of the first run, byte for byte, and no others."""
     one, other = (_contents(case.folder / name) for name in ("whole", where))
     differing = [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)]
     case.law(law, not differing, f"{where}: {sorted(differing)}")
@@ -215,7 +220,7 @@ def _contents(folder):
 
 
 def check_kill(case, flags, workers, seconds):
-    """Kills the program once or twice, lets it go on, and looks for the same bytes."""
+    """Kills the program once or twice, lets it continue, and checks that the bytes are the same."""
     for _ in range(case.rng.randint(1, 2)):
         moment = case.rng.random() * seconds
         workers_now = f"--num_workers={case.rng.choice(workers)}"

@@ -1,4 +1,4 @@
-"""That entries of --user_dict are masked whole, where it is plain where they stand."""
+"""Checks that entries of --user_dict are masked as a whole, if their places are clear."""
 
 import re
 
@@ -12,7 +12,7 @@ _CHINESE = re.compile("[\u4e00-\u9fff]+")
 
 
 def check(case, sets, settings, documents, pieces):
-    """Holds rows to the dictionary: of an entry all is predicted or nothing, and it is one word."""
+    """Checks rows against the dictionary: an entry is one word, predicted wholly or not at all."""
     if settings.get("user_dict") != FILE or settings["masking"] not in ("entity", "none"):
         return
     sentences = [sentence for document in documents for sentence in document]
@@ -36,7 +36,7 @@ def check(case, sets, settings, documents, pieces):
 
 
 def _plain_words(case):
-    """Returns entries that no other one can overlap: of characters that are there once in all."""
+    """Returns entries that no other one can overlap: each character occurs once in all entries."""
     lines = (case.inputs / "words.txt").read_text(encoding="utf-8").split("\n")[:-1]
     words = [line.split()[0] for line in lines]
     together = "".join(words)
@@ -50,14 +50,14 @@ def _plain_words(case):
 
 
 def _as_pieces(word):
-    """Returns a word of single characters as `corpora.as_text` has it."""
+    """Returns a word of single characters in the form of `corpora.as_text`."""
     return corpora.as_text([PIECES.index(char) for char in word])
 
 
 def _is_plain_in(word, sentences, pieces):
-    """Whether these pieces are nothing but the word wherever they stand in the text."""
+    """Whether these pieces are always this word in the text."""
     raw = "".join(PIECES[ord(char) - 1] for char in word)
-    # Not parted by white space, or by what the tokenizer drops, or by the end of a sentence.
+    # Not separated by white space, by characters that the tokenizer drops, or by a sentence's end.
     count = sum(sentence.count(raw) for sentence in sentences)
     found = list(_places(pieces.text, word))
     inside = (set(range(start + 1, start + len(word))) for start in found)
@@ -65,5 +65,5 @@ def _is_plain_in(word, sentences, pieces):
 
 
 def _places(text, word):
-    """Yields where a word stands in a text of pieces."""
+    """Yields the places of a word in a text of pieces."""
     return (match.start() for match in re.finditer(re.escape(word), text))

@@ -1,4 +1,4 @@
-"""Exports: in a process without this code they answer as the programs do."""
+"""Exports: in a process without this code, they answer the same as the programs."""
 
 import json
 import subprocess
@@ -25,13 +25,13 @@ NEAR = 1e-4
 
 
 def run(case):
-    """Trains, exports, and compares what both say of texts that are drawn."""
+    """Trains, exports, and compares both on random texts."""
     kind = case.rng.choice((classification, tagging, comprehension, writing, pretraining))
     if kind is pretraining:
         check_pretrained(case)
         return
     fixed = {"predictions_format": "jsonl"} if kind in (classification, tagging) else {}
-    if kind is writing:  # the seeds of samples are others there
+    if kind is writing:  # the seeds of samples differ there
         fixed = {"decoding": "beam", "beam_size": 3, "num_return_sequences": 2}
     flags = finetuning.train(case, kind, "float32", **fixed)
     flags |= {"do_train": False, "do_eval": False}
@@ -130,7 +130,7 @@ def compare_answers(case, flags):
         best = next(c for c in line["nbest"] if c["text"] == line["prediction"])
         score = best["start_logit"] + best["end_logit"]
         told = f"{questions[row]!r}: {best} and { {n: v[row] for n, v in answered.items()} }"
-        # Of two that are as good either may be the best.
+        # If two are equally good, either may be the best.
         close = near(score, answered["score"][row])
         case.law("an export has the program's numbers", close, told)
         rivals = [c for c in line["nbest"] if c is not best]
@@ -148,7 +148,7 @@ def compare_texts(case, flags):
     export(case)
     answered = ask(case, text=texts)
     for row, line in enumerate(found):
-        # The texts may differ, by what is looked up in the source.
+        # The texts may differ, because words are looked up in the source.
         told = f"{texts[row]!r}: {line} and {answered['scores'][row]} {answered['texts'][row]}"
         scores = [hypothesis["score"] for hypothesis in line.get("hypotheses", [line])]
         close = near(scores, answered["scores"][row][: len(scores)])
@@ -156,7 +156,7 @@ def compare_texts(case, flags):
 
 
 def check_pretrained(case):
-    """Compares the vectors of a pretrained model, or what it puts into blanks."""
+    """Compares the vectors of a pretrained model, or its pieces for blanks."""
     flags = pretraining.draw_run(case, precision="float32", ema_decay=0.0, do_eval=False)
     case.works(pretraining.PROGRAM, *as_flags(flags), where="whole")
     model = (

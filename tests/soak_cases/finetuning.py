@@ -1,4 +1,4 @@
-"""Fine-tuning: drawn tasks made of the sample text, from random or pretrained weights."""
+"""Fine-tuning: random tasks made from the sample text, from random or pretrained weights."""
 
 import json
 
@@ -10,7 +10,7 @@ PRECISIONS = ("float32", "float32", "float32", "mixed_bfloat16", "mixed_float16"
 
 
 def run(case):
-    """Trains, evaluates and predicts, holds what is left to the laws, and predicts once more."""
+    """Trains, evaluates and predicts, checks the results, and predicts again."""
     task = case.rng.choice(TASKS)
     flags = train(case, task, case.rng.choice(PRECISIONS))
     folder = case.folder / "whole" / "run"
@@ -37,7 +37,7 @@ def train(case, task, precision, **fixed):
     rng = case.rng
     length = rng.randint(12, 64)
     segments = rng.choice((2, 6)) if task is not writing else 6
-    # A target has places of its own.
+    # A target has its own places.
     config = training.write_config(case, 2 * length, segments)
     num_train_steps = rng.randint(2, 6)
     flags = {
@@ -63,14 +63,14 @@ def train(case, task, precision, **fixed):
         training.check_checkpoints(case, folder, flags, saved)
     training.check_opens(case, folder, flags)
     results = json.loads((folder / "eval_results.json").read_text())
-    # Of equal results in float32 no near ones are in another order in batches of another size.
+    # Nearly equal results in float32 may change their order with the batch size.
     task.check(case, folder, flags, results if precision == "float32" else None)
     case.law("the results are shown", "results in run" in result.stdout, result.stdout[-300:])
     return flags
 
 
 def _start(case):
-    """Returns the flags of where it starts from: random weights, or a few steps of pretraining."""
+    """Returns the flags of the initial weights: random ones, or those of a short pretraining."""
     if case.some(0.5):
         return {}
     data = pretraining.make_data(case)

@@ -1,4 +1,4 @@
-"""That rows are made of the text: nothing added, nothing lost, and cut where it must be."""
+"""Checks that rows are made of the text: nothing added or lost, and cut at the right places."""
 
 import collections
 import itertools
@@ -31,7 +31,7 @@ def _check_next(case, row, settings, pieces, told):
         case.law("random next sentences are of the text", all(stands), told)
         return
     first, second = row.segments
-    if row.is_full:  # perhaps cut, so that some may be missing in between
+    if row.is_full:  # perhaps cut, so some may be missing in between
         holds = pieces.are_in_order(first, second)
     else:
         holds = any(
@@ -45,13 +45,13 @@ def _check_order(case, row, settings, pieces, told):
     first, second = reversed(row.segments) if row.label else row.segments
     if row.is_full:
         holds = pieces.are_in_order(first, second)
-    else:  # a sentence that is alone is parted anywhere
+    else:  # a single sentence is split anywhere
         holds = _stands(pieces, first + second, False)
     case.law("segments are in the order that the label tells", holds, told)
 
 
 def _stands(pieces, text, may_be_cut):
-    """Whether a stretch stands somewhere in the text, as whole sentences if it is not cut."""
+    """Whether a sequence is somewhere in the text, as whole sentences if it is not cut."""
     if may_be_cut:
         return text in pieces.text
     return any({p, p + len(text)} <= pieces.bounds for p in pieces.places(text))
@@ -70,7 +70,7 @@ def _check_full(case, row, settings, pieces, told):
 
 
 def _fits(pieces, start, end, is_first, is_last, row, settings):
-    """Whether a stretch of a row may be that of these places of the text."""
+    """Whether a sequence of a row may come from these places of the text."""
     length = settings["max_seq_length"]
     if not is_first and start not in pieces.first:
         return False
@@ -80,26 +80,26 @@ def _fits(pieces, start, end, is_first, is_last, row, settings):
         return False
     if end in pieces.last:
         return True
-    if end in pieces.bounds:  # the next sentence would have had no room
+    if end in pieces.bounds:  # the next sentence would not have fitted
         return len(row.ids) + pieces.next_length[end] > length
     return is_first and row.is_full and _is_in_long(pieces, end, length)
 
 
 def _is_in_long(pieces, place, length):
-    """Whether a place is within a sentence that an example has no room for."""
+    """Whether a place is inside a sentence that is longer than an example."""
     before = max(bound for bound in pieces.bounds if bound < place)
     return pieces.next_length.get(before, 0) > length - 2
 
 
 def check_whole(case, sets, settings, pieces):
-    """Without pairs each piece of the text is there as often as documents are gone through."""
+    """Without pairs, each piece of the text occurs as often as there are passes over documents."""
     if settings["pair"] != "none":
         return
     total = collections.Counter()
     covered = np.zeros(len(pieces.text))
     is_certain = True
     for name, files in sets.items():
-        # What is held out is gone through once, the rest by --dupe_factor.
+        # Held-out documents have one pass, the others --dupe_factor passes.
         weight = settings["dupe_factor"] if name == settings.get("eval_output_file") else 1
         for text in (text for of_file in files for row in of_file for text in row.segments):
             for piece in text:

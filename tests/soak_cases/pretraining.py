@@ -1,4 +1,4 @@
-"""Pretraining: drawn models and recipes on drawn data, stopped and going on, twice the same."""
+"""Pretraining: random models and recipes on random data, stopped and continued, twice the same."""
 
 import json
 import signal
@@ -14,7 +14,7 @@ LAW = "stopped or not, a run ends with the same weights"
 
 
 def run(case):
-    """Trains with drawn flags, and again in another folder, there with an interruption."""
+    """Trains with random flags, and again in another folder with an interruption."""
     flags = draw_run(case)
     case.works(PROGRAM, *as_flags(flags), where="whole")
     folder = case.folder / "whole" / "run"
@@ -91,7 +91,7 @@ def make_data(case):
 
 
 def check_results(case, folder, flags):
-    """Holds the results at the end to be those that were recorded at the last step."""
+    """Checks that the final results are those that were logged at the last step."""
     path = folder / "eval_results.json"
     case.law("with --do_eval there are results", path.exists() == flags["do_eval"])
     if not flags["do_eval"]:
@@ -108,7 +108,7 @@ def check_results(case, folder, flags):
 
 
 def check_again(case, whole, flags):
-    """Runs it in another folder, stopped by some means, and looks for the same weights."""
+    """Runs it in another folder, stops it in some way, and checks that the weights are the same."""
     folder, last = case.folder / "again" / "run", flags["num_train_steps"]
     way = case.rng.choice((None, signal.SIGKILL, signal.SIGTERM, "deleted"))
     if way == "deleted":
@@ -130,7 +130,7 @@ def check_again(case, whole, flags):
 
 
 def when_saved(folder, delay):
-    """Returns a condition for `Case.run`: some time after the first checkpoint was there."""
+    """Returns a condition for `Case.run`: some time has passed since the first checkpoint."""
     first = []
 
     def is_due(seconds):
@@ -142,13 +142,13 @@ def when_saved(folder, delay):
 
 
 def check_same_record(case, whole, folder, way):
-    """Holds the records of two runs to each other, but for how quick they were."""
+    """Compares the logs of two runs, except for their rates."""
     one, other = (_numbers(path / "metrics.jsonl") for path in (whole, folder))
-    if way is signal.SIGTERM:  # which may come between two entries, and averages begin anew
+    if way is signal.SIGTERM:  # a stop may come between two entries, and averages start again
         one, other = ([e for e in entries if "eval_loss" in e] for entries in (one, other))
         other = [entry for entry in other if entry["step"] in {e["step"] for e in one}]
     if way is signal.SIGKILL:
-        # Where it comes during an evaluation, that one is not made up for.
+        # If a stop comes during an evaluation, the evaluation is not repeated.
         missing = [entry for entry in one if entry not in other and "eval_loss" in entry]
         one = [entry for entry in one if entry not in missing[:1]]
     differing = [pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]]

@@ -1,4 +1,4 @@
-"""The examples of TFRecord files, read by their features, and the laws that each must keep."""
+"""The examples of TFRecord files, read by their features, and the checks that each must pass."""
 
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ def _array(feature):
 
 
 class RowLaws:
-    """Looks at examples that were made with some settings."""
+    """Checks examples that were made with given settings."""
 
     def __init__(self, case, settings):
         """Args:
@@ -66,7 +66,7 @@ class RowLaws:
         self._of_pairs = settings["pair"] != "none"
 
     def row(self, example, place):
-        """Returns the `Row` of an example, or None where it is too odd to be one."""
+        """Returns the `Row` of an example, or None if it is too odd to be one."""
         if not self._has_its_form(example, place):
             return None
         used = int(example["input_mask"].sum())
@@ -112,7 +112,7 @@ class RowLaws:
         self._law("segment ids", (example["segment_ids"] == expected).all(), place)
 
     def _predictions(self, example, ids, place):
-        """Puts back what was masked; returns its places, what stood there, and what was there."""
+        """Undoes the masking; returns (places, masked pieces, original pieces)."""
         nothing = (np.empty(0, int),) * 3
         if self._masking == "none":
             return nothing
@@ -146,7 +146,7 @@ class RowLaws:
             wanted = min(budget, is_text.sum())
             self._law("single pieces use up the budget", len(positions) == wanted, told)
             return
-        # A piece that goes on from the one before is of the same word.
+        # A piece that continues the one before it belongs to the same word.
         is_predicted = np.zeros(len(ids), bool)
         is_predicted[positions] = True
         goes_on = IS_CONTINUATION[ids[1:]] & is_text[:-1]

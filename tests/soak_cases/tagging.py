@@ -4,17 +4,17 @@ from soak_cases import corpora
 
 PROGRAM = "run_ner.py"
 LABELS = ("PER", "LOC", "机构")
-SCHEMES = {"BIO": "BIII", "BIOES": "BIES"}  # begins, goes on, ends, is alone
+SCHEMES = {"BIO": "BIII", "BIOES": "BIES"}  # begins, continues, ends, single
 
 
 def draw(case, length, do_lower_case):
-    """Draws files and flags of the task; returns dict of flag to value."""
+    """Draws files and flags of the task; returns a dict of flag to value."""
     rng = case.rng
     form, scheme = rng.choice(("jsonl", "txt")), rng.choice(("BIO", "BIOES"))
     labels = LABELS[: rng.randint(1, 3)]
     for part, count in (("train", rng.randint(4, 20)), ("dev", rng.randint(1, 10))):
         rows = [_sentence(case, labels, do_lower_case) for _ in range(count)]
-        if part == "train":  # which tells of the labels
+        if part == "train":  # this part determines the labels
             text = "他在北京的公司"
             rows.append(
                 {"text": text, "entities": [_entity(n, n + 1, L) for n, L in enumerate(labels)]}
@@ -44,7 +44,7 @@ def draw(case, length, do_lower_case):
 
 
 def _sentence(case, labels, do_lower_case):
-    # A character a line has no place for what ends a line.
+    # A file with one character per line cannot contain line ends.
     [text] = corpora.draw_texts(case, 1, do_lower_case, longest=120)
     text = " ".join(text.split())
     entities, end = [], 0
@@ -73,7 +73,7 @@ def _tagged(row, scheme):
 
 
 def check(case, folder, flags, results):
-    """As `classification.check`."""
+    """See `classification.check`."""
     wanted = corpora.read_json_lines(case.inputs / "dev.jsonl")
     if flags["predictions_format"] == "tsv":
         found = _read_tags(folder / "predictions.tsv")
@@ -89,7 +89,7 @@ def check(case, folder, flags, results):
 
 
 def _read_tags(path):
-    """Returns sentences of a character and its tag a line, as the lines of JSON have them."""
+    """Returns the sentences of a file of tagged characters, in the form of the JSON lines."""
     rows = []
     for block in path.read_text(encoding="utf-8").split("\n\n")[:-1]:
         lines = [(line[0], line[2:]) for line in block.split("\n")]

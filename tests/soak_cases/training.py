@@ -1,4 +1,4 @@
-"""What all cases that train have in common: drawn models and recipes, and what a run must leave."""
+"""Common parts of all cases that train: random models and recipes, and checks of a run's files."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from nezha_tf.config import POSITION_ENCODINGS
 from soak_cases.corpora import VOCABULARY, read_json_lines
 
 AVERAGE = "/ExponentialMovingAverage"
-# Of an entry of the record: how quick it was.
+# The rates in a log entry.
 RATES = ("examples_per_second", "tokens_per_second", "model_tflops_per_second")
 
 
@@ -42,7 +42,7 @@ def write_config(case, length, segments):
 
 
 def draw_recipe(case, config, num_train_steps):
-    """Draws how a model is trained; returns dict of flag to value."""
+    """Draws the recipe of a training; returns a dict of flag to value."""
     rng = case.rng
     accumulated = rng.choice((1, 1, 2, 3))
     recipe = {
@@ -78,10 +78,10 @@ def draw_recipe(case, config, num_train_steps):
 
 
 def check_record(case, folder, recipe):
-    """Holds the record of a run to the flags: every entry once, and nothing but numbers in it."""
+    """Checks the log of a run against the flags: every entry once, with finite numbers only."""
     entries = read_json_lines(folder / "metrics.jsonl")
     finite = [math.isfinite(value) for entry in entries for value in entry.values()]
-    case.law("the record holds finite numbers", all(finite), entries)
+    case.law("the log has finite numbers", all(finite), entries)
     steps = range(1, recipe["num_train_steps"] + 1)
     saved = [step for step in steps if _is_due(step, recipe, "save_checkpoints_steps")]
     logged = [step for step in steps if step in saved or _is_due(step, recipe, "log_steps")]
@@ -101,7 +101,7 @@ def _is_due(step, recipe, flag):
 
 
 def check_checkpoints(case, folder, recipe, saved):
-    """Holds the checkpoints of a run to the flags: the newest ones, and the best."""
+    """Checks the checkpoints of a run against the flags: the newest ones, and the best."""
     kept = set(saved[-recipe["keep_checkpoint_max"] :])
     best = folder / "best_checkpoint.json"
     case.law("with --do_eval there is a best one", best.exists() == bool(recipe.get("do_eval")))
@@ -119,13 +119,13 @@ def steps_in(folder):
 
 
 def tensors(folder, step):
-    """Returns what a checkpoint holds, dict of name to array."""
+    """Returns the contents of a checkpoint, a dict of name to array."""
     reader = tf.train.load_checkpoint(str(folder / f"model.ckpt-{step}"))
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
 def check_same_weights(case, one, other, step, law):
-    """Holds two folders to have the same checkpoint of a step, bit by bit."""
+    """Checks that two folders have the same checkpoint of a step, bit by bit."""
     if not case.law(law, step in steps_in(other), f"no step {step}: {steps_in(other)}"):
         return
     ours, theirs = tensors(one, step), tensors(other, step)
@@ -139,7 +139,7 @@ def _is_same(one, other):
 
 
 def check_opens(case, folder, recipe):
-    """Holds a folder to open as a model, with the weights of the best checkpoint, or the newest."""
+    """Checks that a folder opens as a model, with the weights of the best or newest checkpoint."""
     _, model = nezha_tf.load(folder)
     best, step = folder / "best_checkpoint.json", steps_in(folder)[-1]
     if best.exists():

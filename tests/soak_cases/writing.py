@@ -1,4 +1,4 @@
-"""run_seq2seq.py on pairs of texts of the sample, with each way of searching."""
+"""run_seq2seq.py on pairs of texts of the sample, with each method of search."""
 
 import math
 import re
@@ -10,7 +10,7 @@ CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
 def draw(case, length, do_lower_case):
-    """Draws files and flags of the task; returns dict of flag to value."""
+    """Draws files and flags of the task; returns a dict of flag to value."""
     rng = case.rng
     for part, count in (("train", rng.randint(4, 20)), ("dev", rng.randint(1, 8))):
         rows = []
@@ -44,7 +44,7 @@ def draw(case, length, do_lower_case):
 
 
 def check(case, folder, flags, results):
-    """As `classification.check`."""
+    """See `classification.check`."""
     wanted = corpora.read_json_lines(case.inputs / "dev.jsonl")
     found = corpora.read_json_lines(folder / "predictions.jsonl")
     told = [{name: row[name] for name in ("src", "tgt")} for row in found]
@@ -69,7 +69,7 @@ def _check_hypotheses(case, hypotheses, flags):
     shares = [v for h in hypotheses for v in (h["score"], h["log_prob"])]
     finite = all(math.isfinite(value) and value <= 1e-6 for value in shares)
     case.law("scores are of probabilities", finite, hypotheses)
-    # Of other scripts a piece may be several characters, and a word other pieces than were written.
+    # In other scripts a piece may have several characters, and a word other pieces than expected.
     lengths = [len(CHINESE.findall(hypothesis["text"])) for hypothesis in hypotheses]
     short = max(lengths) <= flags["max_target_length"]
     case.law("texts are no longer than --max_target_length", short, hypotheses)

@@ -1,4 +1,4 @@
-"""Which part of a passage a question is to be generated from."""
+"""The part of a passage from which a question is generated."""
 
 import json
 

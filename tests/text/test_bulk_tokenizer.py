@@ -1,4 +1,4 @@
-"""The tokenizer of many lines against the one of a line."""
+"""The tokenizer for many lines against the tokenizer for one line."""
 
 import collections
 import random
@@ -17,7 +17,7 @@ def sentences():
 
 
 def odd_lines():
-    """Characters of all kinds in random order, and runs of those that depend on each other."""
+    """Returns lines of all kinds of characters in random order, and of characters that interact."""
     ranges = ((0x20, 0x250), (0x300, 0x530), (0x1F00, 0x2070), (0x3000, 0x3100))
     ranges += ((0x4E00, 0x4E40), (0xF900, 0xF920), (0xFF00, 0xFFF0), (0xAC00, 0xAC10))
     alphabet = [chr(code) for low, high in ranges for code in range(low, high)]

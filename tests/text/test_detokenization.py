@@ -1,4 +1,4 @@
-"""Natural text out of pieces: back to what was tokenized, and unknown words from the source."""
+"""Natural text from pieces: it equals the tokenized text; unknown words come from the source."""
 
 import random
 import re
@@ -33,7 +33,7 @@ def test_case_comes_back_with_a_source(text, tokenizer):
 
 
 def test_the_bundled_corpus_comes_back(tokenizer):
-    """All of it up to white space; exactly but for spaces that stood beside Chinese."""
+    """The whole text up to white space; exactly, except for spaces beside Chinese."""
     text = (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
@@ -71,7 +71,7 @@ def test_an_unknown_piece_is_what_its_neighbours_say():
     assert tokenizer.tokenize(source).count("[UNK]") == 3
     for text in ("李骉先生说好。", "王😀😀说，张犇先生说。", "李骉说李骉好"):
         assert detokenize(tokenizer.tokenize(text), source, tokenizer) == text
-    # No neighbour agrees: in order, and from the first again where all were used.
+    # No neighbour agrees: they are used in order, and again from the first one.
     unknown = ["[UNK]", "。"] * 4
     assert detokenize(unknown[:6], source, tokenizer) == "犇。骉。😀😀。"
     assert detokenize(["[UNK]"] * 4, "犇。骉", tokenizer) in ("犇骉犇犇", "犇骉犇骉")
@@ -84,7 +84,7 @@ def test_an_unknown_piece_that_nothing_fits_stays_out():
 
 
 def test_unknown_characters_of_a_copied_stretch_come_back():
-    """Where no known character is there twice, a stretch with one of them has one place."""
+    """If no known character occurs twice, a span with one of them has a unique place."""
     rng = random.Random(5)
     known, unknown = [chr(0x4E00 + n) for n in range(20)], [chr(0x5E00 + n) for n in range(8)]
     tokenizer = _tiny(known)

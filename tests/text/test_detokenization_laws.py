@@ -1,4 +1,4 @@
-"""Laws of detokenization: one result in Python and in the graph, and what comes back for sure."""
+"""Property tests of detokenization: the same result in Python and in the graph, and round trips."""
 
 import itertools
 
@@ -27,12 +27,12 @@ def tokenizers(vocabulary):
 
 @pytest.fixture(scope="module")
 def chinese(vocabulary):
-    """The characters of the vocabulary that are written without spaces."""
+    """Returns the characters of the vocabulary that are written without spaces."""
     pieces = [piece for piece in vocabulary.pieces if len(piece) == 1]
     return [c for c in pieces if characters.kind_of(c) == characters.ALONE or c in WIDE]
 
 
-# Words, numbers, and all that stands in its own way beside them; any text else.
+# Words, numbers, and everything with special rules beside them; and any text.
 FEW = ['"', ".", "(", ",", "a", "Ab", "3", "##a", "##3", "##.", "中", "-", "é"]
 MORE = st.sampled_from([*"，。《bZ:;')[$/@%!?℃", "3.5", "a.", '##"', "##中", "##Bc", *PARTS])
 PIECES = st.sampled_from(FEW) | MORE | st.text(max_size=3)
@@ -69,24 +69,24 @@ def test_chinese_comes_back_whatever_the_source(tokenizers, chinese, data):
 @CASES
 @laws.examples(300)
 @given(text=texts())
-@example(text=" ")  # a source without a token
+@example(text=" ")  # a source without tokens
 def test_what_is_written_has_the_same_pieces(tokenizers, do_lower_case, text):
-    """Of known pieces: no space joins two words or parts one."""
+    """For known pieces: a space never joins or splits words."""
     tokenizer = tokenizers[do_lower_case]
     text = "".join(known_parts(text, tokenizer))
     pieces = tokenizer.tokenize(text)
     assert UNK not in pieces
     written = detokenize(pieces)
     assert tokenizer.tokenize(written) == pieces
-    # What is written is final: written anew it is the same.
+    # The result is final: another round trip gives the same.
     assert detokenize(tokenizer.tokenize(written)) == written
-    # A sigma is folded by what stands beside it, which another space may change.
+    # The fold of a sigma depends on its neighbours, which another space may change.
     if "Σ" not in text:
         assert tokenizer.tokenize(detokenize(pieces, text, tokenizer)) == pieces
 
 
 def known_parts(text, tokenizer):
-    """Yields the stretches of a text, of which no token is unknown, and what is between them."""
+    """Yields the spans of a text without unknown tokens, and the spans between them."""
     end = 0
     for piece in tokenizer.tokenize_with_offsets(text):
         if piece.text == UNK:
@@ -113,7 +113,7 @@ MARKS = [*".,:;!?()[]/-@&%$'\"", *WIDE]
 @laws.examples(300)
 @given(data=st.data())
 def test_a_stretch_of_its_source_comes_back(tokenizers, do_lower_case, data):
-    """Case, unknown words and spaces, where no token is there twice."""
+    """Case, unknown words and spaces come back if no token occurs twice."""
     tokenizer = tokenizers[do_lower_case]
     words = data.draw(st.lists(st.sampled_from(WORDS + MARKS), min_size=1, unique_by=str.lower))
     spaces = [""]
@@ -131,6 +131,6 @@ def test_a_stretch_of_its_source_comes_back(tokenizers, do_lower_case, data):
         space + word for space, word in list(zip(spaces, words, strict=True))[first + 1 : last + 1]
     )
     pieces = tokenizer.tokenize(text)
-    # Without a known piece nothing tells which of several unknown words it is.
+    # Without a known piece, nothing distinguishes several unknown words.
     assume(set(pieces) != {UNK} or len(words) == 1)
     assert detokenize(pieces, source, tokenizer) == text

@@ -1,4 +1,4 @@
-"""Text out of ids in the graph equals `detokenize` without a source."""
+"""Texts of ids in the graph equal `detokenize` without a source."""
 
 import random
 
@@ -16,7 +16,7 @@ PIECES += ["##a", "##3", "##中", "##.", '##"', "##(", "##B,"]
 
 
 def graph_texts(vocabulary, rows):
-    """Texts of lists of ids, padded to one length."""
+    """Returns the texts of lists of ids, padded to one length."""
     graph = tf.function(GraphDetokenizer(vocabulary).detokenize)
     longest = max(map(len, rows), default=0)
     ids = [row + [vocabulary.pad_id] * (longest - len(row)) for row in rows]
@@ -25,11 +25,11 @@ def graph_texts(vocabulary, rows):
 
 
 def test_random_pieces():
-    """Of all kinds, so that rules meet that seldom do."""
+    """Pieces of all kinds, so that rare combinations of rules occur."""
     vocabulary = Vocabulary(PIECES)
     rng = random.Random(3)
     rows = [rng.choices(range(len(PIECES)), k=rng.randrange(14)) for _ in range(6000)]
-    # Chinese ends most of what rules do, so half of the rows have none, nor special pieces.
+    # Chinese ends most effects of rules, so half of the rows have no Chinese and no special pieces.
     latin = [index for index, piece in enumerate(PIECES) if piece.isascii() and index > 7]
     rows += [rng.choices(latin, k=rng.randrange(14)) for _ in range(6000)]
     expected = [detokenize(vocabulary.pieces_of(row)) for row in rows]

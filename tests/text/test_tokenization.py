@@ -34,7 +34,7 @@ def test_golden_strings(golden_cases, golden_vocabulary, do_lower_case):
 
 
 def odd_strings():
-    """Characters of every kind the tokenizers treat apart, in random order; and long tokens."""
+    """Returns strings of all characters that tokenizers treat specially, and long tokens."""
     ranges = ((0x20, 0x250), (0x300, 0x530), (0x2000, 0x2070), (0x3000, 0x3100))
     ranges += ((0x4E00, 0x4E40), (0xFF00, 0xFFF0), (0xAC00, 0xAC10), (0x0E01, 0x0E50))
     alphabet = [chr(code) for low, high in ranges for code in range(low, high)]
@@ -59,7 +59,7 @@ def test_graph_equals_python_on_odd_strings(vocabulary, do_lower_case):
 def test_offsets_in_the_graph_equal_python(vocabulary, do_lower_case):
     python = FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case)
     graph = GraphTokenizer(vocabulary, do_lower_case)
-    # A final sigma, capitals and syllables that grow, marks that vanish or change places.
+    # A final sigma, capitals and syllables that become longer, marks that vanish or are reordered.
     more = ["ΟΔΥΣΣΕΥΣ ΑΣ, Σ", "İstanbul ǅ ŉ", "한\u0301\u0301글 e\u0301\u302e\u0323x", "ẞ\u0345ᾳ"]
     strings = [*odd_strings(), *more]
     found = [values.to_list() for values in graph.tokenize_with_offsets(tf.constant(strings))]

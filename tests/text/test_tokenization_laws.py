@@ -1,4 +1,4 @@
-"""Laws of tokenizers: BERT's definition, and one result in Python, in bulk and in the graph."""
+"""Property tests of tokenizers: BERT's definition; in Python, in bulk and in the graph."""
 
 import itertools
 import unicodedata
@@ -15,7 +15,7 @@ from nezha_tf.text import characters
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
 
-# Of a newer Unicode than Python's the graph's libraries know more characters.
+# The graph's libraries know more characters, from a newer Unicode version than Python's.
 KNOWN_CHARACTER = st.characters(exclude_categories=["Cs", "Cn"])
 WITH_SURROGATES = st.characters(exclude_categories=[])
 CASES = pytest.mark.parametrize("do_lower_case", (True, False))
@@ -23,7 +23,7 @@ CASES = pytest.mark.parametrize("do_lower_case", (True, False))
 
 @pytest.fixture(scope="module")
 def tokenizers(vocabulary):
-    """By whether they lower-case: the one in Python, and the one in the graph."""
+    """By whether they lower-case: the tokenizer in Python and the one in the graph."""
     return {
         case: (
             FullTokenizer(vocabulary=vocabulary, do_lower_case=case),
@@ -34,7 +34,7 @@ def tokenizers(vocabulary):
 
 
 def tokens_by_definition(text, do_lower_case):
-    """BERT's BasicTokenizer: each of its steps on the whole text, one after the other."""
+    """BERT's BasicTokenizer: each of its steps on the whole text, one after another."""
     text = "".join(map(cleaned, text))
     tokens = []
     for word in text.split():
@@ -62,7 +62,7 @@ def stands_alone(char):
 
 
 def pieces_by_definition(token, pieces):
-    """Greedy longest match first: of all ways to split a token the one that is greatest."""
+    """Greedy longest match first: of all ways to split a token, the lexicographically greatest."""
     if len(token) > 200:
         return [UNK]
     found, rest = [], token
@@ -76,18 +76,18 @@ def pieces_by_definition(token, pieces):
     return found
 
 
-# All words of two letters, and what folding changes, takes apart or looks at the place of.
+# All words of two letters, and characters that folding changes, splits or treats by place.
 SMALL = ["".join(word) for n in (1, 2, 3) for word in itertools.product("ab", repeat=n)]
 ODD = [*"éσςß中国.#-[", "\u1112", "\u1161", "\u1112\u1161", "e", "ασ", "ας"]
-ODD += ["##", "a b", "\0", "a\0"]  # what no token is
+ODD += ["##", "a b", "\0", "a\0"]  # characters that do not belong to tokens
 SMALL += [f"##{piece}" for piece in SMALL]
 ODD += [f"##{piece}" for piece in ODD]
 
 
 @st.composite
 def vocabularies(draw):
-    """Pieces of few letters, with and without ##, so that many fit in several ways."""
-    # At least one: tensorflow-text builds no trie of special pieces alone.
+    """Draws pieces of few letters, with and without ##, so that many fit in several ways."""
+    # At least one: tensorflow-text cannot build a trie of only special pieces.
     pieces = draw(st.lists(st.sampled_from(SMALL), min_size=1, max_size=20, unique=True))
     pieces += draw(st.lists(st.sampled_from(ODD) | st.text(min_size=1, max_size=3), max_size=12))
     pieces += ["a", "b", "##a", "##b"] * draw(st.booleans())
@@ -96,7 +96,7 @@ def vocabularies(draw):
 
 
 def texts_of(vocabulary):
-    """Texts of the pieces and of the letters that they are of."""
+    """Draws texts of the pieces and of their letters."""
     words = [piece.removeprefix("##") for piece in vocabulary.pieces]
     odd = [*"éΣςß中.#-[] 한\u200b\0", "A", "ΑΣ", "ΑΣ.a", "ab", "ba" * 100, "ba" * 101]
     parts = st.sampled_from(words) | st.sampled_from(odd)
@@ -125,7 +125,7 @@ def test_offsets_point_at_what_the_pieces_say(tokenizers, do_lower_case, text):
     pieces = tokenizer.tokenize_with_offsets(text)
     for before, piece in itertools.pairwise(pieces):
         assert piece.start >= before.start and piece.end >= before.end
-        # Pieces share the characters of one that folding makes several of, and no others.
+        # Only pieces of one character that folding expands share characters.
         assert piece.start >= before.end - 1
         assert piece.token - before.token == (not piece.text.startswith("##"))
     for piece in pieces:
@@ -135,7 +135,7 @@ def test_offsets_point_at_what_the_pieces_say(tokenizers, do_lower_case, text):
             assert_says(piece.text.removeprefix("##"), text[piece.start : piece.end], do_lower_case)
     covered = {place for piece in pieces for place in range(piece.start, piece.end)}
     for place in {*range(len(text))} - covered:
-        # Of a whole text a mark may be dropped by folding, and else by cleaning alone.
+        # Folding a whole text may drop a mark that otherwise only cleaning drops.
         is_mark = do_lower_case and unicodedata.category(text[place]) == "Mn"
         assert is_mark or not is_kept(text[place])
 
@@ -145,12 +145,12 @@ def is_kept(char):
 
 
 def assert_says(piece, stretch, do_lower_case):
-    """Asserts that a piece's letters are among those of its stretch of the text, in their order."""
+    """Asserts that a piece's letters are among those of its span of the text, in order."""
     kept = "".join(filter(is_kept, stretch))
     if do_lower_case:
         kept = "".join(tokens_by_definition(kept, do_lower_case)).replace("ς", "σ")
         piece = piece.replace("ς", "σ")
-    if any(map(unicodedata.combining, kept)):  # marks change places
+    if any(map(unicodedata.combining, kept)):  # marks are reordered
         assert not set(piece) - set(kept)
     elif len(stretch) > 1:
         # The first and the last character may be shared.
@@ -177,7 +177,7 @@ def assert_bulk_is_equal(tokenizer, lines):
     assert list(zip(found.ids, found.places, strict=True)) == [row[:2] for row in expected]
     counts = [len(tokenizer.tokenize(line)) for line in lines]
     assert found.line_ends.tolist() == list(itertools.accumulate(counts))
-    # A token begins where its number is another one than before, and on each line.
+    # A token begins where the token's number changes, and on each line.
     starts = {0, *found.line_ends.tolist()}
     begins = [n in starts or expected[n][2] != expected[n - 1][2] for n in range(len(expected))]
     assert found.begins_token.tolist() == begins

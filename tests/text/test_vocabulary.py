@@ -1,4 +1,4 @@
-"""The vocabulary object, the builder, and the vocabulary that we ship."""
+"""The vocabulary object, the builder, and the bundled vocabulary."""
 
 import pytest
 from conftest import REPOSITORY, RESOURCES

@@ -1,4 +1,4 @@
-"""Where segmenters cut, and the user's own words."""
+"""The words of segmenters, and the user's own words."""
 
 import random
 import sys
@@ -34,7 +34,7 @@ def test_the_dictionary_is_read_as_jieba_reads_it():
 
 
 def test_the_cache_of_jieba_is_not_read(tmp_path, monkeypatch):
-    """It lies where anyone may write."""
+    """It is in a folder where every user can write."""
     (tmp_path / "jieba.cache").write_bytes(b"of somebody else")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert "".join(make_segmenter("jieba")("北京大学")) == "北京大学"
@@ -48,7 +48,7 @@ def test_a_missing_rjieba_names_the_extra(monkeypatch):
 
 
 def test_words_of_odd_text_are_those_of_jieba(sentences):
-    """Characters in random order are mostly in no dictionary, and go through jieba's model."""
+    """Characters in random order are mostly in no dictionary, so jieba's model splits them."""
     rng = random.Random(2)
     characters = sorted(set("".join(sentences)) | set("ａ\U0001f600\t\r\n\u3000éÀ龘靐Ω%+&#-._ "))
     cut = make_segmenter("jieba")
@@ -84,7 +84,9 @@ def test_user_words_are_cut_out(name):
     words = [UserWord("硅谷云"), UserWord("上读书", 100_000, "nz")]
     assert "硅谷云" not in make_segmenter(name)(text)
     assert make_segmenter(name, words)(text) == ["我", "在", "硅谷云", "上读书", "。"]
-    assert "硅谷云" not in make_segmenter(name)(text)  # Nobody else's words are changed.
+    assert "硅谷云" not in make_segmenter(name)(
+        text
+    )  # Words of other people's dictionaries do not change.
 
 
 def test_user_dictionary_is_in_the_format_of_jieba(tmp_path):
@@ -104,11 +106,11 @@ def test_user_dictionary_is_in_the_format_of_jieba(tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("云计算 5 n\n李小福\t2\tnr\n".encode(), r"words.txt, line 2: '李小福.*blanks between"),
+        ("云计算 5 n\n李小福\t2\tnr\n".encode(), r"words.txt, line 2: '李小福.*spaces between"),
         ("云计算 4.5\n".encode(), r"words.txt, line 1: '云计算 4.5' is not a word"),
         ("云计算 -1 n\n".encode(), r"words.txt, line 1: "),
         ("云计算 5\n".encode() + "李".encode("gbk"), r"words.txt, line 2: not UTF-8"),
-        (b"\n\n", r"words.txt holds no word"),
+        (b"\n\n", r"words.txt has no word"),
         (None, r"cannot read --user_dict .*words.txt: No such file"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Laws of segmentation: jieba's own words of any text and dictionary, and no character lost."""
+"""Property tests of segmentation: jieba's words for any text and dictionary."""
 
 import io
 import itertools
@@ -15,7 +15,7 @@ from nezha_tf.text.jieba_words import JiebaWords
 from nezha_tf.text.user_dictionary import UserWord
 from nezha_tf.text.word_segmentation import make_segmenter, read_frequencies
 
-# Ideographs of jieba's block and of others, common and rare ones, and what jieba treats apart.
+# Ideographs of jieba's block and others, common and rare, and characters with special rules.
 LETTERS = "我来到北京清华大学的了𠮷龘龖靐㐀\u9fd5\u9fd6aZ09.%+#&-_ \t\r\n，😀é\u2028\x85\x1c"
 
 
@@ -48,7 +48,7 @@ def test_words_joined_are_the_text(segmenters, name, text):
 
 WORDS = st.text("甲乙丙丁aB1", min_size=1, max_size=4)
 ENTRIES = st.lists(st.tuples(WORDS, st.integers(0, 10**9)), min_size=1, max_size=15)
-# Most words of two letters, all as frequent: several paths have one probability.
+# Most words of two letters, with equal frequencies: several paths have the same probability.
 SHORT = ["".join(word) for n in (1, 2, 3) for word in itertools.product("甲乙", repeat=n)]
 EQUAL = st.sets(st.sampled_from(SHORT), min_size=6).map(
     lambda found: [(w, 7) for w in sorted(found)]
@@ -72,11 +72,11 @@ def test_a_dictionary_is_read_as_jieba_reads_it(entries):
     text=st.text("甲乙丙丁aB1 。龘", max_size=30) | st.text("甲乙", max_size=12),
 )
 def test_words_of_any_dictionary_are_those_of_jieba(entries, words, text):
-    """Few letters, so that words overlap, and begin as others do."""
+    """Few letters, so that words overlap and have common beginnings."""
     content = "".join(f"{word} {count} n\n" for word, count in entries).encode()
     theirs = jieba.Tokenizer()
     theirs.FREQ, theirs.total = read_frequencies(io.BytesIO(content))
-    theirs.total = max(theirs.total, math.e)  # of which jieba takes the logarithm
+    theirs.total = max(theirs.total, math.e)  # jieba takes its logarithm
     theirs.initialized = True
     for word in words:
         theirs.add_word(*word)

@@ -1,4 +1,4 @@
-"""Faulty data in a run under way: named and refused, or counted and passed over."""
+"""Damaged data in a running training: it is named and refused, or skipped and counted."""
 
 import json
 import struct
@@ -19,7 +19,7 @@ def write(path, contents):
 
 
 def damage(path, number):
-    """Flips a bit of a record, counted from 1; frames are length, crc, record, crc."""
+    """Flips a bit of a record, numbered from 1; a frame is length, CRC, record, CRC."""
     data, offset = bytearray(path.read_bytes()), 0
     for _ in range(number - 1):
         offset += struct.unpack_from("<Q", data, offset)[0] + 16
@@ -37,11 +37,11 @@ def test_corrupt_records_stop_the_run_or_are_counted(folder):
     assert_one_line(result, "corrupt records found: 2")
     result = run_pretraining(folder, *steps, "--skip_corrupt_records=2")
     assert result.returncode == 0, result.stderr
-    assert "passed over: train.tfrecord, record 7; train.tfrecord, record 90" in result.stdout
+    assert "skipped: train.tfrecord, record 7; train.tfrecord, record 90" in result.stdout
     lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == list(range(1, 31))
     assert json.loads(lines[-1])["corrupt_records"] == 2
-    # The same as if the two had never been there.
+    # The same as if the two records had never been there.
     clean = [r for number, r in enumerate(whole_records(folder), start=1) if number not in (7, 90)]
     write(folder / "clean.tfrecord", clean)
     result = run_pretraining(folder, *steps, "--input_file=clean.tfrecord", "--output_dir=clean")
@@ -51,7 +51,7 @@ def test_corrupt_records_stop_the_run_or_are_counted(folder):
 
 
 def whole_records(folder):
-    """The records without the damage done to them."""
+    """Returns the records without the damage."""
     for number in (7, 90):
         damage(folder / "train.tfrecord", number)  # flips the bit back
     return records(folder / "train.tfrecord")

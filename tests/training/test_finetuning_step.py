@@ -1,4 +1,4 @@
-"""R-Drop and adversarial training within the step: gradients against two passes by hand."""
+"""R-Drop and adversarial training in the step: gradients against two passes by hand."""
 
 import keras
 import numpy as np
@@ -15,7 +15,7 @@ from nezha_tf.training.adversarial import perturbation_along
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.step import Recipe, TrainStep
 
-# Each piece is another one, padding too; the last example is nothing but padding.
+# All pieces differ, also those of padding; the last example is only padding.
 LENGTHS = (6, 3, 5, 0)
 BATCH = {
     "input_ids": tf.reshape(tf.range(24), (4, 6)) + 2,
@@ -29,16 +29,16 @@ IN_PARTS = {"replicas": 2, "accumulation_steps": 2}
 
 
 class Descent(MomentOptimizer):
-    """With beta_1 0 and rate 1: a step is the gradient."""
+    """With beta_1 0 and rate 1, a step is the gradient."""
 
     slot_names = ("adam_m", "adam_v")
 
-    def _step(self, weights, m, v, decay):
+    def _step(self, weights, m, v, count, decay):
         return m, ops.ones((), weights.dtype)
 
 
 class HalvesDiffer(NezhaForSequenceClassification):
-    """In place of dropout: the second half of a batch has other logits, however it is cut."""
+    """A stand-in for dropout: the two halves of a batch have different logits."""
 
     def call(self, inputs, training=False):
         outputs = super().call(inputs, training=training)
@@ -62,10 +62,10 @@ def gradients_of_step(
     jit_compile=False,
     **settings,
 ):
-    """Returns what a step subtracts from each variable, which is the gradient."""
+    """Returns the change of each variable by a step, which is the gradient."""
     strategy = tf.distribute.get_strategy()
     if replicas > 1:
-        # Collective sums of two sizes do not go together in one process.
+        # Collective sums of two sizes in one process fail.
         sums = tf.distribute.ReductionToOneDevice()
         strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], sums)
     with strategy.scope():
@@ -112,7 +112,7 @@ def with_r_drop(logits, labels):
 
 @pytest.fixture(scope="module")
 def adversarial_by_hand():
-    """The rows of the table are moved: each is that of one piece of one example."""
+    """The rows of the table are moved; each belongs to one piece of one example."""
     model = new_model()
     table = model.encoder.embeddings.word_embeddings
     first = gradients_by_hand(model, mean_cross_entropy)
@@ -141,7 +141,7 @@ def test_adversarial_gradients_in_float16(adversarial_by_hand):
 
 
 def test_gradients_of_r_drop_in_parts():
-    """Each part of the batch is doubled, and yet it is the mean over the whole batch."""
+    """Each part of the batch is doubled, and still the loss is the mean over the whole batch."""
     found = gradients_of_step(RDrop(ToyObjective(), ALPHA), HalvesDiffer, **IN_PARTS)
     assert_close(found, gradients_by_hand(new_model(), with_r_drop))
 

@@ -1,4 +1,4 @@
-"""Which flags a run had, by step: against a list of all that it was started with."""
+"""The flags of a run by step: against a list of all flags that it was started with."""
 
 import json
 import os
@@ -37,10 +37,10 @@ def take(folder, step, flags, config=CONFIG):
     )
 )
 def test_the_changes_give_the_flags_of_every_step(tmp_path_factory, starts):
-    """A run is started again and again, and each time from any step that it has been at."""
+    """A run is started again and again, each time from any step that it has reached."""
     folder, flags_at, reached = tmp_path_factory.mktemp("run"), {}, 0
     for steps, flags in [(2, {"seed": 1}), *starts]:
-        step = min(steps, reached)  # the step that it goes on from
+        step = min(steps, reached)  # the step from which it continues
         changes = take(folder, step, flags)
         assert all(change.step == step for change in changes)
         given = {f"--{k}": str(v) for k, v in flags.items() if v is not None and k != "output_dir"}
@@ -66,8 +66,8 @@ def test_keys_of_the_configuration_are_told_like_flags(tmp_path):
     name = "bert_config.json hidden_dropout_prob"
     assert changes == [Change(7, "--init_checkpoint", None, "a"), Change(7, name, "0.1", "0.3")]
     assert flag_history.told(changes) == (
-        "from here on with other flags than before: --init_checkpoint a (was not given), not read: "
-        f"the run goes on; {name} 0.3 (was 0.1)"
+        "flags that changed since the last start: --init_checkpoint a (was not given), not read: "
+        f"the run continues; {name} 0.3 (was 0.1)"
     )
     assert take(tmp_path, 9, {"seed": 1, "init_checkpoint": "a"}, other) == []
     assert flag_history.told([]) == ""
@@ -86,13 +86,13 @@ def test_a_run_of_before_has_its_flag_file_alone(tmp_path):
 
 def test_what_a_run_goes_on_with_is_told_and_kept(folder):
     first = run_pretraining(folder, "--num_train_steps=2")
-    assert first.returncode == 0 and "other flags" not in first.stdout
+    assert first.returncode == 0 and "flags that changed" not in first.stdout
     again = run_pretraining(folder, "--num_train_steps=2")
-    assert "nothing to train" in again.stdout and "other flags" not in again.stdout
+    assert "nothing to train" in again.stdout and "flags that changed" not in again.stdout
     changes = ("--num_train_steps=4", "--seed=7", "--init_checkpoint=run/model.ckpt-2")
     second = run_pretraining(folder, *changes)
     assert second.returncode == 0 and second.stderr == "", second.stderr
-    line = next(line for line in second.stdout.splitlines() if "other flags" in line)
+    line = next(line for line in second.stdout.splitlines() if "flags that changed" in line)
     assert "--seed 7 (was 12345)" in line and "model.ckpt-2 (was not given), not read" in line
     flags = (folder / "run" / "run.flags").read_text()
     assert flags.startswith("# From step 2 on;") and "--seed=7" in flags
@@ -109,13 +109,15 @@ def test_a_second_run_in_the_same_folder_is_refused(folder):
     first = start_pretraining(folder, *long)
     try:
         wait_until(lambda: list(folder.glob("run/model.ckpt-*.index")), first)
-        os.kill(first.pid, signal.SIGSTOP)  # it still runs, but takes no time from the second
+        os.kill(
+            first.pid, signal.SIGSTOP
+        )  # it is still running, but must not slow down the second one
         second = run_pretraining(folder, "--num_train_steps=3", "--seed=2")
-        assert_one_line(second, f"another run (process {first.pid} on", "writes run;")
+        assert_one_line(second, f"another run (process {first.pid} on", "is writing run;")
     finally:
         first.kill()
         first.wait()
-    # It was killed: the same folder is free again.
+    # It was killed: the folder is free again.
     steps = max(int(p.stem.split("-")[1]) for p in folder.glob("run/model.ckpt-*.index"))
     third = run_pretraining(folder, f"--num_train_steps={steps + 2}")
     assert third.returncode == 0, third.stderr

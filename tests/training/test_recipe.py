@@ -1,4 +1,4 @@
-"""Layer decay, freezing, averages, smoothing and the like, against brute force."""
+"""Layer decay, freezing, averages, smoothing and others, against brute force."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ BATCH = random_batch(CONFIG)
 
 
 def one_step(optimizer, freeze=0, count=1, ema_decay=None):
-    """Returns weights before and after each step, by TF1 name, and the step and average."""
+    """Returns (weights before and after each step by TF1 name, the step, the average)."""
     keras.utils.set_random_seed(3)
     model = NezhaForPreTraining(CONFIG)
     recipe.freeze_layers(model.encoder, freeze)
@@ -51,7 +51,7 @@ def one_step(optimizer, freeze=0, count=1, ema_decay=None):
 
 
 def depth(name):
-    """0 for the embeddings, 1 and 2 for the layers, 3 for what lies above."""
+    """0 for the embeddings, 1 and 2 for the layers, 3 for everything above."""
     if "/layer_" in name:
         return int(name.split("/layer_")[1].split("/")[0]) + 1
     return 0 if "embeddings" in name else 3
@@ -92,7 +92,7 @@ def test_frozen_layers_stay_and_the_others_move():
 
 
 def test_moving_average_against_brute_force():
-    """With TF1's decay of early steps; then put in place and taken out again."""
+    """With TF1's decay in early steps; then put in place and removed again."""
     values, model, average, *_ = one_step(AdamWeightDecay(1e-2), count=4, ema_decay=0.3)
     expected = dict(values[0])
     for step, weights in enumerate(values[1:]):
@@ -193,7 +193,7 @@ def test_flops_against_a_count_by_hand(encoding, sides):
 
 
 def test_a_run_with_the_whole_recipe(folder):
-    """Everything on at once, XLA too; the average is what is evaluated."""
+    """Everything at once, with XLA; the average is evaluated."""
     changes = ("--do_eval", "--eval_file=eval.tfrecord", "--num_train_steps=6", "--jit_compile")
     changes += ("--precision=mixed_float16", "--initial_loss_scale=1024", "--layer_decay=0.9")
     changes += ("--ema_decay=0.9", "--label_smoothing=0.1", "--warmup_proportion=0.5")
@@ -225,7 +225,7 @@ def test_a_run_ends_early_where_nothing_gets_better_and_does_not_go_on(folder):
     best = json.loads((folder / "run" / "best_checkpoint.json").read_text())["global_step"]
     last = json.loads((folder / "run" / "eval_results.json").read_text())["global_step"]
     assert last == best + 4 < 40
-    assert f"stopped early at step {last}: nothing was better than at step {best}" in result.stdout
+    assert f"stopped early at step {last}: no result since step {best} was better" in result.stdout
     again = run_pretraining(folder, *changes)
     assert f"is at step {last} already" in again.stdout
 
@@ -243,7 +243,7 @@ def test_mistakes_in_the_recipe(folder):
         (["--freeze_layers=2"], ["the model has 1 layers"]),
         (["--warmup_proportion=1"], ["--num_warmup_steps=9"]),
         (["--distribution_strategy=multi_worker"], ["TF_CONFIG"]),
-        (["--num_gpus=64"], ["--num_gpus=64: this machine shows"]),
+        (["--num_gpus=64"], ["--num_gpus=64: this machine has"]),
         (["--distribution_strategy=tpu", "--tpu=nowhere"], ["--tpu=nowhere"]),
     )
     standard = (*PRETRAINING, "--num_train_steps=9")

@@ -1,4 +1,4 @@
-"""Runs that are killed, stopped or short of disk go on as if nothing had been."""
+"""Runs that are killed, stopped or out of disk space continue as if nothing had happened."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def assert_same(one, other):
 
 @pytest.fixture(scope="module")
 def whole_run(prepared):
-    """The folder of a run of 40 steps that nothing interrupted."""
+    """The folder of a run of 40 steps without an interruption."""
     result = run_pretraining(prepared, *RUN, "--output_dir=whole", "--keep_checkpoint_max=20")
     assert result.returncode == 0, result.stderr
     return prepared / "whole"
@@ -46,7 +46,7 @@ def uninterrupted(whole_run):
 
 
 def wait_for_checkpoint(process, folder, beyond=0):
-    """Waits until it has saved one of a later step, or has come to its end."""
+    """Waits until there is a checkpoint of a later step, or the process has ended."""
     wait_until(lambda: any(step > beyond for step in steps(folder)) or process.poll() is not None)
 
 
@@ -80,7 +80,7 @@ def test_sigterm_saves_and_leaves_with_a_status_of_its_own(folder, uninterrupted
     wait_for_checkpoint(process, folder / "run")
     process.terminate()
     result = ended(process)
-    assert_one_line(result, "SIGTERM", "the same command goes on")
+    assert_one_line(result, "SIGTERM", "the same command continues")
     assert result.returncode == STATUS_TERMINATED
     stopped_at = max(steps(folder / "run"))
     assert f"step {stopped_at}" in result.stderr and stopped_at < 40
@@ -102,10 +102,10 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_taken(
     assert result.returncode == 0, result.stderr
     for step in (40, 38):
         assert any(
-            f"model.ckpt-{step} is" in line and "trying the one before" in line
+            f"model.ckpt-{step} is" in line and "trying the checkpoint before" in line
             for line in result.stdout.splitlines()
         )
-    assert "going on from run/model.ckpt-36" in result.stdout
+    assert "continuing from run/model.ckpt-36" in result.stdout
     assert_same(tensors(out, 40), uninterrupted)
 
 
@@ -122,7 +122,7 @@ def test_a_full_disk_leaves_the_checkpoints_intact(folder, two_steps):
     before = tensors(folder / "run", 2)
     size = os.path.getsize(folder / "run" / "model.ckpt-2.data-00000-of-00001")
     result = ended(start_pretraining(folder, "--num_train_steps=4", largest_file=size // 2))
-    assert_one_line(result, "model.ckpt-4", "the checkpoints before it are intact")
+    assert_one_line(result, "model.ckpt-4", "older checkpoints are intact")
     assert steps(folder / "run") == [2]
     assert_same(tensors(folder / "run", 2), before)
     assert not [name for name in os.listdir(folder / "run") if "tmp" in name or "-4" in name]

@@ -37,7 +37,7 @@ CONFIG = {
 
 
 class Trained(NamedTuple):
-    """What a recipe is made of: a run's state is by name, and its beginning are values of that."""
+    """The parts of a recipe: the run's state by name, and its initial values."""
 
     reader: object
     model: keras.Model
@@ -47,7 +47,7 @@ class Trained(NamedTuple):
     beginning: dict
 
     def results(self):
-        """All that the run has come to: its state, and the weights that are evaluated."""
+        """Returns the results of the run: its state, and the weights to evaluate."""
         with self.average.in_place() if self.average else contextlib.nullcontext():
             weights = {variable.path: variable.numpy() for variable in self.model.weights}
         return {**values_of(self.state), **weights}
@@ -55,7 +55,7 @@ class Trained(NamedTuple):
 
 @pytest.fixture(scope="module")
 def make(tmp_path_factory):
-    """Returns a function: settings -> `Trained`; it is made once, as tracing takes long."""
+    """Returns a function from settings to `Trained`, cached because tracing is slow."""
     folder, made = tmp_path_factory.mktemp("data"), {}
     (folder / "config.json").write_text(json.dumps(CONFIG))
     standard = {
@@ -68,7 +68,7 @@ def make(tmp_path_factory):
         "num_train_steps": 20,
         "num_warmup_steps": 4,
         "learning_rate": 1e-2,
-        "initial_loss_scale": 2.0**16,  # a step or two overflow
+        "initial_loss_scale": 2.0**16,  # one or two steps overflow
         "loss_scale_growth_steps": 2,
         "do_train": True,
         "jit_compile": True,
@@ -101,7 +101,7 @@ def values_of(state):
 
 
 def go_on(run, seed, last, save=None):
-    """Trains until a step from where the run stands; `save` is called before each step."""
+    """Trains until a step from the current one; `save` is called before each step."""
     feed = Feed(tf.distribute.get_strategy(), run.reader, BATCH, seed)
     batches = feed.batches(run.step.count("batches_read"))
     while run.step.step < last:
@@ -111,7 +111,7 @@ def go_on(run, seed, last, save=None):
 
 
 def recipes():
-    """Flags on which it depends what must be saved; those that need most stand first."""
+    """Draws flags that affect what must be saved; those that need most come first."""
     return st.fixed_dictionaries(
         {
             "optimizer": st.sampled_from(["lamb", "adamw"]),
@@ -128,7 +128,7 @@ def recipes():
 def test_a_run_that_goes_on_is_one_that_was_never_stopped(
     make, tmp_path_factory, changes, at, seed
 ):
-    """Weights, moments, averages, loss scale, counters and the generators of dropout, with XLA."""
+    """Weights, moments, averages, loss scale, counters and dropout generators, with XLA."""
     run, folder = make(changes), tmp_path_factory.mktemp("run")
     checkpoints = {step: RunCheckpoints(str(folder / str(step)), run.state) for step in at}
     for name, value in run.beginning.items():

@@ -1,4 +1,4 @@
-"""The training step: the same whatever the replicas, micro-batches or compiler."""
+"""The training step: the same for all numbers of replicas, micro-batches and compilers."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ SIZE = len(BATCH["input_ids"])
 def replicas(count):
     if count == 1:
         return tf.distribute.get_strategy()
-    # Collective sums of two sizes do not go together in one process.
+    # Collective sums of two sizes in one process fail.
     sums = tf.distribute.ReductionToOneDevice() if count == 3 else None
     return tf.distribute.MirroredStrategy([f"CPU:{index}" for index in range(count)], sums)
 
@@ -47,7 +47,7 @@ def new_step(strategy, loss_scale=None, training=False, jit_compile=False, **rec
 
 
 def feed(strategy, batch=BATCH):
-    """Endless: the whole batch, and again with its examples in another order."""
+    """Yields the batch without end, each time with its examples in another order."""
     order = np.random.default_rng(1).permutation(SIZE)
     two = {name: np.concatenate([v, v.numpy()[order]]) for name, v in batch.items()}
     part = SIZE // strategy.num_replicas_in_sync
@@ -87,7 +87,7 @@ def one_device():
     ids=str,
 )
 def test_weights_do_not_depend_on_how_a_batch_is_computed(one_device, settings):
-    """LAMB, clipping, padding and predictions that are unevenly spread over the replicas."""
+    """With LAMB, clipping, padding, and predictions that are uneven over the replicas."""
     weights, metrics = weights_after_20_steps(**settings)
     for name, value in weights.items():
         np.testing.assert_allclose(value, one_device[0][name], atol=1e-5, rtol=0, err_msg=name)
@@ -133,7 +133,7 @@ def test_a_skipped_step_leaves_the_averages_of_its_interval_alone():
 
 
 def test_a_batch_without_a_pair_that_counts_is_trained_on():
-    """Of UniLM's mixture none but bidirectional examples have a next sentence."""
+    """In UniLM's mixture, only bidirectional examples have a next sentence."""
     model = NezhaForPreTraining(dataclasses.replace(CONFIG, type_vocab_size=6))
     loss = ObjectiveMixture({"bidirectional": 1.0, "left_to_right": 1.0}).loss(of_pairs=True)
     step = TrainStep(replicas(1), model, loss, Recipe(Lamb(1e-3)))
@@ -155,11 +155,13 @@ def test_replicas_draw_dropout_of_their_own():
         return strategy.run(lambda: model(inputs, training=True)["sequence_output"])
 
     first, second = strategy.experimental_local_results(outputs())
-    np.testing.assert_array_equal(first, second)  # what Keras does by itself
+    np.testing.assert_array_equal(first, second)  # Keras does this by itself
     before = [state.numpy() for state in states]
     part_random_states(strategy, states)
     for old, state in zip(before, states, strict=True):
-        np.testing.assert_array_equal(state.numpy(), old)  # the first replica's, which is saved
+        np.testing.assert_array_equal(
+            state.numpy(), old
+        )  # the state of the first replica, which is saved
     first, second = strategy.experimental_local_results(outputs())
     assert np.mean(np.isclose(first, second)) < 0.01
 

@@ -45,7 +45,7 @@ def test_slots_and_step_of_a_checkpoint_are_passed_over():
 
 
 def test_weights_that_have_no_place_are_reported(golden):
-    """BERT's weights in NEZHA's encoder: its position table and the heads are left over."""
+    """BERT's weights in NEZHA's encoder: its position table and the heads are unused."""
     from nezha_tf import NezhaEncoder
 
     encoder = NezhaEncoder(load_golden_model("nezha_tiny").config)
@@ -118,7 +118,7 @@ def new_run(optimizer_class=Lamb, loss_scale=None, seed=1, precision="float32", 
 
 @pytest.mark.parametrize("optimizer_class", (Lamb, AdamWeightDecay))
 def test_a_restored_run_goes_on_exactly(batch, tmp_path, optimizer_class):
-    """Six steps with dropout equal three, a restart in fresh objects, and three more."""
+    """Six steps with dropout equal three steps, a restart with new objects, and three more."""
     model, step, state = new_run(optimizer_class)
     kept = RunCheckpoints(str(tmp_path), state)
     for number in range(6):
@@ -215,7 +215,7 @@ def test_a_loss_scale_backs_off_to_one():
         assert scale.scale.numpy() == expected
     scale.update(tf.constant(True))
     assert scale.scale.numpy() == 2.0
-    with pytest.raises(UserError, match="backs off by 1"):
+    with pytest.raises(UserError, match="--loss_scale_backoff_factor=1 "):
         DynamicLossScale(8.0, 10, backoff_factor=1.0)
 
 
@@ -224,7 +224,7 @@ def test_mixed_precision_learns_the_batch(batch, precision):
     scale = DynamicLossScale(2.0**32, 1000) if precision == "mixed_float16" else None
     model, step, _ = new_run(AdamWeightDecay, scale, precision=precision)
     batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
-    # The scale starts far too high for float16, so the first steps only lower it.
+    # The initial scale is much too high for float16, so the first steps only lower it.
     step.run(batches, 60)
     report = step.run(batches, 10)
     last = report.ratios["masked_lm_loss"]

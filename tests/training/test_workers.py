@@ -1,4 +1,4 @@
-"""Several workers on this machine: the run of one process, and one that writes."""
+"""Several workers on this machine: the same as a run of one process, and only one writes."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ EVALUATION = ("--do_eval", "--eval_file=eval.tfrecord", "--eval_batch_size=6")
 
 @pytest.fixture
 def ports():
-    """Two ports that only the workers can listen on, as this process keeps them bound."""
+    """Two ports on which only the workers can listen, because this process keeps them bound."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
         for one in sockets:
@@ -34,7 +34,7 @@ def ports():
 
 @pytest.fixture
 def start_workers(folder, ports):
-    """Returns a function: flags -> two processes, which are killed if the test fails."""
+    """Returns a function of flags that starts two processes, which are killed if the test fails."""
     processes = []
 
     def start(*changes, output_dirs=("run", "run")):
@@ -69,7 +69,7 @@ def one_process(tmp_path_factory, prepared):
 
 @pytest.fixture
 def folder(one_process, tmp_path):
-    """A copy of it for one test."""
+    """A copy of `one_process` for one test."""
     return shutil.copytree(one_process, tmp_path / "folder")
 
 

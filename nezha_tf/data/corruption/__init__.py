@@ -1,1 +1,1 @@
-"""What is hidden from the model in its examples, and what stands in the place of it."""
+"""Masking: which pieces of an example the model predicts, and what replaces them in its input."""

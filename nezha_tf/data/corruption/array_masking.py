@@ -1,4 +1,4 @@
-"""Which pieces of many sequences are predicted, and what stands in their place, on arrays."""
+"""Masks many sequences at once on NumPy arrays."""
 
 from typing import NamedTuple
 
@@ -12,10 +12,10 @@ class Masked(NamedTuple):
     """Masked sequences.
 
     Attributes:
-      ids: int32 [B, T], with replacements.
-      positions: int32 [B, P], the predicted places in rising order, then zeros.
-      labels: int32 [B, P], the pieces that stood there, then zeros.
-      weights: float32 [B, P], 1 for a prediction.
+      ids: int32 [B, T], the pieces after masking.
+      positions: int32 [B, P], the predicted positions in rising order, then zeros.
+      labels: int32 [B, P], the original pieces at these positions, then zeros.
+      weights: float32 [B, P], 1 for a prediction, then zeros.
     """
 
     ids: np.ndarray
@@ -27,9 +27,9 @@ class Masked(NamedTuple):
 class ArrayMasking:
     """Applies a `MaskingPolicy` to rows.
 
-    Units are shuffled by sorting random keys; then one step takes the next anchor of every row
-    that has budget left. A run that would overrun the budget, or touch what is chosen, is passed
-    over, as in the original. What is drawn for a row depends on its key alone.
+    The units of each row are shuffled by sorting random keys. Each step then takes the next anchor
+    of every row with budget left. A run that exceeds the budget, or overlaps a chosen run, is
+    skipped, as in the original. What is drawn for a row depends only on its key.
     """
 
     def __init__(self, vocabulary, policy, max_seq_length, masked_lm_prob, max_predictions_per_seq):
@@ -37,8 +37,8 @@ class ArrayMasking:
         vocabulary: a `Vocabulary`.
         policy: a `MaskingPolicy`.
         max_seq_length: length T of a row.
-        masked_lm_prob: share of a sequence, special pieces counted, that is predicted.
-        max_predictions_per_seq: most predictions P of a row.
+        masked_lm_prob: share of a sequence's pieces, special ones included, to predict.
+        max_predictions_per_seq: P, the most predictions in a row.
         """
         self._mask_id = vocabulary.mask_id
         self._vocab_size = len(vocabulary)
@@ -74,15 +74,15 @@ class ArrayMasking:
         return self._with_slots(ids, labels, row, place)
 
     def anchors(self, units, keys):
-        """Draws what each unit would do as an anchor.
+        """Draws the order of anchors and the length of each anchor's run.
 
         Args:
           units: the `Units`.
           keys: uint64 [B].
 
         Returns:
-          (the units of each row in random order, those that are none behind them, int64 [B, U];
-          how many units each takes, itself counted, int64 [B, U]).
+          (order int64 [B, U], the units of each row in random order, unused places last;
+          sizes int64 [B, U], the number of units in the run of each anchor, the anchor included).
         """
         keys = keys[:, None]
         shuffle = draws.bits(keys, units.starts)
@@ -95,7 +95,7 @@ class ArrayMasking:
         return order, np.minimum(sizes, units.left)  # a run ends with its segment
 
     def _replacements(self, pieces, keys, places, drawn_at):
-        """Returns what stands in the place of pieces: [MASK], a random piece or the same."""
+        """Returns int32 [n], the replacement of each piece: [MASK], a random piece or itself."""
         share = draws.uniform(keys, drawn_at + 2 * self._length)
         random_bits = draws.bits(keys, places + 3 * self._length) >> np.uint64(32)
         random_ids = (random_bits * np.uint64(self._vocab_size)) >> np.uint64(32)
@@ -114,16 +114,16 @@ class ArrayMasking:
 
 
 def choose(units, order, sizes, budget):
-    """Chooses runs of units, anchor by anchor.
+    """Chooses runs of units, one anchor of each row after another.
 
     Args:
       units: the `Units`.
-      order: int64 [B, U], the anchors of each row in the order of their turns.
-      sizes: int64 [B, U], how many units the run of each anchor has.
-      budget: int [B], most pieces of a row.
+      order: int64 [B, U], the anchors of each row in the order in which they are tried.
+      sizes: int64 [B, U], the number of units in the run of each anchor.
+      budget: int [B], the most pieces to choose in each row.
 
     Returns:
-      int64 [B, U], the anchor whose run a unit is chosen with, or -1.
+      int64 [B, U], for each unit the anchor of the run that it was chosen with, or -1.
     """
     anchor_of = np.full(order.shape, -1)
     chosen = np.zeros(len(order), np.int64)
@@ -149,13 +149,14 @@ def choose(units, order, sizes, budget):
 
 
 class Units(NamedTuple):
-    """The units of rows, U at most in one; what is behind a row's last unit means nothing.
+    """The units of rows; a row has at most U units, and the values after its last are meaningless.
 
     Attributes:
-      counts: int64 [B].
-      numbers: int64 [1, U].
-      starts, ends: int64 [B, U], the places of a unit's first piece and behind its last.
-      left: int64 [B, U], how many units there are from this one to the end of its segment.
+      counts: int64 [B], the number of units in each row.
+      numbers: int64 [1, U], 0 to U - 1.
+      starts, ends: int64 [B, U]; unit u covers the places [start, end) of its row.
+      left: int64 [B, U], the number of units from this one to the end of its segment, itself
+        included.
     """
 
     counts: np.ndarray
@@ -166,15 +167,15 @@ class Units(NamedTuple):
 
     @classmethod
     def of(cls, rows, of_words):
-        """Finds the units of `Rows`: words, or pieces."""
+        """Returns the units of `Rows`: words if `of_words`, else pieces."""
         begins = rows.word_starts & rows.is_text if of_words else rows.is_text
         counts = np.count_nonzero(begins, axis=1)
         shape = len(counts), max(1, int(counts.max(initial=0)))
-        # A unit ends where the next begins or the text does, and [SEP] is behind every text.
+        # A unit ends where the next unit or a special piece begins: [SEP] follows every text.
         borders = np.flatnonzero(begins | ~rows.is_text)
         is_unit = begins.reshape(-1)[borders]
         unit, special = np.flatnonzero(is_unit), np.flatnonzero(~is_unit)
-        # The units of a segment are beside each other: its last ends at a special piece.
+        # The units of a segment are contiguous, and its last unit ends at a special piece.
         left = special[np.searchsorted(special, unit)] - unit
         row_start = np.repeat(np.arange(shape[0]) * begins.shape[1], counts)
         shift = np.repeat(np.arange(shape[0]) * shape[1] - (np.cumsum(counts) - counts), counts)

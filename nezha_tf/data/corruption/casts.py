@@ -1,7 +1,7 @@
-"""What becomes of a masked pair where an objective reads one text, or source and target (UniLM).
+"""Turns masked pairs into single texts, or into sources and targets, for UniLM's objectives.
 
-A pair is [CLS] A [SEP] B [SEP]. Only text that belongs together is taken as one text, or as source
-and target: where B is random, A alone is kept, and the predictions in B count for nothing.
+A pair is [CLS] A [SEP] B [SEP]. A and B are used together only if B follows A in its document. If B
+is random, only A is kept, and the predictions in B are dropped.
 """
 
 from typing import NamedTuple
@@ -12,20 +12,20 @@ from nezha_tf.data import schema
 
 
 class OneText:
-    """Makes a pair one text, [CLS] A B [SEP]. A `data.transforms.Transform`."""
+    """Joins a pair into one text, [CLS] A B [SEP]. A `data.transforms.Transform`."""
 
     reads = gives = schema.FEATURES
     at_once = 1
 
     def __init__(self, segment_id):
         """Args:
-        segment_id: of every piece.
+        segment_id: the segment id of every piece.
         """
         self._segment_id = segment_id
 
     def __call__(self, batch, numbers, seed):
         pair = _Pair.of(batch)
-        shift = -tf.cast(~pair.is_alone, tf.int32)  # The [SEP] between the texts goes.
+        shift = -tf.cast(~pair.is_alone, tf.int32)  # The [SEP] between A and B is removed.
         ids, input_mask = _moved(batch["input_ids"], pair.first - 1, shift, pair)
         predictions = _moved_predictions(batch, pair.first - 1, shift, pair)
         segment_ids = self._segment_id * input_mask
@@ -39,8 +39,8 @@ class OneText:
 class SourceAndTarget:
     """Takes A as the source and B as the target. A `data.transforms.Transform`.
 
-    A text alone is cut in half, with a [SEP] between the halves; where it fills its row, the [SEP]
-    at its end gives way to that one.
+    If only A is kept, it is cut into two halves with a [SEP] between them. If A fills its row, the
+    [SEP] at its end is lost.
     """
 
     reads = gives = schema.FEATURES
@@ -48,13 +48,13 @@ class SourceAndTarget:
 
     def __init__(self, segment_ids):
         """Args:
-        segment_ids: of the source's pieces and of the target's.
+        segment_ids: (segment id of the source's pieces, segment id of the target's pieces).
         """
         self._segment_ids = segment_ids
 
     def __call__(self, batch, numbers, seed):
         pair = _Pair.of(batch)
-        shift = tf.cast(pair.is_alone, tf.int32)  # A [SEP] comes between the halves.
+        shift = tf.cast(pair.is_alone, tf.int32)  # A [SEP] is inserted between the halves.
         place = tf.where(pair.is_alone, pair.first // 2, pair.first - 1)
         ids, input_mask = _moved(batch["input_ids"], place, shift, pair)
         target_start = tf.where(pair.is_alone, place + 1, pair.first)[:, None]
@@ -68,12 +68,12 @@ class SourceAndTarget:
 
 
 class _Pair(NamedTuple):
-    """Where the texts of examples end.
+    """The lengths of the parts of examples.
 
     Attributes:
-      first: int [B], pieces of [CLS] A [SEP].
-      kept: int [B], pieces that are kept.
-      is_alone: bool [B], whether A alone is.
+      first: int32 [B], the number of pieces of [CLS] A [SEP].
+      kept: int32 [B], the number of pieces that are kept.
+      is_alone: bool [B], whether only A is kept.
     """
 
     first: tf.Tensor
@@ -90,15 +90,15 @@ class _Pair(NamedTuple):
 
 
 def _moved(input_ids, place, shift, pair):
-    """Takes the piece at a place out (shift -1), puts [SEP] in there (1), or neither (0).
+    """Removes the piece at a place (shift -1), inserts [SEP] there (1), or does nothing (0).
 
     Args:
-      input_ids: int [B, T].
-      place, shift: int [B].
+      input_ids: int32 [B, T].
+      place, shift: int32 [B].
       pair: the `_Pair`.
 
     Returns:
-      (input_ids, input_mask), int [B, T].
+      (input_ids, input_mask), int32 [B, T].
     """
     length = tf.shape(input_ids)[1]
     places, place, shift = tf.range(length)[None], place[:, None], shift[:, None]
@@ -111,7 +111,7 @@ def _moved(input_ids, place, shift, pair):
 
 
 def _moved_predictions(batch, place, shift, pair):
-    """Returns the predictions of what is kept, at the places where their pieces are now."""
+    """Returns the predictions in the kept pieces, with their new positions, as a dict."""
     positions = batch["masked_lm_positions"]
     counts = tf.cast(positions < pair.kept[:, None], tf.float32) * batch["masked_lm_weights"]
     is_there = tf.cast(counts > 0, tf.int32)

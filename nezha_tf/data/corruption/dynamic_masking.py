@@ -1,4 +1,4 @@
-"""Which pieces of unmasked examples are predicted, drawn in the graph when they are read."""
+"""Masks examples in the graph when they are read."""
 
 from typing import NamedTuple
 
@@ -8,23 +8,23 @@ import tensorflow as tf
 from nezha_tf.data import draws, schema
 from nezha_tf.data.corruption.policies import budgets, replacements
 
-# No anchor's turn comes at this key.
+# The key of an anchor that is never taken; larger than every drawn key.
 _NEVER = np.iinfo(np.int32).max
-# How exactly the time is found until which all units are chosen: to a sixteenth of the budget.
+# Steps of the binary search in `choose_first`: its time is exact to a sixteenth of the budget.
 HALVINGS = 5
 
 
 class DynamicMasking:
-    """Masks the examples of a stream by a `MaskingPolicy`, another way in each epoch.
+    """Masks the examples of a stream by a `MaskingPolicy`, with new masks in each epoch.
 
-    What is drawn for an example depends on the seed and on its number in the stream alone. The
-    draws are those of `array_masking.ArrayMasking`: the same keys give the same masks, but for
-    ties, as turns are told by 31 bits here. It is a `data.transforms.Transform`.
+    A `data.transforms.Transform`. What is drawn for an example depends only on the seed and on its
+    number in the stream. The same keys give the same masks as in `array_masking.ArrayMasking`,
+    except for ties: the order of anchors is drawn with 31 bits here.
     """
 
     reads = schema.UNMASKED_FEATURES
     gives = schema.FEATURES
-    # Of few examples at a time each would cost several times as much.
+    # With few examples at a time, each one takes several times as long.
     at_once = 1024
 
     def __init__(self, vocabulary, policy, lengths, masked_lm_prob):
@@ -32,7 +32,7 @@ class DynamicMasking:
         vocabulary: the `Vocabulary` that the examples were made with.
         policy: a `MaskingPolicy`.
         lengths: the `schema.Lengths` of the masked examples.
-        masked_lm_prob: share of a sequence, special pieces counted, that is predicted.
+        masked_lm_prob: share of a sequence's pieces, special ones included, to predict.
         """
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._mask_id = vocabulary.mask_id
@@ -42,7 +42,7 @@ class DynamicMasking:
         self._budgets = budgets(self._length, masked_lm_prob, self._predictions)
 
     def fault_of(self, record):
-        """Says why an example cannot be of this vocabulary, or None.
+        """Returns why an example cannot have been made with this vocabulary, or None.
 
         Args:
           record: bytes of an example that fits the schema.
@@ -54,7 +54,7 @@ class DynamicMasking:
         if found == self._special_ids:
             return None
         return (
-            f"it begins and ends with the pieces {found[0]} and {found[1]}, and [CLS] and [SEP] "
+            f"it begins and ends with the ids {found[0]} and {found[1]}, but [CLS] and [SEP] "
             f"of --vocab_file are {self._special_ids[0]} and {self._special_ids[1]}; pass the "
             "vocabulary that it was made with"
         )
@@ -63,12 +63,12 @@ class DynamicMasking:
         """Masks the examples of a batch.
 
         Args:
-          batch: dict in the schema of unmasked examples, int32.
-          numbers: int64 [B], of the examples in the stream.
+          batch: dict of the features of unmasked examples, int32 [B, T] or [B, 1].
+          numbers: int64 [B], the examples' numbers in the stream.
           seed: string or number.
 
         Returns:
-          Dict in the schema of masked examples.
+          Dict of the features of masked examples.
         """
         return self.mask(batch, draws.graph_keys("masking", seed, numbers))
 
@@ -76,11 +76,11 @@ class DynamicMasking:
         """Masks examples.
 
         Args:
-          batch: as for a call.
+          batch: as in `__call__`.
           keys: uint64 [B], random.
 
         Returns:
-          As a call.
+          As in `__call__`.
         """
         ids, is_used = batch["input_ids"], batch["input_mask"] > 0
         is_text = is_used & (ids != self._special_ids[0]) & (ids != self._special_ids[1])
@@ -96,7 +96,7 @@ class DynamicMasking:
         if not self._policy.draws_once:
             drawn_at = places
         found = self._replacements(labels, keys[:, None], places, drawn_at)
-        found = tf.where(is_predicted, found, labels)  # an unused slot is at [CLS], which stays
+        found = tf.where(is_predicted, found, labels)  # unused slots are at [CLS], which stays
         rows = tf.broadcast_to(tf.range(tf.shape(ids)[0])[:, None], tf.shape(places))
         unmasked = {name: values for name, values in batch.items() if name != "word_starts"}
         return {
@@ -108,8 +108,8 @@ class DynamicMasking:
         }
 
     def _anchors(self, begins, is_special, keys):
-        """Draws the turn and the run of every unit; returns the `Anchors`."""
-        # Every unit ends where the next begins or at a special piece: behind a text is [SEP].
+        """Returns the `Anchors`: draws the turn and the run of every unit."""
+        # A unit ends where the next unit or a special piece begins: [SEP] follows every text.
         borders = begins | is_special
         where = tf.where(borders)
         row, place = where[:, 0], where[:, 1]
@@ -122,14 +122,14 @@ class DynamicMasking:
             drawn = draws.graph_uniform(row_keys, place + self._length)
             last += tf.searchsorted(self._policy.run_ends, drawn, side="right")
             special = tf.cast(tf.where(~is_unit)[:, 0], tf.int32)
-            # The special pieces up to a unit are as many as the place of the next in their list.
+            # The number of special pieces before a unit is the index of the next one in `special`.
             before = tf.cumsum(tf.cast(~is_unit, tf.int32))
             last = tf.minimum(last, tf.gather(tf.concat([special, [0]], 0), before))
         place = tf.cast(place, tf.int32)
         ends = tf.gather(tf.concat([place, [0]], 0), last)
         counts = tf.math.count_nonzero(borders, axis=1)
         ragged = tf.RaggedTensor.from_row_lengths(turns, counts, validate=False)
-        # A mixture may have no example to mask.
+        # In a mixture of objectives the batch may be empty.
         shape = tf.stack([-1, tf.reduce_max(tf.concat([counts, [1]], axis=0))])
         starts, ends = (
             ragged.with_values(values).to_tensor(shape=shape) for values in (place, ends)
@@ -137,7 +137,7 @@ class DynamicMasking:
         return Anchors(ragged.to_tensor(_NEVER, shape=shape), starts, ends)
 
     def _replacements(self, pieces, keys, places, drawn_at):
-        """Returns what stands in the place of pieces: [MASK], a random piece or the same."""
+        """Returns int32 [B, P], the replacement of each piece: [MASK], a random piece or itself."""
         places, drawn_at = (tf.cast(values, tf.int64) for values in (places, drawn_at))
         shares = draws.graph_uniform(keys, drawn_at + 2 * self._length)
         random_bits = draws.graph_shifted(draws.graph_bits(keys, places + 3 * self._length), 32)
@@ -146,12 +146,11 @@ class DynamicMasking:
 
 
 class Anchors(NamedTuple):
-    """The units of rows as anchors, in the order of their places, U at most in one.
+    """The units of rows as anchors, in the order of their places; a row has at most U.
 
     Attributes:
-      turns: int32 [B, U], the least has the first turn; `_NEVER` where there is no unit.
-      starts, ends: int32 [B, U], the places of the first piece of an anchor's run and behind
-        its last.
+      turns: int32 [B, U]; the anchor with the lowest turn is tried first; `_NEVER`: no unit.
+      starts, ends: int32 [B, U]; the run of an anchor covers the places [start, end).
     """
 
     turns: tf.Tensor
@@ -160,18 +159,18 @@ class Anchors(NamedTuple):
 
 
 def choose_first(anchors, budget):
-    """Chooses most of what is chosen of units that do not overlap, all at once.
+    """Chooses most units at once, for policies whose runs are single units and never overlap.
 
-    All units whose turn comes before some time are chosen if the budget allows them; the
-    latest such time is looked for by halving.
+    All units whose turn is before a certain time are chosen. A binary search finds the latest
+    time at which they do not exceed the budget.
 
     Args:
       anchors: the `Anchors`.
-      budget: int32 [B], most pieces of a row.
+      budget: int32 [B], the most pieces to choose in each row.
 
     Returns:
-      (whether an anchor is chosen, bool [B, U]; how many pieces are left of the budget, int32
-      [B]).
+      (is_chosen bool [B, U], whether an anchor is chosen; left int32 [B], the number of pieces
+      that the budget still allows).
     """
     turns, starts, ends = anchors
     sizes = tf.where(turns < _NEVER, ends - starts, 0)
@@ -179,7 +178,7 @@ def choose_first(anchors, budget):
     def used(time):
         return tf.reduce_sum(sizes * tf.cast(turns < time[:, None], tf.int32), axis=1)
 
-    # Turns are even over time: the budget is used up long before twice its share has gone.
+    # Turns are uniform: the budget is almost surely used up within twice its share of the time.
     share = tf.cast(2 * budget, tf.float64) / tf.cast(1 + tf.reduce_sum(sizes, 1), tf.float64)
     step = tf.cast(tf.minimum(share, 0.999) * _NEVER, tf.int32)
     time = tf.zeros_like(step)
@@ -190,15 +189,15 @@ def choose_first(anchors, budget):
 
 
 def choose(anchors, budget, is_chosen=None, left=None):
-    """Chooses the runs of anchors, one in each row at a time.
+    """Chooses the runs of anchors, one run in each row at a time.
 
-    A run that would overrun what is left of the budget is struck off at once, as it never can
-    be chosen later; so is one that touches what is chosen. What is left over has its turn.
+    After each choice, all runs that exceed the rest of the budget or overlap a chosen run are
+    removed, because they can never be chosen later.
 
     Args:
       anchors: the `Anchors`.
-      budget: int32 [B], most pieces of a row.
-      is_chosen, left: what `choose_first` chose and left over, if it was called.
+      budget: int32 [B], the most pieces to choose in each row.
+      is_chosen, left: the result of `choose_first`, if it was called.
 
     Returns:
       bool [B, U], whether an anchor's run is chosen.
@@ -230,21 +229,21 @@ def choose(anchors, budget, is_chosen=None, left=None):
 
 
 def _slots(anchors, is_chosen, count):
-    """Gives each chosen piece a slot, in rising order.
+    """Assigns the chosen pieces to slots, in rising order of their places.
 
     Args:
       anchors: the `Anchors`.
       is_chosen: bool [B, U].
-      count: slots P of a row.
+      count: P, the number of slots in a row.
 
     Returns:
-      (places of the pieces, int32 [B, P], 0 where there is none; places where their runs begin,
-      int32 [B, P]; whether there is a piece, bool [B, P]).
+      (places int32 [B, P] of the pieces, 0 in unused slots; starts int32 [B, P], the places where
+      their runs begin; is_there bool [B, P], whether a slot is used).
     """
     sizes = (anchors.ends - anchors.starts) * tf.cast(is_chosen, tf.int32)
     ends = tf.cumsum(sizes, axis=1)
     slots = tf.broadcast_to(tf.range(count), (tf.shape(ends)[0], count))
-    # The run of a slot is the one before whose end it lies; past the last there is none.
+    # A slot belongs to the first run that ends after it; slots after the last run are unused.
     run = tf.minimum(tf.searchsorted(ends, slots, side="right"), tf.shape(ends)[1] - 1)
     starts = tf.gather(anchors.starts, run, batch_dims=1)
     within = slots - tf.gather(ends - sizes, run, batch_dims=1)

@@ -1,11 +1,11 @@
-"""Several objectives in one stream: which one an example is for, and each one's own corruption."""
+"""Several objectives in one stream: draws one for each example and applies its transforms."""
 
 import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data.schema import Feature
 
-# Which of a mixture's objectives an example is for: its place, from 0.
+# The index, from 0, of the objective that an example is for.
 OBJECTIVE_IDS = Feature("objective_ids", np.int64, 1)
 _HASHED = 2**31
 
@@ -13,18 +13,18 @@ _HASHED = 2**31
 class Mixture:
     """Draws an objective for each example, and applies its transforms. A `transforms.Transform`.
 
-    What is drawn for an example depends on the seed and on its number in the stream alone. The
-    batch says what was drawn, as `objective_ids` int32 [B, 1]. Features that only some objectives
-    give are zero in the rows of the others, and shorter ones are filled up with zeros, so that
-    the shapes are static.
+    What is drawn for an example depends only on the seed and on its number in the stream. The
+    result has the drawn objectives as `objective_ids`, int32 [B, 1]. Features that only some
+    objectives have are zero in the rows of the others, and shorter ones are padded with zeros, so
+    that the shapes are static.
     """
 
     def __init__(self, features, shares, chains):
         """Args:
-        features: tuple of `schema.Feature`, what the batch holds.
+        features: tuple of `schema.Feature`, the features of the batch.
         shares: list of the objectives' shares, in any unit.
-        chains: for each objective the transforms that make its examples, a tuple; one that
-          several begin with is applied once, to the examples of all of them.
+        chains: for each objective a tuple of the transforms that make its examples. Transforms
+          that several chains begin with are applied once, to the examples of all these chains.
         """
         shares = np.array(shares, "float64")
         self._ends = np.cumsum(shares / shares.sum())
@@ -38,7 +38,7 @@ class Mixture:
         drawn = self.draw(numbers, seed)
         changed = _changed(batch, numbers, seed, drawn, self._chains)
         changed[OBJECTIVE_IDS.name] = drawn[:, None]
-        # How many rows there are is known, though not how many of each objective.
+        # The number of rows is static, although that of each objective is not.
         size = numbers.shape[0]
         return {n: tf.ensure_shape(v, (size, *v.shape[1:])) for n, v in changed.items()}
 
@@ -47,9 +47,10 @@ class Mixture:
         return next(filter(None, (part.fault_of(record) for part in transforms)), None)
 
     def draw(self, numbers, seed):
-        """Returns int32 [B], the places of the objectives that are drawn for examples.
+        """Returns int32 [B], the index of the objective that is drawn for each example.
 
-        A hash of the numbers: a generator would give an example another number in another batch.
+        The draw is a hash of the example's number; that of a random generator would depend on the
+        batch that the example is in.
         """
         keys = tf.strings.join([str(seed), "/", tf.strings.as_string(numbers)])
         hashed = tf.strings.to_hash_bucket_fast(keys, _HASHED)
@@ -59,12 +60,12 @@ class Mixture:
 
 
 def _changed(batch, numbers, seed, drawn, chains):
-    """Applies to each example the transforms of what is drawn for it.
+    """Applies the transforms of its objective to each example.
 
     Args:
-      batch, numbers, seed: as for a transform.
+      batch, numbers, seed: as in `Transform.__call__`.
       drawn: int32 [B], keys of `chains`.
-      chains: dict of objective to the tuple of transforms that is left of its own.
+      chains: dict of objective to the tuple of its transforms that are not applied yet.
     """
     by_first = {}
     for objective, chain in chains.items():
@@ -89,13 +90,13 @@ def _changed(batch, numbers, seed, drawn, chains):
 
 
 def _rows_of(drawn, objectives):
-    """Returns int64 [n], the rows for which one of some objectives is drawn."""
+    """Returns int64 [n], the rows whose objective is one of `objectives`."""
     is_own = tf.reduce_any(drawn[:, None] == tf.constant(list(objectives)), axis=1)
     return tf.where(is_own)[:, 0]
 
 
 def _joined(parts, rows):
-    """Returns the one batch of parts: the examples at `rows`, [n] of each, in the parts' order."""
+    """Joins parts of a batch; `rows` has, for each part, the int64 [n] places of its examples."""
     order = tf.argsort(tf.concat(rows, axis=0))
     batch = {}
     for name in dict.fromkeys(name for part in parts for name in part):

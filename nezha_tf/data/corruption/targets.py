@@ -1,4 +1,4 @@
-"""What is predicted of a pair's target: masked pieces of it, or each next piece."""
+"""Chooses what is predicted in the target of a pair: masked pieces, or every next piece."""
 
 import tensorflow as tf
 
@@ -7,18 +7,18 @@ from nezha_tf.data.corruption.policies import budgets, replacements
 
 
 class MaskedTarget:
-    """Masks a share of the target, its final [SEP] among it: 80 % [MASK], 10 % random, 10 % kept.
+    """Masks a share of the target, its final [SEP] included: 80 % [MASK], 10 % random, 10 % kept.
 
-    As UniLM's fine-tuning (arXiv 1905.03197 §2.4); the released program takes the share of the
-    target without [SEP], we count it.
+    This is UniLM's fine-tuning (arXiv 1905.03197 §2.4). UniLM's released program takes the share
+    of the target without [SEP]; here [SEP] counts.
     """
 
     def __init__(self, vocabulary, masked_lm_prob, max_predictions_per_seq, max_target_length):
         """Args:
         vocabulary: a `Vocabulary`.
-        masked_lm_prob: the share.
+        masked_lm_prob: the share of the target's pieces to mask.
         max_predictions_per_seq: P, bound on the number of predictions.
-        max_target_length: most pieces of a target, its final [SEP] counted.
+        max_target_length: most pieces of a target, its final [SEP] included.
         """
         self.max_predictions_per_seq = max_predictions_per_seq
         self._mask_id = vocabulary.mask_id
@@ -29,12 +29,13 @@ class MaskedTarget:
         """Masks one pair.
 
         Args:
-          ids: int32 [n], packed.
+          ids: int32 [n], the packed pair.
           target_start: int32 [], place of the target's first piece.
-          seed: int64 [2], of all that is drawn.
+          seed: int64 [2], the seed of all draws.
 
         Returns:
-          (ids with replacements [n], positions [m] in rising order, the pieces there [m]).
+          (ids after masking [n], positions [m] in rising order, the original pieces there [m]),
+          all int32.
         """
         shape = tf.shape(ids)
         places, replacing, pieces = tf.unstack(draws.graph_seeds(seed, 3))
@@ -51,14 +52,14 @@ class MaskedTarget:
 
 
 class ShiftedTarget:
-    """Each piece from the source's [SEP] on predicts the next one: one pass, no [MASK]."""
+    """Every piece from the source's [SEP] on predicts the next one, in one pass without [MASK]."""
 
     def __init__(self, max_target_length):
         """Args:
-        max_target_length: P, the most pieces of a target, its final [SEP] counted.
+        max_target_length: P, the most pieces of a target, its final [SEP] included.
         """
         self.max_predictions_per_seq = max_target_length
 
     def __call__(self, ids, target_start, seed):
-        """As `MaskedTarget`; the ids stay, and nothing is drawn."""
+        """Like `MaskedTarget.__call__`, but `ids` are returned unchanged and nothing is drawn."""
         return ids, tf.range(target_start - 1, tf.size(ids) - 1), ids[target_start:]

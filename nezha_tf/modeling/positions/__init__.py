@@ -1,4 +1,4 @@
-"""Position encodings, one class each: how a model knows where its pieces are."""
+"""Position encodings; each one is a class."""
 
 import importlib
 
@@ -11,7 +11,7 @@ def of(config):
     """Returns the class of a configuration's position encoding, a subclass of `Positions`.
 
     Raises:
-      UserError: its row of `POSITION_ENCODINGS` names no such class.
+      UserError: its row of `POSITION_ENCODINGS` does not name such a class.
     """
     encoding = config.position_encoding
     where = POSITION_ENCODINGS[encoding].implementation
@@ -24,7 +24,7 @@ def of(config):
         ) from error
     if not (isinstance(found, type) and issubclass(found, Positions)):
         raise UserError(
-            f"position_encoding {encoding!r}: {where} is no subclass of {Positions.__module__}."
+            f"position_encoding {encoding!r}: {where} is not a subclass of {Positions.__module__}."
             f"{Positions.__name__} (see POSITION_ENCODINGS of nezha_tf/config.py)"
         )
     return found

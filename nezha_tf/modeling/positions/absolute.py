@@ -1,4 +1,4 @@
-"""Absolute positions: a trained table, a row of which is added to each piece's embedding."""
+"""Absolute positions: rows of a trained table are added to the embeddings of pieces."""
 
 from keras import ops
 
@@ -22,11 +22,11 @@ class AbsolutePositions(Positions):
         self.built = True
 
     def embeddings(self, position_ids, length):
-        """Returns rows of the table.
+        """Returns rows of the table, [T, hidden_size] or [B, T, hidden_size].
 
         Raises:
-          UserError: T is past the table. (Where T is not known until the graph runs, adding the
-            rows fails there; of given positions the caller sees to it.)
+          UserError: T is larger than the table. If T is dynamic, adding the rows fails in the
+            graph instead. The caller must check `position_ids`.
         """
         if position_ids is not None:
             return ops.take(self.position_embeddings, position_ids, axis=0)

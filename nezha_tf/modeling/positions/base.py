@@ -1,4 +1,4 @@
-"""What a position encoding is, in a model and in one attention."""
+"""The interface of position encodings, in a model and in one attention."""
 
 import keras
 from keras import ops
@@ -7,35 +7,34 @@ from nezha_tf.errors import UserError
 
 
 class AttentionPositions:
-    """What positions do where some queries attend to some keys; this one does nothing.
+    """The effect of positions on an attention; this base class has no effect.
 
-    All layers and heads share it. Shapes: B examples, N heads, T queries, S keys, H the size of a
-    head.
+    All layers and heads share it. Shapes: B examples, N heads, T queries, S keys, head size H.
     """
 
     def turned(self, query, key):
-        """Turns queries and keys by their positions.
+        """Rotates queries and keys by their positions.
 
         Args:
           query: [B, N, T, H], scaled by 1/sqrt(H).
-          key: [B, N, K, H], the last K of the S keys. Those before them come from a cache, and
-            were turned when they were put there.
+          key: [B, N, K, H], the last K of the S keys. Earlier keys come from a cache and were
+            rotated before they were cached.
 
         Returns:
-          The same two, turned.
+          (query, key), rotated.
         """
         return query, key
 
     def scores(self, query):
-        """Returns what is added to the scores [B, N, T, S] before the softmax, or None.
+        """Returns a term [B, N, T, S] for the scores before the softmax, or None.
 
         Args:
-          query: [B, N, T, H], scaled and turned.
+          query: [B, N, T, H], scaled and rotated.
         """
         return None
 
     def context(self, probs):
-        """Returns what is added to the weighted values [B, N, T, H], or None.
+        """Returns a term [B, N, T, H] for the weighted sum of values, or None.
 
         Args:
           probs: [B, N, T, S], the attention probabilities after dropout.
@@ -44,21 +43,20 @@ class AttentionPositions:
 
 
 class Positions(keras.layers.Layer):
-    """A position encoding; a subclass overrides what it does, and the rest does nothing.
+    """A position encoding; a subclass overrides the methods that it needs.
 
-    Positions are whole numbers from 0, int [T] where they are the same in every example, or
-    int [B, T]. What a file of a configuration calls an encoding is in its row of
-    `config.POSITION_ENCODINGS`.
+    Positions are integers from 0: int [T] if they are the same in all examples, else int [B, T].
+    The name of an encoding in configuration files is in `config.POSITION_ENCODINGS`.
 
     Class attributes:
-      length_key: the key of the configuration that says how many pieces a sequence may have;
-        None: any number.
-      is_relative: whether distances alone count, so that all positions of an example may be
-        raised by the same number.
-      is_embedded: whether something is added to the embeddings. Its weights are then part of the
-        embeddings: frozen with them, and with their learning rate.
-      added_products: matrix products of [T, S] by [S, H], or as large, that a layer makes for
-        positions, beside that of queries by keys and that of probabilities by values.
+      length_key: the configuration's key with the most pieces of a sequence; None: there is no
+        bound.
+      is_relative: whether only distances matter, so that adding the same number to all positions
+        of an example changes nothing.
+      is_embedded: whether the encoding adds something to the embeddings. Its weights are then
+        part of the embeddings: they are frozen with them and have their learning rate.
+      added_products: number of matrix products as large as [T, S] times [S, H] that a layer
+        computes for positions, in addition to the usual two of attention.
     """
 
     length_key = None
@@ -69,8 +67,8 @@ class Positions(keras.layers.Layer):
     def __init__(self, config, max_seq_length=None, **kwargs):
         """Args:
         config: a `NezhaConfig`.
-        max_seq_length: bound on the lengths that are known only when the graph runs, or None.
-        **kwargs: as for any layer.
+        max_seq_length: bound on dynamic lengths, or None.
+        **kwargs: see `keras.layers.Layer`.
         """
         super().__init__(**kwargs)
         self.config = config
@@ -78,25 +76,25 @@ class Positions(keras.layers.Layer):
 
     @classmethod
     def longest(cls, config):
-        """Returns how many pieces a sequence may have; None: any number."""
+        """Returns the most pieces of a sequence; None: there is no bound."""
         return None if cls.length_key is None else getattr(config, cls.length_key)
 
     @classmethod
     def check_length(cls, config, length, what, where=""):
-        """Raises `UserError` where positions do not reach as far as a sequence goes.
+        """Raises a `UserError` if a sequence is longer than the table of positions.
 
         Args:
           config: a `NezhaConfig`.
-          length: pieces of the sequence.
-          what: for the message, what has so many: a flag with its value, or words.
-          where: the file of the configuration, or "".
+          length: number of pieces in the sequence.
+          what: what has this length, for the message: a flag with its value, or words.
+          where: the configuration file, or "".
         """
         longest = cls.longest(config)
         if longest is not None and length > longest:
             raise UserError(
                 f"{what} is past the table of {config.position_encoding} positions "
                 f"({cls.length_key} {longest}{f' in {where}' if where else ''}); shorten it, or "
-                "take a model with relative positions"
+                "use a model with relative positions"
             )
 
     def build(self, input_shape=None):
@@ -104,11 +102,11 @@ class Positions(keras.layers.Layer):
         self.built = True
 
     def embeddings(self, position_ids, length):
-        """Returns what is added to the embeddings, where `is_embedded`.
+        """Returns the term that is added to the embeddings if `is_embedded`.
 
         Args:
           position_ids: int [T] or [B, T]; None: 0 to T-1.
-          length: T, an int, or a tensor where it is known when the graph runs only.
+          length: T, an int, or a tensor if it is dynamic.
 
         Returns:
           [T, hidden_size] or [B, T, hidden_size].
@@ -116,34 +114,34 @@ class Positions(keras.layers.Layer):
         raise NotImplementedError
 
     def between(self, query_positions, key_positions):
-        """Returns the `AttentionPositions` of queries and keys at any positions.
+        """Returns the `AttentionPositions` for queries and keys at any positions.
 
         Args:
           query_positions: int [T] or [B, T].
-          key_positions: int [S] or [B, S]; of the S keys the cached ones come first.
+          key_positions: int [S] or [B, S]; the cached keys come first.
         """
         return AttentionPositions()
 
     def of_sequence(self, length):
-        """Returns the `AttentionPositions` of the pieces 0 to T-1, each a query and a key.
+        """Returns the `AttentionPositions` for the positions 0 to T-1 as queries and keys.
 
         Args:
-          length: T, an int, or a tensor where it is known when the graph runs only.
+          length: T, an int, or a tensor if it is dynamic.
         """
         positions = ops.arange(length, dtype="int32")
         return self.between(positions, positions)
 
     def of_beams(self, query_positions, source_positions, target_positions, beams):
-        """Returns the `AttentionPositions` of a step of decoding.
+        """Returns the `AttentionPositions` for a step of decoding.
 
-        There each place of the target holds a piece of each beam. Queries lie in the order
-        (place, beam), and so do the keys after those of the source.
+        Each place of the target has a piece for each beam. The queries, and the keys after those of
+        the source, are in the order (place, beam).
 
         Args:
-          query_positions: int [Q] or [B, Q], a position for each place of queries.
+          query_positions: int [Q] or [B, Q], the position of each query place.
           source_positions: int [S] or [B, S].
-          target_positions: int [P] or [B, P], those of the cached places and then of the queries'.
-          beams: int, pieces of a place.
+          target_positions: int [P] or [B, P], of the cached places, then of the query places.
+          beams: int, number of pieces at a place.
         """
         of_target = ops.repeat(target_positions, beams, axis=-1)
         return self.between(
@@ -152,5 +150,5 @@ class Positions(keras.layers.Layer):
         )
 
     def distance_tables(self):
-        """Returns {title: table [2m+1, H] of the distances -m to m}; {} where there is none."""
+        """Returns {title: table [2m+1, H] of the distances -m to m}; {} if there is no table."""
         return {}

@@ -1,4 +1,4 @@
-"""Relative positions of a whole sequence, computed by distance and not by pair."""
+"""Relative positions of a whole sequence, computed for each distance instead of each pair."""
 
 import dataclasses
 
@@ -9,15 +9,14 @@ from nezha_tf.modeling.positions.base import AttentionPositions
 
 @dataclasses.dataclass(frozen=True)
 class SequencePositions(AttentionPositions):
-    """Embeddings of each distance, for queries and keys that are the positions 0 to T-1.
+    """Embeddings of distances, for the positions 0 to T-1 as queries and keys.
 
-    A query has one score for each of the 2m+1 distances, however many keys there are, and one
-    sum of probabilities. So the products are those of a [2m+1, H] matrix, and nothing of size
-    [T, T, H] is built.
+    For any number of keys, a query has one score and one sum of probabilities for each of the 2m+1
+    distances. So the products are with [2m+1, H] matrices, and no [T, T, H] tensor is built.
 
     Attributes:
-      keys: [2m+1, H].
-      values: [2m+1, H].
+      keys: [2m+1, H], the embeddings of distances for keys.
+      values: [2m+1, H], the embeddings of distances for values.
     """
 
     keys: object
@@ -34,7 +33,7 @@ class SequencePositions(AttentionPositions):
 
 
 def spread_distances(by_distance):
-    """Gives each pair of positions the entry of its distance.
+    """Returns, for each pair of positions, the entry of its distance.
 
     Args:
       by_distance: [B, N, T, 2m+1].
@@ -44,8 +43,7 @@ def spread_distances(by_distance):
     """
     distances = ops.shape(by_distance)[-1]
 
-    # By itself, each backend would differentiate the parts one by one, with many more passes
-    # over [B, N, T, T].
+    # Automatic differentiation would make many more passes over [B, N, T, T].
     @ops.custom_gradient
     def spread(x):
         return _spread(x), lambda upstream: _collect(upstream, distances)
@@ -54,7 +52,7 @@ def spread_distances(by_distance):
 
 
 def collect_distances(by_pair, distances):
-    """Sums the pairs of positions of each distance: the transpose of `spread_distances`.
+    """Returns the sum of all pairs of each distance: the transpose of `spread_distances`.
 
     Args:
       by_pair: [B, N, T, T].
@@ -93,16 +91,16 @@ def _collect(by_pair, distances):
 
 
 def _is_beyond(length, bound):
-    """Returns two bool [T, T]: whether key j is `bound` or more before, or after, query i."""
+    """Returns two bool [T, T]: whether key j is at least `bound` before, or after, query i."""
     positions = ops.arange(length, dtype="int32")
     distance = positions[None, :] - positions[:, None]
     return distance <= -bound, distance >= bound
 
 
 def _skew(x):
-    """Moves row i of [B, N, T, W] right by i: [B, N, T, W-1], where x has T zeros at the right.
+    """Moves row i of [B, N, T, W] right by i: [B, N, T, W-1]; x must end in T zero columns.
 
-    In memory nothing moves: it is the same numbers with rows that are one shorter.
+    Nothing moves in memory: the same numbers are read with rows that are shorter by one.
     """
     batch, heads, length, width = ops.shape(x)
     flat = ops.reshape(x, (batch, heads, length * width))[..., : length * (width - 1)]
@@ -110,7 +108,7 @@ def _skew(x):
 
 
 def _unskew(x):
-    """Moves row i of [B, N, T, W-1] left by i: [B, N, T, W], with other rows' ends at the right."""
+    """Moves row i of [B, N, T, W-1] left by i: [B, N, T, W]; ends of other rows fill the right."""
     batch, heads, length, width = ops.shape(x)
     flat = _pad_columns(ops.reshape(x, (batch, heads, length * width)), 0, length)
     return ops.reshape(flat, (batch, heads, length, width + 1))

@@ -1,4 +1,4 @@
-"""NEZHA's relative positions: untrained sinusoids of the distance."""
+"""NEZHA's relative positions: fixed sinusoids of the distance."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from nezha_tf.modeling.positions.relative import RelativePositions
 
 
 class FunctionalRelativePositions(RelativePositions):
-    """One untrained table of distances for keys and values (NEZHA arXiv 1909.00204 §3.1)."""
+    """A fixed table of distances for keys and values (NEZHA, arXiv 1909.00204 §3.1)."""
 
     def build(self, input_shape=None):
         self.tables = [sinusoid_table(self.config.max_relative_position, self.config.head_size)]
@@ -14,12 +14,12 @@ class FunctionalRelativePositions(RelativePositions):
 
 
 def sinusoid_table(max_relative_position, depth):
-    """Returns NEZHA's untrained table of relative positions.
+    """Returns NEZHA's fixed table of relative positions.
 
-    The sinusoid is taken of the table's index (0 to 2 * max_relative_position), not of the
-    signed distance, as NEZHA's `_generate_relative_positions_embeddings` has it: stored models
-    fit only this table. Even columns hold the sine, odd ones the cosine, at the frequency
-    10000^(-2k/depth) (NEZHA arXiv 1909.00204 §3.1); of an odd depth the last column is zero.
+    As in NEZHA's `_generate_relative_positions_embeddings`, the argument of the sinusoid is the
+    table's index (0 to 2 * max_relative_position), not the signed distance; published weights fit
+    only this table. Even columns are sines and odd columns cosines with the frequency
+    10000^(-2k/depth) (NEZHA, arXiv 1909.00204 §3.1); if depth is odd, the last column is 0.
 
     Returns:
       float32 NumPy array [2 * max_relative_position + 1, depth].

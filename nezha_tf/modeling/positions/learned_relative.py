@@ -1,13 +1,13 @@
-"""Relative positions of Shaw et al.: trained tables of the distance."""
+"""Relative positions of Shaw et al.: trained tables of distances."""
 
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.positions.relative import RelativePositions
 
 
 class LearnedRelativePositions(RelativePositions):
-    """A trained table for the keys and one for the values (Shaw et al., arXiv 1803.02155 §3.2).
+    """A trained table for keys and one for values (Shaw et al., arXiv 1803.02155 §3.2).
 
-    All layers share them.
+    All layers share the tables.
     """
 
     def build(self, input_shape=None):

@@ -1,4 +1,4 @@
-"""Relative positions by tables: an embedding of each distance for keys, and one for values."""
+"""Relative positions by tables: each distance has an embedding for keys and one for values."""
 
 import dataclasses
 
@@ -9,14 +9,14 @@ from nezha_tf.modeling.positions.distances import SequencePositions
 
 
 class RelativePositions(Positions):
-    """Embeddings of the distance between a query and a key, for all layers and heads at once.
+    """Embeddings of the distance between a query and a key, the same for all layers and heads.
 
-    A subclass makes `tables` when it is built: one table [2m+1, H], or one for the keys and one
-    for the values. Row m + d is of the distance d, key minus query; greater distances than m
-    (`max_relative_position`) have the outermost rows.
+    A subclass makes `tables` in `build`: one table [2m+1, H], or one for keys and one for values.
+    Row m + d is for the distance d (key minus query); distances beyond m
+    (`max_relative_position`) use the first or last row.
     """
 
-    # Queries by the tables of the keys, and probabilities by those of the values.
+    # Queries times the table for keys, and probabilities times the table for values.
     added_products = 2
 
     def between(self, query_positions, key_positions):
@@ -32,11 +32,11 @@ class RelativePositions(Positions):
         return PairwisePositions(ops.take(keys, index, axis=0), ops.take(values, index, axis=0))
 
     def of_sequence(self, length):
-        """As of `Positions`.
+        """See `Positions`.
 
         Returns:
-          `PairwisePositions` where there are no more pieces than distances: as much arithmetic,
-          and less to move. `SequencePositions` for longer ones.
+          `PairwisePositions` for at most as many pieces as distances: the arithmetic is the same,
+          and less memory is moved. `SequencePositions` for longer sequences.
         """
         longest = length if isinstance(length, int) else self.max_seq_length
         keys, values = self._keys_and_values()
@@ -45,14 +45,14 @@ class RelativePositions(Positions):
         return SequencePositions(keys, values)
 
     def of_beams(self, query_positions, source_positions, target_positions, beams):
-        """As of `Positions`, with each place looked up once for all its beams."""
+        """See `Positions`; each place is looked up once for all beams."""
         return BeamPositions(
             self.between(query_positions, source_positions),
             self.between(query_positions, target_positions),
         )
 
     def distance_tables(self):
-        """As of `Positions`; the titles are "keys" and "values", or "" of a table for both."""
+        """See `Positions`; the titles are "keys" and "values", or "" for a common table."""
         found = [ops.convert_to_numpy(table) for table in self.tables]
         titles = ("keys", "values") if len(found) > 1 else ("",)
         return dict(zip(titles, found, strict=True))
@@ -67,7 +67,7 @@ class PairwisePositions(AttentionPositions):
     """Embeddings of each pair of a query and a key, for queries and keys at any positions.
 
     Attributes:
-      keys: [T, S, H], or [B, T, S, H] where positions are not the same in every example.
+      keys: [T, S, H], or [B, T, S, H] if positions differ between examples.
       values: the same shape.
     """
 
@@ -85,14 +85,14 @@ class PairwisePositions(AttentionPositions):
 
 @dataclasses.dataclass(frozen=True)
 class BeamPositions(AttentionPositions):
-    """Embeddings of pairs in decoding, where a place of the target holds a piece of each beam.
+    """Embeddings of pairs in decoding, where each target place has a piece for each beam.
 
-    Queries lie in the order (place, beam), and so do the keys after the S of the source. A pair's
-    embedding does not depend on the beams, so it is held once for all of them.
+    The queries, and the keys after the S of the source, are in the order (place, beam). A pair's
+    embedding does not depend on the beam, so it is stored once for all beams.
 
     Attributes:
-      source: `PairwisePositions` of the Q places of queries and the S of the source.
-      target: `PairwisePositions` of the Q places of queries and the P of the other keys.
+      source: `PairwisePositions` of the Q query places and the S source places.
+      target: `PairwisePositions` of the Q query places and the P target places.
     """
 
     source: PairwisePositions
@@ -124,5 +124,5 @@ class BeamPositions(AttentionPositions):
 
 
 def _batch(embeddings):
-    """Returns the letter of the batch in an einsum, where embeddings of pairs have that axis."""
+    """Returns "b", the batch axis in an einsum, if the embeddings have that axis, else ""."""
     return "b" if len(embeddings.shape) == 4 else ""

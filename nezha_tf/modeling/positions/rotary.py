@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys are turned by angles that grow with the position."""
+"""Rotary positions: queries and keys are rotated by angles proportional to the position."""
 
 import dataclasses
 
@@ -8,29 +8,29 @@ from keras import ops
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.positions.base import AttentionPositions, Positions
 
-# A position is written with two digits of this base: there are 2^20 of them.
+# A position is split into two digits of this base, so there are 2^20 positions.
 _BASE = 1024
 
 
 class RotaryPositions(Positions):
-    """RoFormer's positions (Su et al., arXiv 2104.09864 §3.2.2); there is nothing to train.
+    """RoFormer's positions (Su et al., arXiv 2104.09864 §3.2.2), which have no weights.
 
-    The columns 2k and 2k + 1 of a query or a key are a point of the plane. It is turned by the
-    position times 10000^(-2k/H), so that the product of a query and a key depends on their
-    distance alone. Values are not turned (`rotary_value` false in RoFormer's files).
+    The columns 2k and 2k + 1 of a query or key are a point in the plane. It is rotated by the
+    position times 10000^(-2k/H), so the product of a query and a key depends only on their
+    distance. Values are not rotated (`rotary_value` is false in RoFormer's files).
     """
 
     def __init__(self, config, max_seq_length=None, **kwargs):
-        """Arguments as for `Positions`.
+        """Arguments: see `Positions`.
 
         Raises:
-          UserError: heads of an odd size, whose columns are no pairs.
+          UserError: the head size is odd, so that columns do not form pairs.
         """
         super().__init__(config, max_seq_length, **kwargs)
         if config.head_size % 2:
             raise UserError(
-                f"rotary positions turn pairs of columns, and a head has {config.head_size} "
-                "(hidden_size / num_attention_heads); choose them so that this is even"
+                f"rotary positions rotate pairs of columns, but a head has {config.head_size} "
+                "(hidden_size / num_attention_heads); choose values that make this even"
             )
 
     def build(self, input_shape=None):
@@ -41,21 +41,21 @@ class RotaryPositions(Positions):
         self.built = True
 
     def between(self, query_positions, key_positions):
-        """Returns `Rotation`; positions are below 2^20."""
+        """Returns the `Rotation` for queries and keys; positions must be below 2^20."""
         of_query = self._angles(query_positions)
         same = key_positions is query_positions
         return Rotation(of_query, of_query if same else self._angles(key_positions))
 
     def of_beams(self, query_positions, source_positions, target_positions, beams):
-        """As of `Positions`; the keys that are turned are those of the queries' places."""
+        """See `Positions`; only the keys of the query places still have to be rotated."""
         positions = ops.repeat(query_positions, beams, axis=-1)
         return self.between(positions, positions)
 
     def _angles(self, positions):
-        """Returns cosine and sine of each position's angles, [..., T, H/2].
+        """Returns (cosine, sine) of each position's angles, [..., T, H/2] each.
 
-        A position times a frequency in float32 is off by 1e-4 at a thousand. So both are from
-        tables that were computed in float64, put together as those of the sum of two angles.
+        In float32, a position times a frequency has an error of 1e-4 at position 1000. So both come
+        from tables that were computed in float64, combined by the formulas for sums of angles.
         """
         digits = (positions // _BASE, positions % _BASE)
         (high_sin, low_sin), (high_cos, low_cos) = (
@@ -69,23 +69,23 @@ class RotaryPositions(Positions):
 
 @dataclasses.dataclass(frozen=True)
 class Rotation(AttentionPositions):
-    """Queries and keys turned by their positions.
+    """Rotates queries and keys by their positions.
 
     Attributes:
-      of_query: cosine and sine of the angles, each [T, H/2] or [B, T, H/2].
-      of_key: the same of the S keys.
+      of_query: (cosine, sine) of the queries' angles, each [T, H/2] or [B, T, H/2].
+      of_key: (cosine, sine) of the keys' angles, each [S, H/2] or [B, S, H/2].
     """
 
     of_query: tuple
     of_key: tuple
 
     def turned(self, query, key):
-        """As of `AttentionPositions`."""
+        """See `AttentionPositions`."""
         return _turned(query, *self.of_query), _turned(key, *self.of_key)
 
 
 def _turned(states, cos, sin):
-    """Returns states [B, N, K, H] with each pair of columns turned by the last K angles."""
+    """Returns states [B, N, K, H] with each pair of columns rotated by the last K angles."""
     count = ops.shape(states)[2]
     cos, sin = (part[..., -count:, :] for part in (cos, sin))
     if len(cos.shape) == 3:

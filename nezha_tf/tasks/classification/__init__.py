@@ -1,1 +1,1 @@
-"""Classes of texts and of pairs of texts, one or several, and numbers for them."""
+"""Classification of texts and pairs of texts (one or several classes), and regression."""

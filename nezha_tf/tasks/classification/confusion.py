@@ -1,4 +1,4 @@
-"""Which classes are taken for which: a file, a table and a picture."""
+"""The confusion matrix: a file, a table and a picture."""
 
 import os
 
@@ -8,21 +8,21 @@ from nezha_tf import console, files
 from nezha_tf.pictures.fonts import font_families
 
 TABLE_FILE, PICTURE_FILE = "confusion.tsv", "confusion.png"
-# Classes of a matrix that is still printed.
+# Larger matrices are not printed.
 _MOST_PRINTED = 15
-# Counts are written into a picture of so many classes.
+# In pictures of more classes the counts are left out.
 _MOST_WRITTEN = 30
 
 
 def confusion_matrix(label_ids, predicted, num_labels):
-    """Returns int [L, L]: how often the class of the row was taken for that of the column."""
+    """Returns int [L, L]: rows are the right classes, columns the predicted ones."""
     from sklearn import metrics
 
     return metrics.confusion_matrix(label_ids, predicted, labels=range(num_labels))
 
 
 def write_table(folder, matrix, labels):
-    """Writes `confusion.tsv`, a row for each right class; returns it as aligned text."""
+    """Writes `confusion.tsv` with a row for each right class; returns it as aligned text."""
     path = os.path.join(folder, TABLE_FILE)
     rows = [("right \\ predicted", *labels)]
     rows += [(label, *counts) for label, counts in zip(labels, matrix.tolist(), strict=True)]
@@ -32,11 +32,11 @@ def write_table(folder, matrix, labels):
 
 
 def draw(folder, matrix, labels):
-    """Draws `confusion.png`, the shares of each right class; returns a line on it.
+    """Draws `confusion.png`, the shares of each right class; returns a line that names the file.
 
-    Where no font of this machine has the characters of the labels, they are numbered.
+    If no font of this machine has the labels' characters, the picture shows numbers instead.
     """
-    # Not through pyplot, whose figures and backend belong to the whole process.
+    # pyplot is not used, because its figures and backend belong to the whole process.
     from matplotlib.figure import Figure
 
     families = font_families("".join(labels))

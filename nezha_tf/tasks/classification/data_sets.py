@@ -1,4 +1,4 @@
-"""The data sets that are known by name: their files, columns and labels; and anyone's own."""
+"""The data sets known by name, with their files, columns and labels; and the user's own data."""
 
 import os
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ CUSTOM = "custom"
 
 
 class Columns(NamedTuple):
-    """Where the texts and the label of a file are.
+    """The columns (or keys of JSON objects) of a file.
 
     Attributes:
-      text: name of a column (or of a key of an object), as the next two.
-      text_pair: of the second text, or None.
-      label: of the label.
-      file_columns: as for `read_rows`: () where the first line names the columns.
-      language: where the file has a column `language`, what must be in it; else None.
+      text: name of the column of the text.
+      text_pair: name of the column of the second text, or None.
+      label: name of the column of the label.
+      file_columns: see `read_rows`; (): the first line names the columns.
+      language: the value that the column `language` must have; None: no such column.
     """
 
     text: str
@@ -29,13 +29,13 @@ class Columns(NamedTuple):
     language: str | None = None
 
     def renamed(self):
-        """Returns {name in the file: `text`, `text_pair` or `label`} of those there are."""
+        """Returns {name in the file: "text", "text_pair" or "label"} for the existing columns."""
         wanted = {self.text: "text", self.text_pair: "text_pair", self.label: "label"}
         return {column: name for column, name in wanted.items() if column is not None}
 
 
 class Files(NamedTuple):
-    """The files of a part: names in the folder of the data, of which the first there is goes."""
+    """The possible names of a part's file (the first existing one is read), and its columns."""
 
     names: tuple
     columns: Columns
@@ -46,9 +46,9 @@ class DataSet(NamedTuple):
 
     Attributes:
       parts: {"train", "eval" or "predict": `Files`}.
-      labels: in the order of the classes; () where they are found in the training data.
-      same_labels: {label in a file: what it is called}.
-      no_label: label of the examples that nobody could agree on, or None.
+      labels: the labels in the order of the classes; (): those of the training data.
+      same_labels: {label in a file: the label that it means}.
+      no_label: label of the examples on which the annotators did not agree, or None.
     """
 
     parts: Mapping
@@ -70,7 +70,7 @@ _XNLI = Columns("sentence1", "sentence2", "gold_label", language="zh")
 _LCQMC = Columns("text_a", "text_b", "label", ("text_a", "text_b", "label"))
 
 DATA_SETS = {
-    # Its development and test files may have a column qid before the others.
+    # Its development and test files may have a column qid before the other columns.
     "chnsenti": DataSet(
         _parts(Columns("text_a", None, "label"), ["train.tsv"], ["dev.tsv"], ["test.tsv"]),
         ("0", "1"),
@@ -79,7 +79,7 @@ DATA_SETS = {
         _parts(_LCQMC, *([f"{part}.tsv", f"{part}.txt"] for part in ("train", "dev", "test"))),
         ("0", "1"),
     ),
-    # As Google's run_classifier.py reads it, Chinese only.
+    # Chinese only, as in Google's run_classifier.py.
     "xnli": DataSet(
         {
             **_parts(_XNLI, [], ["xnli.dev.tsv"], ["xnli.test.tsv"]),
@@ -109,11 +109,11 @@ def data_set_of(settings):
     """Returns the `DataSet` of the settings.
 
     Args:
-      settings: what has `task_name`, and for `custom` of `text_column`, `text_pair_column`,
-        `label_column` and `columns`.
+      settings: an object with `task_name`; for `custom` also with `text_column`,
+        `text_pair_column`, `label_column` and `columns`.
 
     Raises:
-      UserError: columns that `columns` lacks, or one column for two things.
+      UserError: `columns` lacks a column, or two flags name the same column.
     """
     name = require_flag(settings.task_name, "task_name")
     if name != CUSTOM:
@@ -136,15 +136,15 @@ def data_set_of(settings):
 
 
 def files_of(data_set, part, settings):
-    """Returns the names of a part's files: of --train_file and the like, or in --data_dir.
+    """Returns the list of a part's files, from --train_file and similar flags or in --data_dir.
 
     Args:
       data_set: `DataSet`.
       part: "train", "eval" or "predict".
-      settings: what has `data_dir`, `train_file`, `eval_file` and `predict_file`.
+      settings: an object with `data_dir`, `train_file`, `eval_file` and `predict_file`.
 
     Raises:
-      UserError: no such file.
+      UserError: there is no such file.
     """
     flag, names = f"{part}_file", data_set.parts[part].names
     if getattr(settings, flag) or not names:

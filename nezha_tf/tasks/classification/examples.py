@@ -1,4 +1,4 @@
-"""Rows of a data set as what the model reads."""
+"""Converts the rows of a data set to a model's examples."""
 
 from typing import NamedTuple
 
@@ -13,10 +13,10 @@ class LabelledText(NamedTuple):
 
     Attributes:
       text: the first text.
-      text_pair: the second one, or None.
-      label: as it stands in the file, or None.
-      line: its first line in its file.
-      place: file and line, for a message.
+      text_pair: the second text, or None.
+      label: the label as written in the file, or None.
+      line: number of its first line in the file.
+      place: file and line number, for messages.
     """
 
     text: str
@@ -27,13 +27,14 @@ class LabelledText(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What was read of a part of a data set.
+    """The rows of a part of a data set.
 
     Attributes:
       paths: the files.
       texts: list of `LabelledText`.
-      bad_rows: `BadRows`, which the later steps go on counting in.
-      unlabelled: rows with the data set's `no_label`; in training and evaluation left out.
+      bad_rows: `BadRows`; later steps add to it.
+      unlabelled: number of rows with the data set's `no_label`, which training and evaluation
+        leave out.
     """
 
     paths: list
@@ -42,12 +43,12 @@ class Part(NamedTuple):
     unlabelled: int
 
     def note(self, what, num_examples, num_truncated):
-        """Returns a line on the part."""
+        """Returns a line on the contents of the part."""
         line = f"{', '.join(self.paths)}: {console.plural(num_examples, what)}"
         if num_truncated:
             line += f"; too long, so truncated: {num_truncated:,}"
         if self.unlabelled:
-            line += f"; without a label that was agreed on: {self.unlabelled:,}"
+            line += f"; without an agreed label: {self.unlabelled:,}"
         return line + self.bad_rows.note()
 
 
@@ -56,8 +57,8 @@ class Examples(NamedTuple):
 
     Attributes:
       texts: list of `LabelledText`.
-      arrays: as for `ArrayReader`; `label_ids` only where all examples are labelled.
-      labels: what stands for the label of each, or None.
+      arrays: the arrays for `ArrayReader`; `label_ids` only if all examples are labelled.
+      labels: for each example its encoded label (see `SingleLabel.encode`), or None.
     """
 
     texts: list
@@ -66,19 +67,19 @@ class Examples(NamedTuple):
 
 
 def read_part(data_set, part, paths, skip_bad_rows):
-    """Reads the rows of a part; those to predict may be without labels.
+    """Reads the rows of a part; labels may be missing in the rows of "predict".
 
     Args:
       data_set: `DataSet`.
       part: "train", "eval" or "predict".
       paths: its files.
-      skip_bad_rows: whether bad rows are counted and passed over.
+      skip_bad_rows: whether bad rows are skipped and counted.
 
     Returns:
-      `Part`.
+      A `Part`.
 
     Raises:
-      UserError: as of `read_rows`, or no example is left.
+      UserError: see `read_rows`; or no example is left.
     """
     columns = data_set.parts[part].columns
     names, bad_rows = columns.renamed(), BadRows(skip_bad_rows)
@@ -114,8 +115,7 @@ def pack(part, tokenizer, packing, label_type):
       label_type: an object of `label_types`.
 
     Raises:
-      UserError: a bad row (a label that training has not seen, or a text of which no piece is
-        left), or no example is left.
+      UserError: a row has an unknown label or a text without pieces, or no example is left.
     """
     texts, labels, packed = [], [], []
     for text, label, pieces in _labelled(part, tokenizer, label_type):
@@ -136,14 +136,14 @@ def _require(texts, part):
 
 
 def _labelled(part, tokenizer, label_type):
-    """Yields (`LabelledText`, what stands for its label or None, its pieces as a list)."""
+    """Yields (`LabelledText`, its encoded label or None, list of the ids of each of its texts)."""
     sides = [tokenizer.ids_of([text.text for text in part.texts])]
     if part.texts and part.texts[0].text_pair is not None:
         sides.append(tokenizer.ids_of([text.text_pair for text in part.texts]))
     for text, *pieces in zip(part.texts, *sides, strict=True):
         if not all(map(len, pieces)):
             which = "the text" if len(pieces[0]) == 0 else "the second text"
-            part.bad_rows.add(f"{text.place}: {which} holds no piece; give it a text")
+            part.bad_rows.add(f"{text.place}: {which} has no pieces; write a text")
             continue
         try:
             label = None if text.label is None else label_type.encode(text.label)

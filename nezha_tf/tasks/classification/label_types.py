@@ -1,4 +1,4 @@
-"""What a label is: one class, several classes, or a number; and all that follows from it."""
+"""The types of labels: one class, several classes, or a number."""
 
 import json
 import math
@@ -9,18 +9,18 @@ from nezha_tf.data.rows import json_text
 from nezha_tf.objectives import classification as objectives
 from nezha_tf.tasks.classification import metrics
 
-# A class of several that has at least this probability is predicted.
+# With --label_type=multi, classes with at least this probability are predicted.
 THRESHOLD = 0.5
 
 
 class SingleLabel:
-    """One class of several.
+    """Labels that are one of L classes.
 
     Attributes:
-      labels: names of the classes, L of them.
-      num_outputs: numbers that the model puts out for an example.
-      has_one_class: whether each example is of just one class.
-      objective: the class of what is trained.
+      labels: the L names of the classes.
+      num_outputs: number of the model's outputs for an example.
+      has_one_class: whether each example has exactly one class.
+      objective: the class of the training objective.
     """
 
     has_one_class = True
@@ -29,7 +29,7 @@ class SingleLabel:
     def __init__(self, labels, separator):
         """Args:
         labels: names of the classes.
-        separator: parts the classes of an example, where it may have several.
+        separator: the separator between the classes of an example, if it may have several.
         """
         self.labels = labels
         self.num_outputs = len(labels)
@@ -38,36 +38,36 @@ class SingleLabel:
 
     @staticmethod
     def labels_in(text, separator):
-        """Returns the names of classes in the text of a label; raises ValueError."""
+        """Returns the names of classes in a label's text; raises ValueError if it is malformed."""
         return [text]
 
     def encode(self, text):
-        """Returns an example's `label_ids`, numbers, for the text of its label.
+        """Returns an example's `label_ids` (a number, or a list of numbers) for its label's text.
 
         Raises:
-          ValueError: it is none; the message says why.
+          ValueError: the text is not a valid label; the message says why.
         """
         return self._id_of(text)
 
     def array(self, values):
-        """Returns the `label_ids` [n, ...] of examples, each as of `encode`."""
+        """Returns the `label_ids` [n, ...] of examples from their encoded labels."""
         return np.array(values, np.int32)
 
     def measure(self, outputs, label_ids):
-        """Returns dict of name to float.
+        """Returns the metrics, a dict of name to float.
 
         Args:
-          outputs: dict of what the objective predicted of each example.
+          outputs: dict of the objective's predictions: name to a list of n arrays.
           label_ids: [n, ...].
         """
         return metrics.single(self.predicted(outputs), label_ids, self.labels)
 
     def predicted(self, outputs):
-        """Returns the likeliest classes, int [n]."""
+        """Returns the most probable classes, int [n]."""
         return np.argmax(np.stack(outputs["probabilities"]), axis=-1)
 
     def predictions(self, outputs):
-        """Returns a dict of what is written for each example."""
+        """Returns a list of a dict for each example, the values to write to the file."""
         return [
             {"prediction": self.labels[index], **self._probabilities(probabilities)}
             for index, probabilities in zip(
@@ -82,12 +82,12 @@ class SingleLabel:
     def _id_of(self, label):
         if label not in self._ids:
             told = ", ".join(self.labels[:20]) + (", ..." if len(self.labels) > 20 else "")
-            raise ValueError(f"label {label!r} is none of those of training ({told})")
+            raise ValueError(f"label {label!r} is not one of the model's labels ({told})")
         return self._ids[label]
 
 
 class MultiLabel(SingleLabel):
-    """Any of several classes; in a file parted by a separator, or a list in JSON."""
+    """Labels of any number of classes: names with a separator in the file, or a JSON list."""
 
     has_one_class = False
     objective = objectives.MultiLabelLoss
@@ -99,7 +99,7 @@ class MultiLabel(SingleLabel):
         try:
             names = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"label {text[:40]!r} is no list in JSON ({error})") from error
+            raise ValueError(f"label {text[:40]!r} is not a JSON list ({error})") from error
         return [name.strip() if isinstance(name, str) else json_text(name) for name in names]
 
     def encode(self, text):
@@ -112,7 +112,7 @@ class MultiLabel(SingleLabel):
         return metrics.multi(self.predicted(outputs), label_ids, self.labels)
 
     def predicted(self, outputs):
-        """Returns which classes are predicted, 0 or 1, int [n, L]."""
+        """Returns int [n, L], 1 for predicted classes and 0 for the others."""
         return (np.stack(outputs["probabilities"]) >= THRESHOLD).astype(np.int32)
 
     def predictions(self, outputs):
@@ -128,7 +128,7 @@ class MultiLabel(SingleLabel):
 
 
 class Number:
-    """A number, as of regression; attributes and methods as above."""
+    """Labels that are numbers, for regression; attributes and methods: see `SingleLabel`."""
 
     has_one_class = False
     objective = objectives.RegressionLoss
@@ -139,11 +139,11 @@ class Number:
         try:
             value = float(text)
         except ValueError as error:
-            raise ValueError(f"label {text[:40]!r} is no number") from error
+            raise ValueError(f"label {text[:40]!r} is not a number") from error
         if not math.isfinite(value):
             raise ValueError(f"label {text} is not finite")
         if abs(value) > float(np.finfo(np.float32).max):
-            raise ValueError(f"label {text} is larger than a float32 can be; scale the labels")
+            raise ValueError(f"label {text} is too large for float32; scale the labels")
         return value
 
     def array(self, values):

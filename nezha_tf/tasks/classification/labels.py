@@ -1,4 +1,4 @@
-"""Which classes there are: listed, found in the training data, or as an earlier run had them."""
+"""Finds the classes: from the flags, from the training data, or from an earlier run."""
 
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, Number
@@ -6,16 +6,16 @@ from nezha_tf.tasks.finetuning.labels import labels_of_run
 
 
 def label_type_of(settings, data_set, training_part):
-    """Returns what the labels are, an object of `label_types`.
+    """Returns the type of the labels with its classes, an object of `label_types`.
 
     Args:
-      settings: what has `label_type`, `labels`, `label_separator` and `output_dir`.
+      settings: an object with `label_type`, `labels`, `label_separator` and `output_dir`.
       data_set: `DataSet`.
-      training_part: `Part` of the training data, or None where the run does not train: then the
-        labels are those that its folder tells of.
+      training_part: `Part` of the training data; None: the run does not train, and its folder
+        has the labels.
 
     Raises:
-      UserError: no labels, or others than the folder's.
+      UserError: there are no labels, or they differ from those of the folder.
     """
     kind = LABEL_TYPES[settings.label_type]
     if kind is Number:
@@ -27,24 +27,24 @@ def label_type_of(settings, data_set, training_part):
     path, stored = labels_of_run(settings.output_dir, "classification")
     if stored and wanted and stored != wanted:
         raise UserError(
-            f"the classes are {_told(wanted)}, but those of the run in {path} {_told(stored)}; "
-            "pass another --output_dir, or the data and --labels of that run"
+            f"the classes are {_told(wanted)}, but those of the run in {path} are "
+            f"{_told(stored)}; pass another --output_dir, or the data and --labels of that run"
         )
     labels = stored or wanted
     if not labels:
-        raise UserError(f"cannot tell the classes: there is no {path}; train first, or --labels")
+        raise UserError(f"the classes are unknown: there is no {path}; train, or pass --labels")
     _check(labels, settings)
     return kind(labels, separator)
 
 
 def _found(part, kind, separator):
-    """Returns the labels of the training data, sorted, numbers by their size."""
+    """Returns the labels of the training data, sorted; numbers are sorted by value."""
     found = set()
     for text in part.texts:
         try:
             found.update(kind.labels_in(text.label, separator))
         except ValueError:
-            continue  # `pack` tells of the row.
+            continue  # `pack` reports the row.
     truths, numbers = found & {"true", "false"}, found & {"1", "0"}
     if truths and numbers:
         raise UserError(
@@ -66,8 +66,8 @@ def _check(labels, settings):
     for label in labels:
         if label != " ".join(label.split()):
             raise UserError(
-                f"label {label!r} holds odd white space; tables of the results part their columns "
-                "by it"
+                f"label {label!r} has white space other than single spaces, which would break "
+                "the tables of results; rename it"
             )
 
 

@@ -1,4 +1,4 @@
-"""How good predicted classes or numbers are, by scikit-learn and SciPy."""
+"""Metrics of predicted classes and numbers, computed by scikit-learn and SciPy."""
 
 import contextlib
 import math
@@ -6,7 +6,7 @@ import warnings
 
 from nezha_tf.errors import UserError
 
-# What is measured of labels of a type; the first is the default choice of --best_metric.
+# The metrics of each label type; the first is the default of --best_metric.
 OF_LABEL_TYPE = {
     "single": ("accuracy", "macro_f1", "matthews_correlation"),
     "multi": ("micro_f1", "macro_f1", "exact_match"),
@@ -16,19 +16,18 @@ NAMES = tuple(dict.fromkeys(name for names in OF_LABEL_TYPE.values() for name in
 
 
 def require_libraries():
-    """Raises a `UserError` where the libraries of the extra [eval] are not installed."""
+    """Raises a `UserError` if the libraries of the extra [eval] are not installed."""
     try:
         import scipy  # noqa: F401
         import sklearn  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"classes are measured with scikit-learn ({error}): pip install -e '.[eval]' in the "
-            "clone"
+            f"metrics of classes need scikit-learn ({error}): pip install -e '.[eval]' in the clone"
         ) from error
 
 
 def single(predicted, label_ids, labels):
-    """Measures one class of several.
+    """Measures predictions of one class for each example.
 
     Args:
       predicted: int [n], n at least 1.
@@ -36,9 +35,9 @@ def single(predicted, label_ids, labels):
       labels: names of the L classes.
 
     Returns:
-      Dict of name to float: those of the label type, and `f1/<label>` for each class, which is 0
-      where it is neither there nor predicted; the mean `macro_f1` leaves such classes out, as
-      scikit-learn does.
+      Dict of name to float: the metrics of the label type, and `f1/<label>` for each class, which
+      is 0 if the class neither occurs nor is predicted. As in scikit-learn, the mean `macro_f1`
+      leaves such classes out.
     """
     from sklearn import metrics
 
@@ -51,16 +50,16 @@ def single(predicted, label_ids, labels):
 
 
 def multi(predicted, label_ids, labels):
-    """Measures any of several classes.
+    """Measures predictions of any number of classes for each example.
 
     Args:
       predicted: int [n, L], 0 or 1.
-      label_ids: likewise.
+      label_ids: int [n, L], 0 or 1.
       labels: names of the L classes.
 
     Returns:
-      Dict of name to float: those of the label type, and `f1/<label>` for each class.
-      `exact_match` is the share of examples with all their classes and no other.
+      Dict of name to float: the metrics of the label type, and `f1/<label>` for each class.
+      `exact_match` is the share of examples for which exactly the right classes are predicted.
     """
     from sklearn import metrics
 
@@ -73,14 +72,15 @@ def multi(predicted, label_ids, labels):
 
 
 def regression(predicted, label_ids):
-    """Measures numbers.
+    """Measures predicted numbers.
 
     Args:
       predicted: float [n], n at least 1.
-      label_ids: likewise.
+      label_ids: float [n].
 
     Returns:
-      Dict of name to float: those of the label type; a correlation with what never changes is 0.
+      Dict of name to float: the metrics of the label type; a correlation with constant values,
+      which is undefined, is 0.
     """
     from scipy import stats
     from sklearn import metrics
@@ -108,7 +108,7 @@ def _f1_by_class(label_ids, predicted, labels):
 
 @contextlib.contextmanager
 def _silence():
-    """That a correlation with a constant is not defined is no news."""
+    """Silences the warning that the correlation with a constant is undefined."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

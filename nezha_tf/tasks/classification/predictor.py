@@ -1,4 +1,4 @@
-"""Classes of one text, or of one pair of texts; or a number for it."""
+"""Predicts the classes of a text or a pair of texts, or a number."""
 
 from nezha_tf.serving.predictor import Classes, Predictor
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
@@ -6,7 +6,7 @@ from nezha_tf.tasks.finetuning.packing import TextPacking
 
 
 class Classifier(Predictor):
-    """Gives the `Classes` of a text, or of a pair where `is_pair`."""
+    """Returns the `Classes` of a text, or of a pair of texts if `is_pair`."""
 
     ability = "classification"
 

@@ -8,9 +8,9 @@ from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
 
 MEANINGS = {
     **INPUT_MEANINGS,
-    "label": "the likeliest label",
+    "label": "the most probable label",
     "probability": "its probability",
-    "probabilities": "of each label, in the order of `assets/labels.txt`",
+    "probabilities": "the probability of each label, in the order of `assets/labels.txt`",
     "labels_on": f"whether each label's probability is at least {THRESHOLD}",
     "value": "the number",
     "labels": "the labels, in the order of `probabilities`",
@@ -24,7 +24,7 @@ class ClassificationServing(Serving):
 
     def __init__(self, folder):
         """Args:
-        folder: `ModelFolder` of a classification.
+        folder: `ModelFolder` of a classification run.
         """
         model, task = folder.make_model(), folder.task
         super().__init__(model, folder.tokenizer)
@@ -38,7 +38,7 @@ class ClassificationServing(Serving):
     def about(self):
         what = "pairs of texts" if self._is_pair else "texts"
         length = self._room + (3 if self._is_pair else 2)
-        longer = f"Longer ones are cut to {length} pieces, `[CLS]` and `[SEP]` among them."
+        longer = f"Longer ones are cut to {length} pieces, including `[CLS]` and `[SEP]`."
         if self._kind == "regression":
             return f"A number for {what}. {longer}"
         labels = ", ".join(self._labels[:20]) + (", ..." if len(self._labels) > 20 else "")
@@ -69,7 +69,7 @@ class ClassificationServing(Serving):
         return as_graphs(functions)
 
     def _outputs(self, inputs):
-        """Returns the outputs for a model's inputs."""
+        """Returns the signature's outputs for the model's inputs."""
         found = self._predictions(self._model(inputs))
         if self._kind == "regression":
             return {"value": found["value"]}

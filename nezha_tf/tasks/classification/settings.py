@@ -17,8 +17,8 @@ class ClassificationSettings(FineTuningSettings):
     data_dir: str | None = flag(None, "Folder with the files of the data set.")
     train_file: str | None = flag(
         None,
-        "Examples to train on: .json or .jsonl with an object a line, .tsv or .txt with tabs "
-        "between columns, or .csv; .gz too; file names or globs, comma-separated.",
+        "Examples to train on: .json or .jsonl with one object per line, .tsv or .txt with tabs "
+        "between columns, or .csv; also .gz; file names or globs, separated by commas.",
     )
     eval_file: str | None = flag(None, "Examples to evaluate on, in the same formats.")
     predict_file: str | None = flag(
@@ -32,12 +32,12 @@ class ClassificationSettings(FineTuningSettings):
     )
     label_type: str = flag(
         "single",
-        "single: one class for an example; multi: any number of them; regression: a number.",
+        "single: one class per example; multi: any number of classes; regression: a number.",
         choices=tuple(OF_LABEL_TYPE),
     )
     labels: tuple[str, ...] = flag((), "The classes; default: those of the training data.")
     label_separator: str = flag(
-        ",", "Separator of the classes of an example, where they are no JSON list."
+        ",", "Separator between the classes of an example, unless they are a JSON list."
     )
     best_metric: str | None = flag(
         None, "Metric that chooses the best checkpoint.", choices=("loss", *METRICS)

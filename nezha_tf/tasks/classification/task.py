@@ -1,4 +1,4 @@
-"""Classification and regression as a task: what `run_classifier.py` trains and evaluates."""
+"""The task of `run_classifier.py`: classification and regression."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ from nezha_tf.tasks.finetuning.task import FineTuning
 
 
 class Classification(FineTuning):
-    """Fine-tuning on labelled texts or pairs; the settings are `ClassificationSettings`."""
+    """Fine-tuning on labelled texts or pairs of texts, with `ClassificationSettings`."""
 
     def __init__(self, settings):
         self._data_set = data_set_of(settings)
@@ -95,7 +95,7 @@ class Classification(FineTuning):
         return self._label_type.measure(outputs, label_ids)
 
     def _held_out(self, outputs):
-        """Returns the labels of the held-out examples that the outputs are of."""
+        """Returns the labels of the held-out examples for which there are outputs."""
         (count,) = {len(values) for values in outputs.values()}
         return self.examples["eval"].arrays["label_ids"][:count]
 
@@ -112,16 +112,16 @@ class Classification(FineTuning):
 
 
 def _check(settings):
-    """Raises a `UserError` where settings do not go together."""
+    """Raises a `UserError` if settings contradict one another."""
     choices = ("loss", *metrics.OF_LABEL_TYPE[settings.label_type])
     if settings.best_metric not in (None, *choices):
         raise UserError(
             f"--best_metric={settings.best_metric} is not measured with "
-            f"--label_type={settings.label_type}; take one of {', '.join(choices)}"
+            f"--label_type={settings.label_type}; choose one of {', '.join(choices)}"
         )
     if settings.label_type == "regression" and settings.label_smoothing:
         raise UserError(
-            "--label_smoothing is of classes; leave it out with --label_type=regression"
+            "--label_smoothing needs classes; leave it out with --label_type=regression"
         )
     if settings.do_eval or settings.do_predict:
         metrics.require_libraries()

@@ -1,1 +1,1 @@
-"""What the understanding tasks share: reading, evaluation and prediction on one training loop."""
+"""The common parts of the understanding tasks: reading, evaluation and prediction."""

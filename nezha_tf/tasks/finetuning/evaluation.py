@@ -1,4 +1,4 @@
-"""Evaluation and prediction in one pass: losses, and what the model says of each example."""
+"""Evaluation and prediction in one pass: losses, and the model's output for each example."""
 
 import contextlib
 
@@ -18,11 +18,12 @@ class PredictingEvaluation(Evaluation):
         self, strategy, model, objective, reader, batch_size, max_batches, folder, jit_compile, task
     ):
         """Args:
-        strategy, model, reader, batch_size, max_batches, folder, jit_compile: as for
+        strategy, model, reader, batch_size, max_batches, folder, jit_compile: see
           `Evaluation`; the reader is an `ArrayReader`.
-        objective: gives `predictions(outputs)`, dict of name to tensor [B, ...], too.
-        task: its `measure(outputs)` returns dict of name to float, and `report(outputs)` writes
-          files and returns lines; outputs are as of `collect`.
+        objective: an objective with `predictions(outputs)`, which returns a dict of name to
+          tensor [B, ...].
+        task: its `measure(outputs)` returns a dict of name to float, and `report(outputs)`
+          writes files and returns lines; `outputs` are those that `collect` returns.
         """
         super().__init__(
             strategy, model, objective, reader, batch_size, max_batches, folder, jit_compile
@@ -49,14 +50,14 @@ class PredictingEvaluation(Evaluation):
 
 
 def predict(model, objective, reader, batch_size, jit_compile):
-    """Returns what a model says of each example, as of `collect`, on one device.
+    """Returns the model's predictions for each example, computed on one device; see `collect`.
 
     Args:
       model: a Keras model.
-      objective: as for `PredictingEvaluation`.
+      objective: see `PredictingEvaluation`.
       reader: `ArrayReader`.
-      batch_size: examples at a time.
-      jit_compile: whether XLA compiles it.
+      batch_size: number of examples in a batch.
+      jit_compile: whether XLA compiles the step.
     """
     strategy = tf.distribute.get_strategy()
     step = make_predict_step(strategy, model, objective, jit_compile, False)
@@ -69,16 +70,16 @@ def predict(model, objective, reader, batch_size, jit_compile):
 def make_predict_step(strategy, model, objective, jit_compile, is_labelled):
     """Returns a compiled function of a (distributed) batch.
 
-    It returns (dict of losses and metrics, each a `WeightedMean` over the global batch, empty where
-    it is not labelled; dict of the predictions of all replicas, [B, ...], with `example_index`
-    [B], which is -1 for examples that are nothing but padding).
+    It returns (dict of losses and metrics, each a `WeightedMean` over the global batch, or {} if
+    `is_labelled` is False; dict of the predictions of all replicas, [B, ...], with `example_index`
+    [B], which is -1 for examples that consist only of padding).
     """
 
     @tf.function(jit_compile=jit_compile, autograph=False)
     def replica_step(batch):
         outputs = model(objective.inputs(batch), training=False)
         found = objective.predictions(outputs)
-        mask = batch["input_mask"]  # [B, T], or [B, C, T] of several sequences each
+        mask = batch["input_mask"]  # [B, T], or [B, C, T] for examples of C sequences
         is_example = tf.reduce_any(mask > 0, axis=list(range(1, len(mask.shape))))
         found["example_index"] = tf.where(is_example, batch["example_index"], -1)
         if not is_labelled:
@@ -99,8 +100,8 @@ def collect(predict_step, batches):
     """Returns (dict of name to mean, dict of name to list of an array for each example).
 
     Args:
-      predict_step: as of `make_predict_step`.
-      batches: iterable of batches, of the first examples there are.
+      predict_step: the function that `make_predict_step` returns.
+      batches: iterable of batches that together contain the first n examples.
     """
     averages, found = Averages(), {}
     for batch in batches:

@@ -1,26 +1,26 @@
-"""The labels that the model of a run tells apart."""
+"""The labels of a run's model."""
 
 import os
 
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import run_folder, task_file
 
-# A label a line, in folders of before `task.json`.
+# One label per line, in folders that are older than `task.json`.
 OLD_FILE = "labels.txt"
 
 
 def labels_of_run(folder, task):
-    """Returns the labels that the folder of a run tells of.
+    """Returns the labels that are stored in the folder of a run.
 
     Args:
       folder: the --output_dir.
       task: the name of the task, "classification" or "tagging".
 
     Returns:
-      (the path of the file that has them, or that lacks; list of str, or [] where it lacks).
+      (path of the file with the labels, list of str); [] if there is no such file.
 
     Raises:
-      UserError: an unreadable file, or one of another task.
+      UserError: the file cannot be read or belongs to another task.
     """
     path = os.path.join(folder or "", task_file.FILE_NAME)
     settings = run_folder.read_settings(folder or "", task)

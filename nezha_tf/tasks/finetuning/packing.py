@@ -1,4 +1,4 @@
-"""One text or two as the ids that a model reads: [CLS] a [SEP], or [CLS] a [SEP] b [SEP]."""
+"""Packs one or two texts for a model: [CLS] a [SEP], or [CLS] a [SEP] b [SEP]."""
 
 import numpy as np
 
@@ -6,20 +6,20 @@ from nezha_tf.errors import UserError
 
 
 class TextPacking:
-    """Packs texts that are pieces already, cut to a length.
+    """Packs texts, given as ids of pieces, and truncates them to a length.
 
     Attributes:
-      num_truncated: examples that were cut so far.
+      num_truncated: number of truncated examples so far.
     """
 
     def __init__(self, vocabulary, max_seq_length, is_pair):
         """Args:
           vocabulary: a `Vocabulary`.
-          max_seq_length: the most pieces of an example, the special ones counted.
-          is_pair: whether examples are of two texts.
+          max_seq_length: most pieces of an example, special ones included.
+          is_pair: whether each example has two texts.
 
         Raises:
-          UserError: a length that leaves no room for a piece of each text.
+          UserError: the length leaves no room for a piece of each text.
         """
         self._cls_id, self._sep_id = vocabulary.cls_id, vocabulary.sep_id
         self._room = max_seq_length - (3 if is_pair else 2)
@@ -35,12 +35,12 @@ class TextPacking:
         """Packs an example.
 
         Args:
-          first: int32 [n], its pieces.
-          second: int32 [m], the pieces of its second text, or None.
+          first: int32 [n], the ids of the text.
+          second: int32 [m], the ids of the second text, or None.
 
         Returns:
-          (ids, segment ids: 0, and 1 from the first piece of the second text on), both int32 of
-          the same length.
+          (ids, segment_ids), int32 arrays of the same length; segment_ids are 1 from the second
+          text's first piece on, else 0.
         """
         lengths = (len(first), 0 if second is None else len(second))
         kept = truncated_lengths(*lengths, self._room)
@@ -55,11 +55,11 @@ class TextPacking:
 
 
 def truncated_lengths(first, second, room):
-    """Returns what is left of the lengths of two texts that are cut to `room` pieces together.
+    """Returns the lengths of two texts after truncation to `room` pieces together.
 
-    The last piece of the longer one goes first, of the second where they are as long
-    (`_truncate_seq_pair` of BERT's run_classifier.py).
+    This equals removing the last piece of the longer text again and again; of the second text if
+    both have the same length (`_truncate_seq_pair` of BERT's run_classifier.py).
     """
-    # Of two long texts the second keeps the smaller half; a short one leaves its room.
+    # If both texts are long, the second keeps the smaller half of the room.
     kept = min(second, max(room - first, room // 2))
     return min(first, room - kept), kept

@@ -1,4 +1,4 @@
-"""Files of predictions: lines of JSON, or columns parted by tabs under a header."""
+"""Writes files of predictions: JSON lines, or columns separated by tabs, with a header."""
 
 import json
 import os
@@ -10,14 +10,15 @@ def write_predictions(folder, file_format, entries):
     """Writes `predictions.jsonl` or `predictions.tsv`.
 
     Args:
-      folder: where.
+      folder: the folder to write to.
       file_format: "jsonl" or "tsv".
-      entries: a dict for each example, of texts, numbers, lists or dicts; None is left out. In
-        columns, a dict of numbers has a column for each (`probabilities/positive`), other lists
-        and dicts stand as JSON, and white space within a text is a space.
+      entries: list of a dict for each example, with values that are texts, numbers, lists or
+        dicts; None is left out. In "tsv", a dict of floats has a column for each value
+        (`probabilities/positive`), other lists and dicts are written as JSON, and white space
+        inside a text becomes a single space.
 
     Returns:
-      The path.
+      The path of the file.
     """
     entries = [_rounded(entry) for entry in entries]
     lines = _objects(entries) if file_format == "jsonl" else _columns(entries)
@@ -34,7 +35,7 @@ def _objects(entries):
 
 def _columns(entries):
     rows = [dict(_cells(entry)) for entry in entries]
-    # As they stand in the first entry that has them.
+    # In the order of their first occurrence.
     names = list(dict.fromkeys(name for row in rows for name in row))
     yield "\t".join(map(_flat, names))
     for row in rows:
@@ -42,7 +43,7 @@ def _columns(entries):
 
 
 def _cells(entry):
-    """Yields (name of a column, its text) of an entry."""
+    """Yields (name, text) for each column of an entry."""
     for name, value in entry.items():
         if isinstance(value, dict) and all(isinstance(part, float) for part in value.values()):
             yield from ((f"{name}/{key}", str(part)) for key, part in value.items())
@@ -57,7 +58,7 @@ def _flat(text):
 
 
 def _rounded(value):
-    """Returns a value with its numbers cut to six digits, more than float32 can tell."""
+    """Returns a value with its floats rounded to six significant digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Runs of a task with several learning rates and seeds, and what they come to."""
+"""Sweeps: runs of a task with several learning rates and seeds, and their summary."""
 
 import dataclasses
 import gc
@@ -17,12 +17,12 @@ from nezha_tf.settings import flags_of
 from nezha_tf.training import devices, model_card, output_folder
 from nezha_tf.training import run as training_run
 
-# In the folder of each run: its flags and results, written when it has ended.
+# The flags and results of a run, written into its folder when the run has ended.
 RESULTS_FILE = "run_results.json"
 
 
 class Outcome(NamedTuple):
-    """A run that has ended: its rate, its seed, its folder, and what `Run.run` returned."""
+    """A finished run: its learning rate, seed, folder, and the result of `Run.run`."""
 
     learning_rate: float
     seed: int
@@ -33,28 +33,28 @@ class Outcome(NamedTuple):
 def run(settings, make_task):
     """Runs a fine-tuning program.
 
-    With one learning rate and one seed that is `training.run.run`; else each rate is run with
-    each seed in a folder of its own below `output_dir`, where a run that has ended is not made
-    again. Then there are in `output_dir` a table of means and deviations, the model card of the
-    best run (that of the best seed of the rate with the best mean), and its predictions.
+    With one learning rate and one seed, this is `training.run.run`. Otherwise, each rate is run
+    with each seed in its own folder below `output_dir`; finished runs are not repeated. Then
+    `output_dir` gets a table of means and standard deviations, and the model card and predictions
+    of the best run, which is the best seed of the rate with the best mean.
 
     Args:
       settings: the program's `FineTuningSettings`.
-      make_task: callable of the settings that returns a `FineTuning`.
+      make_task: function of the settings that returns a `FineTuning`.
 
     Returns:
       Whether this process is the one that writes.
 
     Raises:
-      UserError: bad settings, files or data, or a run that failed; those before it stay.
-      Terminated: SIGTERM came.
+      UserError: settings, files or data are bad, or a run failed; earlier runs stay.
+      Terminated: the process received SIGTERM.
     """
     rates = learning_rates(settings.learning_rate)
     base = dataclasses.replace(settings, learning_rate=rates[0], num_seeds=1)
     if len(rates) == settings.num_seeds == 1:
         return training_run.run(base, make_task)
     if not settings.do_eval:
-        raise UserError("several learning rates or seeds are compared by evaluation: --do_eval")
+        raise UserError("comparing several learning rates or seeds needs --do_eval")
     strategy = training_run.prepare(base)
     sweep = Sweep(strategy, make_task(base))
     seeds = [(settings.seed + number) % 2**32 for number in range(settings.num_seeds)]
@@ -66,10 +66,10 @@ def run(settings, make_task):
 
 
 def learning_rates(texts):
-    """Returns the rates that the flag names, each once.
+    """Returns the different rates of the flag, a list of floats.
 
     Raises:
-      UserError: one of them is no rate.
+      UserError: a text is not a finite number of at least 0.
     """
     rates = []
     for text in require_flag(texts, "learning_rate"):
@@ -79,34 +79,35 @@ def learning_rates(texts):
             rate = math.nan
         if not 0 <= rate < math.inf:
             raise UserError(
-                f"--learning_rate={','.join(texts)}: {text!r} is no rate; give a number such as "
-                "2e-5, or several with commas between them"
+                f"--learning_rate={','.join(texts)}: {text!r} is not a rate; pass a number "
+                "such as 2e-5, or several separated by commas"
             )
         rates.append(rate)
     return list(dict.fromkeys(rates))
 
 
 class Sweep:
-    """The runs of one process: the only one, or a worker of several."""
+    """The runs of a sweep in one process, which may be one of several workers."""
 
     def __init__(self, strategy, task):
         """Args:
         strategy: the `tf.distribute.Strategy`.
-        task: a `FineTuning` with the settings of one run, which has read the data for all runs.
+        task: a `FineTuning` with the settings of one run; all runs use the data that it has
+          read.
         """
         self._settings = task.settings
         self._strategy = strategy
         self._task = task
         self._is_chief = devices.is_chief(strategy)
-        self._before = {}  # what the last run has compiled, by its rate
+        self._before = {}  # {learning rate: the compiled steps of the last run}
 
     def begin(self):
-        """Writes what the model of every run is, for programs that are given the whole folder."""
+        """Writes the common settings of all runs, for programs that get the sweep's folder."""
         if self._is_chief:
             output_folder.write_settings(self._settings.output_dir, self._task)
 
     def outcome(self, rate, seed, grid):
-        """Returns the `Outcome` of a rate and a seed; runs it where it has not been run."""
+        """Returns the `Outcome` of a rate and a seed, after running it if it is not finished."""
         folder = run_folder.sweep_member(self._settings.output_dir, rate, seed)
         settings = dataclasses.replace(
             self._settings, learning_rate=rate, seed=seed, output_dir=folder
@@ -136,7 +137,7 @@ class Sweep:
             self._predict(best)
 
     def _predict(self, best):
-        """Writes the best run's predictions into the folder of them all."""
+        """Writes the best run's predictions into the sweep's folder."""
         settings = dataclasses.replace(
             self._settings,
             learning_rate=best.learning_rate,
@@ -154,7 +155,7 @@ class Sweep:
         except UserError as error:
             raise UserError(f"{settings.output_dir}: {error}") from error
         finally:
-            # Models and compiled steps refer to themselves in circles.
+            # Models and compiled steps have reference cycles.
             keras.backend.clear_session()
             gc.collect()
 
@@ -167,7 +168,7 @@ class Sweep:
 
 
 def best_of(outcomes, metric):
-    """Returns the outcome of the best seed of the rate with the best mean; of equals the first.
+    """Returns the outcome of the best seed of the rate with the best mean; of ties the first.
 
     Args:
       outcomes: list of `Outcome`.
@@ -185,9 +186,9 @@ def best_of(outcomes, metric):
 
 
 def statistics_of(outcomes):
-    """Returns {rate: {metric: (mean, standard deviation)}} of the metrics that all runs have.
+    """Returns {rate: {metric: (mean, standard deviation)}} for the metrics that all runs have.
 
-    The deviation is that of a sample (n - 1); None of a single run.
+    It is the sample standard deviation (n - 1), or None for a single run.
     """
     names = [
         name
@@ -209,7 +210,7 @@ def _mean_and_deviation(values):
 
 
 def table(outcomes, best, metric, folder):
-    """Returns the text of a sweep: a row for each metric, the best one first, a column a rate."""
+    """Returns the sweep as text: a row per metric, `metric` first, and a column per rate."""
     columns = statistics_of(outcomes)
     first = f"eval {metric.name}"
     names = sorted(columns[best.learning_rate], key=lambda name: name != first)
@@ -226,7 +227,7 @@ def table(outcomes, best, metric, folder):
 
 
 def summary(outcomes, best, metric):
-    """Returns what `table` says, and the results of each run, for JSON."""
+    """Returns the contents of `table` and the results of each run, as a dict for JSON."""
     rates = []
     for rate, of_rate in statistics_of(outcomes).items():
         means = {name: mean for name, (mean, _) in of_rate.items()}
@@ -249,13 +250,13 @@ def _mean_text(mean, deviation):
 
 
 def _results_there(folder, settings):
-    """Returns the results of a run that has ended under these settings, or None."""
+    """Returns the results of a finished run with these settings, or None."""
     try:
         with open(os.path.join(folder, RESULTS_FILE), encoding="utf-8") as file:
             found = json.load(file)
     except (FileNotFoundError, ValueError):
         return None
-    # Written and read as that was: a tuple is then a list.
+    # The settings are converted in the same way as the file: tuples become lists.
     same = found["flags"] == json.loads(json.dumps(flags_of(settings)))
     return found["results"] if same else None
 
@@ -265,6 +266,6 @@ def _done(settings, results):
 
 
 def _write_json(path, values):
-    # Libraries that measure return floats of NumPy.
+    # Libraries of metrics return NumPy floats.
     text = json.dumps(values, indent=2, ensure_ascii=False, default=float)
     files.write_text(path, text + "\n")

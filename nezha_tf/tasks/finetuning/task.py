@@ -1,4 +1,4 @@
-"""What every understanding task is made of, whatever its data and its head."""
+"""The base class of all understanding tasks."""
 
 import abc
 import copy
@@ -17,16 +17,16 @@ from nezha_tf.training.task import Task
 
 
 class FineTuning(Task):
-    """A task on labelled examples that are held in memory.
+    """A task on labelled examples in memory.
 
-    A subclass says how a part of the data is read (`read`), what the model and the objective
-    are, and what is made of the model's outputs: dict of name to a list of one array for each
-    example, in the examples' order, as `evaluation.collect` returns it.
+    A subclass reads the parts of the data (`read`), makes the model and the objective, and uses
+    the model's outputs: a dict of name to a list with one array for each example, in the examples'
+    order, as `evaluation.collect` returns it.
 
     Attributes:
       tokenizer: `FullTokenizer`.
       graph_tokenizer: `GraphTokenizer`.
-      examples: dict of part ("train", "eval", "predict") to what `read` returned.
+      examples: dict of part ("train", "eval", "predict") to the result of `read`.
     """
 
     reports_best = True
@@ -53,31 +53,33 @@ class FineTuning(Task):
 
     @property
     def fresh_names(self):
-        """The heads of pretraining and of all tasks, and the pooler."""
+        """Names of the pooler and of the heads of pretraining and all tasks."""
         return (POOLER, *heads())
 
     @abc.abstractmethod
     def read(self, part):
-        """Reads "train", "eval" or "predict", in this order; the last may be without labels.
+        """Reads a part; it is called for "train", "eval" and "predict", in this order.
+
+        The examples of "predict" may have no labels.
 
         Returns:
-          What has `arrays`, dict of name to values as `ArrayReader` takes them.
+          An object with `arrays`, the dict of name to values that `ArrayReader` takes.
 
         Raises:
-          UserError: bad data.
+          UserError: the data is bad.
         """
 
     @abc.abstractmethod
     def measure(self, outputs):
-        """Returns what the outputs on the held-out examples, or the first of them, are worth."""
+        """Returns the metrics of the outputs for the held-out examples, or the first of them."""
 
     @abc.abstractmethod
     def report(self, outputs):
-        """Writes files on the held-out examples into the folder of the run; returns lines."""
+        """Writes files on the held-out examples into the run's folder; returns lines to print."""
 
     @abc.abstractmethod
     def write_predictions(self, outputs):
-        """Writes the predictions; returns metrics where the examples are labelled, or {}."""
+        """Writes the predictions; returns metrics if the examples are labelled, else {}."""
 
     def make_training_objective(self):
         objective, alpha = super().make_training_objective(), self.settings.r_drop_alpha
@@ -98,14 +100,14 @@ class FineTuning(Task):
         )
 
     def predict(self, model):
-        """Predicts, and returns what `write_predictions` does."""
+        """Predicts, and returns the result of `write_predictions`."""
         settings = self.settings
         reader, objective = self._reader("predict"), self.make_objective(0.0)
         batch_size, jit_compile = settings.predict_batch_size, settings.jit_compile
         return self.write_predictions(predict(model, objective, reader, batch_size, jit_compile))
 
     def with_settings(self, settings):
-        """Returns this task, its data read already, for a run with other settings."""
+        """Returns this task, with the same data, for a run with other settings."""
         other = copy.copy(self)
         other.settings = settings
         return other

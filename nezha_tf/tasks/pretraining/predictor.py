@@ -1,4 +1,4 @@
-"""What a pretrained model writes, for the demo page."""
+"""Writes texts with a pretrained model, for the demo page."""
 
 import numpy as np
 
@@ -9,32 +9,32 @@ from nezha_tf.tasks.pretraining.writing import SEARCHES, form_of
 from nezha_tf.tasks.seq2seq.packing import Pairs
 from nezha_tf.tasks.seq2seq.writing import TargetWriter
 
-# Texts that are shown.
+# Number of texts to show.
 SHOWN = 3
 
 
 class PretrainedWriter:
-    """Gives a list of (text, score) for a source, or of what goes on from a prompt; best first."""
+    """Returns a list of (text, score) for a source or a prompt, best first."""
 
     def __init__(self, folder, model, ability):
         """Args:
         folder: `ModelFolder` of a pretraining run.
-        model: of `folder.make_model`.
+        model: the model of `folder.make_model`.
         ability: "left_to_right" or "seq2seq".
         """
         form = form_of(folder, ability, SHOWN)
         self._side, self._tokenizer = form.side, folder.tokenizer
-        # XLA would take longer to compile than a page is looked at.
+        # Compiling with XLA would take too long for a page.
         self._write = TargetWriter(
             model, folder.tokenizer, *form[1:], batch_size=1, seed=1, jit_compile=False
         )
 
     def __call__(self, text):
-        """Raises `UserError` where the text holds no piece."""
+        """Raises a `UserError` if the text has no pieces."""
         vocabulary = self._tokenizer.vocabulary
         ids = vocabulary.ids_of(self._tokenizer.tokenize(text or ""))
         if not ids:
-            raise UserError("the text holds no piece; write something there")
+            raise UserError("the text has no pieces; write something")
         end = [vocabulary.sep_id] if self._side.special_pieces == 2 else []
         packed = np.array([vocabulary.cls_id, *self._side.cut(ids), *end], np.int32)
         pairs = Pairs([packed], [len(packed)], {})
@@ -43,6 +43,6 @@ class PretrainedWriter:
 
 
 def writers_of(folder, model):
-    """Returns dict of ability to `PretrainedWriter`: the ways in which a model was trained to."""
+    """Returns a dict of ability to `PretrainedWriter`, for the abilities of the model."""
     abilities = [ability for ability in uses_of(folder.task) if ability in SEARCHES]
     return {ability: PretrainedWriter(folder, model, ability) for ability in abilities}

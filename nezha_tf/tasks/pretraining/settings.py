@@ -10,7 +10,7 @@ from nezha_tf.training.settings import RunSettings
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingSettings(RunSettings):
-    """What is read, what is masked and what the model is trained for."""
+    """The examples, their masking, and the training objectives."""
 
     vocab_file: str | None = flag(
         None,
@@ -19,13 +19,13 @@ class PretrainingSettings(RunSettings):
     do_lower_case: bool | None = flag(
         None,
         "Whether the examples' text was lower-cased. Only needed for examples that another tool "
-        "made: ours have a record beside them that says so.",
+        "made; for ours, the summaries beside them tell it.",
     )
     input_file: str | None = flag(
-        None, "TFRecords to train on: file names or globs, comma-separated."
+        None, "TFRecord files to train on: names or globs, separated by commas."
     )
     eval_file: str | None = flag(
-        None, "TFRecords to evaluate on: file names or globs, comma-separated."
+        None, "TFRecord files to evaluate on: names or globs, separated by commas."
     )
     max_seq_length: int | None = flag(
         None,
@@ -35,28 +35,28 @@ class PretrainingSettings(RunSettings):
     )
     max_predictions_per_seq: int | None = flag(
         None,
-        "Predictions in an example. Only needed for examples that another tool made, and for "
+        "Most predictions in an example. Only needed for examples of other tools, and for "
         "--dynamic_masking; default for these: 20.",
         1,
     )
     dynamic_masking: str | None = flag(
         None,
-        "Masking policy for examples that were made with --masking=none: they are masked when "
-        "they are read, anew in each epoch.",
+        "Masking policy for examples that were made with --masking=none; the masks differ in each "
+        "epoch.",
         choices=[name for name, policy in POLICIES.items() if not policy.of_entities],
     )
     masked_lm_prob: float | None = flag(
-        None, "Share of the pieces that --dynamic_masking predicts; default: 0.15.", 0, 1
+        None, "Share of the pieces to predict with --dynamic_masking; default: 0.15.", 0, 1
     )
     pair: str | None = flag(
         None,
-        "What the two segments of an example are; none: there is one segment, and no "
-        "next-sentence prediction. Only needed for examples that another tool made.",
+        "The kind of the examples' two segments; none: one segment and no next-sentence "
+        "prediction. Only needed for examples that another tool made.",
         choices=PAIRS,
     )
     objectives: str = flag(
         "bidirectional",
-        "The objectives and their shares of the examples: bidirectional (masked LM and, of pairs, "
+        "Objectives and their shares of the examples: bidirectional (masked LM and, for pairs, "
         "next sentence), left_to_right, right_to_left, seq2seq; UniLM: "
         "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1.",
     )

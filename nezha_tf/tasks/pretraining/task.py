@@ -1,4 +1,4 @@
-"""Pretraining as a task: whatever objectives of the table, alone or in a mixture."""
+"""The task of `run_pretraining.py`: pretraining with one objective or a mixture."""
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from nezha_tf.training.task import Task
 
 
 class Pretraining(Task):
-    """The objectives of --objectives on TFRecords.
+    """Trains the objectives of --objectives on TFRecord files.
 
-    Examples that are no pairs have no next sentence to predict (RoBERTa, arXiv 1907.11692 §4.2).
+    Examples that are not pairs have no next-sentence prediction (RoBERTa, arXiv 1907.11692 §4.2).
     """
 
     def __init__(self, settings):
@@ -31,7 +31,7 @@ class Pretraining(Task):
             vocabulary = Vocabulary.from_file(settings.vocab_file)
             check_vocabulary(self.config, vocabulary)
         self._mixture = ObjectiveMixture.from_text(settings.objectives)
-        # Those of a pair are the records' own; the reader looks at them.
+        # The segment ids 0 and 1 come from the records; the reader checks them.
         if max(self._mixture.segment_ids) > 1:
             self.check_segments(f"--objectives={settings.objectives}", self._mixture.segment_ids)
         self._check_masking(vocabulary)
@@ -55,7 +55,7 @@ class Pretraining(Task):
 
     def make_model(self, precision):
         model = self._mixture.model(self.config, dtype=precision)
-        # What nothing is predicted from has no gradient.
+        # Layers that no term of the loss uses have no gradient.
         is_pooled = any(term.is_pooled for term in self._mixture.loss(self._of_pairs).terms)
         model.encoder.pooler.trainable = is_pooled
         if isinstance(model, NezhaForPreTraining):
@@ -79,7 +79,7 @@ class Pretraining(Task):
         return self._mixture.loss(self._of_pairs, label_smoothing)
 
     def _look_at_records(self):
-        """Fills in the settings that the records beside the examples tell."""
+        """Fills in the settings that the summaries beside the examples contain."""
         settings = self.settings
         vocab_file = settings.vocab_file or vocabulary_in(settings.output_dir)
         paths = [path for of_flag in self._files.values() for path in of_flag]
@@ -98,13 +98,13 @@ class Pretraining(Task):
             check_share(share)
         if not name and share is not None:
             raise UserError(
-                f"--masked_lm_prob={share} is for --dynamic_masking; masked examples were made "
-                "with a share of their own"
+                f"--masked_lm_prob={share} needs --dynamic_masking; examples that are masked "
+                "already have their own share"
             )
         if name and not vocabulary:
             raise UserError(
-                f"--dynamic_masking={name} draws from --vocab_file; pass the one that the "
-                "examples were made with"
+                f"--dynamic_masking={name} needs --vocab_file, the vocabulary that the examples "
+                "were made with"
             )
 
     def _make_masking(self, vocabulary, lengths):
@@ -116,7 +116,7 @@ class Pretraining(Task):
 
     def _reader(self, flag):
         transforms = self._mixture.transforms(self._examples)
-        # What changes examples takes them for pairs.
+        # Transforms assume that examples are pairs, with segment ids below 2.
         segments = self.config.type_vocab_size
         limits = Limits(self.config.vocab_size, min(2, segments) if transforms else segments)
         return ExampleReader(
@@ -130,13 +130,13 @@ class Pretraining(Task):
 
 
 class PretrainingEvaluation(Evaluation):
-    """Also tells what guessing would reach."""
+    """An `Evaluation` that also reports the accuracy of guessing."""
 
     def write(self, step, results):
         return super().write(step, {**results, **self._majority()})
 
     def _majority(self):
-        """Returns the accuracy of always guessing the most frequent of the masked pieces."""
+        """Returns the accuracy of always guessing the most frequent masked piece."""
         counts = np.zeros(1, np.int64)
         for batch in self.batches():
             labels = batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0]

@@ -1,4 +1,4 @@
-"""How a pretrained model writes: what it reads, in which form, and how it searches."""
+"""How pretrained models write texts: their input, its format, and the search."""
 
 from typing import NamedTuple
 
@@ -8,12 +8,12 @@ from nezha_tf.generation.target_format import TargetFormat
 from nezha_tf.pretraining_objectives.uses import uses_of
 from nezha_tf.tasks.seq2seq.packing import Side
 
-# Most pieces that are written; where examples are short, half of them.
+# Most pieces to write; at most half of an example's length.
 MAX_LENGTH = 64
-# Where the folder does not say how long examples were.
+# The assumed length of examples if the folder does not contain it.
 MAX_SEQ_LENGTH = 512
-# The likeliest targets of a source; but the likeliest continuations of a prompt repeat themselves
-# (Holtzman et al., arXiv 1904.09751 §3), so they are drawn.
+# Beam search finds the most probable targets of a source. Continuations of a prompt are sampled,
+# because the most probable ones repeat themselves (Holtzman et al., arXiv 1904.09751 §3).
 SEARCHES = {
     "seq2seq": {"method": "beam", "length_penalty": 0.7, "min_length": 2},
     "left_to_right": {"method": "sample", "top_p": 0.9},
@@ -24,7 +24,7 @@ class Form(NamedTuple):
     """How a model writes.
 
     Attributes:
-      side: the `Side` of what it reads: [CLS] source [SEP], or [CLS] prompt.
+      side: the `Side` of its input: [CLS] source [SEP], or [CLS] prompt.
       target_format: `TargetFormat`.
       options: `GenerationOptions`.
     """
@@ -35,15 +35,15 @@ class Form(NamedTuple):
 
 
 def form_of(folder, ability, num_return_sequences=1):
-    """Returns the `Form` in which a model of a pretraining run writes.
+    """Returns the `Form` in which the model of a pretraining run writes.
 
     Args:
       folder: its `ModelFolder`.
       ability: a key of `SEARCHES`.
-      num_return_sequences: how many texts there are for each.
+      num_return_sequences: number of texts for each source or prompt.
 
     Raises:
-      UserError: the model was not trained to write so.
+      UserError: the model was not trained for this ability.
     """
     uses = uses_of(folder.task)
     if ability not in uses:

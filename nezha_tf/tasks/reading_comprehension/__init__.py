@@ -1,1 +1,1 @@
-"""Reading comprehension: the stretch of a passage that answers a question."""
+"""Reading comprehension: finds the span of a passage that answers a question."""

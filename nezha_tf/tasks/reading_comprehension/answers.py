@@ -1,4 +1,4 @@
-"""From the logits of a question's windows to its answers: exact characters and probabilities."""
+"""Finds a question's answers, with exact characters and probabilities, from window logits."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from nezha_tf.tasks.reading_comprehension.windows import best_windows
 
 
 class Candidate(NamedTuple):
-    """An answer: text[start:end] of the raw passage; "" and None, None for no answer."""
+    """An answer: text[start:end] of the raw passage; no answer is "" with start and end None."""
 
     text: str
     start: int | None
@@ -23,14 +23,14 @@ class Candidate(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What is answered to a question.
+    """The prediction for a question.
 
     Attributes:
       best: the chosen `Candidate`.
-      candidates: list of `Candidate` of different texts, by falling score; their probabilities,
-        a softmax over their scores, sum to 1.
-      null_score_diff: score of no answer less that of the best text; None where each question has
-        an answer.
+      candidates: list of `Candidate`s with different texts, by falling score; their
+        probabilities, a softmax over their scores, sum to 1.
+      null_score_diff: the score of no answer minus that of the best text; None if every question
+        has an answer.
     """
 
     best: Candidate
@@ -39,18 +39,18 @@ class Prediction(NamedTuple):
 
 
 class AnswerSearch:
-    """Finds the answers of questions as BERT's run_squad.py does, but looks at every span.
+    """Finds the answers of questions as BERT's run_squad.py does, but considers every span.
 
-    (There only the likeliest starts and ends are paired.) A span counts in the window in which
-    its first piece has most context.
+    run_squad.py combines only the most probable starts and ends. The logits of a span come from
+    the window in which its first piece has the most context.
     """
 
     def __init__(self, n_best_size, max_answer_length, null_score_diff_threshold=None):
         """Args:
-        n_best_size: most candidates of a question.
+        n_best_size: most candidates for a question.
         max_answer_length: most pieces of an answer.
-        null_score_diff_threshold: no answer is the prediction where its score is higher than
-          that of the best text by more than this; None: each question has an answer.
+        null_score_diff_threshold: no answer is predicted if its score minus the best text's
+          score is above this; None: every question has an answer.
         """
         self._n_best_size = n_best_size
         self._max_answer_length = max_answer_length
@@ -61,8 +61,8 @@ class AnswerSearch:
 
         Args:
           example: `windows.Example`.
-          start_logits, end_logits: lists of float arrays [T], one for each of its windows, or for
-            the first of them.
+          start_logits, end_logits: lists of float arrays [T], one for each of the example's
+            windows, or for the first of them.
         """
         starts, ends = span_logits(example, start_logits, end_logits, self._max_answer_length)
         candidates = self._texts(example.passage, starts, ends)
@@ -77,11 +77,11 @@ class AnswerSearch:
         return Prediction(best, candidates, null_score_diff)
 
     def _texts(self, passage, starts, ends):
-        """Returns the best candidates of different texts, best first.
+        """Returns the best candidates with different texts, best first.
 
         Args:
           passage: `Passage`.
-          starts, ends: as of `span_logits`.
+          starts, ends: the results of `span_logits`.
         """
         scores = starts[:, None] + ends
         count = self._n_best_size
@@ -93,13 +93,13 @@ class AnswerSearch:
                 text = passage.text[start:end]
                 values = float(starts[p]), float(ends[p, n])
                 candidates.setdefault(text, Candidate(text, start, end, *values))
-            # Where texts are repeated, more spans are needed for as many texts.
+            # If spans have the same text, more spans are needed to get enough texts.
             if len(candidates) >= self._n_best_size or len(first) < count:
                 return list(candidates.values())[: self._n_best_size]
             count *= 4
 
     def _with_null(self, candidates, null):
-        """Returns the best of candidates and no answer; it and the best text are always there."""
+        """Returns the best of the candidates and `null`, always with `null` and the best text."""
         ranked = sorted([*candidates, null], key=lambda c: -c.score)
         kept = ranked[: self._n_best_size]
         return [*kept, *(c for c in (candidates[0], null) if c not in kept)]
@@ -109,25 +109,25 @@ def span_logits(example, start_logits, end_logits, max_answer_length):
     """Returns the logits of all spans of a passage.
 
     Args:
-      example, start_logits, end_logits: as for `AnswerSearch`.
+      example, start_logits, end_logits: see `AnswerSearch.__call__`.
       max_answer_length: L, most pieces of a span.
 
     Returns:
       (starts [P], ends [P, L]), float64: the span of pieces p to p + n has the logits starts[p]
-      and ends[p, n]; -inf where it reaches beyond its window. P: the pieces that windows with
-      logits show.
+      and ends[p, n]; ends is -inf if the span goes beyond its window. P is the number of pieces
+      in windows with logits.
     """
     stretches = example.stretches[: len(start_logits)]
     num_pieces = sum(stretches[-1])
     first, count = np.array(stretches).T
     best = best_windows(stretches, num_pieces)
-    # The windows' logits behind each other, and where in them each piece of the passage stands.
+    # The place of each piece of the passage in the concatenated logits of all windows.
     base = np.cumsum([0, *map(len, start_logits[:-1])])
     piece = np.arange(num_pieces)
     place = (base + example.offset - first)[best] + piece
     length = np.arange(min(max_answer_length, num_pieces))
     is_inside = (piece + 1)[:, None] + length <= (first + count)[best][:, None]
-    # What overflowed is no candidate; the loss shows it.
+    # A nan (from an overflow) must not become a candidate; the loss shows the overflow.
     all_starts, all_ends = (
         np.nan_to_num(np.concatenate(logits).astype(np.float64), nan=-1e9)
         for logits in (start_logits, end_logits)
@@ -137,9 +137,9 @@ def span_logits(example, start_logits, end_logits, max_answer_length):
 
 
 def highest(scores, count):
-    """Returns the places of the highest scores [n], falling, without those of -inf: int [<= count].
+    """Returns the indices of the highest scores [n], in falling order: int [at most count].
 
-    Of equal scores the first goes first.
+    Scores of -inf are left out; equal scores keep their order.
     """
     if count < len(scores):
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
@@ -150,7 +150,7 @@ def highest(scores, count):
 
 
 def _null(start_logits, end_logits):
-    """Returns no answer as the window scores it that holds it for least likely."""
+    """Returns no answer, with its score from the window that gives it the lowest score."""
     scores = [(float(s[0]), float(e[0])) for s, e in zip(start_logits, end_logits, strict=True)]
     return Candidate("", None, None, *min(scores, key=sum))
 

@@ -1,4 +1,4 @@
-"""How near answers come to their references: F1 and exact match, CMRC2018's and SQuAD's."""
+"""F1 and exact match of answers, as defined by CMRC2018 and by SQuAD."""
 
 import collections
 import difflib
@@ -10,8 +10,8 @@ from nezha_tf.errors import UserError
 METRICS = ("cmrc", "squad")
 NAMES = ("f1", "em", "average")
 
-# What cmrc2018_evaluate.py takes for punctuation. It lists "……" too, but compares it with single
-# characters, so that an ellipsis stays; so do "‘", "." and ",".
+# The punctuation that cmrc2018_evaluate.py removes. It lists "……" too, but compares single
+# characters, so an ellipsis is not removed; "‘", "." and "," are not in its list.
 _CMRC_PUNCTUATION = "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
 _WITHOUT_CMRC_PUNCTUATION = str.maketrans("", "", _CMRC_PUNCTUATION)
 _CHINESE_OR_OTHER = re.compile(r"[\u4e00-\u9fa5]|[^\u4e00-\u9fa5]+")
@@ -20,31 +20,31 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
 def require_libraries(metric):
-    """Raises a `UserError` where a metric's library of the extra [eval] is not installed."""
+    """Raises a `UserError` if a metric's library of the extra [eval] is not installed."""
     if metric != "cmrc":
         return
     try:
         import nltk  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"--metric=cmrc parts Latin words with nltk ({error}): pip install -e '.[eval]' in "
+            f"--metric=cmrc needs nltk for Latin words ({error}): pip install -e '.[eval]' in "
             "the clone, or pass --metric=squad"
         ) from error
 
 
 def measure(predictions, references, metric):
-    """Measures answers, each against the best of its references.
+    """Measures answers; each is compared with the best of its references.
 
     Args:
-      predictions: list of str, "" for no answer.
-      references: list of lists of str, as many, at least one; an empty list is a question that
-        has no answer, and any text is wrong.
+      predictions: list of n str, n at least 1; "" is no answer.
+      references: list of n lists of str; an empty list is for a question without an answer, for
+        which every text is wrong.
       metric: "cmrc" or "squad".
 
     Returns:
       Dict of name to float, each a mean in percent: `f1`, `em` (exact match), and `average`, the
-      mean of these two; where some questions have no answer, `has_answer_f1`, `has_answer_em` and
-      `no_answer_accuracy` as well.
+      mean of these two. If some questions have no answer, also `no_answer_accuracy`,
+      `has_answer_f1` and `has_answer_em`.
 
     Raises:
       UserError: the library is not installed.
@@ -69,11 +69,11 @@ def _means(scores):
 
 
 def _cmrc(prediction, references):
-    """Returns (F1, exact match) of the official program of CMRC2018 (Cui et al., 1810.07366).
+    """Returns (F1, exact match) of CMRC2018's official program (Cui et al., arXiv 1810.07366).
 
-    F1 is over the longest run of tokens that both have: its `find_lcs` is a common substring, not
-    a subsequence. Exact match passes over case and punctuation, but not over inner white space. A
-    text that is nothing but punctuation has no tokens: its F1 is 0 also against itself.
+    F1 counts the longest run of common tokens: `find_lcs` there finds a common substring, not a
+    subsequence. Exact match ignores case and punctuation, but not inner white space. A text of
+    punctuation only has no tokens, so its F1 is 0 even against itself.
     """
     if not references:
         return (float(not prediction),) * 2
@@ -82,11 +82,11 @@ def _cmrc(prediction, references):
 
 
 def cmrc_tokens(text):
-    """Returns what CMRC's F1 counts: each Chinese character, other runs as nltk parts them.
+    """Returns the tokens for CMRC's F1: each Chinese character; nltk splits the other text.
 
-    Punctuation goes first, so that "2008-2009" is one token. The official program has nltk look
-    for ends of sentences within a run, too, which takes a model of its own; here a run is one
-    sentence: only a full stop in the middle of several Latin words can part another way.
+    Punctuation is removed first, so "2008-2009" is one token. In the official program, nltk also
+    splits a run of other text into sentences, which needs another model. Here a run is one
+    sentence; tokens can differ only if a full stop is between several Latin words.
     """
     from nltk import word_tokenize
 
@@ -107,11 +107,11 @@ def _cmrc_f1(prediction, reference):
 
 
 def _squad(prediction, references):
-    """Returns (F1, exact match) of the official evaluate-v2.0.py of SQuAD.
+    """Returns (F1, exact match) of SQuAD's official evaluate-v2.0.py.
 
-    F1 is over the words that both have, in any order, as often as both have them. Of SQuAD 1.1's
-    program it differs in references that are nothing but an article or punctuation: these are
-    left out, and where none is left, no answer is the right one.
+    F1 counts common words in any order, each as often as both texts have it. SQuAD 1.1's program
+    differs for references of articles or punctuation only: here they are left out, and if none
+    remains, the empty answer is right.
     """
     bare = _squad_bare(prediction)
     references = list(filter(None, map(_squad_bare, references))) or [""]
@@ -132,5 +132,5 @@ def _squad_f1(prediction, reference):
 
 
 def _f1(common, predicted, wanted):
-    """Returns the harmonic mean of common / predicted and common / wanted; 0 for nothing."""
+    """Returns the harmonic mean of common / predicted and common / wanted; 0 if common is 0."""
     return 2 * common / (predicted + wanted) if common else 0.0

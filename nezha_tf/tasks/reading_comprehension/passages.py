@@ -1,4 +1,4 @@
-"""Passages as pieces, and from pieces back to the characters of the raw text."""
+"""Tokenizes passages, and maps pieces to the characters of the raw text."""
 
 import unicodedata
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Passage(NamedTuple):
     Attributes:
       text: the raw text.
       ids: int32 [P].
-      starts, ends: int32 [P]: piece p covers the characters text[starts[p]:ends[p]]; both rise.
+      starts, ends: int32 [P], both rising: piece p covers the characters text[starts[p]:ends[p]].
     """
 
     text: str
@@ -21,11 +21,11 @@ class Passage(NamedTuple):
     ends: np.ndarray
 
     def characters_of(self, first, last):
-        """Returns (start, end): pieces `first` to `last` are the characters text[start:end]."""
+        """Returns (start, end): the pieces `first` to `last` cover text[start:end]."""
         return int(self.starts[first]), int(self.ends[last])
 
     def pieces_of(self, start, end):
-        """Returns (first, last) of the pieces that text[start:end] has part in, or None."""
+        """Returns (first, last) of the pieces that overlap text[start:end], or None."""
         inside = np.flatnonzero((self.ends > start) & (self.starts < end))
         return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
@@ -33,7 +33,7 @@ class Passage(NamedTuple):
 def make_passage(text, tokenizer):
     """Tokenizes a text.
 
-    Marks that lower-casing drops (accents written apart from their letters) belong to the piece
+    Combining marks that lower-casing drops (accents in characters of their own) belong to the piece
     before them, so that an answer keeps them.
 
     Args:

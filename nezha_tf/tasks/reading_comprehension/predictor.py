@@ -1,4 +1,4 @@
-"""The answers to one question about one passage."""
+"""Answers one question about one passage."""
 
 from nezha_tf.data.squad import Question
 from nezha_tf.serving.predictor import Found, Predictor
@@ -7,7 +7,7 @@ from nezha_tf.tasks.reading_comprehension.windows import Windowing
 
 
 class AnswerFinder(Predictor):
-    """Gives a list of `Found` for a question and a passage: the prediction, then the others."""
+    """Returns a list of `Found` for a question and a passage: the prediction, then the others."""
 
     ability = "reading_comprehension"
 

@@ -1,4 +1,4 @@
-"""Answers to questions from raw passages, with the characters that they stand on."""
+"""Exports of models that answer questions, with each answer's characters in the raw passage."""
 
 from typing import NamedTuple
 
@@ -12,23 +12,23 @@ from nezha_tf.tasks.reading_comprehension.windows import SPECIAL_PIECES
 MEANINGS = {
     **INPUT_MEANINGS,
     "question": "the questions",
-    "passage": "the text that each is to be answered from",
-    "answer": "the likeliest answer, characters of the passage; empty where there is none",
-    "start": "its first character (code point, from 0); -1 where there is none",
-    "end": "the first character behind it; -1 where there is none",
+    "passage": "the text with the answer of each question",
+    "answer": "the best answer, characters of the passage; empty if there is none",
+    "start": "its first character (code point, from 0); -1 if there is no answer",
+    "end": "the first character after it; -1 if there is no answer",
     "score": "the sum of the logits of its start and end",
     "probability": "its share among the best answers of different texts",
-    "null_score_diff": "score of no answer less that of the best one",
-    "start_logits": "of each piece as an answer's first",
-    "end_logits": "of each piece as an answer's last",
+    "null_score_diff": "the score of no answer minus that of the best answer",
+    "start_logits": "the logit of each piece as an answer's first",
+    "end_logits": "the logit of each piece as an answer's last",
 }
 LOGITS = {"start_logits": tf.float32, "end_logits": tf.float32}
-# The score of what cannot be.
+# The score of impossible spans.
 IMPOSSIBLE = tf.float64.min
 
 
 class Best(NamedTuple):
-    """The best span of a passage: float64 scores, and its pieces `first` to `last` or -1, -1."""
+    """The best span of a passage: float64 scores; pieces `first` to `last`, -1 if no answer."""
 
     score: tf.Tensor
     probability: tf.Tensor
@@ -38,13 +38,13 @@ class Best(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """What the search reads of all pieces of all passages behind each other, N of them.
+    """The values that the search needs for the N pieces of all passages, concatenated.
 
     Attributes:
       starts: float64 [N], the logit of each piece as a start.
       ends: float64 [M], the logits of all windows' pieces as ends.
-      place: int64 [N], which of them is the piece's.
-      left: int64 [N], the pieces from it to the end of its window.
+      place: int64 [N], the index in `ends` of each piece.
+      left: int64 [N], the number of pieces from each piece to the end of its window.
     """
 
     starts: tf.Tensor
@@ -54,14 +54,14 @@ class Spans(NamedTuple):
 
 
 class ReadingComprehensionServing(Serving):
-    """The answers to questions."""
+    """Answers questions about passages."""
 
     meanings = MEANINGS
     example = 'question=tf.constant(["谁去了长安？"]), passage=tf.constant(["李白去了长安。"])'
 
     def __init__(self, folder):
         """Args:
-        folder: `ModelFolder` of reading comprehension.
+        folder: `ModelFolder` of a reading comprehension run.
         """
         model, task = folder.make_model(), folder.task
         super().__init__(model, folder.tokenizer)
@@ -77,8 +77,8 @@ class ReadingComprehensionServing(Serving):
     def about(self):
         return (
             "Answers questions with the characters of a passage. Questions are cut to "
-            f"{self._max_query_length} pieces; passages that do not fit beside them into "
-            f"{self._length} are read in windows that overlap."
+            f"{self._max_query_length} pieces. If a question and its passage do not fit into "
+            f"{self._length} pieces, the passage is read in overlapping windows."
         )
 
     def signatures(self):
@@ -95,10 +95,10 @@ class ReadingComprehensionServing(Serving):
         return {name: outputs[name] for name in LOGITS}
 
     def _read(self, query, pieces):
-        """Returns the `Spans`, and the score of no answer, float64 [B].
+        """Returns (`Spans`, score of no answer float64 [B]).
 
         Args:
-          query: int32 RaggedTensor [B, (n)], the questions' pieces.
+          query: int32 RaggedTensor [B, (n)], the ids of the questions.
           pieces: `Pieces` of the passages.
         """
         room = self._length - SPECIAL_PIECES - query.row_lengths()
@@ -119,7 +119,7 @@ class ReadingComprehensionServing(Serving):
         return Spans(tf.gather(starts, place), ends, place, left), null
 
     def _answers(self, pieces, spans, null):
-        """Returns the outputs."""
+        """Returns the signature's outputs."""
         splits = pieces.ids.row_splits
 
         def search(row):
@@ -135,7 +135,7 @@ class ReadingComprehensionServing(Serving):
         kinds = Best(*[tf.TensorSpec([], tf.float64)] * 3, *[tf.TensorSpec([], tf.int64)] * 2)
         found = tf.map_fn(search, rows, fn_output_signature=kinds)
         is_answer = found.first >= 0
-        behind = [tf.size(pieces.starts.values)]  # which is read where there is no answer
+        behind = [tf.size(pieces.starts.values)]  # the index of the -1 that stands for no answer
         starts, ends = (tf.concat([v.values, [-1]], axis=0) for v in (pieces.starts, pieces.ends))
         base = splits[:-1]
         start = tf.gather(starts, tf.where(is_answer, base + found.first, behind))
@@ -152,22 +152,22 @@ class ReadingComprehensionServing(Serving):
         return outputs
 
     def _best(self, pieces, row, scores, null):
-        """Returns the `Best` of a passage, as `answers.AnswerSearch` finds it.
+        """Returns the `Best` of a passage, the same as `answers.AnswerSearch` finds.
 
         Args:
           pieces: `Pieces` of all passages.
-          row: which of them.
-          scores: float64 [P, L], of the span of pieces p to p + n.
-          null: float64, of no answer.
+          row: int64 [], the number of the passage.
+          scores: float64 [P, L], the scores of the spans of pieces p to p + n.
+          null: float64 [], the score of no answer.
         """
         spans, values = self._distinct(pieces, row, scores)
-        # Of a passage without pieces there is no span.
+        # A passage without pieces has no span.
         best = tf.concat([values, [IMPOSSIBLE]], axis=0)[0]
         is_answer = tf.size(values) > 0
         null_score_diff, kept, otherwise = null - best, values, tf.zeros_like(best)
         if self._threshold is not None:
             is_answer &= null_score_diff <= self._threshold
-            # No answer is the last of equal ones, and is kept whatever its rank.
+            # Among equal scores no answer is last, and it is always kept.
             rank = tf.reduce_sum(tf.cast(values >= null, tf.int32))
             others = tf.where(rank < self._n_best_size, max(1, self._n_best_size - 1), rank)
             kept, otherwise = tf.concat([values[:others], [null]], axis=0), null
@@ -180,9 +180,9 @@ class ReadingComprehensionServing(Serving):
         return Best(score, probability, null_score_diff, first, last)
 
     def _distinct(self, pieces, row, scores):
-        """Returns the best spans of different texts, best first, as many as --n_best_size.
+        """Returns the best spans with different texts, best first, at most --n_best_size.
 
-        Arguments as for `_best`.
+        The arguments are those of `_best`.
 
         Returns:
           (first and last piece, int64 [n, 2]; scores, float64 [n]).
@@ -208,7 +208,7 @@ class ReadingComprehensionServing(Serving):
             chosen = tf.math.unsorted_segment_min(
                 tf.range(tf.size(which)), which, tf.size(distinct)
             )[: self._n_best_size]
-            # Where texts are repeated, more spans are needed for as many texts.
+            # If spans have the same text, more spans are needed to get enough texts.
             is_done = (tf.size(distinct) >= self._n_best_size) | (tf.size(place) < count)
             spans = tf.stack([tf.gather(first, chosen), tf.gather(last, chosen)], axis=1)
             return count * 4, is_done, spans, tf.gather(values, chosen)
@@ -223,7 +223,7 @@ class ReadingComprehensionServing(Serving):
 
 
 def with_marks(pieces):
-    """Returns `Pieces` of which each takes in the marks behind it, as `passages.make_passage`."""
+    """Returns `Pieces` extended by the combining marks after them, as in `make_passage`."""
     characters, ends = pieces.characters, pieces.ends
     other = tf.where(~tf.strings.regex_full_match(characters.values, r"\p{Mn}"))[:, 0]
     other = tf.concat([other, [tf.size(characters.values, tf.int64)]], axis=0)
@@ -231,7 +231,7 @@ def with_marks(pieces):
     base = tf.gather(characters.row_starts(), rows)
     end = tf.cast(ends.values, tf.int64)
     past = tf.gather(other, tf.searchsorted(other, base + end)) - base
-    # Not into the next piece, or beyond the text.
+    # A piece must not extend into the next piece or beyond the text.
     following = tf.concat([pieces.starts.values[1:], [0]], axis=0)
     is_last = tf.concat([rows[1:] != rows[:-1], [True]], axis=0)[: tf.size(rows)]
     length = tf.gather(characters.row_lengths(), rows)
@@ -241,16 +241,16 @@ def with_marks(pieces):
 
 
 def _best_windows(windows, piece, room, stride):
-    """Returns the window in which each piece has most context, int64 [N].
+    """Returns the window in which each piece has the most context, int64 [N].
 
-    As `windows.best_windows` of `tasks.reading_comprehension`. Of the windows that are full it is
-    one of the two whose middles are next to the piece; the last one may be shorter.
+    It is the window of `best_windows` in `tasks.reading_comprehension.windows`: one of the two
+    windows whose middles are nearest to the piece, or the last one, which may be shorter.
 
     Args:
       windows: `Windows`.
       piece: int64 RaggedTensor [B, (P)], the pieces' places.
-      room: int64 [B], pieces of a full window.
-      stride: from one start to the next.
+      room: int64 [B], the number of pieces in a full window.
+      stride: number of pieces between the starts of two windows.
     """
     rows, piece = piece.value_rowids(), piece.values
     first = tf.gather(windows.firsts, rows)
@@ -265,7 +265,7 @@ def _best_windows(windows, piece, room, stride):
 
 
 def _context(windows, piece, window):
-    """Returns a piece's smaller distance to a window's ends and a hundredth of its length."""
+    """Returns the smaller distance to the window's ends plus a hundredth of its length, float64."""
     left = piece - tf.gather(windows.starts, window)
     length = tf.gather(windows.lengths, window)
     right = length - 1 - left
@@ -274,5 +274,5 @@ def _context(windows, piece, window):
 
 
 def _candidates(logits):
-    """Returns logits of which none is no number, as `answers.span_logits` has them."""
+    """Returns logits with nan replaced as in `answers.span_logits`."""
     return tf.where(tf.math.is_nan(logits), tf.constant(-1e9, logits.dtype), logits)

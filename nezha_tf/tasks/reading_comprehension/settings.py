@@ -9,32 +9,32 @@ from nezha_tf.tasks.reading_comprehension.metrics import METRICS, NAMES
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadingComprehensionSettings(FineTuningSettings):
-    """The questions, how passages are cut into windows, and how answers are chosen."""
+    """The questions, the windows of passages, and the choice of answers."""
 
     train_file: str | None = flag(
         None,
         "Questions to train on, JSON in the format of SQuAD 1.1, SQuAD 2.0 and CMRC2018; file "
-        "names or globs, comma-separated.",
+        "names or globs, separated by commas.",
     )
     eval_file: str | None = flag(None, "Questions to evaluate on, in the same format.")
     predict_file: str | None = flag(
         None, "Questions to answer, in the same format; answers may be left out."
     )
-    # Chinese passages are of about 500 pieces.
+    # Chinese passages have about 500 pieces.
     max_seq_length: int = default_of(FineTuningSettings, "max_seq_length", 512)
     max_query_length: int = flag(64, "Most pieces of a question; longer ones are cut.", 1)
     doc_stride: int = flag(128, "Pieces between the starts of two windows of a passage.", 1)
-    n_best_size: int = flag(20, "Number of candidates that are written for a question.", 1)
+    n_best_size: int = flag(20, "Number of candidates to write for a question.", 1)
     max_answer_length: int = flag(50, "Most pieces of an answer.", 1)
     version_2_with_negative: bool = flag(
         False, "Some questions have no answer in the passage (SQuAD 2.0)."
     )
     null_score_diff_threshold: float = flag(
         0.0,
-        "With --version_2_with_negative: predict no answer when its score minus the best answer's "
-        "is above this.",
+        "With --version_2_with_negative: predict no answer if its score minus the best answer's "
+        "score is above this.",
     )
-    metric: str = flag("cmrc", "Whose F1 and exact match are computed.", choices=METRICS)
+    metric: str = flag("cmrc", "Definition of F1 and exact match.", choices=METRICS)
     best_metric: str = flag(
         "f1",
         "Metric that chooses the best checkpoint.",

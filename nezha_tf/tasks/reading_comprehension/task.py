@@ -1,4 +1,4 @@
-"""Reading comprehension as a task: what `run_mrc.py` trains, evaluates and predicts."""
+"""The task of `run_mrc.py`: reading comprehension."""
 
 import functools
 
@@ -17,9 +17,9 @@ from nezha_tf.tasks.reading_comprehension.writing import write_answers
 
 
 class ReadingComprehension(FineTuning):
-    """Fine-tuning on questions and passages; the settings are `ReadingComprehensionSettings`.
+    """Fine-tuning on questions and passages, with `ReadingComprehensionSettings`.
 
-    The examples of `FineTuning` are windows; answers are those of questions.
+    The examples of `FineTuning` are windows here; answers are found for questions.
     """
 
     def __init__(self, settings):
@@ -58,9 +58,9 @@ class ReadingComprehension(FineTuning):
         return AnswerSpanLoss(label_smoothing)
 
     def measure(self, outputs):
-        """Returns F1 and the rest of `metrics.measure`.
+        """Returns the metrics of `metrics.measure`.
 
-        With --max_eval_steps the questions are those that have a window among the first ones.
+        With --max_eval_steps, they are for the questions that have a window in these batches.
         """
         return self._measured(*self._answers("eval", outputs))
 
@@ -83,7 +83,7 @@ class ReadingComprehension(FineTuning):
         return Windowing(self.tokenizer, *(getattr(self.settings, name) for name in names))
 
     def _answers(self, part, outputs):
-        """Returns (list of `Example`, list of `Prediction`): those that there are outputs on."""
+        """Returns (list of `Example`, list of `Prediction`) of the questions with outputs."""
         starts, ends = outputs["start_logits"], outputs["end_logits"]
         examples = [e for e in self.examples[part].examples if e.first_window < len(starts)]
         predictions = []

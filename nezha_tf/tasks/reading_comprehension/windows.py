@@ -1,4 +1,4 @@
-"""Questions and long passages in windows: [CLS] question [SEP] stretch of the passage [SEP]."""
+"""Packs questions and passages into windows: [CLS] question [SEP] part of the passage [SEP]."""
 
 import dataclasses
 import itertools
@@ -16,16 +16,16 @@ from nezha_tf.tasks.reading_comprehension.passages import Passage, make_passage
 SPECIAL_PIECES = 3
 
 COUNTS = (
-    "questions cut",
+    "questions truncated",
     "answers widened to whole pieces",
     "answers that no window shows whole",
     "answers that are not in their passages",
-    "answers moved to where they stand in their passages",
+    "answers moved to their places in the passages",
 )
 
 
 class Stretch(NamedTuple):
-    """Pieces `first` to `first + count - 1` of a passage, which a window shows."""
+    """The pieces `first` to `first + count - 1` of a passage, the part in one window."""
 
     first: int
     count: int
@@ -37,9 +37,9 @@ class Example(NamedTuple):
     Attributes:
       question: `Question`.
       passage: `Passage`.
-      offset: the place in each window of the passage's first piece there.
-      stretches: of each window its `Stretch`.
-      first_window: the number of the first one among all windows.
+      offset: the place in each window where the passage begins.
+      stretches: list of the `Stretch` of each window.
+      first_window: the index of the question's first window among all windows.
     """
 
     question: Question
@@ -55,9 +55,9 @@ class Windows:
 
     Attributes:
       examples: list of `Example`, in the questions' order.
-      arrays: of all windows, as `ArrayReader` takes them: `input_ids`, `segment_ids`,
+      arrays: the arrays of all windows for `ArrayReader`: `input_ids`, `segment_ids`,
         `start_positions`, `end_positions`.
-      counts: dict of what happened to how many questions, in words.
+      counts: dict of each of `COUNTS` to a number.
     """
 
     examples: list[Example]
@@ -65,7 +65,7 @@ class Windows:
     counts: dict[str, int]
 
     def description(self):
-        """Returns a few words on what there is."""
+        """Returns a short text on the contents."""
         passages = len({id(example.passage) for example in self.examples})
         windows = len(self.arrays["input_ids"])
         found = (
@@ -76,17 +76,17 @@ class Windows:
 
 
 class Windowing:
-    """Cuts passages into windows (`convert_examples_to_features` of BERT's run_squad.py)."""
+    """Makes windows of passages, as `convert_examples_to_features` of BERT's run_squad.py does."""
 
     def __init__(self, tokenizer, max_seq_length, max_query_length, doc_stride):
         """Args:
           tokenizer: `FullTokenizer`.
-          max_seq_length: most pieces of a window, special ones counted.
-          max_query_length: most pieces of a question; longer ones lose their end.
-          doc_stride: pieces between the starts of two windows.
+          max_seq_length: most pieces of a window, special ones included.
+          max_query_length: most pieces of a question; the ends of longer ones are cut off.
+          doc_stride: number of pieces between the starts of two windows.
 
         Raises:
-          UserError: lengths that leave no room for a passage, or a stride that skips some of it.
+          UserError: the lengths leave no room for a passage, or the stride skips parts of it.
         """
         room = max_seq_length - max_query_length - SPECIAL_PIECES
         if room < 1:
@@ -111,10 +111,10 @@ class Windowing:
 
         Args:
           questions: list of `Question`.
-          bad_rows: as for `read_questions`.
+          bad_rows: see `read_questions`.
 
         Raises:
-          UserError: a question, passage or first answer without a piece of text.
+          UserError: a question, passage or first answer has no pieces.
         """
         examples, arrays = [], {name: [] for name in ("input_ids", "segment_ids")}
         positions, passages, bad_rows = [], {}, bad_rows or BadRows()
@@ -128,7 +128,7 @@ class Windowing:
             if fault:
                 bad_rows.add(f"{question.place}: {fault}")
                 continue
-            counts["questions cut"] += len(query) > self._max_query_length
+            counts["questions truncated"] += len(query) > self._max_query_length
             query = query[: self._max_query_length]
             room = self._max_seq_length - len(query) - SPECIAL_PIECES
             offset = len(query) + 2
@@ -159,9 +159,9 @@ def stretches_of(num_pieces, room, doc_stride):
     """Yields the `Stretch` of each window on a passage.
 
     Args:
-      num_pieces: P, of the passage.
-      room: most pieces of it in a window.
-      doc_stride: pieces between the starts of two windows, at most `room`.
+      num_pieces: P, the number of pieces in the passage.
+      room: most pieces of the passage in a window.
+      doc_stride: number of pieces between the starts of two windows, at most `room`.
     """
     for first in itertools.count(0, doc_stride):
         yield Stretch(first, min(room, num_pieces - first))
@@ -170,10 +170,10 @@ def stretches_of(num_pieces, room, doc_stride):
 
 
 def best_windows(stretches, num_pieces):
-    """Returns for each piece of a passage the window in which it has most context, int [P].
+    """Returns for each piece of a passage the window in which it has the most context, int [P].
 
-    That is its smaller distance to the two ends of what the window shows, and a hundredth of the
-    stretch's length; of equal ones the first (`_check_is_max_context` of run_squad.py).
+    The context is the smaller distance to the two ends of the window's stretch plus a hundredth of
+    the stretch's length; of ties the first window (`_check_is_max_context` of run_squad.py).
     """
     first, count = np.array(stretches).T[:, :, None]
     piece = np.arange(num_pieces)
@@ -183,16 +183,16 @@ def best_windows(stretches, num_pieces):
 
 
 def _fault_and_target(question, query, passage):
-    """Returns (what is wrong or None, (first, last) of the first answer's pieces or None)."""
+    """Returns (fault or None, (first, last) of the first answer's pieces or None)."""
     if not query:
-        return "the question holds no piece of text", None
+        return "the question has no pieces", None
     if not len(passage.ids):
-        return "its passage holds no piece of text", None
+        return "its passage has no pieces", None
     answer = question.answers[0] if question.answers else None
     if answer is None or answer.start is None:
         return None, None
     target = passage.pieces_of(answer.start, answer.start + len(answer.text))
-    return None if target else f"the answer {answer.text!r} holds no piece of text", target
+    return None if target else f"the answer {answer.text!r} has no pieces", target
 
 
 def _count_answers(question, passage, target, places, counts):
@@ -205,11 +205,11 @@ def _count_answers(question, passage, target, places, counts):
     nowhere = sum(answer.start is None for answer in question.answers)
     counts["answers that are not in their passages"] += nowhere
     moved = sum(answer.is_moved for answer in question.answers)
-    counts["answers moved to where they stand in their passages"] += moved
+    counts["answers moved to their places in the passages"] += moved
 
 
 def _positions(target, stretch, offset):
-    """Returns (start, end) of the answer in a window, or (0, 0) where it is not all there."""
+    """Returns (start, end) of the answer in a window; (0, 0) if the window lacks part of it."""
     if not target:
         return 0, 0
     first, last = target

@@ -1,4 +1,4 @@
-"""The files of answers: one text for each question, and the candidates with their places."""
+"""Writes files of answers: one text for each question, and the candidates with their places."""
 
 import json
 import os
@@ -9,15 +9,16 @@ COLUMNS = ("id", "rank", "text", "start", "end", "probability", "start_logit", "
 
 
 def write_answers(folder, prefix, form, ids, predictions):
-    """Writes `predictions.json` as SQuAD has it, {id: text}, and `nbest_predictions.jsonl`.
+    """Writes `predictions.json` in SQuAD's format, {id: text}, and `nbest_predictions.jsonl`.
 
     Args:
-      folder: where they go.
-      prefix: of the names.
-      form: "jsonl", a question a line, or "tsv", a candidate a line; there a text's white space
-        (tabs, ends of lines) becomes single blanks, and start and end tell what it was.
-      ids: the questions' ids.
-      predictions: list of `Prediction`, as many.
+      folder: the folder to write to.
+      prefix: prefix of the file names.
+      form: "jsonl", one question per line, or "tsv", one candidate per line. In "tsv", white
+        space inside a text (tabs, line ends) becomes single spaces; `start` and `end` refer to
+        the original text.
+      ids: list of the questions' ids.
+      predictions: list of `Prediction`, one for each id.
 
     Returns:
       The path of the first file.

@@ -1,1 +1,1 @@
-"""Sequence to sequence in UniLM's way: one body reads the source and writes the target."""
+"""Sequence to sequence with UniLM's method: one encoder reads the source and writes the target."""

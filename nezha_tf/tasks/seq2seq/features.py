@@ -1,4 +1,4 @@
-"""What a model is trained on of a pair: its features in the schema of pretraining."""
+"""Makes the training features of pairs, in the schema of pretraining."""
 
 import numpy as np
 import tensorflow as tf
@@ -24,11 +24,11 @@ class TrainingFeatures:
         self._max_seq_length = max_seq_length
 
     def __call__(self, index, seed, epoch):
-        """Returns one pair's features in the schema of pretraining, without next sentences.
+        """Returns one pair's features in the schema of pretraining, without `next_sentence_labels`.
 
         Args:
-          index: int64 [], of the pair.
-          seed, epoch: what is predicted is drawn from these and the index.
+          index: int64 [], the pair's index.
+          seed, epoch: int64 []; draws depend on these and the index.
         """
         ids = self._ids[self._splits[index] : self._splits[index + 1]]
         target_start = self._target_starts[index]
@@ -51,5 +51,5 @@ class TrainingFeatures:
 
 
 def _padded(values, length):
-    """Returns values [n] with zeros behind, [length]."""
+    """Returns values [n] padded with zeros to [length]."""
     return tf.ensure_shape(tf.pad(values, [(0, length - tf.size(values))]), (length,))

@@ -1,4 +1,4 @@
-"""How near generated texts come to their references: ROUGE, BLEU and exact match."""
+"""Metrics of generated texts against references: ROUGE, BLEU and exact match."""
 
 import re
 
@@ -12,19 +12,19 @@ _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
 def require_libraries():
-    """Raises a `UserError` where the libraries of the extra [eval] are not installed."""
+    """Raises a `UserError` if the libraries of the extra [eval] are not installed."""
     try:
         import rouge_score  # noqa: F401
         import sacrebleu  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"texts are measured with rouge-score and sacrebleu ({error}): "
+            f"metrics of texts need rouge-score and sacrebleu ({error}): "
             "pip install -e '.[eval]' in the clone"
         ) from error
 
 
 def tokens(text):
-    """Returns what ROUGE counts: each character; Latin words and numbers whole, in lower case."""
+    """Returns the tokens for ROUGE, in lower case: Latin words, numbers, and other characters."""
     return _TOKEN.findall(text.lower())
 
 
@@ -32,13 +32,13 @@ def measure(predictions, references):
     """Measures texts, each against one reference.
 
     Args:
-      predictions: list of str.
-      references: list of str, as many, at least one.
+      predictions: list of n str, n at least 1.
+      references: list of n str.
 
     Returns:
       Dict of name to float: `rouge_1`, `rouge_2`, `rouge_l` (means of F1, 0 to 1), `bleu`
       (BLEU-4 of all texts together by sacrebleu with its Chinese tokenizer, 0 to 100) and
-      `exact_match` (share of texts that are the same up to case and white space).
+      `exact_match` (share of texts that equal their reference, ignoring case and white space).
 
     Raises:
       UserError: the libraries are not installed.
@@ -60,7 +60,7 @@ def measure(predictions, references):
 
 
 class _Tokenizer:
-    """`tokens` as rouge-score calls it."""
+    """`tokens` with the interface of rouge-score."""
 
     def tokenize(self, text):
         return tokens(text)

@@ -1,4 +1,4 @@
-"""Pairs of source and target as ids: [CLS] source [SEP] target [SEP], cut to fixed lengths."""
+"""Packs pairs of source and target, truncated to lengths: [CLS] source [SEP] target [SEP]."""
 
 import dataclasses
 from typing import NamedTuple
@@ -11,13 +11,13 @@ from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
 
 class Side(NamedTuple):
-    """How one side of a pair is cut.
+    """How one side of a pair is truncated.
 
     Attributes:
       name: "source", "target" or "prompt".
-      special_pieces: how many of [CLS] and [SEP] stand with it.
-      max_length: bound on its pieces, the special ones counted.
-      truncate: "tail" or "head": which end is cut off where it is longer.
+      special_pieces: how many of [CLS] and [SEP] belong to it.
+      max_length: most pieces, special ones included.
+      truncate: "tail" or "head", the end to cut off if it is longer.
     """
 
     name: str
@@ -26,12 +26,12 @@ class Side(NamedTuple):
     truncate: str
 
     def cut(self, ids):
-        """Returns ids [n] without the pieces that there is no room for."""
+        """Returns ids [n] without the pieces that do not fit."""
         room = self.max_length - self.special_pieces
         return ids[:room] if self.truncate == "tail" else ids[-room:]
 
     def check(self):
-        """Raises a `UserError` where there is no room for a piece."""
+        """Raises a `UserError` if there is no room for a piece."""
         if self.max_length <= self.special_pieces:
             special = "[CLS] and [SEP]" if self.special_pieces == 2 else "the final [SEP]"
             raise UserError(
@@ -42,13 +42,13 @@ class Side(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Packed pairs, as many as there were rows and in their order.
+    """Packed pairs, one for each row, in the rows' order.
 
     Attributes:
-      ids: list of int32 arrays: [CLS] source [SEP] target [SEP], or [CLS] source [SEP] where
-        there is no target.
+      ids: list of int32 arrays: [CLS] source [SEP] target [SEP], or [CLS] source [SEP] if there
+        is no target.
       target_starts: list of int, the place of the first piece after the source's [SEP].
-      truncated: {side's name: how many were cut}.
+      truncated: {name of a side: number of truncated texts}.
     """
 
     ids: list[np.ndarray]
@@ -59,13 +59,13 @@ class Pairs:
         return len(self.ids)
 
     def first(self, count):
-        """Returns the first pairs."""
+        """Returns the first `count` pairs as `Pairs`."""
         return dataclasses.replace(
             self, ids=self.ids[:count], target_starts=self.target_starts[:count]
         )
 
     def truncation(self):
-        """Returns a few words on what was cut, or ""."""
+        """Returns a clause on the truncated texts for the end of a message, or ""."""
         cut = [console.plural(number, side) for side, number in self.truncated.items() if number]
         return f"; too long, so truncated: {' and '.join(cut)}" if cut else ""
 
@@ -83,13 +83,13 @@ class Packing:
     ):
         """Args:
           tokenizer: `FullTokenizer`.
-          max_source_length: most pieces of a source, [CLS] and [SEP] counted.
-          max_target_length: most pieces of a target, the final [SEP] counted.
-          truncate_source: "tail" or "head": which end of a longer source is cut off.
-          truncate_target: likewise.
+          max_source_length: most pieces of a source, [CLS] and [SEP] included.
+          max_target_length: most pieces of a target, the final [SEP] included.
+          truncate_source: "tail" or "head", the end to cut off from longer sources.
+          truncate_target: "tail" or "head", the end to cut off from longer targets.
 
         Raises:
-          UserError: a length that leaves no room for a piece.
+          UserError: a length leaves no room for a piece.
         """
         self._vocabulary = tokenizer.vocabulary
         self._tokenizer = GraphTokenizer(self._vocabulary, tokenizer.do_lower_case)
@@ -107,13 +107,13 @@ class Packing:
         """Tokenizes and packs pairs.
 
         Args:
-          rows: list of `data.rows.Row` with `src` and, where there is a target, `tgt`.
+          rows: list of `data.rows.Row` with `src` and, if there is a target, `tgt`.
 
         Returns:
           `Pairs`.
 
         Raises:
-          UserError: a text of which no piece is left, control characters for example.
+          UserError: a text has no pieces (for example only control characters).
         """
         truncated = {"source": 0, "target": 0}
         cls_id, sep_id = self._vocabulary.cls_id, self._vocabulary.sep_id
@@ -127,14 +127,14 @@ class Packing:
         return Pairs(ids, starts, truncated)
 
     def _tokenized(self, rows, column, side, truncated):
-        """Yields the cut ids [n] of a column, None where it is not there; counts what is cut."""
+        """Yields the truncated ids [n] of a column, or None if it is missing; counts them."""
         texts = [row.values.get(column, "") for row in rows]
         for row, pieces in zip(rows, self._tokenizer.ids_of(texts), strict=True):
             if column not in row.values:
                 yield None
                 continue
             if not len(pieces):
-                raise UserError(f"{row.place}: {column} holds no piece of text")
+                raise UserError(f"{row.place}: {column} has no pieces; write a text")
             ids = side.cut(pieces)
             truncated[side.name] += len(ids) < len(pieces)
             yield ids

@@ -1,4 +1,4 @@
-"""The texts that are written for one source."""
+"""Writes texts for one source."""
 
 from nezha_tf.data.rows import Row
 from nezha_tf.generation.target_format import TargetFormat
@@ -8,7 +8,7 @@ from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of
 
 
 class Writer(Predictor):
-    """Gives a list of (text, score) for a source, best first."""
+    """Returns a list of (text, score) for a source, best first."""
 
     ability = "seq2seq"
 
@@ -19,13 +19,13 @@ class Writer(Predictor):
         self._packing = Packing(tokenizer, *lengths)
         target_format = TargetFormat(target_prediction=task["target_prediction"])
         options = options_of({**task, "num_return_sequences": _hypotheses(task)}, tokenizer)
-        # XLA would take longer to compile than a page is looked at.
+        # Compiling with XLA would take too long for a page.
         self._write = TargetWriter(
             model, tokenizer, target_format, options, 1, seed=1, jit_compile=False
         )
 
     def __call__(self, source):
-        """Raises `UserError` where the source does not fit in, too."""
+        """Raises a `UserError` if the source has no pieces or does not fit into the model."""
         self._ids(source, "the text")
         rows = [Row({"src": source}, "", 1)]
         (hypotheses,) = self._write(rows, self._packing.pack(rows))
@@ -33,7 +33,7 @@ class Writer(Predictor):
 
 
 def _hypotheses(task):
-    """Returns how many texts are shown: all that a search has found anyway."""
+    """Returns the number of texts to show: all that the search finds anyway."""
     return {"beam": task["beam_size"], "greedy": 1}.get(
         task["decoding"], task["num_return_sequences"]
     )

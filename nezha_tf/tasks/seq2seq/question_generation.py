@@ -1,4 +1,4 @@
-"""Question generation out of reading comprehension: from a passage and an answer the question."""
+"""Makes data for question generation (passage and answer to question) from SQuAD's format."""
 
 import dataclasses
 import json
@@ -9,7 +9,7 @@ from nezha_tf.data.squad import read_questions
 from nezha_tf.errors import require_flag
 from nezha_tf.settings import flag
 
-# A sentence with its end, or what is left at the end of a passage.
+# A sentence with its punctuation, or the rest of a passage.
 SENTENCE = re.compile(r"[^。！？；\n]*[。！？；\n]+|[^。！？；\n]+$")
 
 
@@ -25,16 +25,16 @@ class QuestionGenerationSettings:
 
 
 def make_question_generation_data(settings):
-    """Writes {"src", "tgt"} a line: the answer and the sentences around it, and the question.
+    """Writes lines {"src", "tgt"}: the answer with the sentences around it, and the question.
 
     Args:
       settings: `QuestionGenerationSettings`.
 
     Returns:
-      Text to print: how many were written, and where.
+      The line to print: the number of questions and the output file.
 
     Raises:
-      UserError: a flag is missing, or bad input; nothing is left half-written.
+      UserError: a flag is missing, or the input is bad; no incomplete file is left.
     """
     input_file = require_flag(settings.input_file, "input_file")
     output_file = require_flag(settings.output_file, "output_file")
@@ -46,7 +46,7 @@ def make_question_generation_data(settings):
         context = sentences_around(
             question.context, answer.start, len(answer.text), settings.context_chars
         )
-        # The answer goes first: what is cut off a long source is its end.
+        # The answer comes first, because the end of a long source is cut off.
         pair = {"src": f"答案：{answer.text} 原文：{context}", "tgt": question.text}
         lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
     files.write_text(output_file, "".join(lines))
@@ -54,14 +54,14 @@ def make_question_generation_data(settings):
 
 
 def sentences_around(context, start, length, most):
-    """Returns the sentences that hold a stretch of a passage, and as many around as fit.
+    """Returns the sentences that contain a span of a passage, and as many around it as fit.
 
-    The nearer side is taken first in turns, so that the stretch is about in the middle.
+    A sentence is always added on the side with less text, so the span is about in the middle.
 
     Args:
       context: the passage.
-      start, length: the stretch, in characters.
-      most: bound on the characters; where the stretch's own sentences are longer, they are cut
+      start, length: the span, in characters.
+      most: most characters to return; if the span's own sentences are longer, they are cut
         evenly on both sides of it.
     """
     spans = [match.span() for match in SENTENCE.finditer(context)]

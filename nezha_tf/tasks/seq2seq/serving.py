@@ -1,4 +1,4 @@
-"""Texts for raw texts: the tokenizer, the search and the way back to text in one graph."""
+"""Exports of models that write texts: tokenizer, search and detokenizer in one graph."""
 
 import numpy as np
 import tensorflow as tf
@@ -11,17 +11,17 @@ from nezha_tf.tasks.seq2seq.packing import Side
 from nezha_tf.tasks.seq2seq.writing import options_of
 from nezha_tf.text.graph_detokenizer import GraphDetokenizer
 
-# The seed of those who give none.
+# The seed if the caller passes none.
 SEED = 0
 MEANINGS = {
     **INPUT_MEANINGS,
-    "seed": "of the drawing, one for each text; the same text and seed give the same texts",
-    "texts": "what is written, best first; empty where there are fewer",
-    "continuations": "what goes on from the text, best first; empty where there are fewer",
-    "scores": "log-probability over length penalty; minus infinity where there are fewer",
+    "seed": "the seed of sampling for each text; the same text and seed give the same texts",
+    "texts": "the written texts, best first; empty if there are fewer",
+    "continuations": "the continuations of the text, best first; empty if there are fewer",
+    "scores": "log-probability divided by length penalty; minus infinity if there are fewer",
     "log_probs": "natural logarithm of the probability",
-    "ids": "pieces that are written, the final [SEP] among them, zeros behind",
-    "lengths": "how many they are",
+    "ids": "the ids of the written pieces, with the final [SEP], padded with zeros",
+    "lengths": "the number of written pieces",
 }
 
 
@@ -30,19 +30,19 @@ class WritingServing(Serving):
 
     meanings = MEANINGS
     example = 'text=tf.constant(["今天很冷。"])'
-    # The name of the output that has them.
+    # The name of the output with the texts.
     written = "texts"
 
     def __init__(self, model, tokenizer, side, target_format, options):
         """Args:
           model: a `NezhaForMaskedLM`.
           tokenizer: its `FullTokenizer`.
-          side: the `Side` of what is read; of two special pieces the second is a [SEP] at its end.
+          side: the `Side` of the input; with two special pieces, it ends with [SEP].
           target_format: `TargetFormat`.
           options: `GenerationOptions`.
 
         Raises:
-          UserError: the model lacks segments, or places for source and target.
+          UserError: the model does not have the segments, or is too short for source and target.
         """
         super().__init__(model, tokenizer)
         check_room(model.config, np.array([side.max_length]), options.max_length)
@@ -59,15 +59,15 @@ class WritingServing(Serving):
         paragraphs = [
             f"Writes texts of at most {self._options.max_length} pieces, by {self._options.method}"
             f" search. {side.name.capitalize()}s are cut at their {end} to {side.max_length} "
-            f"pieces, {special} among them.",
-            "Where the programs look a word up in its source, the graph does not: an unknown piece"
-            " is left out, words stay in lower case if the model has them so, and spaces beside"
+            f"pieces, including {special}.",
+            "Unlike the programs, the graph does not look words up in the source: an unknown piece"
+            " is left out, words stay in lower case if the model lower-cases, and spaces beside"
             " punctuation follow the rules of English.",
         ]
         if self._is_drawn:
             paragraphs.append(
-                f"`serving_default` draws with the seed {SEED}, so it gives a text the same texts"
-                " each time; pass others to `with_seed`."
+                f"`serving_default` samples with the seed {SEED}, so it returns the same texts"
+                " each time; `with_seed` takes other seeds."
             )
         return "\n\n".join(paragraphs)
 
@@ -88,7 +88,7 @@ class WritingServing(Serving):
         return as_graphs(functions)
 
     def _packed(self, ids):
-        """Returns (ids, mask), int32 [B, S], of ids, RaggedTensor [B, (n)], cut and packed."""
+        """Returns (input_ids, input_mask), int32 [B, S]; `ids` is a RaggedTensor [B, (n)]."""
         side = self._side
         room = side.max_length - side.special_pieces
         ids = ids[:, :room] if side.truncate == "tail" else ids[:, -room:]
@@ -96,7 +96,7 @@ class WritingServing(Serving):
         input_ids, input_mask = inputs["input_ids"], inputs["input_mask"]
         if side.special_pieces == 2:
             return input_ids, input_mask
-        # Without the [SEP] at the end.
+        # Remove the [SEP] at the end.
         lengths = tf.reduce_sum(input_mask, axis=1, keepdims=True) - 1
         input_mask = tf.cast(tf.range(tf.shape(input_ids)[1] - 1) < lengths, tf.int32)
         return input_ids[:, :-1] * input_mask, input_mask
@@ -117,14 +117,14 @@ class WritingServing(Serving):
 
 
 class Seq2SeqServing(WritingServing):
-    """The targets of a sequence-to-sequence task."""
+    """Writes the targets of a sequence-to-sequence task."""
 
     def __init__(self, folder):
         """Args:
           folder: `ModelFolder` of a sequence-to-sequence task.
 
         Raises:
-          UserError: as of `WritingServing`.
+          UserError: see `WritingServing`.
         """
         task, tokenizer = folder.task, folder.tokenizer
         super().__init__(
@@ -137,6 +137,6 @@ class Seq2SeqServing(WritingServing):
 
 
 def _padded_left(values, input_mask):
-    """Moves values [B, S] that are padded on the right to the right, as a search wants them."""
+    """Moves the padding of values [B, S] from the right to the left, where a search needs it."""
     lengths = tf.reduce_sum(input_mask, axis=1)
     return tf.reverse(tf.reverse_sequence(values, lengths, seq_axis=1), [1])

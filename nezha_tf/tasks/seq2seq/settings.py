@@ -1,4 +1,4 @@
-"""The settings of run_seq2seq.py, and of every program that searches targets."""
+"""The settings of run_seq2seq.py, and of all programs that search for targets."""
 
 import dataclasses
 
@@ -13,29 +13,29 @@ ENDS = ("tail", "head")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """How targets are searched."""
+    """The settings of the search for targets."""
 
-    decoding: str = flag("beam", "How targets are searched.", choices=METHODS)
-    predict_batch_size: int = flag(16, "Sources in a decoding step.", 1)
+    decoding: str = flag("beam", "Method of the search for targets.", choices=METHODS)
+    predict_batch_size: int = flag(16, "Number of sources in a decoding step.", 1)
     beam_size: int = flag(4, "Number of hypotheses that beam search keeps.", 1)
     length_penalty: float = flag(
         0.7, "Exponent of the length penalty; larger values prefer longer targets."
     )
     num_return_sequences: int = flag(1, "Number of targets for a source.", 1)
-    min_target_length: int = flag(2, "Fewest pieces of a target, the final [SEP] counted.", 1)
+    min_target_length: int = flag(2, "Fewest pieces of a target, the final [SEP] included.", 1)
     temperature: float = flag(1.0, "Temperature of sampling.", 0)
-    top_k: int = flag(0, "Sample from this many likeliest pieces; 0: from all.", 0)
+    top_k: int = flag(0, "Sample from this many most probable pieces; 0: from all.", 0)
     top_p: float = flag(
-        1.0, "Sample from the likeliest pieces that have this probability together.", 0, 1
+        1.0, "Sample from the most probable pieces that together have this probability.", 0, 1
     )
     no_repeat_ngram_size: int = flag(
-        0, "No n-gram of this size occurs twice in a target; 0: no such rule.", 0
+        0, "No n-gram of this size occurs twice in a target; 0: off.", 0
     )
     exempt_words: tuple[str, ...] = flag((), "Words whose n-grams may be repeated.")
-    banned_words: tuple[str, ...] = flag((), "Words of one piece that are never written.")
+    banned_words: tuple[str, ...] = flag((), "Words of one piece that must not be written.")
 
 
-# Of the fields that `task.json` keeps.
+# The defaults of the fields that `task.json` contains.
 SEARCH_DEFAULTS = {
     field.name: field.default
     for field in dataclasses.fields(SearchSettings)
@@ -45,16 +45,16 @@ SEARCH_DEFAULTS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Seq2SeqSettings(SearchSettings, RunSettings):
-    """The pairs, what is predicted of a target, and how targets are searched.
+    """The pairs, the predictions in a target, and the search for targets.
 
-    The defaults of training are UniLM's for fine-tuning.
+    The defaults of training are those of UniLM's fine-tuning.
     """
 
     do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
     train_file: str | None = flag(
         None,
-        'Pairs to train on: .json or .jsonl with {"src": ..., "tgt": ...} a line, or .tsv or .txt '
-        "with two columns; .gz too; file names or globs, comma-separated.",
+        'Pairs to train on: .json or .jsonl with {"src": ..., "tgt": ...} per line, or .tsv or '
+        ".txt with two columns; also .gz; file names or globs, separated by commas.",
     )
     eval_file: str | None = flag(None, "Pairs to evaluate on, in the same formats.")
     predict_file: str | None = flag(
@@ -63,13 +63,13 @@ class Seq2SeqSettings(SearchSettings, RunSettings):
     do_predict: bool = flag(
         False, "Write predictions.jsonl with the targets of the best checkpoint."
     )
-    max_source_length: int = flag(128, "Most pieces of a source, [CLS] and [SEP] counted.", 1)
-    max_target_length: int = flag(64, "Most pieces of a target, the final [SEP] counted.", 1)
+    max_source_length: int = flag(128, "Most pieces of a source, [CLS] and [SEP] included.", 1)
+    max_target_length: int = flag(64, "Most pieces of a target, the final [SEP] included.", 1)
     truncate_source: str = flag(
-        "tail", "Which end of a source that is too long is cut off.", choices=ENDS
+        "tail", "The end to cut off from sources that are too long.", choices=ENDS
     )
     truncate_target: str = flag(
-        "tail", "Which end of a target that is too long is cut off.", choices=ENDS
+        "tail", "The end to cut off from targets that are too long.", choices=ENDS
     )
     target_prediction: str = flag(
         "masked",
@@ -77,7 +77,7 @@ class Seq2SeqSettings(SearchSettings, RunSettings):
         "position of the target.",
         choices=TARGET_PREDICTIONS,
     )
-    masked_lm_prob: float = flag(0.7, "Share of the target's pieces that is masked.", 0, 1)
+    masked_lm_prob: float = flag(0.7, "Share of the target's pieces to mask.", 0, 1)
     max_predictions_per_seq: int | None = flag(
         None, "Most masked pieces; default: --masked_lm_prob of the longest target.", 1
     )
@@ -89,7 +89,7 @@ class Seq2SeqSettings(SearchSettings, RunSettings):
     max_eval_generated: int = flag(
         200,
         "Number of held-out sources for which an evaluation writes and measures targets; 0: it "
-        "measures the loss alone.",
+        "measures only the loss.",
         0,
     )
     optimizer: str = default_of(RunSettings, "optimizer", "adamw")

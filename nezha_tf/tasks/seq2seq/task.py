@@ -1,4 +1,4 @@
-"""Sequence to sequence as a task: what `run_seq2seq.py` trains, evaluates and predicts."""
+"""The task of `run_seq2seq.py`: sequence to sequence."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ PREDICTIONS_FILE = "predictions.jsonl"
 
 
 class Seq2Seq(Task):
-    """Fine-tuning on pairs of texts; the settings are `Seq2SeqSettings`."""
+    """Fine-tuning on pairs of texts, with `Seq2SeqSettings`."""
 
     def __init__(self, settings):
         super().__init__(settings)
@@ -55,7 +55,7 @@ class Seq2Seq(Task):
         if settings.do_train:
             pairs = self._read("train_file")[1]
             epochs = settings.num_train_steps * settings.train_batch_size / len(pairs)
-            self.notes[-1] += f", gone through {epochs:.1f} times"
+            self.notes[-1] += f", {epochs:.1f} passes"
             self.train_reader = self._reader(pairs)
         if settings.do_eval:
             self._eval_rows, self._eval_pairs = self._read("eval_file")
@@ -94,7 +94,7 @@ class Seq2Seq(Task):
         )
 
     def predict(self, model):
-        """Writes `predictions.jsonl`; returns the metrics where every row has a target."""
+        """Writes `predictions.jsonl`; returns metrics if every row has a target, else {}."""
         rows = self._predict_rows
         written = self._writer(model)(rows, self._predict_pairs)
         path = os.path.join(self.settings.output_dir, PREDICTIONS_FILE)
@@ -108,8 +108,8 @@ class Seq2Seq(Task):
         self.check_segments("sequence to sequence", SEGMENT_IDS["seq2seq"])
         if settings.best_metric in metrics.NAMES and not settings.max_eval_generated:
             raise UserError(
-                f"--best_metric={settings.best_metric} is of texts that are written; raise "
-                "--max_eval_generated"
+                f"--best_metric={settings.best_metric} needs written texts; pass "
+                "--max_eval_generated above 0"
             )
         if settings.do_eval and settings.max_eval_generated:
             metrics.require_libraries()
@@ -125,7 +125,7 @@ class Seq2Seq(Task):
         return MaskedTarget(self._tokenizer.vocabulary, share, most, settings.max_target_length)
 
     def _read(self, flag, optional=()):
-        """Returns the rows and the pairs of a flag's files; notes what they hold."""
+        """Returns the rows and the pairs of a flag's files; adds a note on them."""
         names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
         rows = [row for name in names for row in read_rows(name, ("src", "tgt"), optional)]
         pairs = self._packing.pack(rows)
@@ -140,7 +140,7 @@ class Seq2Seq(Task):
         return InMemoryReader(len(pairs), features)
 
     def _writer(self, model):
-        """Returns the one writer of a run, which is compiled once."""
+        """Returns the run's only writer, so that it is compiled only once."""
         settings = self.settings
         if self._made_writer is None:
             self._made_writer = TargetWriter(
@@ -156,13 +156,13 @@ class Seq2Seq(Task):
 
 
 class Seq2SeqEvaluation(Evaluation):
-    """The held-out loss, and how near the texts that are written come to the targets."""
+    """Measures the held-out loss, and the written texts against the targets."""
 
     def __init__(self, *arguments, writer, rows, pairs):
         """Args:
-        *arguments: as for `Evaluation`.
-        writer: `TargetWriter`, or None for the loss alone.
-        rows, pairs: what it writes for.
+        *arguments: see `Evaluation`.
+        writer: `TargetWriter`; None: only the loss is measured.
+        rows, pairs: the rows and packed pairs to write for.
         """
         super().__init__(*arguments)
         self._writer = writer

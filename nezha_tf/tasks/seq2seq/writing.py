@@ -1,4 +1,4 @@
-"""Writing targets for raw sources: generation, and back from pieces to text."""
+"""Writes targets for raw sources: generates pieces and converts them to text."""
 
 import json
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from nezha_tf.generation.sources import pad_left, rounded_up
 from nezha_tf.text.detokenization import detokenize
 from nezha_tf.text.vocabulary import CLS, MASK, PAD
 
-# Never written; [UNK] may be, as the source often tells what it stands for.
+# Pieces that are never written. [UNK] is allowed, because the source often shows what it means.
 BANNED_PIECES = (PAD, CLS, MASK)
 
 
 class Hypothesis(NamedTuple):
-    """A text that was written: its score, and its log-probability before the length penalty."""
+    """A written text, its score, and its log-probability without the length penalty."""
 
     text: str
     score: float
@@ -26,15 +26,15 @@ class Hypothesis(NamedTuple):
 
 
 class TargetWriter:
-    """Writes the targets of sources with the present weights of a model."""
+    """Writes the targets of sources with a model's current weights."""
 
     def __init__(self, model, tokenizer, target_format, options, batch_size, seed, jit_compile):
         """Args:
         model: a `NezhaForMaskedLM`.
         tokenizer: the `FullTokenizer` of its texts.
-        target_format, options, jit_compile: as for `Generator`.
-        batch_size: sources that are written for at a time.
-        seed: of sampling; each row adds its number, so that its batch does not matter.
+        target_format, options, jit_compile: see `Generator`.
+        batch_size: number of sources in a batch.
+        seed: seed of sampling; a row's seed is this plus its number, so batches do not matter.
         """
         self._generator = Generator(
             model, tokenizer.vocabulary, target_format, options, jit_compile
@@ -51,7 +51,7 @@ class TargetWriter:
           pairs: their `packing.Pairs`.
 
         Returns:
-          For each row a list of `Hypothesis`, best first, in the rows' order.
+          A list with, for each row, a list of `Hypothesis`, best first.
         """
         sources = [
             ids[:end].tolist() for ids, end in zip(pairs.ids, pairs.target_starts, strict=True)
@@ -61,7 +61,7 @@ class TargetWriter:
         written = []
         for first in console.progress(firsts, desc="writing", unit="batch"):
             batch = sources[first : first + self._batch_size]
-            # Every batch is full, so that one shape is compiled.
+            # Every batch is filled up, so that only one shape is compiled.
             full = batch + batch[:1] * (self._batch_size - len(batch))
             found = self._generator(*pad_left(full, longest), seed=self._seed + first)
             found = [np.array(values)[: len(batch)] for values in found]
@@ -82,12 +82,12 @@ class TargetWriter:
 
 
 def write_predictions(path, rows, written):
-    """Writes lines of JSON: what a row holds, the best text for it, its score, and the others.
+    """Writes JSON lines: the columns of a row, the best text, its score, and the other texts.
 
     Args:
       path: the file.
       rows: list of `data.rows.Row`.
-      written: what a `TargetWriter` wrote for them.
+      written: the result of `TargetWriter` for them.
     """
     lines = []
     for row, hypotheses in zip(rows, written, strict=True):
@@ -103,12 +103,12 @@ def options_of(values, tokenizer):
     """Returns the `GenerationOptions` of settings.
 
     Args:
-      values: dict of the fields of `SearchSettings` that say how to search, and of
+      values: dict with the fields of `SearchSettings` except `predict_batch_size`, and
         `max_target_length`.
       tokenizer: `FullTokenizer`.
 
     Raises:
-      UserError: settings that make no sense, or a word to ban that is not one piece.
+      UserError: settings are invalid, or a banned word is not a single piece.
     """
     exempt = [piece for word in values["exempt_words"] for piece in _pieces(word, tokenizer)]
     banned = list(BANNED_PIECES)
@@ -116,7 +116,7 @@ def options_of(values, tokenizer):
         pieces = _pieces(word, tokenizer)
         if len(pieces) != 1:
             raise UserError(
-                f"--banned_words: {word!r} is {len(pieces)} pieces ({' '.join(pieces)}), and only "
+                f"--banned_words: {word!r} has {len(pieces)} pieces ({' '.join(pieces)}), but only "
                 "single pieces can be banned"
             )
         banned += pieces
@@ -134,5 +134,5 @@ def options_of(values, tokenizer):
 
 
 def _pieces(word, tokenizer):
-    """Returns the pieces of a word; a name of the vocabulary ([UNK], ##s) is one."""
+    """Returns the pieces of a word; an entry of the vocabulary ([UNK], ##s) is one piece."""
     return [word] if word in tokenizer.vocabulary else tokenizer.tokenize(word)

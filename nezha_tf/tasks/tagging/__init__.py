@@ -1,1 +1,1 @@
-"""Named entities: a tag for each piece, and entities on the exact characters of the text."""
+"""Named entities: predicts a tag for each piece, and finds the entities' exact characters."""

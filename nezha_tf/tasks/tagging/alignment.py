@@ -1,4 +1,4 @@
-"""Characters and pieces: what an entity on the one is on the other; windows of long texts."""
+"""Maps entities between characters and pieces, and divides long texts into windows."""
 
 import bisect
 from typing import NamedTuple
@@ -9,10 +9,10 @@ from nezha_tf.data.entity_tags import Entity
 
 
 class Unit(NamedTuple):
-    """What has one tag: the pieces that share the characters [start, end) of the raw text.
+    """The pieces that share one tag; they cover the characters [start, end) of the raw text.
 
-    It is one piece, but where the pieces of a character cannot be told apart in the text (a
-    Hangul syllable that stripping accents takes apart). The tag is that of the first, `piece`.
+    It is a single piece, except where several pieces come from one character (stripping accents
+    decomposes a Hangul syllable). The tag is that of the first piece, whose index is `piece`.
     """
 
     piece: int
@@ -32,11 +32,11 @@ def units_of(pieces):
 
 
 def to_units(entities, units):
-    """Returns each entity by the places of its units, or None where it has none.
+    """Returns a list of each entity by the indices of its units, or None if it has no unit.
 
-    An entity takes every unit that holds one of its characters, so one that begins or ends within
-    a unit grows. A unit that holds characters of two entities goes to the first. An entity has none
-    where nothing is left to it, or nothing is there but what the tokenizer drops.
+    An entity gets every unit with one of its characters, so an entity that begins or ends inside a
+    unit grows. A unit with characters of two entities goes to the first one. An entity has no unit
+    if the tokenizer drops all its characters, or the entity before it has got all its units.
 
     Args:
       entities: list of `Entity` by characters, in order and without overlap.
@@ -53,27 +53,27 @@ def to_units(entities, units):
 
 
 def to_characters(entity, units):
-    """Returns an entity by the characters from its first unit's start to its last one's end."""
+    """Returns an entity by the characters of its units."""
     return entity._replace(start=units[entity.start].start, end=units[entity.end - 1].end)
 
 
 def window_starts(length, size, stride):
-    """Returns where the windows of a sequence start; they cover it, and the last one is full.
+    """Returns the starts of the windows that cover a sequence; the last window is full.
 
     Args:
-      length: of the sequence.
-      size: of a window.
-      stride: from one start to the next, at most `size`.
+      length: length of the sequence.
+      size: length of a window.
+      stride: distance between the starts of two windows, at most `size`.
     """
     return [*range(0, length - size, stride), max(0, length - size)]
 
 
 def best_windows(length, size, starts):
-    """Returns the window in which each place has most on its poorer side, int64 [length].
+    """Returns, for each place, the window whose nearer end is farthest away, int64 [length].
 
     Args:
-      length, size: as for `window_starts`.
-      starts: what it returned.
+      length, size: see `window_starts`.
+      starts: the result of `window_starts`.
     """
     places, starts = np.arange(length), np.array(starts)[:, None]
     ends = np.minimum(starts + size, length)

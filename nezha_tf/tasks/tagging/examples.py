@@ -1,4 +1,4 @@
-"""Sentences as windows of pieces with tags, and tags of windows as entities of sentences."""
+"""Packs sentences into windows with tags, and converts tags of windows to entities."""
 
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ SPECIAL_PIECES = 2  # [CLS] and [SEP]
 
 
 class FoundEntity(NamedTuple):
-    """An entity that the model found on the characters [start, end) of a text.
+    """An entity that the model found at the characters [start, end) of a text.
 
-    Its probability is the least one among its pieces' tags.
+    Its probability is the lowest probability of its pieces' tags.
     """
 
     start: int
@@ -23,12 +23,12 @@ class FoundEntity(NamedTuple):
 
     @property
     def entity(self):
-        """The `Entity` alone."""
+        """The `Entity` without the probability."""
         return Entity(self.start, self.end, self.label)
 
 
 class _Layout(NamedTuple):
-    """Where the tags of a sentence's units stand: window and place in it, int64 [units] each."""
+    """The window of each unit of a sentence, and its place in the window: int64 [units] each."""
 
     units: list[alignment.Unit]
     windows: np.ndarray
@@ -37,15 +37,15 @@ class _Layout(NamedTuple):
 
 
 class WindowedSentences:
-    """Sentences as a model's examples, [CLS] pieces [SEP]: windows that overlap, of the long ones.
+    """Sentences as a model's examples, [CLS] pieces [SEP]; long ones have overlapping windows.
 
     Attributes:
       sentences: list of `entity_files.Sentence`.
-      arrays: as `ArrayReader` takes them, a window each.
-      num_cut: sentences of several windows.
-      moved: list of (sentence, `Entity`) that begin or end within a unit, so that the model's
-        stretch is another.
-      lost: the same of those that no unit is left for.
+      arrays: the arrays for `ArrayReader`, with one example per window.
+      num_cut: number of sentences with several windows.
+      moved: list of (sentence, `Entity`) for entities that begin or end inside a unit, so that
+        the model's entity has other characters.
+      lost: list of (sentence, `Entity`) for entities that have no unit.
     """
 
     def __init__(self, sentences, tokenizer, tag_set, max_seq_length, stride):
@@ -53,8 +53,8 @@ class WindowedSentences:
         sentences: list of `entity_files.Sentence`.
         tokenizer: `FullTokenizer`.
         tag_set: `TagSet` with the labels of all entities.
-        max_seq_length: most pieces of a window, the special ones counted.
-        stride: from one window's start to the next.
+        max_seq_length: most pieces of a window, special ones included.
+        stride: number of pieces between the starts of two windows.
         """
         self.sentences = sentences
         self._tokenizer = tokenizer
@@ -67,13 +67,13 @@ class WindowedSentences:
         self._layouts = [self._add(sentence) for sentence in sentences]
 
     def entities(self, outputs):
-        """Returns what the model found, a list of `FoundEntity` for each sentence.
+        """Returns the entities that the model found, a list of `FoundEntity` for each sentence.
 
-        A character's tag is taken from the window that shows most around it.
+        A character's tag comes from the window with the most context around it.
 
         Args:
-          outputs: dict of `tag_ids` and `probabilities`, a list each with an array [T] for each
-            window, or for the first of them: the sentences whose windows are all there count.
+          outputs: dict of `tag_ids` and `probabilities`, each a list with an array [T] for each
+            window, or for the first windows; sentences without all their windows are left out.
         """
         tag_ids, probabilities = outputs["tag_ids"], outputs["probabilities"]
         found, end = [], 0
@@ -92,7 +92,7 @@ class WindowedSentences:
         return found
 
     def _add(self, sentence):
-        """Makes the windows of a sentence; returns its `_Layout`."""
+        """Makes the windows of a sentence; returns the places of its units."""
         pieces = self._tokenizer.tokenize_with_offsets(sentence.text)
         units = alignment.units_of(pieces)
         unit_places = np.array([unit.piece for unit in units], np.int64)
@@ -107,7 +107,7 @@ class WindowedSentences:
             self._add_window(ids[part], label_ids[part], label_mask[part])
         self.num_cut += len(starts) > 1
         windows = alignment.best_windows(len(pieces), self._size, starts)[unit_places]
-        places = unit_places - np.array(starts)[windows] + 1  # [CLS] stands before them.
+        places = unit_places - np.array(starts)[windows] + 1  # [CLS] comes first.
         return _Layout(units, windows, places, len(starts))
 
     def _add_window(self, ids, label_ids, label_mask):

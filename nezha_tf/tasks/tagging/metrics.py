@@ -10,7 +10,7 @@ ALL = "all"
 
 
 class Scores(NamedTuple):
-    """Of one label, or of all entities together; each from 0 to 1, `support` a count."""
+    """Scores, from 0 to 1, of one label or of all entities; `support` is the number of entities."""
 
     precision: float
     recall: float
@@ -19,25 +19,25 @@ class Scores(NamedTuple):
 
 
 def require_library():
-    """Raises a `UserError` where the library of the extra [eval] is not installed."""
+    """Raises a `UserError` if the library of the extra [eval] is not installed."""
     try:
         import seqeval  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"entities are measured with seqeval ({error}): pip install -e '.[eval]' in the clone"
+            f"metrics of entities need seqeval ({error}): pip install -e '.[eval]' in the clone"
         ) from error
 
 
 def measure(sentences, found, scheme):
-    """Measures entities on the characters of their sentences; one is right if all of it is.
+    """Measures entities by their characters; an entity counts only if it is completely right.
 
     Args:
       sentences: list of `Sentence` with the right entities.
-      found: list of lists of `Entity`, as many.
+      found: list with a list of `Entity` for each sentence.
       scheme: a key of `entity_tags.SCHEMES`.
 
     Returns:
-      Dict of label to `Scores`, labels sorted, and then `ALL`: that of all entities counted alike.
+      Dict of label to `Scores`, sorted by label, and last `ALL`, the micro average.
 
     Raises:
       UserError: the library is not installed.
@@ -47,7 +47,7 @@ def measure(sentences, found, scheme):
     from seqeval.metrics.v1 import classification_report
 
     if not any(entities or s.entities for s, entities in zip(sentences, found, strict=True)):
-        return {ALL: Scores(0.0, 0.0, 0.0, 0)}  # seqeval fails where there is no label.
+        return {ALL: Scores(0.0, 0.0, 0.0, 0)}  # seqeval fails if there are no labels.
     lengths = [len(sentence.text) for sentence in sentences]
     right = [tags_of(s.entities, n, scheme) for s, n in zip(sentences, lengths, strict=True)]
     tags = [tags_of(entities, n, scheme) for entities, n in zip(found, lengths, strict=True)]

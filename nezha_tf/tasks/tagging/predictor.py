@@ -1,4 +1,4 @@
-"""The entities of one text."""
+"""Finds the entities of one text."""
 
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import TagSet
@@ -8,7 +8,7 @@ from nezha_tf.tasks.tagging.examples import WindowedSentences
 
 
 class EntityFinder(Predictor):
-    """Gives a list of `Found` for a text: its entities, in order."""
+    """Returns the entities of a text in order, a list of `Found`."""
 
     ability = "tagging"
 

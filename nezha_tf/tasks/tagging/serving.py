@@ -1,4 +1,4 @@
-"""Named entities from raw text, with the characters that they stand on."""
+"""Exports of models that find named entities, with their characters in the raw text."""
 
 from typing import NamedTuple
 
@@ -13,24 +13,24 @@ from nezha_tf.tasks.tagging.examples import SPECIAL_PIECES
 
 MEANINGS = {
     **INPUT_MEANINGS,
-    "num_entities": "how many entities each text has; what is behind them is empty, and -1",
-    "label": "of each entity",
+    "num_entities": "number of entities in each text; after them, values are empty or -1",
+    "label": "the label of each entity",
     "start": "its first character (code point, from 0)",
-    "end": "the first character behind it",
+    "end": "the first character after it",
     "entity": "its characters",
-    "probability": "the least one among its pieces' tags; of ids: that of each piece's tag",
-    "tag": "of each piece; empty for `[CLS]`, `[SEP]` and what is behind them",
+    "probability": "the lowest one of its pieces' tags; `from_ids`: that of each piece's tag",
+    "tag": "the tag of each piece; empty for `[CLS]`, `[SEP]` and padding",
 }
 OUTPUTS = {"tag_ids": tf.int32, "probabilities": tf.float32}
 
 
 class Units(NamedTuple):
-    """The units (`tasks.tagging.alignment.Unit`) of all texts, U of them, behind each other.
+    """The U units (`tasks.tagging.alignment.Unit`) of all texts, concatenated.
 
     Attributes:
-      rows: int64 [U], the text that each is of.
-      places: int64 [U], its first piece in that text.
-      starts, ends: int32 [U], its characters.
+      rows: int64 [U], the index of each unit's text.
+      places: int64 [U], the index of its first piece in that text.
+      starts, ends: int32 [U], its characters [start, end).
     """
 
     rows: tf.Tensor
@@ -40,7 +40,7 @@ class Units(NamedTuple):
 
 
 class TaggingServing(Serving):
-    """The entities of texts."""
+    """Finds the entities of texts."""
 
     meanings = MEANINGS
     example = 'text=tf.constant(["李白在长安。"])'
@@ -60,11 +60,12 @@ class TaggingServing(Serving):
     def about(self):
         return (
             f"Finds entities in texts: {', '.join(sorted(self._tag_set.labels))}. Texts of more "
-            f"than {self._size} pieces are read in windows that overlap."
+            f"than {self._size} pieces are read in overlapping windows."
         )
 
     def assets(self):
-        return {**super().assets(), "tags.txt": str(self._tag_set)}
+        tags = "".join(f"{tag}\n" for tag in self._tag_set.tags)
+        return {**super().assets(), "tags.txt": tags}
 
     def signatures(self):
         def of_texts(text):
@@ -95,12 +96,12 @@ class TaggingServing(Serving):
         return self._objective.predictions(self._model(inputs))
 
     def _of_units(self, pieces, units, is_unit):
-        """Returns (tags' ids [U], their probabilities [U]), each of the window that shows most."""
+        """Returns (tag ids int32 [U], probabilities float32 [U]), from each unit's best window."""
         num_pieces = pieces.ids.row_lengths()
         windows = windows_on(num_pieces, self._size, self._stride, is_last_full=True)
         inputs = self._reader.packed(windows.show(pieces.ids))
         shown = windows.show(pieces.ids.with_values(tf.cast(is_unit, tf.int32)))
-        shape = tf.shape(inputs["input_ids"]) - [0, 1]  # [CLS] stands before them.
+        shape = tf.shape(inputs["input_ids"]) - [0, 1]  # [CLS] comes first.
         inputs["label_mask"] = tf.pad(shown.to_tensor(shape=shape), [[0, 0], [1, 0]])
         found = in_chunks(self._predict, inputs, OUTPUTS)
         window = self._best_windows(windows, units)
@@ -108,10 +109,10 @@ class TaggingServing(Serving):
         return tuple(tf.gather_nd(found[name], where) for name in OUTPUTS)
 
     def _best_windows(self, windows, units):
-        """Returns which window shows most around each unit's piece, int64 [U].
+        """Returns the window with the most context around each unit's piece, int64 [U].
 
-        As `alignment.best_windows`. All windows of a text are as long, so it is one of the two
-        whose middles are next to the piece.
+        It is the window of `alignment.best_windows`. All windows of a text have the same length, so
+        it is one of the two whose middles are nearest to the piece.
         """
         first = tf.gather(windows.firsts, units.rows)
         last = first + tf.gather(windows.counts, units.rows) - 1
@@ -126,7 +127,7 @@ class TaggingServing(Serving):
         return tf.where(context(upper) > context(lower), upper, lower)
 
     def _entities(self, pieces, units, tag_ids, probabilities):
-        """Returns the outputs: the well-formed entities, as `TagSet.entities_of` has them."""
+        """Returns the outputs for the well-formed entities; see `TagSet.entities_of`."""
         prefixes = tf.gather([tag[0] for tag in self._tag_set.tags], tag_ids)
         labels = tf.gather([tag[2:] for tag in self._tag_set.tags], tag_ids)
         begins, ends = _edges(prefixes, labels, units.rows)
@@ -160,14 +161,14 @@ class TaggingServing(Serving):
         return {**outputs, "num_entities": tf.cast(splits.row_lengths(), tf.int32)}
 
     def _is_well_formed(self, first, last, is_single):
-        """Whether entities begin and end as the scheme asks, given the prefixes there."""
+        """Whether entities follow the scheme, given the prefixes of their first and last tags."""
         if self._tag_set.scheme == "BIO":
             return first == "B"
         return tf.where(is_single, first == "S", (first == "B") & (last == "E"))
 
 
 def units_of(pieces):
-    """Returns the `Units` of `Pieces`, and whether each piece is a unit's first: bool [all]."""
+    """Returns (`Units` of `Pieces`, bool [all pieces] whether a piece is its unit's first)."""
     starts, ends = pieces.starts.values, pieces.ends.values
     places = tf.ragged.range(pieces.ids.row_lengths()).values
     before = tf.concat([ends[:1], ends[:-1]], axis=0)
@@ -184,9 +185,9 @@ def units_of(pieces):
 
 
 def _edges(prefixes, labels, rows):
-    """Returns (whether an entity begins at each unit, whether one ends there), bool [U] each.
+    """Returns (whether an entity begins at a unit, whether one ends there), bool [U] each.
 
-    As `entity_tags.entities_of`, rows being the texts that the units are of.
+    The rules are those of `entity_tags.entities_of`; `rows` are the indices of the units' texts.
     """
     is_new = rows[1:] != rows[:-1]
     goes_on = (

@@ -10,20 +10,20 @@ from nezha_tf.tasks.tagging.metrics import NAMES
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingSettings(FineTuningSettings):
-    """The sentences, their tags, and how long sentences are cut into windows."""
+    """The sentences, their tags, and the windows of long sentences."""
 
     train_file: str | None = flag(
         None,
-        'Sentences to train on: .json or .jsonl with {"text": ..., "entities": [{"start":, "end":, '
-        '"label":}]} a line (end: the first character after the entity), or else a character, a '
-        "space or a tab and its tag a line, a blank line between sentences; .gz too; file names or "
-        "globs, comma-separated.",
+        'Sentences to train on: .json or .jsonl with {"text": ..., "entities": [{"start":, '
+        '"end":, "label":}]} per line (end: the first character after the entity); or a '
+        "character, a space or a tab, and its tag per line, with blank lines between sentences; "
+        "also .gz; file names or globs, separated by commas.",
     )
     eval_file: str | None = flag(None, "Sentences to evaluate on, in the same formats.")
     predict_file: str | None = flag(
         None,
-        "Sentences in which entities are to be found, in the same formats, entities left out if "
-        "they are unknown; or raw text, one sentence a line.",
+        "Sentences in which to find entities, in the same formats, where entities may be left out; "
+        "or raw text, one sentence per line.",
     )
     scheme: str = flag(
         "auto",
@@ -35,10 +35,10 @@ class TaggingSettings(FineTuningSettings):
         "Pieces between the starts of two windows of a long sentence; default: half a window.",
         1,
     )
-    crf: bool = flag(False, "Put a conditional random field on the tag scores.")
+    crf: bool = flag(False, "Use a conditional random field over the tag scores.")
     crf_learning_rate_factor: float = flag(
         100.0,
-        "Learning rate of the CRF's transitions, which begin at 0, divided by that of the rest.",
+        "Learning rate of the CRF's transitions, which begin at 0, relative to --learning_rate.",
         0,
     )
     best_metric: str = flag(

@@ -1,4 +1,4 @@
-"""Named entities as a task: what `run_ner.py` trains, evaluates and predicts."""
+"""The task of `run_ner.py`: named entities."""
 
 import collections
 
@@ -19,12 +19,12 @@ REPORT_FILE = "ner_report.tsv"
 
 
 class NamedEntities(FineTuning):
-    """Fine-tuning on sentences with entities; the settings are `TaggingSettings`."""
+    """Fine-tuning on sentences with entities, with `TaggingSettings`."""
 
     def __init__(self, settings):
         self._stride = _stride_of(settings)
         if settings.crf and settings.label_smoothing:
-            raise UserError("--label_smoothing is of single tags; leave it out with --crf")
+            raise UserError("--label_smoothing does not work with --crf; leave one of them out")
         if settings.do_eval:
             metrics.require_library()
         self._tag_set = None
@@ -88,7 +88,7 @@ class NamedEntities(FineTuning):
         return {name: getattr(scores, name) for name in metrics.NAMES}
 
     def _scores(self, part, outputs):
-        """Returns the `metrics.Scores` by label of the sentences that there are outputs for."""
+        """Returns the `metrics.Scores` by label, for the sentences with outputs."""
         examples = self.examples[part]
         found = [[f.entity for f in entities] for entities in examples.entities(outputs)]
         return metrics.measure(examples.sentences[: len(found)], found, self._tag_set.scheme)
@@ -101,14 +101,14 @@ class NamedEntities(FineTuning):
     def _tags_of_folder(self):
         path, tags = labels_of_run(self.settings.output_dir, "tagging")
         if not tags:
-            raise UserError(f"cannot tell the tags: there is no {path}; train first")
+            raise UserError(f"the tags are unknown: there is no {path}; train first")
         return TagSet.checked(tags, path)
 
     def _tags_of_training(self, found):
         entities = (e for file in found for s in file.sentences for e in s.entities)
         labels = {entity.label for entity in entities}
         if not labels:
-            raise UserError(f"--train_file={self.settings.train_file} holds no entity")
+            raise UserError(f"--train_file={self.settings.train_file} has no entities")
         scheme = self.settings.scheme
         if scheme == "auto":
             scheme = "BIOES" if any(file.scheme == "BIOES" for file in found) else "BIO"
@@ -116,7 +116,7 @@ class NamedEntities(FineTuning):
 
 
 def _stride_of(settings):
-    """Returns --window_stride, or the half of a window."""
+    """Returns --window_stride, or half the length of a window."""
     size = settings.max_seq_length - SPECIAL_PIECES
     stride = settings.window_stride or max(1, size // 2)
     if stride > size:
@@ -128,7 +128,7 @@ def _stride_of(settings):
 
 
 def _notes(name, found, examples, bad_rows):
-    """Returns lines on what the files hold, and on all that is not as they have it."""
+    """Returns lines on the files' contents, and on entities that cannot be used as they are."""
     sentences = examples.sentences
     counts = collections.Counter(e.label for s in sentences for e in s.entities or ())
     by_label = ", ".join(f"{label} {number:,}" for label, number in sorted(counts.items()))
@@ -139,15 +139,15 @@ def _notes(name, found, examples, bad_rows):
     mended = sum(file.mended for file in found)
     if mended:
         lines.append(
-            f"{name}: {mended:,} entities do not begin or end as their scheme asks (I- without "
-            "B-); taken as conlleval does"
+            f"{name}: {mended:,} entities break the rules of their scheme (I- without B-); they "
+            "are read as in conlleval"
         )
     for what, faults in (
-        ("begin or end within a piece, so they are learnt as the whole of it", examples.moved),
+        ("begin or end inside a piece, so the model learns the whole piece", examples.moved),
         ("have no piece of their own, so they cannot be found", examples.lost),
     ):
         if faults:
             sentence, entity = faults[0]
             example = f"{entity.label} {sentence.text[entity.start : entity.end]!r}"
-            lines.append(f"{name}: {len(faults):,} entities {what} ({example} for one)")
+            lines.append(f"{name}: {len(faults):,} entities {what} (for example {example})")
     return lines

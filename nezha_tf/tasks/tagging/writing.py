@@ -1,4 +1,4 @@
-"""Files on entities: predictions, and the table of an evaluation."""
+"""Writes entities: the predictions, and the table of an evaluation."""
 
 import json
 
@@ -10,12 +10,12 @@ def write_predictions(path, sentences, found, scheme):
     """Writes the entities that were found, in the sentences' order.
 
     Args:
-      path: the file. With the ending `.jsonl` it gets a line of JSON for each sentence; else a
-        character, a tab and its tag a line, and a blank line behind each sentence. A line break
-        within a text is written as a space there.
+      path: the file. If it ends in `.jsonl`, it gets a JSON line for each sentence; otherwise a
+        character, a tab and its tag per line, and a blank line after each sentence; a line
+        break inside a text is then written as a space.
       sentences: list of `Sentence`.
-      found: for each a list of `FoundEntity`.
-      scheme: of the tags, a key of `entity_tags.SCHEMES`.
+      found: list with a list of `FoundEntity` for each sentence.
+      scheme: the scheme of the tags, a key of `entity_tags.SCHEMES`.
     """
     as_text = _json_line if path.endswith(".jsonl") else _tag_lines
     pairs = zip(sentences, found, strict=True)
@@ -45,11 +45,11 @@ def _shown(character):
 
 
 def table_rows(scores, names):
-    """Returns the table of an evaluation as lists of str, the names first.
+    """Returns the table of an evaluation as lists of str; the first one has the names.
 
     Args:
       scores: dict of label to `metrics.Scores`.
-      names: of the columns behind the label.
+      names: names of the columns after the label.
     """
     rows = [[label, *(f"{v:.4f}" for v in s[:-1]), str(s.support)] for label, s in scores.items()]
     return [["label", *names], *rows]

@@ -1,4 +1,4 @@
-"""Masking on arrays against the classic loop, the policies' shares, and exact probabilities."""
+"""Masking on arrays: against a simple loop, the policies' shares, and exact probabilities."""
 
 import collections
 
@@ -84,7 +84,7 @@ def test_shares_of_what_stands_in_the_place(vocabulary, name):
     assert len(found) > 100_000
     counts = [is_mask.sum(), is_kept.sum(), (~is_mask & ~is_kept).sum()]
     assert fits(counts, [0.8, 0.1, 0.1])
-    # Random pieces are even over the vocabulary, but the few that are as the label are "kept".
+    # Random pieces are uniform over the vocabulary; the few that equal their label count as "kept".
     random_ids = found[~is_mask & ~is_kept]
     assert fits(np.histogram(random_ids, 8, (0, len(vocabulary)))[0], [1] * 8)
 
@@ -104,7 +104,7 @@ def test_runs_have_the_lengths_of_the_papers(vocabulary, name):
 
 
 def test_a_span_is_masked_replaced_or_kept_as_a_whole(vocabulary):
-    """One word is all that the budget allows, so what is masked was drawn at once."""
+    """The budget allows only one word, so all masked pieces belong to one draw."""
     text = list(range(300, 306))
     rows = make_rows([[text]] * 3000, vocabulary, 64, [[[True] + [False] * 5]] * 3000)
     kinds = collections.Counter()
@@ -123,7 +123,7 @@ def test_a_span_is_masked_replaced_or_kept_as_a_whole(vocabulary):
 
 @pytest.mark.parametrize("policy, sizes, budget", EXACT_CASES)
 def test_choices_have_their_exact_probabilities(vocabulary, policy, sizes, budget):
-    """All orders of the anchors and all runs, counted out, against 60,000 rows."""
+    """All orders of the anchors and all runs are counted, against 60,000 rows."""
     segments = [list(range(300, 300 + sum(words))) for words in sizes]
     begins = [[at == 0 for size in words for at in range(size)] for words in sizes]
     rows = make_rows([segments], vocabulary, 64, [begins])
@@ -150,7 +150,7 @@ def test_a_row_depends_on_its_key_alone(vocabulary):
 
 
 def test_a_cut_word_keeps_the_part_that_is_left(vocabulary):
-    """A segment that begins inside a word begins a unit there, apart from the one before."""
+    """A segment that begins inside a word begins a new unit there."""
     rows = make_rows(
         [[[500, 501], [502, 503, 504]]] * 200,
         vocabulary,

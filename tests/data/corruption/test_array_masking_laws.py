@@ -1,4 +1,4 @@
-"""Laws of masking on arrays: any rows, keys, policy and budget."""
+"""Property tests of masking on arrays, for any rows, keys, policy and budget."""
 
 import classic
 import laws
@@ -19,7 +19,7 @@ from nezha_tf.pretraining_data.layout import Rows
 
 @st.composite
 def cases(draw):
-    """(length, texts, begins, policy, share, most, seed of the keys)."""
+    """Draws (length, texts, begins, policy, share, most, seed of the keys)."""
     length = draw(st.sampled_from([24, 40]) | st.integers(4, 40))
     share, most = draw(any_shares()), draw(st.just(24) | st.integers(1, 9))
     texts, begins = draw(any_texts(length))

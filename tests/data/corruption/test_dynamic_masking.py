@@ -1,4 +1,4 @@
-"""Masks drawn in the graph: against exact probabilities, the masks on arrays, and the reader."""
+"""Masking in the graph: against exact probabilities, masks on arrays, and through the reader."""
 
 import classic
 import numpy as np
@@ -36,7 +36,7 @@ CLS, SEP = 101, 102
 
 @pytest.fixture(scope="module")
 def masking(vocabulary):
-    """Returns a function: policy, share, most -> `DynamicMasking` whose methods are compiled."""
+    """Returns a function of policy, share and most that returns a `DynamicMasking`, compiled."""
 
     def make(policy, share=0.15, most=20):
         policy = POLICIES[policy] if isinstance(policy, str) else policy
@@ -72,7 +72,7 @@ def test_choices_have_their_exact_probabilities(vocabulary, masking, policy, siz
 
 
 def kinds(masked, vocabulary):
-    """How many predicted pieces are [MASK], kept and replaced."""
+    """Returns how many predicted pieces are [MASK], kept and replaced."""
     row, slot = masked.weights.nonzero()
     found = masked.ids[row, masked.positions[row, slot]]
     is_mask, is_kept = found == vocabulary.mask_id, found == masked.labels[row, slot]
@@ -80,7 +80,7 @@ def kinds(masked, vocabulary):
 
 
 def words_predicted_and_not(masked, rows, units):
-    """Counts the words that are predicted and those that are not; asserts that none is parted."""
+    """Counts predicted and other words; asserts that no word is split."""
     is_predicted = np.zeros((len(rows.ids), LENGTH + 1), int)
     row, slot = masked.weights.nonzero()
     is_predicted[row, masked.positions[row, slot]] = 1
@@ -93,7 +93,7 @@ def words_predicted_and_not(masked, rows, units):
 
 
 def runs_by_length(masked):
-    """Counts runs of adjacent predicted pieces of 1, 2, 3 ... 8 and more."""
+    """Counts runs of adjacent predicted pieces with lengths 1 to 7, and 8 or more."""
     is_predicted = np.zeros((len(masked.ids), LENGTH + 2), int)
     row, slot = masked.weights.nonzero()
     is_predicted[row, masked.positions[row, slot] + 1] = 1
@@ -103,7 +103,7 @@ def runs_by_length(masked):
 
 
 def agree(counts, others):
-    """Whether two samples may be of one distribution (chi-square; cells of equal size)."""
+    """Whether two samples may have one distribution (chi-square; cells of equal size)."""
     counts, others = np.array(counts, float), np.array(others, float)
     ratio = np.sqrt(others.sum() / counts.sum())
     differences = counts * ratio - others / ratio
@@ -113,7 +113,7 @@ def agree(counts, others):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_paths_draw_from_one_distribution(vocabulary, masking, name):
-    """Other keys for each; over 100,000 units. In a span all is masked, replaced or kept."""
+    """Each has its own keys; over 100,000 units. A span is masked, replaced or kept as a whole."""
     rows = random_rows(vocabulary, 12_000, seed=3, words=0.8)
     policy = POLICIES[name]
     units = Units.of(rows, policy.of_words)
@@ -124,14 +124,14 @@ def test_both_paths_draw_from_one_distribution(vocabulary, masking, name):
     masks = [words_predicted_and_not(path, rows, units) for path in (arrays, graph)]
     assert agree(*masks)
     assert agree(runs_by_length(arrays), runs_by_length(graph))
-    if not policy.draws_once:  # else pieces are not drawn one by one
+    if not policy.draws_once:  # otherwise pieces are not drawn one by one
         assert agree(kinds(arrays, vocabulary), kinds(graph, vocabulary))
         assert fits(kinds(graph, vocabulary), [0.8, 0.1, 0.1])
     budget = np.clip(np.rint(rows.lengths * 0.3), 1, 20)
     assert (graph.weights.sum(axis=1) <= budget).all()
 
 
-# Through the reader: a record's number is in its pieces 1 and 2.
+# Through the reader: pieces 1 and 2 of a record encode its number.
 
 
 def record(number, features=schema.UNMASKED_FEATURES, **changes):
@@ -168,14 +168,14 @@ def reader_of(paths, *transforms):
 
 @pytest.fixture
 def reader(paths, vocabulary):
-    """Masks several batches at a time, as with batches of the common sizes."""
+    """Masks several batches at a time, as for batches of usual sizes."""
     masking = DynamicMasking(vocabulary, POLICIES["ngram"], LENGTHS, 0.2)
     masking.at_once = 12
     return reader_of(paths, masking)
 
 
 def restored(batch, row):
-    """The pieces of an example with those back that are predicted."""
+    """Returns the pieces of an example before masking."""
     ids = batch["input_ids"][row].numpy().copy()
     count = int(batch["masked_lm_weights"][row].numpy().sum())
     ids[batch["masked_lm_positions"][row, :count]] = batch["masked_lm_ids"][row, :count]
@@ -183,7 +183,7 @@ def restored(batch, row):
 
 
 def seen(batches, count):
-    """(number, places that are predicted, pieces) of the examples of some batches."""
+    """Returns (number, predicted places, pieces) of the examples of some batches."""
     found = []
     for batch in batches.take(count):
         for row in range(len(batch["input_ids"])):
@@ -243,7 +243,7 @@ def test_each_evaluation_is_the_same(reader):
 
 
 def test_the_mixture_casts_what_is_masked(reader, paths, vocabulary):
-    """With the predictions put back the text is the record's, by whatever objective."""
+    """With the predictions undone, the text is that of the record, for any objective."""
     mixture = ObjectiveMixture.from_text(UNILM)
     masking = DynamicMasking(vocabulary, POLICIES["ngram"], LENGTHS, 0.2)
     cast = reader_of(paths, *mixture.transforms(Examples(LENGTHS, vocabulary, masking)))
@@ -257,7 +257,7 @@ def test_the_mixture_casts_what_is_masked(reader, paths, vocabulary):
             whole = [piece for piece in restored(other, row) if piece > SEP]
             is_alone = first and int(batch["next_sentence_labels"][row, 0])
             assert text == (whole[:9] if is_alone else whole)
-            # No prediction is one but for those that were drawn.
+            # Only the drawn places are predictions.
             drawn = other["masked_lm_ids"][row].numpy().tolist()
             predicted = batch["masked_lm_ids"][row].numpy().tolist()
             assert set(predicted) <= {*drawn, 0}
@@ -266,12 +266,12 @@ def test_the_mixture_casts_what_is_masked(reader, paths, vocabulary):
 
 def test_records_of_the_other_kind_and_vocabulary_are_refused(tmp_path, paths, vocabulary):
     masking = DynamicMasking(vocabulary, POLICIES["span"], LENGTHS, 0.15)
-    with pytest.raises(UserError, match=r"record 1: it is not masked yet; pass --dynamic_masking"):
+    with pytest.raises(UserError, match=r"record 1: it is not masked; pass --dynamic_masking"):
         ExampleReader(paths, LENGTHS, LIMITS)
     masked = write(tmp_path / "masked.tfrecord", [encode(7)])
-    with pytest.raises(UserError, match=r"record 1: it is masked already; leave --dynamic_mask"):
+    with pytest.raises(UserError, match=r"record 1: it is masked already; remove --dynamic_mask"):
         reader_of([masked], masking)
     other = Vocabulary(["[PAD]", "[UNK]", "x", "[CLS]", "[SEP]", "[MASK]"])
     masking = DynamicMasking(other, POLICIES["span"], LENGTHS, 0.15)
-    with pytest.raises(UserError, match=r"pieces 101 and 102, and \[CLS\] and"):
+    with pytest.raises(UserError, match=r"ids 101 and 102, but \[CLS\] and"):
         reader_of(paths, masking)

@@ -1,4 +1,4 @@
-"""Laws of masking in the graph: any rows, keys, policy and budget, beside masking on arrays."""
+"""Property tests of masking in the graph, for any rows, keys, policy and budget."""
 
 import laws
 import numpy as np
@@ -31,7 +31,7 @@ LENGTH = 24
     st.integers(0, 2**32),
 )
 def test_rows_are_masked_as_on_arrays(vocabulary, rows, policy, share, most, seed):
-    """The same keys give the same masks. Operation by operation: no time goes into graphs."""
+    """The same keys give the same masks. It runs eagerly, to save the tracing of graphs."""
     rows = make_rows(rows[0], vocabulary, LENGTH, rows[1])
     keys = keys_of(len(rows.ids), seed)
     masking = DynamicMasking(vocabulary, policy, schema.Lengths(LENGTH, most), share)

@@ -1,4 +1,4 @@
-"""Mixtures of any transforms: what is drawn, and each row as its own transforms alone make it."""
+"""Mixtures of any transforms: the draws, and each row as its own transforms make it alone."""
 
 import laws
 import numpy as np
@@ -15,7 +15,7 @@ SHARES = (2, 2, 1, 1)
 
 
 class Change:
-    """Adds to `x`, makes it longer by some columns, and gives another feature if it has a name."""
+    """Adds to `x`, appends some columns to it, and gives another feature if it has a name."""
 
     reads = FEATURES
 
@@ -50,7 +50,7 @@ def draws(numbers, seed, shares=SHARES):
     ),
 )
 def test_draws_are_those_of_the_runs_there_are(seed, first, expected):
-    """As the commit 583fb47 drew them for UniLM's mixture; a run that goes on must not change."""
+    """UniLM's mixture must draw the same as commit 583fb47, so that runs can be resumed."""
     assert "".join(map(str, draws(first + np.arange(len(expected)), seed))) == expected
 
 
@@ -58,14 +58,14 @@ def test_shares_are_those_asked_for():
     count = 60_000
     found = draws(np.arange(count), 7)
     expected = count * np.array(SHARES) / 6
-    # 16.27: chi-square of 3 degrees of freedom is beyond it in one case of a thousand.
+    # Chi-square with 3 degrees of freedom is above 16.27 in one of 1,000 cases.
     assert ((np.bincount(found, minlength=4) - expected) ** 2 / expected).sum() < 16.27
-    # Another seed agrees as often as chance has it: 2/3 of 1/3 and 1/3 of 1/6.
+    # Another seed agrees as often as by chance: 2/3 of 1/3 and 1/3 of 1/6.
     assert np.mean(found == draws(np.arange(count), 8)) == pytest.approx(5 / 18, abs=0.01)
 
 
 def by_hand(x, number, place, seed):
-    """The row of a chain of `mixture_of`, in plain Python."""
+    """Returns the row of a chain of `mixture_of`, computed in plain Python."""
     x = [value + (0, 10, 11, 20)[place] for value in x]
     x += [7, 7] if place == 3 else [0, 0]
     return x, float(number + seed) if place == 2 else 0.0
@@ -83,7 +83,7 @@ def mixture_of(shared, shares):
     st.integers(0, 99),
 )
 def test_each_row_is_that_of_its_own_transforms(numbers, shares, seed):
-    """Filled up with zeros where others are longer, or have more features."""
+    """Rows are padded with zeros if others are longer or have more features."""
     shared = Change(10)
     mixture = mixture_of(shared, shares)
     x = [[number, 1, 2] for number in numbers]
@@ -93,7 +93,7 @@ def test_each_row_is_that_of_its_own_transforms(numbers, shares, seed):
     expected = [by_hand(*row, seed) for row in zip(x, numbers, drawn, strict=True)]
     assert batch["x"].numpy().tolist() == [row for row, _ in expected]
     assert batch["y"].numpy().tolist() == [[value] for _, value in expected]
-    # The transform that two begin with was called once, with the rows of both.
+    # The transform that two chains begin with was called once, with the rows of both.
     assert shared.rows == [np.isin(drawn, (1, 2)).sum()]
 
 

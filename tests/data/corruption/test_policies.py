@@ -1,4 +1,4 @@
-"""The policies' figures against those of their papers."""
+"""The policies' numbers against those of their papers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A position encoding of one's own: registered by one assignment, with no file of ours changed."""
+"""A user's own position encoding: one assignment registers it, and no file of ours changes."""
 
 import importlib
 import subprocess
@@ -38,7 +38,7 @@ SLOPES = "bert/encoder/positions/slopes"
 
 @pytest.fixture(autouse=True)
 def encoding(monkeypatch):
-    """The name, registered for one test: the tests of all encodings are about ours."""
+    """The encoding's name, registered only for one test; other tests are about our encodings."""
     before = dict(POSITION_ENCODINGS)
     monkeypatch.delitem(sys.modules, "linear_bias", raising=False)
     yield importlib.import_module("linear_bias").__name__
@@ -54,7 +54,7 @@ def test_the_recipe_is_this_module(language):
 
 
 def test_files_have_it(tmp_path, encoding):
-    """And nobody else's files are said to: neither TF1 nor Hugging Face has such a model."""
+    """Neither TF1 nor Hugging Face has such a model, so no keys of theirs are written."""
     config = NezhaConfig(**SIZES, position_encoding=encoding)
     assert "use_relative_position" not in config.to_dict()
     config.to_json_file(str(tmp_path / "config.json"))
@@ -111,7 +111,7 @@ def test_a_model_reads_and_is_pretrained(tmp_path, encoding):
     norms = [float(step.on_batch(random_batch(config)).gradient_norm) for _ in range(2)]
     assert np.isfinite(norms).all()
     assert (model.encoder.positions.slopes.numpy() != before).all()
-    # What it trains is in the checkpoint.
+    # Its weights are in the checkpoint.
     checkpoints.save_tf1_checkpoint(model, tmp_path / "model.ckpt")
     reader = tf.train.load_checkpoint(str(tmp_path / "model.ckpt"))
     np.testing.assert_array_equal(reader.get_tensor(SLOPES), model.encoder.positions.slopes)
@@ -131,7 +131,7 @@ def test_what_asks_the_class(encoding):
 
 @pytest.mark.parametrize("target_prediction", ("masked", "shift"))
 def test_decoding_with_a_cache_equals_full_passes(encoding, target_prediction):
-    """By what the base class does of itself: the positions of all beams' keys."""
+    """The base class computes the positions of all beams' keys."""
     model = random_model(encoding, layers=2)
     target_format = TargetFormat(target_prediction=target_prediction)
     sources, rng = random_sources(), np.random.default_rng(2)

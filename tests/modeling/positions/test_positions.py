@@ -1,4 +1,4 @@
-"""What holds for every position encoding of the table, and what a row must be."""
+"""What holds for every position encoding of the table, and what its row must have."""
 
 import json
 
@@ -16,7 +16,7 @@ from nezha_tf.training.flops import training_flops
 
 
 def encoder_of(encoding, **settings):
-    """An encoder whose outputs depend much on positions."""
+    """Returns an encoder whose outputs depend strongly on positions."""
     config = NezhaConfig(
         **SIZES,
         position_encoding=encoding,
@@ -51,7 +51,7 @@ def test_position_ids_say_where_pieces_are(encoding, by_example):
         for one, other in zip(found_probs, expected_probs, strict=True):
             other = np.array(other)[row][:, order[row]][:, :, order[row]]
             np.testing.assert_allclose(one[row], other, atol=2e-5)
-    # Without them the order is another.
+    # Without the positions, the order is another one.
     different = encoder(moved)["pooled_output"] - found["pooled_output"]
     assert np.abs(different).max() > 1e-2
 
@@ -97,13 +97,13 @@ def test_how_far_positions_reach():
     "implementation, message",
     (
         ("no_such_module:Positions", "cannot import no_such_module:Positions"),
-        ("nezha_tf.modeling.positions.rotary:None", "rotary:None is no subclass of"),
-        ("nezha_tf.modeling.encoder:NezhaEncoder", "NezhaEncoder is no subclass of"),
+        ("nezha_tf.modeling.positions.rotary:None", "rotary:None is not a subclass of"),
+        ("nezha_tf.modeling.encoder:NezhaEncoder", "NezhaEncoder is not a subclass of"),
         ("", "cannot import"),
     ),
 )
 def test_a_row_without_its_class_is_refused(tmp_path, monkeypatch, implementation, message):
-    """In one line, before anything is computed."""
+    """The message is one line, and comes before any computation."""
     monkeypatch.setitem(POSITION_ENCODINGS, "odd", PositionEncoding(implementation))
     (tmp_path / "config.json").write_text(json.dumps({**SIZES, "position_encoding": "odd"}))
     config = NezhaConfig.from_json_file(tmp_path / "config.json")

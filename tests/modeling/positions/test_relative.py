@@ -1,4 +1,4 @@
-"""Relative positions by tables against brute force over every pair."""
+"""Relative positions by tables against a brute-force computation for every pair."""
 
 import numpy as np
 import pytest
@@ -115,7 +115,7 @@ def test_attention_and_its_gradients_against_every_pair(encoding, of_sequence):
 
 
 def test_how_positions_of_a_sequence_are_held():
-    """A table of pairs up to as many pieces as there are distances (9); else by distance."""
+    """A table of pairs for up to as many pieces as distances (9), otherwise one of distances."""
     layer = layer_of(NezhaConfig(**SIZES, max_relative_position=4))
     for length, kind in ((9, PairwisePositions), (10, SequencePositions)):
         assert isinstance(layer.of_sequence(length), kind)
@@ -123,7 +123,7 @@ def test_how_positions_of_a_sequence_are_held():
 
 
 def terms_of_every_pair(query, probs, keys, values):
-    """Scores and context of relative positions, from a table entry for each pair."""
+    """Returns scores and context of relative positions, with a table entry for each pair."""
     length, bound = query.shape[2], len(keys) // 2
     index = [[min(max(j - i, -bound), bound) + bound for j in range(length)] for i in range(length)]
     scores = tf.einsum("bnth,tsh->bnts", query, tf.gather(keys, index))
@@ -146,7 +146,7 @@ def terms_of_every_pair(query, probs, keys, values):
 def test_positions_of_a_sequence_against_every_pair(
     length, bound, size, dtype, tolerance, jit_compile
 ):
-    """Values and gradients, in a graph that does not know the length."""
+    """Values and gradients, in a graph with dynamic length."""
     rng = np.random.default_rng(0)
     shapes = [(2, 3, length, size), (2, 3, length, length), *[(2 * bound + 1, size)] * 2]
     given = [rng.normal(size=shape) for shape in shapes]
@@ -197,7 +197,7 @@ def test_learned_positions_train_and_functional_ones_do_not():
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_positions_of_each_example_by_itself(encoding):
-    """[B, T] gives each example what it has by [T] alone, also where targets have beams."""
+    """Positions [B, T] give each example the same as its own [T], also if targets have beams."""
     layer = layer_of(NezhaConfig(**SIZES, position_encoding=encoding, max_relative_position=4))
     rng = np.random.default_rng(0)
     queries, source, target = (

@@ -1,4 +1,4 @@
-"""Rotary positions against complex numbers: a pair of columns is one, and turning is a product."""
+"""Rotary positions against complex numbers: a pair of columns is one, and rotation is a product."""
 
 import laws
 import numpy as np
@@ -26,13 +26,13 @@ def rotary(size=24, heads=3):
 
 
 def as_complex(states):
-    """[..., H] as H/2 complex numbers, of float64: RoFormer §3.2.1 has them so."""
+    """Returns [..., H] as H/2 complex numbers, as in RoFormer §3.2.1."""
     states = np.asarray(states, "float64")
     return states[..., 0::2] + 1j * states[..., 1::2]
 
 
 def unit(positions, size):
-    """e^(i p theta_k) with theta_k = 10000^(-2k/H)."""
+    """Returns e^(i p theta_k) with theta_k = 10000^(-2k/H)."""
     theta = 10000.0 ** (-2 * np.arange(size // 2) / size)
     return np.exp(1j * np.asarray(positions, "float64")[..., None] * theta)
 
@@ -74,7 +74,7 @@ def test_attention_against_complex_numbers(by_example):
 
 
 def test_gradients_are_turned_back():
-    """What is turned by an angle has the gradient turned by its opposite."""
+    """If a value is rotated by an angle, its gradient is rotated by the opposite angle."""
     rng = np.random.default_rng(0)
     positions = tf.range(40, 47)
     states, directions = (
@@ -95,7 +95,7 @@ POSITIONS = st.integers(0, 2**19 - 1)
 @laws.examples(60)
 @given(POSITIONS, POSITIONS, POSITIONS, st.sampled_from((2, 6, 64)), st.integers(0, 2**32 - 1))
 def test_scores_depend_on_the_distance_alone(first, second, shift, size, seed):
-    """Wherever the two are: to the rounding of float32, also far from 0."""
+    """At all positions, up to the rounding of float32, also far from 0."""
     query, key = np.random.default_rng(seed).normal(size=(2, 1, 1, 1, size)).astype("float32")
     found = []
     for moved in (0, shift):
@@ -109,7 +109,7 @@ def test_scores_depend_on_the_distance_alone(first, second, shift, size, seed):
 
 
 def test_keys_from_a_cache_are_not_turned_again():
-    """Of the positions of all keys, the last are those of the keys that are given."""
+    """Of the positions of all keys, the last ones are those of the given keys."""
     rng = np.random.default_rng(0)
     states = [tf.constant(rng.normal(size=(2, 3, 4, 8)), tf.float32) for _ in "qk"]
     own = tf.range(5, 9)

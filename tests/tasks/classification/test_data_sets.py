@@ -1,4 +1,4 @@
-"""Each data set in the form in which it is spread, read as what the examples are."""
+"""Each data set in the format in which it is published."""
 
 import json
 
@@ -65,7 +65,7 @@ def read(folder, name, part, content, skip_bad_rows=False, data_set=None, file="
             "甲 乙 neutral",
         ),
         ("ocnli", "eval", "dev.jsonl", objects(pair("甲", "乙", label="neutral")), "甲 乙 neutral"),
-        # What is to be predicted stays, and has no label.
+        # Examples to predict are kept and have no label.
         (
             "ocnli",
             "predict",
@@ -87,7 +87,7 @@ def test_a_data_set_as_it_is_spread(tmp_path, name, part, file, content, expecte
     written = [" ".join(text or "" for text in row) for row in texts_of(found)]
     assert "|".join(written) == expected
     note = found.note("texts", len(found.texts), 0)
-    assert ("agreed on: 1" in note) == ('"-"' in content)
+    assert ("agreed label: 1" in note) == ('"-"' in content)
 
 
 def test_the_first_file_that_is_there_goes(tmp_path):
@@ -99,7 +99,7 @@ def test_the_first_file_that_is_there_goes(tmp_path):
     settings = Settings(data_dir=str(tmp_path))
     with pytest.raises(UserError, match=r"has no dev\.json or dev\.jsonl; or pass --eval_file"):
         files_of(data_set, "eval", settings)
-    # A file of one's own with the same columns.
+    # A user's own file with the same columns.
     settings = Settings(eval_file=str(tmp_path / "train.jsonl"))
     paths = files_of(data_set, "eval", settings)
     assert texts_of(read_part(data_set, "eval", paths, False)) == [("甲", "乙", "neutral")]

@@ -1,4 +1,4 @@
-"""Measures of classes and numbers against figures counted by hand."""
+"""Metrics of classes and numbers against results computed by hand."""
 
 import sys
 
@@ -11,7 +11,7 @@ from nezha_tf.tasks.classification import confusion, metrics
 
 
 def test_one_class_by_hand():
-    #                right a b c:  a: 2 of 3 right, 1 taken for b; b: 1 of 2; c: never there
+    #                right a b c:  a: 2 of 3 right, 1 predicted as b; b: 1 of 2; c: does not occur
     label_ids, predicted = [0, 0, 0, 1, 1], [0, 0, 1, 1, 0]
     found = metrics.single(np.array(predicted), np.array(label_ids), ["a", "b", "c"])
     assert found["accuracy"] == pytest.approx(3 / 5)
@@ -33,7 +33,7 @@ def test_several_classes_by_hand():
     label_ids = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]])
     predicted = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0]])
     found = metrics.multi(predicted, label_ids, ["a", "b", "c"])
-    # In all 2 right of 3 predicted and 3 there; b 1 of 1 and 2, c 0 of 1 and 0.
+    # Micro: 2 right of 3 predicted and 3 actual; b 1 of 1 and 2, c 0 of 1 and 0.
     assert found["micro_f1"] == pytest.approx(2 / 3)
     assert [found[f"f1/{label}"] for label in "abc"] == pytest.approx([1, 2 / 3, 0])
     assert found["macro_f1"] == pytest.approx(5 / 9)
@@ -47,7 +47,7 @@ def test_numbers_by_hand():
     assert found["mean_squared_error"] == pytest.approx((0 + 1 + 1 + 36) / 4)
     a, b = label_ids - 2.5, predicted - 4
     assert found["pearson"] == pytest.approx((a @ b) / np.sqrt((a @ a) * (b @ b)))
-    # Two neighbouring ranks of four are exchanged: 1 - 6 * 2 / (4 * 15).
+    # Two neighbours of four ranks are swapped: 1 - 6 * 2 / (4 * 15).
     assert found["spearman"] == pytest.approx(0.8)
     for predicted in (np.full(4, 2.0), np.array([2.0])):
         found = metrics.regression(predicted, label_ids[: len(predicted)])
@@ -86,7 +86,7 @@ def test_a_table_of_names_and_values_is_flush_left():
 @pytest.mark.parametrize("labels", (["_a", "$x^$"], ["正面", "负面"], [str(i) for i in range(31)]))
 @pytest.mark.filterwarnings("error")
 def test_a_picture_without_characters_that_no_font_has(tmp_path, labels):
-    """matplotlib warns of each character that it has to draw a box for."""
+    """matplotlib warns for each character that it draws as a box."""
     matrix = np.arange(len(labels) ** 2).reshape(len(labels), -1)
     line = confusion.draw(str(tmp_path), matrix, labels)
     picture = tmp_path / "confusion.png"

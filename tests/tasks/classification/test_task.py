@@ -1,4 +1,4 @@
-"""Classification whole: toys that are learnt, what is left in the folder, and every bad input."""
+"""The whole classification task: toy tasks that are learnt, the folder, and every bad input."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from nezha_tf.training.run import run as start
 
 CHARACTERS = "甲乙丙丁戊己"
 CONFIG = {**QUICK_CONFIG, "vocab_size": 11}
-# What a text with 甲 and 乙 in it is labelled as, by --label_type.
+# The label of a text with 甲 and 乙 in it, by --label_type.
 LABEL_OF = {
     "single": lambda text: "有" if "甲" in text else "无",
     "multi": lambda text: [name for name, char in (("a", "甲"), ("b", "乙")) if char in text],
@@ -39,7 +39,7 @@ def make_texts(count, seed):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder with a configuration and texts in JSON lines, labelled in each way."""
+    """A folder with a configuration and texts in JSON lines, with labels of each type."""
     folder = tmp_path_factory.mktemp("toy")
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     (folder / "vocab.txt").write_text("\n".join([*special, *CHARACTERS]))
@@ -53,7 +53,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def settings(data, tmp_path):
-    """Returns a function: label type, changes -> the settings of a short run."""
+    """Returns a function of a label type and changes that returns the settings of a short run."""
     common = {
         "task_name": "custom",
         "vocab_file": str(data / "vocab.txt"),
@@ -85,7 +85,7 @@ def lines_of(path):
 
 
 def test_pairs_are_learnt_from_the_command(data, tmp_path):
-    """Of pairs in CSV it is the second text that counts; the predictions keep their order."""
+    """In pairs from CSV, the second text decides; the predictions keep their order."""
     for part, count in (("train", 320), ("dev", 70)):
         with open(tmp_path / f"{part}.csv", "w", encoding="utf-8", newline="") as file:
             table = csv.writer(file)
@@ -141,10 +141,10 @@ def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["micro_f1"] > 0.9 and results["exact_match"] > 0.8
     assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]
-    # A folder of before there was a task.json.
+    # An older folder without a task.json.
     (folder / "task.json").unlink()
     (folder / "labels.txt").write_text("a\nb\n")
-    # Without the training data, of texts of which one has no label.
+    # Without the training data, on texts of which one has no label.
     rows = lines_of(data / "multi_dev.jsonl")
     del rows[3]["label"]
     predict_file = write(tmp_path / "some.jsonl", *rows)
@@ -186,15 +186,20 @@ def test_numbers_are_learnt(settings, tmp_path):
 def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
     good = [{"text": "甲", "label": "有"}, {"text": "丙", "label": "无"}]
     for kind, part, row, message in (
-        ("single", "eval", {"text": "乙", "label": "也许"}, "label '也许' is none of those of t"),
+        (
+            "single",
+            "eval",
+            {"text": "乙", "label": "也许"},
+            "label '也许' is not one of the model's labels",
+        ),
         ("single", "train", {"text": "乙"}, '"label" is missing'),
         ("single", "train", {"text": " ", "label": "有"}, "text is empty"),
-        ("single", "train", {"text": "\u200b", "label": "有"}, "the text holds no piece"),
-        ("multi", "eval", {"text": "乙", "label": ["有", "也许"]}, "label '也许' is none of"),
-        ("multi", "train", {"text": "乙", "label": '["有"'}, "is no list in JSON"),
-        ("regression", "train", {"text": "乙", "label": "x"}, "label 'x' is no number"),
+        ("single", "train", {"text": "\u200b", "label": "有"}, "the text has no pieces"),
+        ("multi", "eval", {"text": "乙", "label": ["有", "也许"]}, "label '也许' is not one of"),
+        ("multi", "train", {"text": "乙", "label": '["有"'}, "is not a JSON list"),
+        ("regression", "train", {"text": "乙", "label": "x"}, "label 'x' is not a number"),
         ("regression", "train", {"text": "乙", "label": "nan"}, "label nan is not finite"),
-        ("regression", "train", {"text": "乙", "label": 1e39}, "is larger than a float32 can be"),
+        ("regression", "train", {"text": "乙", "label": 1e39}, "is too large for float32"),
     ):
         numbers = [{**entry, "label": index} for index, entry in enumerate(good)]
         rows = numbers if kind == "regression" else good
@@ -211,7 +216,7 @@ def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
         task = Classification(settings(kind, **changes, skip_bad_rows=True))
         assert len(task.examples[part].texts) == 2
         [note] = [note for note in task.notes if bad in note]
-        assert "2 texts" in note and f"passed over: 1 ({bad}, line 2" in note
+        assert "2 texts" in note and f"skipped: 1 (the first: {bad}, line 2" in note
 
 
 def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
@@ -226,16 +231,19 @@ def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
     for changes, message in (
         ({"train_file": mixed}, "mixed.jsonl: labels are both true and 0, which may mean the same"),
         ({"text_column": "内容"}, 'line 1: "内容" is missing'),
-        ({"train_file": str(csv_file), "label_column": "y"}, "line 1: no column 'y'; the columns"),
+        (
+            {"train_file": str(csv_file), "label_column": "y"},
+            "line 1: there is no column 'y'; the columns",
+        ),
         ({"train_file": one_class}, "the classes are 有; there must be at least 2"),
-        ({"train_file": bad, "skip_bad_rows": True}, "no example; bad rows passed over: 1"),
+        ({"train_file": bad, "skip_bad_rows": True}, "no example; bad rows skipped: 1"),
         ({"labels": ["有", "有"]}, "there must be at least 2, all different"),
-        ({"labels": ["有", "a b ", "c"]}, "label 'a b ' holds odd white space"),
+        ({"labels": ["有", "a b ", "c"]}, "label 'a b ' has white space other"),
         ({"best_metric": "pearson"}, "--best_metric=pearson is not measured with --label_type=sin"),
         ({"text_pair_column": "text"}, "name another column for each"),
         ({**pair, "max_seq_length": 4}, "must be at least 5"),
         ({**pair, "bert_config_file": str(tmp_path / "one_segment.json")}, "type_vocab_size 2"),
-        ({"label_type": "regression", "label_smoothing": 0.1}, "--label_smoothing is of classes"),
+        ({"label_type": "regression", "label_smoothing": 0.1}, "--label_smoothing needs classes"),
         ({"do_train": False, "do_predict": True}, "there is no"),
     ):
         changes = {"do_train": True, "output_dir": str(tmp_path / "new"), **changes}
@@ -245,7 +253,7 @@ def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
 
 
 def test_classes_are_listed_found_or_those_of_the_folder(settings, tmp_path):
-    # 9 and 9.0 are one number, written as a number or as a text.
+    # 9 and 9.0 are the same number, written as a number or as a text.
     rows = [{"text": "甲", "label": label} for label in (10, 9, -1, 9.0, -1.0, "10")]
     path = write(tmp_path / "numbers.jsonl", *rows)
     changes = {"train_file": path, "eval_file": path, "output_dir": str(tmp_path / "new")}

@@ -1,4 +1,4 @@
-"""Evaluation and prediction of examples of several sequences, each by itself in NumPy."""
+"""Evaluation and prediction of examples with several sequences, against NumPy for each one."""
 
 import numpy as np
 import pytest
@@ -12,12 +12,12 @@ LONGEST = 40
 
 
 def score(inputs, training):
-    """A model without weights: the sum of a sequence's pieces."""
+    """A model without weights: it sums the pieces of each sequence."""
     return {"scores": tf.reduce_sum(inputs["input_ids"] * inputs["input_mask"], axis=-1)}
 
 
 class HighestSum:
-    """Which sequence of an example is the right one."""
+    """An objective: which sequence of an example is the right one."""
 
     def inputs(self, batch):
         return {name: batch[name] for name in ("input_ids", "input_mask")}
@@ -35,7 +35,7 @@ class HighestSum:
 
 
 class Measured:
-    """In place of a task: what the outputs are is what it measures."""
+    """A stand-in for a task; its metrics are the outputs."""
 
     def measure(self, outputs):
         return {"outputs": outputs}
@@ -56,7 +56,7 @@ def sums_of(held, count):
 @pytest.mark.parametrize("replicas", (1, 2))
 @pytest.mark.parametrize("most", (None, 2))
 def test_evaluation_is_of_all_examples_once(held, replicas, most, tmp_path):
-    """The last batch is filled up with examples that count nothing."""
+    """The last batch is filled up with examples that have no weight."""
     names = [f"CPU:{number}" for number in range(replicas)]
     strategy = tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice())
     reader = ArrayReader(held, LONGEST)

@@ -1,4 +1,4 @@
-"""Cutting pairs against the plain loop, and what stands where."""
+"""Truncation of pairs against the simple loop, and the packed result."""
 
 import numpy as np
 import pytest

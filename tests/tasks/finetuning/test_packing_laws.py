@@ -1,4 +1,4 @@
-"""Laws of cutting one text or two to a length."""
+"""Property tests of truncating one or two texts to a length."""
 
 import laws
 import numpy as np

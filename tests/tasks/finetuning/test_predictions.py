@@ -1,4 +1,4 @@
-"""Both forms of a file of predictions."""
+"""Both formats of files with predictions."""
 
 import csv
 import json

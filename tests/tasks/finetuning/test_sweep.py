@@ -1,4 +1,4 @@
-"""Sweeps, model cards and averaged weights, on a toy task that runs as the real ones do."""
+"""Sweeps, model cards and averaged weights, on a toy task that runs like the real ones."""
 
 import dataclasses
 import hashlib
@@ -39,7 +39,7 @@ def data(tmp_path_factory):
 
 
 def settings_in(data, out, **changes):
-    """The program's settings, for files in `data`."""
+    """Returns the program's settings for files in `data`."""
     values = {**toy_task.CHANGES, "learning_rate": ("0.01",), **changes}
     for name in ("bert_config_file", "vocab_file", "train_file", "eval_file", "predict_file"):
         values[name] = str(data / values[name])
@@ -47,7 +47,7 @@ def settings_in(data, out, **changes):
 
 
 class CountingTask(ToyTask):
-    """Notes what it reads."""
+    """A task that records which parts it reads."""
 
     parts = ()
 
@@ -67,7 +67,7 @@ def tensors(prefix):
 
 @pytest.fixture(scope="module")
 def swept(data, tmp_path_factory):
-    """The settings of a sweep of two rates and two seeds, and its folder."""
+    """The settings and the folder of a sweep of two rates and two seeds."""
     out = tmp_path_factory.mktemp("sweep")
     rates = {"learning_rate": tuple(map(str, RATES)), "seed": SEEDS[0], "num_seeds": 2}
     settings = settings_in(data, out, num_train_epochs=2.0, **rates)
@@ -117,7 +117,7 @@ def test_runs_that_have_ended_are_not_made_again(swept, capsys):
 
 @pytest.fixture(scope="module")
 def alone(data, tmp_path_factory):
-    """The folder of a run by the program with the settings of the sweep's last one."""
+    """The folder of a run by the program with the settings of the sweep's last run."""
     out = tmp_path_factory.mktemp("alone")
     rate = {"learning_rate": (str(RATES[1]),)}
     settings = changed(settings_in(data, out, num_train_epochs=2.0, seed=SEEDS[1], **rate))
@@ -137,7 +137,7 @@ def test_one_rate_and_seed_are_a_run_as_any_other(swept, alone):
 
 
 def traced(compiled):
-    """The functions that a run has compiled, and how often each was traced."""
+    """Returns the compiled functions of a run, and how often each was traced."""
     step, evaluation = compiled.train_step, compiled.evaluation
     functions = (step._many, step._gradients, evaluation.predict_step)
     return functions, [function.experimental_get_tracing_count() for function in functions]
@@ -159,13 +159,13 @@ def test_a_second_seed_compiles_nothing(data, tmp_path):
 
 
 class OtherReplicas(tf.distribute.MirroredStrategy):
-    """Keys that no other test uses: a process takes the first sum under a key for all of them."""
+    """Uses keys that no other test uses: a process sums all values of a key like the first one."""
 
     _collective_key_base = 1000
 
 
 def test_a_second_seed_on_replicas_is_a_run_as_any_other(data, tmp_path):
-    """Each replica has a dropout of its own, which begins anew too."""
+    """Each replica has its own dropout, which also starts again."""
     strategy, found = OtherReplicas(["CPU:0", "CPU:1"]), []
     for name, seeds in (("both", SEEDS), ("last", SEEDS[1:])):
         changes = {"learning_rate": 1e-2, "do_eval": False, "do_predict": False}
@@ -276,7 +276,7 @@ def test_flags_of_a_card_are_those_that_differ():
 
 
 def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
-    """With all else that fine-tuning adds; the one that is named the best is not the last."""
+    """With all other options of fine-tuning; the best checkpoint is not the last one."""
     changes = {"ema_decay": 0.5, "keep_checkpoint_max": 9, "learning_rate": 0.03}
     changes |= {"r_drop_alpha": 1.0, "adversarial_epsilon": 0.1, "label_smoothing": 0.1}
     settings = settings_in(data, tmp_path / "out", num_train_epochs=2.0, **changes)

@@ -1,4 +1,4 @@
-"""What a pretrained model serves as: by its objectives, as an export and on the page."""
+"""The uses of a pretrained model: by its objectives, as an export and on the page."""
 
 import generation_models
 import numpy as np
@@ -23,7 +23,7 @@ TEXTS = [*real_texts()[:6], *filter(str.strip, ODD_TEXTS)]
 
 @pytest.fixture(scope="module")
 def folder_for(tmp_path_factory):
-    """Returns a function: objectives -> the folder of a run of them, with random weights."""
+    """Returns a function from objectives to the folder of such a run with random weights."""
     root = tmp_path_factory.mktemp("pretrained")
 
     def make(objectives):
@@ -95,7 +95,7 @@ def test_what_was_not_trained_is_refused(folder_for, tmp_path):
 
 
 def python_path(path, ability, texts, seed):
-    """What the `TargetWriter` of the programs writes: a list of `Hypothesis` for each text."""
+    """Returns what the programs' `TargetWriter` writes: a list of `Hypothesis` for each text."""
     folder = open_folder(path)
     side, *form = form_of(folder, ability)
     tokenizer = folder.tokenizer
@@ -115,7 +115,7 @@ def python_path(path, ability, texts, seed):
 
 @pytest.mark.parametrize("ability", ("left_to_right", "seq2seq"))
 def test_texts_equal_the_python_path(folder_for, export_for, ability, monkeypatch):
-    """But for what the Python path takes from the source; drawn with a seed for each."""
+    """Without the words that programs take from the source; with a seed for each text."""
     monkeypatch.setattr(writing, "detokenize", lambda pieces, *_: detokenize(pieces))
     expected = python_path(folder_for(ability), ability, TEXTS, seed=5)
     if ability == "left_to_right":
@@ -133,7 +133,7 @@ def test_texts_equal_the_python_path(folder_for, export_for, ability, monkeypatc
 
 
 def test_a_continuation_has_the_probability_of_its_pieces(folder_for, export_for, monkeypatch):
-    """Piece by piece, each with a forward pass of its own that sees what is left of it."""
+    """For each piece, with a separate forward pass that sees only what is left of it."""
     folder = open_folder(folder_for("left_to_right"))
     model, vocabulary = folder.make_model(), folder.tokenizer.vocabulary
     monkeypatch.setattr(generation_models, "MASK", vocabulary.mask_id)
@@ -164,7 +164,7 @@ def test_the_page_shows_what_was_trained(folder_for, export_for):
         written = models[ability][path.name]("今天很冷")
         scores = [score for _, score in written]
         assert len(written) == 3 and scores == sorted(scores, reverse=True)
-        with pytest.raises(UserError, match="holds no piece"):
+        with pytest.raises(UserError, match="has no pieces"):
             models[ability][path.name](" ")
     assert_says_alike(folder_for("seq2seq"), export_for("seq2seq"), "李小明在北京。")
     [ability] = open_models([str(export_for("left_to_right"))])
@@ -175,4 +175,4 @@ def test_the_folder_explains_itself(export_for):
     outputs = run_readme(export_for("left_to_right"))
     assert outputs["continuations"].shape == (1, 1)
     text = (export_for("left_to_right") / "README.md").read_text(encoding="utf-8")
-    assert "Prompts are cut at their front to 12 pieces, `[CLS]` among them." in text
+    assert "Prompts are cut at their front to 12 pieces, including `[CLS]`." in text

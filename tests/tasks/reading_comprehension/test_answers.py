@@ -12,7 +12,7 @@ from nezha_tf.tasks.reading_comprehension.windows import Example, best_windows, 
 
 
 def make_example(rng, alphabet, is_whole_numbers):
-    """A passage of one-character pieces in windows, and logits of these, some past their end."""
+    """Returns a passage of one-character pieces in windows, and logits, some beyond the end."""
     num_pieces, room = int(rng.integers(1, 40)), int(rng.integers(1, 12))
     stretches = list(stretches_of(num_pieces, room, int(rng.integers(1, room + 1))))
     text = "".join(rng.choice(list(alphabet), num_pieces))
@@ -75,7 +75,7 @@ def test_highest_is_a_sort():
 
 
 def two_windows():
-    """Four pieces in two windows of three; "b" has 3 points, no answer 1 and 2.5 of them."""
+    """Four pieces in two windows of three; "b" has 3 points, no answer 1 and 2.5 points."""
     starts = np.arange(4)
     passage = Passage("abcd", starts, starts, starts + 1)
     example = Example(Question("Q", "abcd", "?", ()), passage, 3, list(stretches_of(4, 3, 1)), 0)
@@ -91,7 +91,7 @@ def two_windows():
 def test_no_answer_is_predicted_above_the_threshold(threshold, text):
     example, *logits = two_windows()
     prediction = AnswerSearch(3, 2, threshold)(example, *logits)
-    # The least of the windows' scores, less that of the best text.
+    # The lowest of the windows' scores minus that of the best text.
     assert prediction.null_score_diff == (0.5 + 0.5) - 3
     assert prediction.best.text == text
     place = (prediction.best.start, prediction.best.end)
@@ -104,7 +104,7 @@ def test_no_answer_is_predicted_above_the_threshold(threshold, text):
 
 def test_no_answer_is_among_the_candidates_in_its_place_or_behind_them():
     example, *logits = two_windows()
-    # b 3, bc 2, c 0 + ..., no answer 1.
+    # b has 3, bc 2, c 0 + ..., no answer 1.
     texts = [c.text for c in AnswerSearch(20, 2, 0.0)(example, *logits).candidates]
     assert texts[:2] == ["b", "bc"] and texts.count("") == 1
     scores = [c.score for c in AnswerSearch(20, 2, 0.0)(example, *logits).candidates]

@@ -1,4 +1,4 @@
-"""Laws of answers: those of all spans of a passage, whatever the logits."""
+"""Property tests of answers: the best of all spans of a passage, for any logits."""
 
 import math
 
@@ -14,13 +14,13 @@ from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
 from nezha_tf.tasks.reading_comprehension.passages import Passage
 from nezha_tf.tasks.reading_comprehension.windows import Example, stretches_of
 
-# Few values, so that scores are equal, or any of a size that logits have.
+# Few values, so that scores are equal, or values of usual sizes.
 LOGITS = st.integers(-3, 3).map(float) | st.floats(-40, 40, width=32)
 
 
 @st.composite
 def examples(draw):
-    """A passage of pieces with gaps between them, in windows, and logits of some of these."""
+    """Draws a passage of pieces with gaps, in windows, and the logits of some windows."""
     gaps = draw(st.lists(st.integers(0, 2), min_size=1, max_size=14))
     widths = [draw(st.integers(1, 2)) for _ in gaps]
     starts = np.cumsum(gaps) + np.cumsum([0, *widths[:-1]])
@@ -39,7 +39,7 @@ def examples(draw):
 
 
 def best_window(stretches, piece):
-    """The window with most context of a piece, as run_squad.py has it."""
+    """Returns the window with the most context for a piece, by run_squad.py's rule."""
     scores = {
         window: min(piece - first, first + count - 1 - piece) + 0.01 * count
         for window, (first, count) in enumerate(stretches)
@@ -49,7 +49,7 @@ def best_window(stretches, piece):
 
 
 def every_answer(example, start_logits, end_logits, max_answer_length):
-    """Returns {text: (score, start, end)} of all texts, the best place of each, best first."""
+    """Returns {text: (score, start, end)} of all texts, with the best place of each, best first."""
     stretches, passage, found = example.stretches[: len(start_logits)], example.passage, []
     for first in range(sum(stretches[-1])):
         window = best_window(stretches, first)
@@ -63,7 +63,7 @@ def every_answer(example, start_logits, end_logits, max_answer_length):
 
 
 def ranked(example, start_logits, end_logits, max_answer_length):
-    """Returns (text, score, start, end) of different texts, best first."""
+    """Returns (text, score, start, end) with different texts, best first."""
     best, found = every_answer(example, start_logits, end_logits, max_answer_length)
     order = dict.fromkeys(example.passage.text[s:e] for _, s, e in found)
     return [(text, *best[text]) for text in order]
@@ -97,7 +97,7 @@ def test_no_answer_is_predicted_where_it_is_far_enough_above_the_best_text(
     _, start_logits, end_logits = values
     prediction = AnswerSearch(n_best_size, 3, threshold)(*values)
     texts = ranked(*values, 3)[:n_best_size]
-    # Of all windows, the one that holds no answer for least likely.
+    # Of all windows, the one with the lowest score of no answer.
     null = min(float(s[0]) + float(e[0]) for s, e in zip(start_logits, end_logits, strict=True))
     assert prediction.null_score_diff == null - texts[0][1]
     is_null = prediction.null_score_diff > threshold
@@ -105,7 +105,7 @@ def test_no_answer_is_predicted_where_it_is_far_enough_above_the_best_text(
     place = (prediction.best.start, prediction.best.end)
     assert place == ((None, None) if is_null else texts[0][2:])
     assert prediction.best in prediction.candidates
-    # No answer among the texts in its place; it and the best text are always there.
+    # No answer is ranked among the texts; it and the best text are always present.
     rows = [*texts, ("", null, None, None)]
     rows.sort(key=lambda row: -row[1])
     kept = rows[:n_best_size]

@@ -1,4 +1,4 @@
-"""F1 and exact match against figures worked out by hand."""
+"""F1 and exact match against results computed by hand."""
 
 import sys
 
@@ -12,19 +12,19 @@ from nezha_tf.tasks.reading_comprehension import metrics
     "prediction, references, f1, em",
     (
         ("北京大学", ["北京大学"], 1, 1),
-        # 4 and 5 characters, of which a run of 2 is common (北京); a subsequence would be 4.
+        # 4 and 5 characters with a common run of 2 (北京); a common subsequence would have 4.
         ("北京大学", ["北京市大学"], 2 * 2 / 9, 0),
-        # 使, 用, iphone, 6s, 手, 机: the two tokens of the reference, whatever their case.
+        # 使, 用, iphone, 6s, 手, 机: the two tokens of the reference; case does not matter.
         ("使用iPhone 6s手机", ["iphone 6S"], 2 * 2 / 8, 0),
         ("NASA", ["nasa"], 1, 1),
         ("Howard Hawks", ["Hawks"], 2 * 1 / 3, 0),
-        # Punctuation counts for nothing, and parts no token: 20082009, 年 and 2008, 年.
+        # Punctuation is removed and does not separate tokens: 20082009, 年 and 2008, 年.
         ("《红楼梦》", ["红楼梦。"], 1, 1),
         ("2008-2009年", ["2008年"], 2 * 1 / 4, 0),
-        # ASCII commas and stops are none of it: 3.5, 公, 里; 1,000, 人 and 1000, 人.
+        # ASCII commas and full stops are not removed: 3.5, 公, 里; 1,000, 人 and 1000, 人.
         ("3.5公里", ["3.5公里"], 1, 1),
         ("1,000人", ["1000人"], 2 * 1 / 4, 0),
-        # White space within a text parts no tokens here, but is no exact match.
+        # Inner white space does not matter for these tokens, but prevents an exact match.
         ("3.5 公里", ["3.5公里"], 1, 0),
         (" 公里 ", ["公里"], 1, 1),
         # The best of several.
@@ -35,7 +35,7 @@ from nezha_tf.tasks.reading_comprehension import metrics
         ("一二一二三", ["一二三"], 2 * 3 / 8, 0),
         ("", ["公里"], 0, 0),
         ("长", ["公里"], 0, 0),
-        # The official program's own ways: no tokens at all, and an ellipsis is one.
+        # Peculiarities of the official program: no tokens at all, and an ellipsis is a token.
         ("。", ["，"], 0, 1),
         ("你……", ["你"], 2 * 1 / 3, 0),
         # A question without an answer.
@@ -59,11 +59,11 @@ def test_cmrc_by_hand(prediction, references, f1, em):
         ("no no", ["no"], 2 * 1 / 3, 0),
         ("New York", ["Boston", "New York City"], 2 * 2 / 5, 0),
         ("New York", ["Boston", "new york!"], 1, 1),
-        ("北京", ["北京市"], 0, 0),  # No spaces: one word each.
+        ("北京", ["北京市"], 0, 0),  # No spaces: each text is one word.
         ("", ["cat"], 0, 0),
         ("", [], 1, 1),
         ("cat", [], 0, 0),
-        ("the", [], 1, 1),  # Nothing is left of it, as in the official program.
+        ("the", [], 1, 1),  # The normalised text is empty, as in the official program.
     ),
 )
 def test_squad_by_hand(prediction, references, f1, em):

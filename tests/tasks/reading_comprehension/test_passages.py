@@ -1,4 +1,4 @@
-"""Pieces and characters of odd texts, there and back."""
+"""Pieces and characters of odd texts, in both directions."""
 
 import random
 
@@ -9,8 +9,8 @@ from nezha_tf.tasks.reading_comprehension.passages import make_passage
 from nezha_tf.text import characters
 from nezha_tf.text.tokenization import FullTokenizer
 
-# Accents written apart and together, Hangul that falls into its letters, characters that are
-# dropped, wide spaces, emoji with their modifiers.
+# Precomposed and combining accents, Hangul that decomposes into letters, characters that are
+# dropped, wide spaces, emoji with modifiers.
 PARTS = [
     *"中文，。、.-ab1 \t\n",
     "長",
@@ -71,7 +71,7 @@ def test_stretches_of_characters_are_widened_to_pieces_and_no_further(tokenizer)
         widened = passage.characters_of(first, last)
         kept = [place for place in range(start, end) if is_kept(text[place])]
         assert all(widened[0] <= place < widened[1] for place in kept)
-        # The pieces at both ends, and none beyond, have characters of the stretch.
+        # The first and the last piece overlap the span, and no other pieces do.
         assert passage.ends[first] > start and passage.starts[last] < end
         assert first == 0 or passage.ends[first - 1] <= start
         assert last + 1 == len(passage.ids) or passage.starts[last + 1] >= end

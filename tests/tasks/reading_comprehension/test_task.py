@@ -1,4 +1,4 @@
-"""The whole of reading comprehension: a task that is learnt, from the command, and mistakes."""
+"""The whole reading comprehension task: a toy task that is learnt, and mistakes."""
 
 import dataclasses
 import json
@@ -28,13 +28,13 @@ CONFIG = {
     "use_relative_position": True,
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
-    # With 0.02 a model so small needs thousands of steps to find out where to look.
+    # With 0.02, such a small model needs thousands of steps to learn where to look.
     "initializer_range": 0.2,
 }
 
 
 def paragraph(rng, number):
-    """A passage with three of the pairs; asked for one, the answer is what lies between."""
+    """Returns a passage with three of the pairs; the text inside a pair is the answer."""
     pairs = rng.sample(list(zip(FIRSTS, LASTS, strict=True)), 4)
     fillers = [rng.choices(FILLERS, k=rng.randint(0, 3)) for _ in range(6)]
     words = ["".join((a, *fillers.pop()[:2], b)) for a, b in pairs[:3]]
@@ -81,7 +81,7 @@ STANDARD = (
 
 
 def test_a_checkpoint_without_a_pooler_is_evaluated(data, tmp_path, monkeypatch, capsys):
-    """Hugging Face's models of this task have none."""
+    """Hugging Face's models of this task have no pooler."""
     monkeypatch.chdir(data)
     settings = dataclasses.replace(
         settings_of(ReadingComprehensionSettings, *STANDARD),
@@ -95,7 +95,7 @@ def test_a_checkpoint_without_a_pooler_is_evaluated(data, tmp_path, monkeypatch,
     write_tensors("published/model.ckpt", {name: v.value for name, v in weights.items()})
     run_task(settings, ReadingComprehension)
     said = capsys.readouterr().out
-    assert "not in it, so fresh: bert/pooler/dense/kernel, bert/pooler/dense/bias" in said
+    assert "missing there, so random: bert/pooler/dense/kernel, bert/pooler/dense/bias" in said
     assert 0 <= json.loads((tmp_path / "eval_results.json").read_text())["f1"] < 50
 
     weights.pop("cls/squad/output_weights")
@@ -159,7 +159,7 @@ def settings(data, tmp_path):
 
 
 def outputs_of(windows):
-    """Logits that say no answer for each window but the second piece of the last ones."""
+    """Returns logits for no answer in each window, except the second piece of the last ones."""
     starts = [np.zeros(len(ids), np.float32) for ids in windows.arrays["input_ids"]]
     ends = [np.zeros(len(ids), np.float32) for ids in windows.arrays["input_ids"]]
     for values in (*starts, *ends):
@@ -217,8 +217,8 @@ def test_mistakes_are_one_line(settings, data, tmp_path):
         dataclasses.replace(settings, eval_file=bad_file, skip_bad_rows=True)
     )
     assert len(task.examples["eval"].examples) == 2
-    assert "; bad rows passed over: 1 (" in task.notes[-2]
-    # Is answered all the same.
+    assert "; bad rows skipped: 1 (the first: " in task.notes[-2]
+    # It is answered nevertheless.
     task = ReadingComprehension(dataclasses.replace(settings, predict_file=bad_file))
     assert "answers that are not in their passages: 1" in task.notes[-1]
 
@@ -232,7 +232,7 @@ def test_real_data_are_read(settings, shared_data):
     assert len(examples) == 533
     assert "533 questions on 128 passages" in task.notes[1]
     assert "answers that are not in their passages: 8" in task.notes[1]
-    # Read back from the pieces of the target, the answers score what they can.
+    # Read from the pieces of the target, the answers get the highest possible scores.
     for example in examples:
         answer = example.question.answers[0]
         end = answer.start + len(answer.text)

@@ -1,4 +1,4 @@
-"""Windows on passages against their definition."""
+"""Windows of passages against their definition."""
 
 import random
 
@@ -33,7 +33,7 @@ def lengths():
 def test_windows_show_all_and_end_with_the_passage():
     for num_pieces, room, doc_stride in lengths():
         found = list(stretches_of(num_pieces, room, doc_stride))
-        # As run_squad.py says it: on by the stride until a window reaches the end.
+        # As in run_squad.py: in steps of the stride until a window reaches the end.
         expected, first = [], 0
         while first < num_pieces:
             count = min(num_pieces - first, room)
@@ -113,11 +113,11 @@ def test_examples_are_question_and_stretch_with_the_answers_place():
             number += 1
         lost += bool(target) and not is_shown
     assert number == len(windows.arrays["input_ids"])
-    assert windows.counts["questions cut"] == sum(len(q.text) > 4 for q in questions) > 0
+    assert windows.counts["questions truncated"] == sum(len(q.text) > 4 for q in questions) > 0
     assert windows.counts["answers widened to whole pieces"] == widened > 0
     assert windows.counts["answers that no window shows whole"] == lost > 0
     moved = sum(answer.is_moved for question in questions for answer in question.answers)
-    told = f"answers moved to where they stand in their passages: {moved}"
+    told = f"answers moved to their places in the passages: {moved}"
     assert moved > 0 and told in windows.description()
     assert f"answers widened to whole pieces: {widened}" in windows.description()
 
@@ -133,9 +133,9 @@ def test_lengths_that_leave_no_room_or_skip_text():
 @pytest.mark.parametrize(
     "fault, changes",
     (
-        ("the question holds no piece of text", {"text": "\u200b"}),
-        ("its passage holds no piece of text", {"context": "\u200b\ufffd", "answers": ()}),
-        ("the answer '\\\\u200b' holds no piece", {"answers": (Answer("\u200b", 2),)}),
+        ("the question has no pieces", {"text": "\u200b"}),
+        ("its passage has no pieces", {"context": "\u200b\ufffd", "answers": ()}),
+        ("the answer '\\\\u200b' has no pieces", {"answers": (Answer("\u200b", 2),)}),
     ),
 )
 def test_texts_without_a_piece(fault, changes):

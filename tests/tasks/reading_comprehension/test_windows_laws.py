@@ -1,4 +1,4 @@
-"""Laws of windows on passages: run_squad.py's rules, and where an answer stands in them."""
+"""Property tests of windows of passages: run_squad.py's rules, and the places of answers."""
 
 import itertools
 
@@ -28,7 +28,7 @@ TOKENIZER = FullTokenizer(vocabulary=Vocabulary(PIECES))
 
 @st.composite
 def lengths(draw):
-    """Pieces of a passage, the room of a window, and the stride."""
+    """Draws the pieces of a passage, the room of a window, and the stride."""
     room = draw(st.integers(1, 20))
     return draw(st.integers(1, 80)), room, draw(st.integers(1, room))
 
@@ -67,7 +67,7 @@ def test_stretches_cover_the_passage_and_each_piece_has_one_best_window(values):
 
 @st.composite
 def questions(draw):
-    """On passages of known and unknown pieces and of what the tokenizer drops, with an answer."""
+    """Draws questions on passages of known, unknown and dropped characters, with an answer."""
     parts = st.sampled_from([*"甲乙丙丁，。龘é한 \t\u200b", "abcd", "abef", "한글", "accd", "甲乙"])
     context = "甲" + "".join(draw(st.lists(parts, max_size=30)))
     start = draw(st.integers(0, len(context) - 1))
@@ -93,7 +93,7 @@ def test_positions_point_at_the_pieces_of_the_answer(data, question):
     try:
         windows = windowing([question])
     except UserError as error:
-        assert "holds no piece of text" in str(error) and places and not target
+        assert "has no pieces" in str(error) and places and not target
         return
     assert not places or target
     (example,), arrays = windows.examples, windows.arrays

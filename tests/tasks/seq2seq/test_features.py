@@ -1,4 +1,4 @@
-"""What is predicted of a target: counts, shares and places, over many epochs."""
+"""The predictions in a target: counts, shares and places, over many epochs."""
 
 import collections
 import itertools
@@ -19,7 +19,7 @@ T = 20
 
 
 def make_pairs(*lengths):
-    """Pairs of given lengths without special pieces; no piece is there twice in a pair."""
+    """Returns pairs of given lengths without special pieces; no piece occurs twice in a pair."""
     rng = np.random.default_rng(0)
     ids, starts = [], []
     for source, target in lengths:
@@ -37,7 +37,7 @@ def masked_target(prob=0.7, max_predictions=14):
 
 
 def batch_of(prediction, indices, epochs, seed=7):
-    """The features of pairs in epochs, as NumPy arrays."""
+    """Returns the features of pairs in epochs, as NumPy arrays."""
     features = TrainingFeatures(PAIRS, prediction, T)
     chosen = tf.data.Dataset.from_tensor_slices(
         (np.array(indices, np.int64), np.array(epochs, np.int64))
@@ -101,7 +101,7 @@ def test_each_target_piece_is_masked_as_often_and_the_source_never():
 
 
 def test_what_stands_in_the_place_of_a_masked_piece():
-    """80 % [MASK], 10 % any piece, 10 % the piece itself: chi-square over all of the vocabulary."""
+    """80 % [MASK], 10 % any piece, 10 % unchanged: chi-square over the whole vocabulary."""
     epochs = 3000
     batch = batch_of(masked_target(), np.zeros(epochs), np.arange(epochs))
     found, n = collections.Counter(), 0
@@ -117,14 +117,14 @@ def test_what_stands_in_the_place_of_a_masked_piece():
     random_share = 0.1 / len(VOCABULARY)
     shares = {"kept": 0.1 + random_share}
     shares.update({piece: random_share for piece in range(len(VOCABULARY))})
-    # A random piece that is the label counts as kept, so a piece of the target is seen less.
+    # A random piece that equals the label counts as kept, so pieces of the target are rarer.
     target = PAIRS.ids[0][PAIRS.target_starts[0] :]
     for piece in target:
         shares[int(piece)] *= 1 - 1 / len(target)
     shares[MASK] += 0.8
     assert sum(shares.values()) == pytest.approx(1)
     chi_square = sum((found[key] - n * p) ** 2 / (n * p) for key, p in shares.items())
-    assert chi_square < 45.3  # The 99.9th percentile at 20 degrees of freedom.
+    assert chi_square < 45.3  # The 99.9th percentile with 20 degrees of freedom.
 
 
 def test_masks_are_drawn_from_seed_epoch_and_example_alone():

@@ -1,4 +1,4 @@
-"""Measures of texts against examples worked out by hand."""
+"""Metrics of texts against examples computed by hand."""
 
 import math
 import sys
@@ -21,12 +21,12 @@ def test_what_rouge_counts():
         ("今天很好", "今天很好", 1, 1, 1),
         # 3 of 4 and 3 of 4; 2 of 3 and 2 of 3.
         ("一二三四", "一二三五", 3 / 4, 2 / 3, 3 / 4),
-        # What is there twice counts as often as the reference has it: 2 of 3, 2 of 2.
+        # A repeated token counts as often as the reference has it: 2 of 3, 2 of 2.
         ("一一二", "一二", 0.8, 2 / 3, 0.8),
         ("一一一一", "一", 0.4, 0, 0.4),
-        # The order: all three single tokens, one pair of two, a subsequence of two.
+        # Order: all three single tokens, one pair of two, a subsequence of two.
         ("三一二", "一二三", 1, 1 / 2, 2 / 3),
-        # 1 of 2 and 1 of 3 tokens: a Latin word is one.
+        # 1 of 2 and 1 of 3 tokens: a Latin word is one token.
         ("用Python", "python 很好", 0.4, 0, 0.4),
         ("一二", "三四", 0, 0, 0),
         ("", "三四", 0, 0, 0),
@@ -40,10 +40,10 @@ def test_rouge_by_hand(prediction, reference, rouge_1, rouge_2, rouge_l):
 
 
 def test_bleu_by_hand():
-    # Of 6 characters 5 are right, of 5 pairs 4, of 4 triples 3, of 3 quadruples 2.
+    # 5 of 6 characters are right, 4 of 5 pairs, 3 of 4 triples, 2 of 3 quadruples.
     found = metrics.measure(["一二三四五七"], ["一二三四五六"])
     assert found["bleu"] == pytest.approx(100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25)
-    # Counts of all texts together, and the penalty for what is too short: exp(1 - 12 / 10).
+    # Counts of all texts together, and the penalty for short texts: exp(1 - 12 / 10).
     found = metrics.measure(["一二三四五", "一二三四五"], ["一二三四五六", "一二三四五六"])
     assert found["bleu"] == pytest.approx(100 * math.exp(1 - 12 / 10))
 

@@ -1,4 +1,4 @@
-"""Pairs as ids: against the Python tokenizer and by hand."""
+"""Packed pairs against the Python tokenizer and results by hand."""
 
 import random
 
@@ -71,5 +71,5 @@ def test_lengths_without_room_and_texts_without_pieces(tokenizer):
     ):
         with pytest.raises(UserError, match=message):
             Packing(tokenizer, *lengths)
-    with pytest.raises(UserError, match=r"pairs\.tsv, line 2: tgt holds no piece of text"):
+    with pytest.raises(UserError, match=r"pairs\.tsv, line 2: tgt has no pieces"):
         Packing(tokenizer, 8, 8).pack(rows(("一", "二"), ("一", "\u200b\x01")))

@@ -1,4 +1,4 @@
-"""Laws of pairs: both sides as the Python tokenizer has them, cut at the end that is asked for."""
+"""Property tests of pairs: both sides equal the Python tokenizer's pieces, cut at the right end."""
 
 import laws
 import pytest
@@ -12,7 +12,7 @@ from nezha_tf.errors import UserError
 from nezha_tf.tasks.seq2seq.packing import Packing
 
 ENDS = st.sampled_from(("tail", "head"))
-# Of a newer Unicode than Python's the graph's libraries know more characters.
+# The graph's libraries know more characters, from a newer Unicode version than Python's.
 TEXTS = texts(st.characters(exclude_categories=["Cs", "Cn"]))
 
 
@@ -34,7 +34,7 @@ def test_pairs(tokenizer, pairs, lengths, ends):
     pieces = [[tokenizer.tokenize(text) for text in pair if text is not None] for pair in pairs]
     packing = Packing(tokenizer, *lengths, *ends)
     if not all(map(all, pieces)):
-        with pytest.raises(UserError, match=r"pairs.tsv, line \d: (src|tgt) holds no piece"):
+        with pytest.raises(UserError, match=r"pairs.tsv, line \d: (src|tgt) has no pieces"):
             packing.pack(rows)
         return
     packed = packing.pack(rows)
@@ -44,7 +44,7 @@ def test_pairs(tokenizer, pairs, lengths, ends):
         for side, (part, room, end) in enumerate(zip(row, rooms, ends, strict=False)):
             dropped = max(0, len(part) - room)
             num_cut[side] += dropped > 0
-            # Piece by piece from the end that is cut off.
+            # One piece after another from the end that is cut off.
             for _ in range(dropped):
                 part.pop(-1 if end == "tail" else 0)
             expected += [*part, "[SEP]"]

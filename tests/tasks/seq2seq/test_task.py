@@ -1,4 +1,4 @@
-"""The whole of fine-tuning: a task that is learnt, from the command, and mistakes in its flags."""
+"""The whole fine-tuning: a toy task that is learnt, from the command, and mistakes in its flags."""
 
 import dataclasses
 import itertools
@@ -29,7 +29,7 @@ CONFIG = {
     "use_relative_position": True,
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
-    # With 0.02 a model so small needs thousands of steps to find out where to look.
+    # With 0.02, such a small model needs thousands of steps to learn where to look.
     "initializer_range": 0.1,
 }
 
@@ -41,7 +41,7 @@ def write_lines(path, pairs):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder with sources of four characters of six, to be copied."""
+    """A folder with sources of four characters out of six; tests copy it."""
     folder = tmp_path_factory.mktemp("copy")
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     (folder / "vocab.txt").write_text("\n".join([*special, *CHARACTERS]))
@@ -56,7 +56,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def settings(data, tmp_path):
-    """The settings of a short run on these data."""
+    """Returns the settings of a short run on these data."""
     paths = {
         "train_file": "train.jsonl",
         "eval_file": "dev.jsonl",
@@ -89,7 +89,7 @@ def printed(output, name):
 
 
 def test_copying_is_learnt_from_masked_targets(data, tmp_path):
-    """From the command to the texts of sources that no step was trained on."""
+    """From the command to the texts of sources that were not in training."""
     result = run(
         "run_seq2seq.py",
         *("--do_train", "--do_eval", "--do_predict", "--train_file=train.jsonl"),
@@ -102,7 +102,7 @@ def test_copying_is_learnt_from_masked_targets(data, tmp_path):
         folder=data,
     )
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    assert "train.jsonl: 1,200 pairs, gone through 6.4 times" in result.stdout
+    assert "train.jsonl: 1,200 pairs, 6.4 passes" in result.stdout
     folder = tmp_path / "run"
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["exact_match"] > 0.95 and results["rouge_l"] > 0.95 and results["loss"] < 0.1
@@ -158,7 +158,7 @@ def test_a_checkpoint_of_two_segments_is_extended(settings, data, tmp_path, caps
     table = new.get_tensor("bert/embeddings/token_type_embeddings")
     rows = old.encoder.embeddings.token_type_embeddings.numpy()
     assert np.array_equal(table, rows[[0, 1, 0, 0, 0, 1]])
-    # The pooler has no gradient and no moments, and stays.
+    # The pooler has no gradient and no moments, and does not change.
     assert not [n for n in new.get_variable_to_shape_map() if "pooler" in n and "adam" in n]
     settings = dataclasses.replace(settings, do_train=False, do_predict=True)
     with pytest.raises(UserError, match=r"holds no moving averages of weights, .* --ema_decay"):
@@ -198,14 +198,14 @@ def test_mistakes_are_one_line(settings, tmp_path):
             "--max_source_length + --max_target_length=11 is past the table of absolute positions",
         ),
         ({"best_metric": "bleu", "max_eval_generated": 0}, "--max_eval_generated"),
-        ({"banned_words": ["甲乙"]}, "'甲乙' is 2 pieces"),
+        ({"banned_words": ["甲乙"]}, "'甲乙' has 2 pieces"),
         ({"min_target_length": 9}, "min_length 9"),
         ({"temperature": 0.0}, "temperature"),
     ):
         with pytest.raises(UserError) as error:
             Seq2Seq(dataclasses.replace(settings, **changes))
         assert message in str(error.value) and len(str(error.value).splitlines()) == 1
-    # Without targets there is just nothing to measure.
+    # Without targets there is nothing to measure.
     settings = dataclasses.replace(settings, predict_file=short)
     Seq2Seq(settings)
     settings = dataclasses.replace(settings, do_train=False, do_eval=False, do_predict=False)

@@ -1,4 +1,4 @@
-"""Entities on characters and on pieces: there and back on random texts, whole and in windows."""
+"""Entities by characters and by pieces, on random texts, whole and in windows."""
 
 import itertools
 import random
@@ -13,8 +13,8 @@ from nezha_tf.tasks.tagging.examples import WindowedSentences
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import Vocabulary
 
-# Known and unknown Chinese, Latin, digits, white space, dropped characters, accents, a letter and
-# its mark apart, syllables that are taken apart, capitals that grow, kana, and beyond 16 bits.
+# Known and unknown Chinese, Latin, digits, white space, dropped characters, accents, combining
+# marks, syllables that decompose, capitals that become longer, kana, and beyond 16 bits.
 CHARACTERS = "中国北京龘𠮷abcABC129 \t\u3000\u200b\x00\ufffdéÄe\u0301서울İカー，.-😀"
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"中国北京abc129，.-e서", "##b", "##c"]
 PIECES += ["##2", "##9", "ab", "##ab", "##e", *map(chr, (0x1109, 0x1165))]
@@ -44,7 +44,7 @@ def test_there_and_back_on_random_texts(tokenizer):
         text = random_text(rng, rng.randrange(1, 14))
         pieces = tokenizer.tokenize_with_offsets(text)
         units = alignment.units_of(pieces)
-        # Each piece in one unit, and units side by side.
+        # Each piece is in one unit, and units are contiguous.
         assert [u.piece for u in units] == sorted({u.piece for u in units})
         assert all(a.end <= b.start for a, b in itertools.pairwise(units))
         covered = {c for u in units for c in range(u.start, u.end)}
@@ -60,14 +60,14 @@ def test_there_and_back_on_random_texts(tokenizer):
             inner = [u for u in units if u.start < entity.end and entity.start < u.end]
             others = [e for e in entities if e != entity]
             if any(u.start < e.end and e.start < u.end for u in inner for e in others):
-                continue  # A unit of two entities: the first has it.
+                continue  # A unit of two entities belongs to the first one.
             if not inner:
                 assert not any(b.start < entity.end and entity.start < b.end for b in back)
                 kinds["lost"] += 1
                 continue
             grown = Entity(inner[0].start, inner[-1].end, entity.label)
             assert grown in back
-            # Nothing but what no piece stands for is left out at the ends.
+            # At the ends, only characters without pieces are left out.
             assert not covered & {*range(entity.start, grown.start), *range(grown.end, entity.end)}
             kinds["exact" if grown == entity else "moved"] += 1
     assert min(kinds.values()) > 50, kinds
@@ -79,16 +79,16 @@ def test_rules_by_hand(tokenizer):
         found = alignment.to_units([Entity(*e) for e in entities], units)
         return [tuple(alignment.to_characters(entity, units)) for entity in found if entity]
 
-    # A word of two pieces, ab ##c, is two units; within the first an entity grows.
+    # A word of two pieces, ab ##c, is two units; an entity inside the first one grows.
     assert there_and_back("北 abc京", (2, 4, "LOC")) == [(2, 4, "LOC")]
     assert there_and_back("北 abc京", (3, 4, "LOC")) == [(2, 4, "LOC")]
-    # Of two entities in one unit the first has it, and the second what is left.
+    # The first of two entities in one unit gets it, the second one gets the rest.
     assert there_and_back("ab", (0, 1, "LOC"), (1, 2, "PER")) == [(0, 2, "LOC")]
     assert there_and_back("ab京", (0, 1, "LOC"), (1, 3, "PER")) == [(0, 2, "LOC"), (2, 3, "PER")]
-    # White space between the pieces of an entity is part of it, and none at its ends.
+    # White space between the pieces of an entity belongs to it, at its ends it does not.
     assert there_and_back("ab 中 ", (0, 5, "LOC")) == [(0, 4, "LOC")]
     assert there_and_back("中 \u200b国", (1, 3, "LOC")) == []
-    # A character that no piece is known for has [UNK].
+    # A character that no piece contains becomes [UNK].
     assert there_and_back("中龘", (1, 2, "PER")) == [(1, 2, "PER")]
 
 
@@ -109,7 +109,7 @@ def test_windows_cover_and_show_most():
 
 @pytest.mark.parametrize("max_seq_length, stride", ((6, 2), (6, 4), (9, 3), (60, 30)))
 def test_entities_across_windows_are_recovered(tokenizer, max_seq_length, stride):
-    """The tags that are learnt, taken for what the model says, are the entities of the text."""
+    """If the learnt tags are taken as predictions, the entities are those of the text."""
     rng = random.Random(3)
     sentences = []
     for _ in range(60):
@@ -124,7 +124,7 @@ def test_entities_across_windows_are_recovered(tokenizer, max_seq_length, stride
     ):
         assert (ids[0], ids[-1]) == (2, 3) and len(ids) == len(label_ids) == len(label_mask)
         assert label_mask[0] == label_mask[-1] == 0 and not label_ids[label_mask == 0].any()
-    # What stands where no tag is asked for must not matter.
+    # Predictions for pieces without a tag must not matter.
     outputs = {
         "tag_ids": [
             np.where(mask, ids, rng.randrange(5))
@@ -140,6 +140,6 @@ def test_entities_across_windows_are_recovered(tokenizer, max_seq_length, stride
         moved = [e for s, e in examples.moved if s is sentence]
         assert right <= {e.entity for e in entities} and len(entities) == len(right) + len(moved)
         assert all(e.probability == 0.5 for e in entities)
-    # Of the first windows alone, only sentences that are whole.
+    # With the first windows only, just the complete sentences count.
     first = {name: values[:20] for name, values in outputs.items()}
     assert examples.entities(first) == found[: len(examples.entities(first))]

@@ -1,4 +1,4 @@
-"""Laws of entities on characters and on pieces, of any text, whole and in windows."""
+"""Property tests of entities by characters and by pieces, of any text, whole and in windows."""
 
 import itertools
 
@@ -22,7 +22,7 @@ LABELS = st.sampled_from(("LOC", "PER"))
 
 @pytest.fixture(scope="module")
 def tokenizers(vocabulary):
-    # Pieces of a syllable, of which the last one goes on behind it.
+    # The pieces of a syllable; the last one extends beyond it.
     more = Vocabulary([*vocabulary.pieces, "\u1112", "##\u1161", "##\u11ab", "##\u11aba"])
     return {case: FullTokenizer(vocabulary=more, do_lower_case=case) for case in (True, False)}
 
@@ -36,7 +36,7 @@ def sentences(draw):
 
 
 def units_by_definition(pieces):
-    """Groups of pieces that share characters: (first piece, first character, end)."""
+    """Returns groups of pieces that share characters: (first piece, first character, end)."""
     groups = []
     for number, piece in enumerate(pieces):
         characters = {*range(piece.start, piece.end)}
@@ -98,7 +98,7 @@ def test_windows_cover_each_place_once_where_it_has_most_around_it(length, size,
     data=st.data(),
 )
 def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case, scheme, data):
-    """A model says something else in each window; of each unit one window's tag counts."""
+    """A model predicts other tags in each window; each unit's tag comes from one window."""
     tag_set, tokenizer = TAGS[scheme], tokenizers[case]
     size = data.draw(st.integers(1, 9))
     stride = data.draw(st.integers(1, size))
@@ -141,7 +141,7 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
     data=st.data(),
 )
 def test_entities_that_are_learnt_come_back(tokenizers, written, case, scheme, size, data):
-    """But for those that are told to be lost, and those moved to the bounds of their pieces."""
+    """Except those that are reported as lost, and those moved to the bounds of their pieces."""
     stride = data.draw(st.integers(1, size))
     examples = WindowedSentences(written, tokenizers[case], TAGS[scheme], size + 2, stride)
     arrays = examples.arrays

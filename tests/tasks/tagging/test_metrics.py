@@ -1,4 +1,4 @@
-"""Scores of entities: worked out by hand, and seqeval's own on the tags."""
+"""Scores of entities: computed by hand, and seqeval's own for the tags."""
 
 import pytest
 from seqeval import scheme as schemes
@@ -13,7 +13,7 @@ SENTENCES = [
     Sentence("乙" * 4, [Entity(0, 4, "ORG")]),
     Sentence("丙" * 3, []),
 ]
-# One right, one too short, one of another label, one that is none.
+# One right entity, one too short, one with another label, one that does not exist.
 FOUND = [
     [Entity(0, 2, "PER"), Entity(2, 4, "LOC"), Entity(7, 8, "PER")],
     [],

@@ -1,4 +1,4 @@
-"""Named entities from the command: a toy that is learnt, in windows, and mistakes in its flags."""
+"""Named entities from the command: a toy task that is learnt, and mistakes in its flags."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SURNAMES, *GIVEN, *PLAC
 
 
 def sentence(rng, length):
-    """Returns (text, entities): a surname with one or two names is a person, a place a place."""
+    """Returns (text, entities): a surname with one or two names is a person, a place is a place."""
     text, entities = "", []
     for _ in range(length):
         kind, start = rng.randrange(6), len(text)
@@ -113,10 +113,10 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
         assert all(e["text"] == mine["text"][e["start"] : e["end"]] for e in mine["entities"])
         assert all(0 < e.pop("probability") <= 1 and e.pop("text") for e in mine["entities"])
         hits += sum(entity in theirs["entities"] for entity in mine["entities"])
-    # The predictions are of the best checkpoint, whose results are those of the evaluation.
+    # The predictions are those of the best checkpoint, whose results the evaluation reports.
     assert hits / count == pytest.approx(results["recall"])
 
-    # The tags are those of the folder now, and what was learnt is read from there.
+    # The tags are now in the folder, and are read from there.
     monkeypatch.chdir(data)
     labelled = ("--predict_file=dev.jsonl", f"--output_dir={folder}", "--do_predict")
     settings = settings_of(TaggingSettings, *FLAGS, *changes, *labelled)
@@ -127,7 +127,7 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
     )
     (data / "other.txt").write_text("一 O\n京 B-GPE\n")
     settings = dataclasses.replace(settings, do_eval=True, eval_file="other.txt")
-    with pytest.raises(UserError, match=r"other\.txt, line 2: the label 'GPE' was not there in"):
+    with pytest.raises(UserError, match=r"other\.txt, line 2: the label 'GPE' is not one of"):
         NamedEntities(settings)
 
 
@@ -137,9 +137,9 @@ def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
     (tmp_path / "none.txt").write_text("一 O\n")
     for changes, message in (
         ({"train_file": None}, "--train_file is needed"),
-        ({"train_file": str(tmp_path / "none.txt")}, "none.txt holds no entity"),
+        ({"train_file": str(tmp_path / "none.txt")}, "none.txt has no entities"),
         ({"window_stride": 31}, "--window_stride=31 leaves gaps between windows of 30 pieces"),
-        ({"crf": True, "label_smoothing": 0.1}, "leave it out with --crf"),
+        ({"crf": True, "label_smoothing": 0.1}, "does not work with --crf"),
         ({"do_train": False, "do_predict": True}, "there is no"),
     ):
         with pytest.raises(UserError) as error:
@@ -157,9 +157,9 @@ def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
     said = "\n".join(task.notes)
     for words in (
         "2 sentences with 2 entities (LOC 1, PER 1)",
-        "bad rows passed over: 1 (",
-        "1 entities do not begin or end as their scheme asks",
-        "1 entities have no piece of their own, so they cannot be found (LOC '\\u200b' for one)",
+        "bad rows skipped: 1 (the first: ",
+        "1 entities break the rules of their scheme",
+        "1 entities have no piece of their own, so they cannot be found (for example LOC",
     ):
         assert words in said, said
 
@@ -175,6 +175,6 @@ def test_transitions_move_at_their_own_rate(data, tmp_path, monkeypatch):
     optimizer.apply([v * 0 + 1.0 for v in before], model.trainable_variables)
     for variable, old in zip(model.trainable_variables, before, strict=True):
         step = abs(variable.numpy() - old).max()
-        # The second moment starts at a thousandth of the square: sqrt(0.001), and m at a tenth.
+        # The second moment starts at a thousandth of the square: sqrt(0.001); m starts at a tenth.
         expected = 1e-2 * 0.1 / 0.001**0.5 * (100 if "/crf/" in variable.path else 1)
         assert step == pytest.approx(expected, rel=0.05), variable.path
