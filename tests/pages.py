@@ -60,16 +60,19 @@ def blocks(page, language=None):
 
 def commands(page):
     """Returns (line of the block, words) of each shell command of a page."""
-    found = []
-    for block in blocks(page, "bash"):
-        # A line's end is punctuation, too: it ends a command.
-        lexer = shlex.shlex(block.text.replace("\\\n", " "), posix=True, punctuation_chars=_ENDS)
-        lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
-        words = []
-        for word in lexer:
-            if set(word) <= set(_ENDS):
-                found += [(block.line, words)] * bool(words)
-                words = []
-            else:
-                words.append(word)
+    return [command for block in blocks(page, "bash") for command in commands_of(block)]
+
+
+def commands_of(block):
+    """Returns (line of the block, words) of each of its commands."""
+    # A line's end is punctuation, too: it ends a command.
+    lexer = shlex.shlex(block.text.replace("\\\n", " "), posix=True, punctuation_chars=_ENDS)
+    lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
+    found, words = [], []
+    for word in lexer:
+        if set(word) <= set(_ENDS):
+            found += [(block.line, words)] * bool(words)
+            words = []
+        else:
+            words.append(word)
     return found

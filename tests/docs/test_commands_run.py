@@ -1,15 +1,12 @@
 """What the documentation marks as quick is run: commands, Python and notebooks."""
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
+import commands
 import pages
 import pytest
+import waiting
 from conftest import REPOSITORY
-from waiting import TIME_LIMIT
 
 # The Chinese pages have the same commands.
 PAGES = [english for english, _ in pages.pairs() if any(b.is_run for b in pages.blocks(english))]
@@ -25,25 +22,29 @@ def clone(tmp_path):
     return tmp_path
 
 
-def run(clone, *command):
-    programs = pathlib.Path(sys.executable).parent
-    environment = os.environ | {
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "PYTHONPATH": str(REPOSITORY),
-        "MPLBACKEND": "agg",
-    }
-    ended = subprocess.run(
-        command, cwd=clone, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT
-    )
-    assert ended.returncode == 0, f"{command[-1]}\n{ended.stdout[-2000:]}\n{ended.stderr[-2000:]}"
+def run_python(clone, text):
+    """Runs Python text in a folder."""
+    path = clone / "block.py"
+    path.write_text(text, encoding="utf-8")
+    run_program(clone, str(path))
+
+
+def run_program(clone, script, *arguments):
+    # The programs that a notebook starts find the package in the folder.
+    environment = {"MPLBACKEND": "agg", "PYTHONPATH": str(REPOSITORY)}
+    ended = waiting.ended(commands.start(script, *arguments, folder=clone, environment=environment))
+    assert ended.returncode == 0, (script, ended.stdout[-2000:], ended.stderr[-2000:])
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_is_marked_runs(clone, page):
     for block in pages.blocks(page):
-        if block.is_run:
-            shell = block.language == "bash"
-            run(clone, *(("bash", "-ec") if shell else (sys.executable, "-c")), block.text)
+        if block.is_run and block.language == "python":
+            run_python(clone, block.text)
+        elif block.is_run:
+            for _, (python, *words) in pages.commands_of(block):
+                assert python == "python", "only programs of the repository are run"
+                run_program(clone, *words)
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
@@ -51,7 +52,7 @@ def test_notebooks_run(clone, notebook):
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert all(cell.get("outputs", []) == [] for cell in cells), "store no outputs"
-    run(clone, sys.executable, "-c", "\n\n".join(code))
+    run_python(clone, "\n\n".join(code))
 
 
 def test_there_are_notebooks():
