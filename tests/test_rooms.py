@@ -3,6 +3,7 @@
 import ast
 import runpy
 
+import pytest
 from conftest import REPOSITORY
 
 PACKAGE = REPOSITORY / "nezha_tf"
@@ -73,8 +74,22 @@ def test_every_room_is_there():
     assert found == set(ROOMS)
 
 
-def test_the_picture_is_of_these_rooms():
+PICTURES = {
+    "draw_rooms": "rooms.svg",
+    "draw_flow": "data_flow.svg",
+    "draw_masks": "unilm_masks.svg",
+}
+
+
+@pytest.mark.parametrize("script, name", PICTURES.items())
+def test_the_pictures_of_the_documentation_are_current(script, name):
     folder = REPOSITORY / "docs" / "pictures"
-    drawn = runpy.run_path(str(folder / "draw_rooms.py"))["picture"]()
-    stored = (folder / "rooms.svg").read_text(encoding="utf-8")
-    assert drawn == stored, "python docs/pictures/draw_rooms.py draws it anew"
+    drawn = runpy.run_path(str(folder / f"{script}.py"))["picture"]()
+    stored = (folder / name).read_text(encoding="utf-8")
+    assert drawn == stored, f"python docs/pictures/{script}.py draws it anew"
+
+
+def test_the_flow_of_data_has_every_room():
+    flow = runpy.run_path(str(REPOSITORY / "docs" / "pictures" / "draw_flow.py"))
+    named = {room for row in flow["ROWS"] for box in row[1] for room in box[2]}
+    assert named | set(flow["GROUND"]) == set(ROOMS)

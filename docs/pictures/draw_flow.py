@@ -1,0 +1,123 @@
+"""Draws the way of the data through the programs and rooms, as data_flow.svg beside this file.
+
+python docs/pictures/draw_flow.py
+"""
+
+import pathlib
+from html import escape
+
+PICTURE = pathlib.Path(__file__).resolve().parent / "data_flow.svg"
+
+TEXT, TENSORS, MODEL, RUN = "#e8eef7", "#e9f3e6", "#f8eede", "#f3e6ee"
+# Rows from top to bottom: programs; boxes of (title, what it holds, rooms, colour); whether an
+# arrow leads from each box to the next.
+ROWS = (
+    (
+        "tools/build_vocab.py, tools/create_pretraining_data.py",
+        (
+            ("corpus", "one sentence a line", ("data",), TEXT),
+            ("pieces and words", "WordPiece, jieba", ("text",), TEXT),
+            ("examples", "pairs, masks, TFRecords", ("pretraining_data",), TENSORS),
+            ("batches", "shuffled, [B, T]", ("data",), TENSORS),
+        ),
+        True,
+    ),
+    (
+        "run_pretraining.py",
+        (
+            ("encoder and heads", "position encodings", ("modeling",), MODEL),
+            ("objective", "masks, losses", ("pretraining_objectives", "objectives"), MODEL),
+            ("optimizer and loop", "LAMB, AdamW", ("optimization", "training"), RUN),
+            ("model folder", "weights, task.json", ("checkpoints", "model_folder"), RUN),
+        ),
+        True,
+    ),
+    (
+        "run_classifier.py, run_ner.py, run_mrc.py, run_seq2seq.py",
+        (
+            ("labelled data", "TSV, JSON, BIO, SQuAD", ("data", "tasks"), TEXT),
+            ("fine-tuning", "the same loop", ("tasks", "training"), RUN),
+            ("predictions", "and their measures", ("tasks", "generation"), TENSORS),
+            ("model folder", "best checkpoint, labels", ("checkpoints", "model_folder"), RUN),
+        ),
+        True,
+    ),
+    (
+        "tools/",
+        (
+            ("use", "fill, generate, score, vectors", ("inference", "generation"), TENSORS),
+            ("export", "SavedModel of raw text", ("serving", "export"), MODEL),
+            ("convert", "TF1, Hugging Face", ("conversion",), RUN),
+            ("look", "demo page, pictures", ("demo", "pictures"), TEXT),
+        ),
+        False,
+    ),
+)
+# Below all others.
+GROUND = ("errors", "storage", "files", "console", "locks", "settings", "config")
+GROUND += ("resources", "inputs", "cli")
+
+WIDTH, HEIGHT, STEP, MARGIN, ROW = 236, 92, 274, 24, 176
+
+
+def text(x, y, words, size, fill="#333", anchor="middle", weight="normal"):
+    style = f'font-size="{size}" font-weight="{weight}" fill="{fill}" text-anchor="{anchor}"'
+    return f'<text x="{x}" y="{y}" {style}>{escape(words)}</text>'
+
+
+def arrow(path):
+    return f'<path d="{path}" fill="none" stroke="#555" stroke-width="2" marker-end="url(#a)"/>'
+
+
+def box(x, y, title, content, rooms, colour):
+    middle = x + WIDTH / 2
+    yield (
+        f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="8" fill="{colour}" '
+        'stroke="#777"/>'
+    )
+    yield text(middle, y + 28, title, 17, "#111", weight="bold")
+    yield text(middle, y + 51, content, 14)
+    yield text(middle, y + 75, ", ".join(rooms), 13, "#666")
+
+
+def row(top, programs, boxes, is_chain):
+    right = MARGIN + STEP * (len(boxes) - 1) + WIDTH
+    yield text(MARGIN, top, programs, 15, anchor="start")
+    yield f'<path d="M{MARGIN} {top + 10}H{right}" stroke="#888" stroke-width="2"/>'
+    for number, content in enumerate(boxes):
+        x = MARGIN + STEP * number
+        yield from box(x, top + 24, *content)
+        if is_chain and number:
+            yield arrow(f"M{x - STEP + WIDTH + 3} {top + 24 + HEIGHT / 2}H{x - 4}")
+
+
+def picture():
+    """Returns the picture as SVG."""
+    width = 2 * MARGIN + STEP * 3 + WIDTH
+    height = 44 + ROW * len(ROWS) + 20
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        'font-family="Helvetica, Arial, sans-serif" role="img" '
+        'aria-label="The flow of data through programs and rooms">',
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        '<defs><marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" '
+        'markerHeight="8" orient="auto"><path d="M0 0L10 5L0 10z" fill="#555"/></marker></defs>',
+    ]
+    last = MARGIN + STEP * 3 + WIDTH / 2
+    for number, content in enumerate(ROWS):
+        top = 44 + ROW * number
+        parts += row(top, *content)
+        if number:
+            # From the last box of the row above: batches to the model, a model to fine-tuning, and
+            # to all of the tools.
+            target = (MARGIN + WIDTH - 30, MARGIN + STEP + WIDTH - 24, last)[number - 1]
+            end = top + 20 if number < 3 else top - 4
+            start = top - ROW + 24 + HEIGHT + 3
+            parts.append(arrow(f"M{last} {start}V{start + 18}H{target}V{end}"))
+    ground = f"Below all rooms: {', '.join(GROUND)}. Each name is a folder or module of nezha_tf/."
+    parts.append(text(MARGIN, height - 12, ground, 13, "#666", anchor="start"))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(picture(), encoding="utf-8")

@@ -1,0 +1,83 @@
+"""Draws who sees whom under UniLM's four objectives, as unilm_masks.svg beside this file.
+
+python docs/pictures/draw_masks.py
+"""
+
+import pathlib
+
+import numpy as np
+
+from nezha_tf import attention_mask
+from nezha_tf.config import SEGMENT_IDS
+
+PICTURE = pathlib.Path(__file__).resolve().parent / "unilm_masks.svg"
+
+PAIR = ("[CLS]", "a", "b", "[SEP]", "c", "d", "[SEP]")
+ALONE = ("[CLS]", "a", "b", "c", "d", "[SEP]")
+# Name to (pieces, where the second segment or the target begins).
+PANELS = {
+    "bidirectional": (PAIR, 4),
+    "seq2seq": (PAIR, 4),
+    "left_to_right": (ALONE, len(ALONE)),
+    "right_to_left": (ALONE, len(ALONE)),
+}
+CELL, TOP, MARGIN, STEP = 24, 80, 66, 236
+SEEN, HIDDEN = "#5b84b1", "#f2f2f2"
+
+
+def panel(name, pieces, second):
+    """Returns (mask, bool [T, T]: whether the row sees the column; segment ids, list of T)."""
+    is_second = np.arange(len(pieces)) >= second
+    first_id, second_id = SEGMENT_IDS[name]
+    segments = np.where(is_second, second_id, first_id)[None].astype("int32")
+    arguments = [np.ones_like(segments)]
+    if name == "seq2seq":
+        arguments.append(segments)
+    mask = np.array(getattr(attention_mask, name)(*arguments))
+    shape = (len(pieces), len(pieces))
+    return np.broadcast_to(mask.reshape(-1, len(pieces)), shape), segments[0].tolist()
+
+
+def text(x, y, words, size, fill="#333", anchor="middle", more=""):
+    return (
+        f'<text x="{x}" y="{y}" font-size="{size}" fill="{fill}" text-anchor="{anchor}"{more}>'
+        f"{words}</text>"
+    )
+
+
+def drawn_panel(left, name, pieces, second):
+    """Yields the elements of one panel."""
+    mask, segments = panel(name, pieces, second)
+    size = CELL * len(pieces)
+    yield text(left + size / 2, 24, name, 16, "#111", more=' font-weight="bold"')
+    for number, piece in enumerate(pieces):
+        x, y = left + CELL * number, TOP + CELL * number
+        turned = f' transform="rotate(-60 {x + 12} {TOP - 8})"' if len(piece) > 1 else ""
+        anchor = "start" if turned else "middle"
+        yield text(x + 12, TOP - 8, piece, 11 if turned else 15, anchor=anchor, more=turned)
+        yield text(left - 6, y + 17, piece, 11 if turned else 15, anchor="end")
+        yield text(x + 12, TOP + size + 18, segments[number], 13, "#666")
+        for column in range(len(pieces)):
+            fill = SEEN if mask[number, column] else HIDDEN
+            place = f'x="{left + CELL * column}" y="{y}" width="{CELL}" height="{CELL}"'
+            yield f'<rect {place} fill="{fill}" stroke="#fff"/>'
+
+
+def picture():
+    """Returns the picture as SVG."""
+    width, height = MARGIN + STEP * len(PANELS), TOP + CELL * len(PAIR) + 56
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        'font-family="Helvetica, Arial, sans-serif" role="img" aria-label="The attention masks of '
+        'the four objectives: rows are pieces that look, columns the pieces that they see">',
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+    ]
+    for number, (name, content) in enumerate(PANELS.items()):
+        parts += drawn_panel(MARGIN + STEP * number, name, *content)
+    legend = "A row is a piece that looks; blue is what it sees. Below each column: its segment id."
+    parts.append(text(20, height - 10, legend, 14, "#666", "start"))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(picture(), encoding="utf-8")
