@@ -163,9 +163,14 @@ class TrainStep:
         return state if self._loss_scale is None else {**state, **self._loss_scale.state()}
 
     def _loop(self, iterator, count, stop):
-        report = self._one(next(iterator), stop)
-        for _ in tf.range(count - 1):
-            report = report.then(self._one(next(iterator), stop))
+        # A first step before the loop would be a second copy of the whole step in the graph.
+        traced = self._one.get_concrete_function(iterator.element_spec, stop)
+        report = tf.nest.map_structure(
+            lambda spec: tf.zeros(spec.shape, spec.dtype), traced.structured_outputs
+        )
+        for index in tf.range(count):
+            latest = self._one(next(iterator), stop)
+            report = report.then(latest) if index > 0 else latest
         return report
 
     def _step(self, batch, stop):
