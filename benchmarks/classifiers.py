@@ -23,6 +23,7 @@ class Size(NamedTuple):
     intermediate: int
     longest: int
     batch: int
+    vocab_size: int = VOCAB_SIZE
 
 
 def random_examples(size, texts, count):

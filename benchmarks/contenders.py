@@ -19,6 +19,7 @@ class Size(NamedTuple):
     length: int
     batch: int
     predictions: int
+    vocab_size: int = VOCAB_SIZE
 
 
 def random_batch(size):
@@ -27,11 +28,11 @@ def random_batch(size):
     shape = (size.batch, size.length)
     positions = [rng.permutation(size.length)[: size.predictions] for _ in range(size.batch)]
     return {
-        "input_ids": rng.integers(0, VOCAB_SIZE, shape).astype("int32"),
+        "input_ids": rng.integers(0, size.vocab_size, shape).astype("int32"),
         "input_mask": np.ones(shape, "int32"),
         "segment_ids": (np.arange(size.length) >= size.length // 2) + np.zeros(shape, "int32"),
         "masked_lm_positions": np.sort(positions).astype("int32"),
-        "masked_lm_ids": rng.integers(0, VOCAB_SIZE, (size.batch, size.predictions), "int32"),
+        "masked_lm_ids": rng.integers(0, size.vocab_size, (size.batch, size.predictions), "int32"),
         "masked_lm_weights": np.ones((size.batch, size.predictions), "float32"),
         "next_sentence_labels": rng.integers(0, 2, (size.batch, 1), "int32"),
     }
@@ -42,7 +43,7 @@ def our_config(size, position_encoding="functional_relative"):
     from nezha_tf import NezhaConfig
 
     return NezhaConfig(
-        vocab_size=VOCAB_SIZE,
+        vocab_size=size.vocab_size,
         hidden_size=size.hidden,
         num_hidden_layers=size.layers,
         num_attention_heads=size.heads,
@@ -77,7 +78,7 @@ def make_objectives_step(size, objectives, jit_compile):
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     unused = [f"[unused{number}]" for number in range(100)]
-    rest = [f"piece{number}" for number in range(VOCAB_SIZE - len(special) - len(unused))]
+    rest = [f"piece{number}" for number in range(size.vocab_size - len(special) - len(unused))]
     vocabulary = Vocabulary([*special, *unused, *rest])
     lengths = Lengths(size.length, size.predictions)
     masking = DynamicMasking(vocabulary, POLICIES["whole_word"], lengths, 0.15)
@@ -96,7 +97,7 @@ def _unmasked_batch(size, vocabulary, first):
     """Returns unmasked pairs [CLS] A [SEP] B [SEP] of random pieces from an id on, as tensors."""
     import tensorflow as tf
 
-    ids = np.random.default_rng(0).integers(first, VOCAB_SIZE, (size.batch, size.length))
+    ids = np.random.default_rng(0).integers(first, size.vocab_size, (size.batch, size.length))
     middle = size.length // 2
     ids[:, 0], ids[:, [middle, -1]] = vocabulary.cls_id, vocabulary.sep_id
     batch = {
@@ -143,7 +144,7 @@ def peer_config(size, **others):
     from transformers import NezhaConfig
 
     return NezhaConfig(
-        vocab_size=VOCAB_SIZE,
+        vocab_size=size.vocab_size,
         hidden_size=size.hidden,
         num_hidden_layers=size.layers,
         num_attention_heads=size.heads,

@@ -21,6 +21,7 @@ class Size(NamedTuple):
     target: int
     batch: int
     beams: int
+    vocab_size: int = VOCAB_SIZE
 
 
 def random_sources(size):

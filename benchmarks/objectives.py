@@ -5,6 +5,7 @@ python objectives.py --size=4,256,4,1024,128,32,20 --objectives=causal --objecti
 
 from absl import app, flags
 from contenders import Size, make_objectives_step
+from memory import in_fresh_process, peak_memory
 from timing import milliseconds, ratio, run_in_turns
 
 UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
@@ -12,11 +13,21 @@ FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
     "size",
     ["4,256,4,1024,128,32,20"],
-    "layers,hidden,heads,intermediate,length,batch,predictions; may be repeated",
+    "layers,hidden,heads,intermediate,length,batch,predictions,pieces of the vocabulary (default: "
+    "21128); may be repeated",
 )
 flags.DEFINE_multi_string(
     "objectives",
-    [UNILM, "causal", "permutation", "span_corruption", "infilling", "mass", "prefix"],
+    [
+        UNILM,
+        "causal",
+        "permutation",
+        "span_corruption",
+        "infilling",
+        "mass",
+        "prefix",
+        "replaced_tokens",
+    ],
     "a mixture, as for run_pretraining.py; may be repeated",
 )
 flags.DEFINE_integer("rounds", 8, "turns that each side gets")
@@ -25,7 +36,8 @@ flags.DEFINE_bool("jit_compile", True, "compile the step by XLA")
 
 
 def main(_):
-    print(" | ".join(["size", "objectives", "ms", "bidirectional ms", "ratio"]), flush=True)
+    columns = ["size", "objectives", "ms", "bidirectional ms", "ratio of time"]
+    print(" | ".join([*columns, "MB", "bidirectional MB", "ratio of memory"]), flush=True)
     for text in FLAGS.size:
         size = Size(*map(int, text.split(",")))
         for objectives in FLAGS.objectives:
@@ -34,8 +46,10 @@ def main(_):
                 for name in (objectives, "bidirectional")
             }
             times = run_in_turns(makers, FLAGS.rounds, FLAGS.steps)
-            shown = [milliseconds(times[name]) for name in makers]
-            print(" | ".join([text, objectives, *shown, ratio(*times.values())]), flush=True)
+            memory = [in_fresh_process(peak_memory, *maker) for maker in makers.values()]
+            shown = [text, objectives, *(milliseconds(times[name]) for name in makers)]
+            shown += [ratio(*times.values()), *(f"{value:.0f}" for value in memory)]
+            print(" | ".join([*shown, f"{memory[0] / memory[1]:.2f}"]), flush=True)
 
 
 if __name__ == "__main__":
