@@ -9,6 +9,8 @@ from conftest import GOLDEN
 from nezha_tf import NezhaConfig
 from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.conversion.conversion import convert_checkpoint
+from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
@@ -76,6 +78,12 @@ def write_model(folder, config, weights, task=None, name="model.ckpt-7"):
 def write_vocabulary(path, pieces):
     names = [*SPECIAL_PIECES, *(f"w{index}" for index in range(pieces))][:pieces]
     path.write_text("".join(f"{name}\n" for name in names))
+
+
+def convert(source, target, layout, **changes):
+    """Runs the conversion with its flags; returns the report."""
+    values = {"source": str(source), "to": str(target), "format": layout, **changes}
+    return convert_checkpoint(ConversionSettings(**values))
 
 
 def weights_in(prefix):

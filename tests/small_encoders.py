@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from nezha_tf import NezhaConfig
+
 SIZES = {
     "vocab_size": 97,
     "hidden_size": 24,
@@ -10,6 +12,24 @@ SIZES = {
     "intermediate_size": 40,
     "type_vocab_size": 4,
 }
+
+
+def narrow_config(position_encoding, **changes):
+    """Returns a configuration of width 8 whose random weights are large.
+
+    So every piece has an effect on what may see it that tests can measure.
+    """
+    sizes = {
+        "vocab_size": 40,
+        "hidden_size": 8,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "intermediate_size": 12,
+        "type_vocab_size": 6,
+        "initializer_range": 0.5,
+        "max_relative_position": 3,
+    }
+    return NezhaConfig(position_encoding=position_encoding, **{**sizes, **changes})
 
 
 def batch_of(length, batch_size=2, seed=0):

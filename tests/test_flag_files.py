@@ -20,6 +20,7 @@ PATH_FLAGS = ("bert_config_file", "input_file", "eval_file", "vocab_file", "init
 
 PROGRAMS = {
     "question_generation": "run_seq2seq.py",
+    "translation": "run_seq2seq.py",
     "understanding": "run_classifier.py",  # and the flag files that include it
     "sentiment": "run_classifier.py",
     "ocnli": "run_classifier.py",

@@ -11,6 +11,7 @@ from checkpoint_models import (
     TAGGING,
     assert_equal,
     config_of,
+    convert,
     weights_in,
     weights_like,
     write_model,
@@ -21,8 +22,6 @@ from safetensors.numpy import load_file
 
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.conversion.conversion import convert_checkpoint
-from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import folder as model_folder
 
@@ -43,11 +42,6 @@ KINDS = [
     ("tagging", TAGGING, ["logits"]),
     ("reading_comprehension", None, ["start_logits", "end_logits"]),
 ]
-
-
-def convert(source, target, layout, **changes):
-    values = {"source": str(source), "to": str(target), "format": layout, **changes}
-    return convert_checkpoint(ConversionSettings(**values))
 
 
 def write_run(folder, kind="pretraining", task=None, **changes):

@@ -11,6 +11,7 @@ from checkpoint_models import (
     UNILM,
     assert_equal,
     config_of,
+    convert,
     unilm_weights,
     weights_in,
     weights_like,
@@ -26,23 +27,11 @@ from safetensors.numpy import load_file, save_file
 from nezha_tf import NezhaConfig
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
 from nezha_tf.conversion import conversion
-from nezha_tf.conversion.conversion import convert_checkpoint
-from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import folder as model_folder
 
+pytestmark = pytest.mark.usefixtures("no_peer")
 SAFETENSORS = "model.safetensors"
-
-
-@pytest.fixture(autouse=True)
-def no_peer(monkeypatch):
-    """Hugging Face's code is run in the tests that are about it: it takes seconds to start."""
-    monkeypatch.setattr("nezha_tf.conversion.transformers_peer._LIBRARIES", ("no_such_library",))
-
-
-def convert(source, target, layout, **changes):
-    values = {"source": str(source), "to": str(target), "format": layout, **changes}
-    return convert_checkpoint(ConversionSettings(**values))
 
 
 @pytest.mark.parametrize("name", GOLDEN_MODELS)

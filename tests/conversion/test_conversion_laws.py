@@ -12,6 +12,7 @@ from checkpoint_models import (
     TAGGING,
     assert_equal,
     config_of,
+    convert,
     weights_in,
     weights_like,
     write_model,
@@ -23,8 +24,6 @@ from hypothesis import strategies as st
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.checkpoints.name_table import hugging_face_name, tf1_name_of, tf1_names
 from nezha_tf.config import POSITION_ENCODINGS
-from nezha_tf.conversion.conversion import convert_checkpoint
-from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.kinds import kinds
 
@@ -114,11 +113,6 @@ def test_weights_have_the_names_of_bert_and_are_loaded_as_they_were_saved(tmp_pa
     for variable, again in zip(model.weights, other.weights, strict=True):
         found, wanted = (v.numpy().view(np.uint32) for v in (again, variable))
         np.testing.assert_array_equal(found, wanted, variable.path)
-
-
-def convert(source, target, layout):
-    values = {"source": str(source), "to": str(target), "format": layout}
-    return convert_checkpoint(ConversionSettings(**values))
 
 
 @pytest.mark.parametrize("layout", ("tf1", "hugging_face"))

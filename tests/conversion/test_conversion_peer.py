@@ -12,6 +12,7 @@ from checkpoint_models import (
     UNILM,
     assert_equal,
     config_of,
+    convert,
     unilm_weights,
     weights_in,
     weights_like,
@@ -23,17 +24,14 @@ from helpers import GOLDEN_MODELS
 from hugging_face_peer import needs_transformers
 
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
-from nezha_tf.conversion.conversion import convert_checkpoint
-from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
 
 pytestmark = needs_transformers
 
 
-def convert(source, target, layout, **changes):
+def compare(source, target, layout, **changes):
     """Converts; returns {output: largest difference} and the report, which is to name both."""
-    values = {"source": str(source), "to": str(target), "format": layout, **changes}
-    report = convert_checkpoint(ConversionSettings(**values))
+    report = convert(source, target, layout, **changes)
     assert "not compared" not in report and "transformers" in report, report
     return dict(re.findall(r"  (\w+) +(\d\.\de[+-]\d+)$", report, re.MULTILINE)), report
 
@@ -47,10 +45,10 @@ def assert_close(differences, *names):
 @pytest.mark.parametrize("name", GOLDEN_MODELS)
 def test_golden_models(tmp_path, name):
     outputs = ("sequence_output", "pooled_output", "masked_lm_logits", "next_sentence_logits")
-    found, report = convert(GOLDEN / name / "model.ckpt", tmp_path / "hf", "hugging_face")
+    found, report = compare(GOLDEN / name / "model.ckpt", tmp_path / "hf", "hugging_face")
     assert "3 x 200 random pieces: nezha_tf before, transformers after" in report
     assert_close(found, *outputs)
-    found, report = convert(tmp_path / "hf", tmp_path / "tf1", "tf1")
+    found, report = compare(tmp_path / "hf", tmp_path / "tf1", "tf1")
     assert "3 x 200 random pieces: transformers before, nezha_tf after" in report
     assert_close(found, *outputs)
     assert_equal(weights_in(tmp_path / "tf1" / "bert_model.ckpt"), weights_of_originals(name))
@@ -73,7 +71,7 @@ def test_random_models(tmp_path, kind, task, outputs):
     weights = weights_like(rng, kind, config)
     write_model(tmp_path / "run", config, weights, task)
     for source, layout in (("run", "hugging_face"), ("hugging_face", "nezha_tf")):
-        found, _ = convert(tmp_path / source, tmp_path / layout, layout)
+        found, _ = compare(tmp_path / source, tmp_path / layout, layout)
         assert_close(found, "sequence_output", *outputs)
     assert_equal(weights_in(tmp_path / "nezha_tf" / "model.ckpt-0"), weights)
 
@@ -89,10 +87,10 @@ def test_unilm_as_a_pickle(tmp_path):
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         torch.save({name: torch.tensor(value).to(dtype) for name, value in weights.items()}, path)
         target = tmp_path / str(dtype)
-        found, _ = convert(path, target, "nezha_tf")
+        found, _ = compare(path, target, "nezha_tf")
         assert_close(found, "masked_lm_logits", "next_sentence_logits")
         assert weights_in(target / "model.ckpt-0")[SEGMENT_TABLE].shape == (6, 8)
-    found, _ = convert(target, tmp_path / "two", "hugging_face", type_vocab_size=2, dtype="float16")
+    found, _ = compare(target, tmp_path / "two", "hugging_face", type_vocab_size=2, dtype="float16")
     assert_close(found, "masked_lm_logits", "next_sentence_logits")
 
 

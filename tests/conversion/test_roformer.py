@@ -10,6 +10,7 @@ from checkpoint_models import (
     TAGGING,
     assert_equal,
     config_of,
+    convert,
     weights_in,
     weights_like,
     write_model,
@@ -20,18 +21,11 @@ from safetensors.numpy import load_file, save_file
 
 import nezha_tf
 from nezha_tf import NezhaConfig, NezhaForMaskedLM
-from nezha_tf.conversion.conversion import convert_checkpoint
-from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("no_peer")
 PEER = GOLDEN / "hugging_face_roformer"
 POOLER = "bert/pooler/"
-
-
-def convert(source, target, layout, **changes):
-    values = {"source": str(source), "to": str(target), "format": layout, **changes}
-    return convert_checkpoint(ConversionSettings(**values))
 
 
 def write_run(folder, kind, task=None, without=(), **changes):

@@ -5,8 +5,9 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_encoders import narrow_config
 
-from nezha_tf import NezhaConfig, NezhaEncoder, attention_mask
+from nezha_tf import NezhaEncoder, attention_mask
 from nezha_tf.config import POSITION_ENCODINGS, SEGMENT_IDS
 
 LENGTH = 7
@@ -33,17 +34,7 @@ def may_depend(objective, example, output, given):
 def gradients_of(encoding):
     """Returns a function of inputs that gives the Jacobian of an encoder, [2, T, D, T, D]."""
     tf.keras.utils.set_random_seed(0)
-    config = NezhaConfig(
-        vocab_size=30,
-        hidden_size=8,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=12,
-        type_vocab_size=6,
-        initializer_range=0.5,
-        position_encoding=encoding,
-        max_relative_position=3,
-    )
+    config = narrow_config(encoding)
     encoder = NezhaEncoder(config)
 
     @tf.function

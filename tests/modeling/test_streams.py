@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_encoders import narrow_config
 
-from nezha_tf import NezhaConfig
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.heads import gather_positions
 from nezha_tf.modeling.pretraining import NezhaForPermutationLM
@@ -26,19 +26,7 @@ NUM_PREDICTED = (4, 3)
 @functools.cache
 def model_of(encoding, **sizes):
     keras.utils.set_random_seed(0)
-    config = NezhaConfig(
-        vocab_size=30,
-        hidden_size=8,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=12,
-        type_vocab_size=2,
-        initializer_range=0.5,
-        position_encoding=encoding,
-        max_relative_position=3,
-        max_position_embeddings=LENGTH,
-        **sizes,
-    )
+    config = narrow_config(encoding, max_position_embeddings=LENGTH, **sizes)
     return NezhaForPermutationLM(config)
 
 

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 from commands import assert_one_line, create_data, run_pretraining
 from records import encode_values, write
+from small_encoders import narrow_config
 
-from nezha_tf import NezhaConfig
 from nezha_tf.data import schema
 from nezha_tf.data.stream_reader import StreamReader
 from nezha_tf.modeling import attention_mask
@@ -31,17 +31,7 @@ WHOLE = CHUNK * CHUNKS
 
 def model_of(encoding):
     keras.utils.set_random_seed(0)
-    config = NezhaConfig(
-        vocab_size=40,
-        hidden_size=WIDTH,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=2,
-        intermediate_size=12,
-        type_vocab_size=6,
-        initializer_range=0.5,
-        position_encoding=encoding,
-        max_relative_position=9,
-    )
+    config = narrow_config(encoding, max_relative_position=9)
     return NezhaForPermutationLM(config)
 
 
