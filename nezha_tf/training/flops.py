@@ -10,8 +10,9 @@ def training_flops(
 
     It counts the matrix products in the model's definition with two operations for each
     multiplication, once forward and twice backward (Kaplan et al., arXiv 2001.08361 §2.1).
-    Recomputation and elementwise operations do not count, nor does the generator of
-    replaced_tokens, whose layers have a sixteenth of the weights.
+    Recomputation and elementwise operations do not count. Nor do the generator of replaced_tokens,
+    whose layers have a sixteenth of the weights, and the query stream of permutation, which has a
+    sixth of the places.
 
     Args:
       config: a `NezhaConfig`.

@@ -3,11 +3,13 @@
 import json
 import signal
 
+from nezha_tf.data import schema
+from nezha_tf.modeling.replaced_tokens import REDUCTION
+from nezha_tf.pretraining_objectives.table import OBJECTIVES
 from soak_cases import corpora, entities, training
 from soak_cases.data import MASKINGS, as_flags
 
 PROGRAM = "run_pretraining.py"
-OBJECTIVES = ("bidirectional", "seq2seq", "left_to_right", "right_to_left")
 DYNAMIC = ("whole_word", "token", "ngram", "span")
 PRECISIONS = ("float32", "float32", "mixed_bfloat16", "mixed_float16")
 LAW = "stopped or not, a run ends with the same weights"
@@ -47,10 +49,24 @@ def draw_run(case, **fixed):
         "precision": rng.choice(PRECISIONS),
         "initial_loss_scale": rng.choice((2.0**32, 1024.0)),
     }
-    if segments == 6:
-        chosen = rng.sample(OBJECTIVES, rng.randint(1, 4))
+    if case.some(0.7):
+        possible = possible_objectives(config, is_masked="dynamic_masking" not in data)
+        chosen = rng.sample(possible, rng.randint(1, min(4, len(possible))))
         flags["objectives"] = ",".join(f"{name}:{rng.randint(1, 3)}" for name in chosen)
     return {**flags, **fixed}
+
+
+def possible_objectives(config, is_masked):
+    """Returns the names of the objectives for a model and for examples that are masked or not."""
+    sizes = [config[n] for n in ("hidden_size", "num_attention_heads", "intermediate_size")]
+    has_room = all(size % REDUCTION == 0 for size in sizes)
+    return [
+        name
+        for name, objective in OBJECTIVES.items()
+        if max(objective.segment_ids) < config["type_vocab_size"]
+        and not (is_masked and objective.reads == schema.UNMASKED_FEATURES)
+        and (has_room or name != "replaced_tokens")  # its generator has a quarter of each size
+    ]
 
 
 def make_data(case):
