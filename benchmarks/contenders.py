@@ -125,10 +125,10 @@ def our_train_step(size, position_encoding, jit_compile, objective=None, model_c
     model, optimizer = (model_class or NezhaForPreTraining)(config), AdamWeightDecay(1e-4)
     objective = objective or MaskedLMLoss()
     # As in a run: layers that no term of the loss uses have no gradient.
-    is_pooled = any(term.is_pooled for term in objective.terms)
-    model.encoder.pooler.trainable = is_pooled
-    if isinstance(model, NezhaForPreTraining):
-        model.next_sentence.trainable = is_pooled
+    model.encoder.pooler.trainable = any(term.is_pooled for term in objective.terms)
+    for head in ("masked_lm", "next_sentence"):
+        if hasattr(model, head):
+            getattr(model, head).trainable = any(term.head == head for term in objective.terms)
     step = TrainStep(
         tf.distribute.get_strategy(),
         model,
