@@ -17,8 +17,10 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 import laws
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from nezha_tf import cli
+
+tf = cli.import_tensorflow()
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = REPOSITORY / "tests" / "golden"
 RESOURCES = REPOSITORY / "nezha_tf" / "resources"

@@ -22,8 +22,8 @@ DIES_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
 
 
 def import_all():
-    for name in ("nezha_tf.cli", "keras", "tensorflow", "tensorflow_text"):
-        importlib.import_module(name)
+    importlib.import_module("nezha_tf.cli").import_tensorflow()
+    importlib.import_module("tensorflow_text")
     for package in PACKAGES:
         folder = importlib.import_module(f"nezha_tf.{package}")
         for module in pkgutil.iter_modules(folder.__path__, folder.__name__ + "."):

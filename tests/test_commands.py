@@ -348,3 +348,16 @@ def test_evaluation_takes_the_folders_own_checkpoint(folder, two_steps):
     result = run_pretraining(folder, *evaluation, *elsewhere)
     assert "weights from first/model.ckpt-2" in result.stdout
     assert json.loads((folder / "third" / "eval_results.json").read_text())["global_step"] == 2
+
+
+def test_tensorflow_comes_without_packages_that_only_it_would_need(tmp_path):
+    """JAX, scikit-learn and matplotlib are installed here, and can be imported afterwards."""
+    (tmp_path / "program.py").write_text(
+        "import importlib.util, sys\n"
+        "packages = {'jax', 'sklearn', 'matplotlib'}\n"
+        "assert 'tensorflow' in sys.modules and 'keras' in sys.modules\n"
+        "print(packages & set(sys.modules), all(map(importlib.util.find_spec, packages)))\n"
+    )
+    # The server that forks has imported TensorFlow as the programs do.
+    result = run(tmp_path / "program.py", folder=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "set() True\n"), result.stderr
