@@ -22,7 +22,7 @@ from nezha_tf.pretraining_data.corpus import measure
 from nezha_tf.pretraining_data.identity import finished_shards, identity_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
 from nezha_tf.pretraining_data.output_set import OutputSet
-from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
+from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool, available_cores
 from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_files import ShardJob, make_shard, shard_names
 from nezha_tf.settings import flag
@@ -129,7 +129,7 @@ def create_pretraining_data(
         _hold(filter(None, (output_file, eval_output_file)), stack)
         sets = _sets(settings, found, identity, output_file, eval_output_file)
         wanted = set().union(*(chosen.wanted() for chosen in sets))
-        workers = min(num_workers or _cores(), len(wanted))
+        workers = min(num_workers or available_cores(), len(wanted))
         report.tell_plan(sets, len(wanted), workers, runner)
         made = 0
         if wanted and pipeline is not None:
@@ -263,22 +263,9 @@ def _made(jobs, settings, identity, workers):
             yield from pool.run(jobs)
         except WorkerDied as death:
             raise UserError(
-                f"a worker died ({_cause(death.exit_code)}) while it made {death.task.path}; "
+                f"a worker died ({death.cause}) while it made {death.task.path}; "
                 "finished shards stay: the same command makes the rest"
             ) from death
-
-
-def _cores():
-    """Returns the number of cores that this process may use, or of all if that is unknown."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
-
-
-def _cause(exit_code):
-    if exit_code == -signal.SIGKILL:
-        return "killed, perhaps out of memory: a smaller --num_workers needs less"
-    return signal.Signals(-exit_code).name if exit_code < 0 else f"status {exit_code}"
 
 
 @contextlib.contextmanager
