@@ -16,8 +16,8 @@ class VocabularySettings:
     vocab_size: int | None = flag(
         None,
         "Largest number of pieces. Without it the text decides: the most frequent characters that "
-        "cover 99.95 % of the Chinese ones, and learned pieces at least as frequent as these; "
-        "together no more than 21128.",
+        "cover 99.95 % of the Chinese ones, and learned pieces about as frequent; together no more "
+        "than 21128.",
         1,
     )
     do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")

@@ -18,7 +18,7 @@ WORDS = st.dictionaries(st.text("abcか", min_size=1, max_size=5), COUNTS, max_s
 @given(CJK, WORDS, st.integers(1, 9), st.sampled_from([250, 260, 21_128]))
 def test_the_text_decides(monkeypatch, cjk, words, least, most):
     """The rarest characters are left out, as many as there may be, and never more than one in
-    2,000; learned pieces are as frequent as the others. The same numbers give the same pieces.
+    2,000; words about as frequent are learned. The same numbers give the same pieces.
     """
     if not cjk and not words:
         return
@@ -38,7 +38,9 @@ def test_the_text_decides(monkeypatch, cjk, words, least, most):
         more = sum(count for count in kept.values() if count > chosen.min_character_count)
         assert more < 0.9995 * sum(cjk.values())
     if most == 21_128:
-        frequent = {w for w, n in words.items() if n >= chosen.min_character_count}
+        # The learner's next threshold, and it never learns what is there once.
+        enough = max(1.25 * chosen.min_character_count + 1, 2)
+        frequent = {word for word, count in words.items() if count >= enough}
         assert frequent <= set(pieces)
 
     given = VocabularyBuilder(chosen.vocab_size, min_character_count=chosen.min_character_count)
