@@ -48,7 +48,7 @@ class PieceLearner:
         threshold = 2
         while True:
             is_last = threshold > self._most
-            # The learner clips a threshold like this at the highest count.
+            # Above the highest count, the learner takes the middle between it and the threshold.
             clipped = (min(self._most, threshold) + threshold) // 2
             pieces = self.at(clipped, None if is_last else size)
             if pieces is not None:

@@ -115,7 +115,8 @@ class VocabularyBuilder:
         if self.vocab_size is not None and needed > self.vocab_size:
             raise UserError(
                 f"--vocab_size={self.vocab_size} is too small: at least {needed} pieces are "
-                "needed; raise it, or --min_character_count, or leave it out, and the text decides"
+                "needed; raise it, or --min_character_count, or leave --vocab_size out: then the "
+                "text decides"
             )
 
     def _pieces(self):
@@ -133,6 +134,7 @@ class VocabularyBuilder:
                 break
             least = count
             left -= count
+        # Characters of the same count are all taken.
         self.min_character_count = max(least, self.min_character_count)
         needed = len(self._pieces())
         learned = len(learner.at(self.min_character_count)) if learner else 0
