@@ -4,10 +4,13 @@ import contextlib
 import functools
 
 from nezha_tf import console, files, storage
-from nezha_tf.data.corpus import STRETCH_BYTES, decoded, read_documents, read_stretches
+from nezha_tf.data.corpus import decoded, read_documents, read_stretches
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool, available_cores
 from nezha_tf.text.vocabulary_builder import VocabularyBuilder
+
+# To start a process takes as long as to count about this much text.
+WORTH_A_WORKER = 32 << 20
 
 
 def make_vocabulary(settings):
@@ -37,7 +40,7 @@ def make_vocabulary(settings):
         include=[line for path in included for lines in read_documents(path) for line in lines],
     )
     sizes = list(map(storage.size, paths))
-    workers = min(settings.num_workers or available_cores(), 1 + sum(sizes) // STRETCH_BYTES)
+    workers = settings.num_workers or min(available_cores(), 1 + sum(sizes) // WORTH_A_WORKER)
     stretches = _stretches(paths, sizes)
     with contextlib.closing(_counted(stretches, settings.do_lower_case, workers)) as counted:
         for counts in counted:

@@ -30,4 +30,6 @@ class VocabularySettings:
     include_file: str | None = flag(
         None, "File with pieces that the vocabulary must contain, one on each line."
     )
-    num_workers: int = flag(0, "Number of worker processes; 0: one for each core.", 0)
+    num_workers: int = flag(
+        0, "Number of worker processes; 0: one for each core, fewer for a small text.", 0
+    )

@@ -42,9 +42,8 @@ def test_the_same_bytes_for_any_number_of_workers_and_any_cut(
     text, tmp_path, monkeypatch, do_lower_case
 ):
     expected = plain_vocabulary(files.expand(text, "input_file"), 1000, 2, do_lower_case)
-    for stretch, workers in ((1, 1), (997, 1), (4000, 3 if do_lower_case else 1), (1 << 20, 2)):
+    for stretch, workers in ((7, 1), (997, 1), (4000, 3 if do_lower_case else 1), (1 << 20, 2)):
         monkeypatch.setattr(corpus, "STRETCH_BYTES", stretch)
-        monkeypatch.setattr(vocabulary, "STRETCH_BYTES", stretch)
         changes = {"vocab_size": 1000, "do_lower_case": do_lower_case, "num_workers": workers}
         assert make(tmp_path, text, **changes) == expected, (stretch, workers)
     assert not multiprocessing.active_children()
@@ -71,7 +70,6 @@ def test_what_is_too_small_is_told_before_the_text_is_read(text, tmp_path, monke
 
 def test_bytes_that_are_not_utf8_are_named_with_file_and_line(tmp_path, monkeypatch):
     monkeypatch.setattr(corpus, "STRETCH_BYTES", 64)
-    monkeypatch.setattr(vocabulary, "STRETCH_BYTES", 64)
     (tmp_path / "a.txt").write_text("好。\n" * 50, encoding="utf-8")
     (tmp_path / "b.txt").write_bytes("好。\n".encode() * 50 + "坏".encode("gb18030"))
     for workers in (1, 2):
@@ -81,7 +79,6 @@ def test_bytes_that_are_not_utf8_are_named_with_file_and_line(tmp_path, monkeypa
 
 
 def test_a_worker_that_dies_and_an_interrupt_leave_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(vocabulary, "STRETCH_BYTES", 64)
     path = tmp_path / "a.txt"
     path.write_text("好。\n" * 50, encoding="utf-8")
     with monkeypatch.context() as patch:
