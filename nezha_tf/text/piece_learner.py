@@ -13,6 +13,8 @@ import bisect
 import collections
 import math
 
+from nezha_tf import console
+
 JOINER = "##"
 ROUNDS = 4
 LONGEST_WORD = 50  # longer words are left out
@@ -45,15 +47,20 @@ class PieceLearner:
         Returns:
           List of str, as of `at`.
         """
-        threshold = 2
-        while True:
-            is_last = threshold > self._most
-            # Above the highest count, the learner takes the middle between it and the threshold.
-            clipped = (min(self._most, threshold) + threshold) // 2
-            pieces = self.at(clipped, None if is_last else size)
+        for threshold in console.progress(self._thresholds(), desc="learning", unit="threshold"):
+            pieces = self.at(threshold, size)
             if pieces is not None:
-                return pieces[:size]
+                return pieces
+        return self.at(threshold)[:size]
+
+    def _thresholds(self):
+        """Yields the thresholds to try, from the lowest on."""
+        threshold = 2
+        while threshold <= self._most:
+            yield threshold
             threshold = max(threshold + 1, int(threshold * 1.25))
+        # Above the highest count, the learner takes the middle between it and the threshold.
+        yield (self._most + threshold) // 2
 
     def at(self, threshold, size=None):
         """Returns the pieces at a threshold, or None if there are more than `size` of them.
