@@ -14,10 +14,10 @@ from nezha_tf.text.settings import VocabularySettings
 
 
 def main(settings):
-    from nezha_tf.data.corpus_vocabulary import make_vocabulary
+    from nezha_tf.pretraining_data.vocabulary import make_vocabulary
 
     print(make_vocabulary(settings))
 
 
 if __name__ == "__main__":
-    cli.run(main, VocabularySettings)
+    cli.run(main, VocabularySettings, with_tensorflow=False)

@@ -1,11 +1,14 @@
 """Reads a text corpus: one sentence per line, a blank line between documents."""
 
+import collections
 import contextlib
 import gzip
 import zlib
 
 from nezha_tf import storage
 from nezha_tf.errors import UserError
+
+STRETCH_BYTES = 2 << 20
 
 
 def read_documents(path):
@@ -45,6 +48,54 @@ def read_lines(path):
             f"{path}, line {number}: not UTF-8 at byte {error.start} of the line; "
             "convert the file, for example with iconv"
         ) from error
+
+
+def read_stretches(path):
+    """Yields the bytes of a text file in stretches of about `STRETCH_BYTES`.
+
+    A stretch ends at a line end. In a longer line it ends at a space or before a CJK character, so
+    no word is cut: what has neither stays together.
+
+    Argument and errors are those of `read_documents`, but `decoded` finds what is not UTF-8.
+    """
+    with open_text(path) as file:
+        begun = []
+        while block := file.read(STRETCH_BYTES):
+            end = _last_border(block)
+            if not end:
+                begun.append(block)
+                continue
+            yield b"".join([*begun, block[:end]])
+            begun = [block[end:]]
+        if any(begun):
+            yield b"".join(begun)
+
+
+def _last_border(block):
+    """Returns the last place in bytes where a stretch may end; 0 if there is none."""
+    line_end = block.rfind(b"\n") + 1
+    if line_end:
+        return line_end
+    # The first bytes of U+5000 to U+9FFF, all of them CJK characters.
+    firsts = (block.rfind(first) for first in (b"\xe5", b"\xe6", b"\xe7", b"\xe8", b"\xe9"))
+    return max(0, block.rfind(b" ") + 1, *firsts)
+
+
+def decoded(text, path):
+    """Returns bytes of a text file as str.
+
+    Args:
+      text: bytes of whole characters.
+      path: the file. It is read again to find the line that is not UTF-8.
+
+    Raises:
+      UserError: the bytes are not UTF-8 (with the line number).
+    """
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        collections.deque(read_lines(path), maxlen=0)
+        raise UserError(f"{path}: changed while being read; start again") from error
 
 
 @contextlib.contextmanager

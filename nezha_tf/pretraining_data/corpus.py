@@ -1,6 +1,5 @@
 """Reads the documents of a corpus of any size one after another, as bytes."""
 
-import collections
 import hashlib
 import re
 from typing import NamedTuple
@@ -8,7 +7,7 @@ from typing import NamedTuple
 import google_crc32c
 
 from nezha_tf import console, storage
-from nezha_tf.data.corpus import open_text, read_lines
+from nezha_tf.data.corpus import decoded, open_text
 from nezha_tf.errors import UserError
 
 BLOCK_BYTES = 1 << 20
@@ -237,10 +236,6 @@ class _Split:
 def _refuse_invalid(text, path):
     """Raises a `UserError` with the line number if a document is not UTF-8."""
     try:
-        text.decode()
-    except UnicodeDecodeError:
-        try:
-            collections.deque(read_lines(path), maxlen=0)
-        except UserError as error:
-            raise UserError(f"{error}, or choose --on_invalid=replace or skip") from error
-        raise
+        decoded(text, path)
+    except UserError as error:
+        raise UserError(f"{error}, or choose --on_invalid=replace or skip") from error

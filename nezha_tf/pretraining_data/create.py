@@ -1,5 +1,6 @@
 """Makes TFRecord files from a corpus; the code of `tools/create_pretraining_data.py`."""
 
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -22,9 +23,10 @@ from nezha_tf.pretraining_data.corpus import measure
 from nezha_tf.pretraining_data.identity import finished_shards, identity_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
 from nezha_tf.pretraining_data.output_set import OutputSet
-from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
+from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool, available_cores
 from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_files import ShardJob, make_shard, shard_names
+from nezha_tf.pretraining_data.stopwatch import READING, STAGES, Stopwatch
 from nezha_tf.settings import flag
 from nezha_tf.text.vocabulary import Vocabulary
 
@@ -116,9 +118,10 @@ def create_pretraining_data(
     pipeline = _pipeline(runner, beam_options, num_workers)
     Settings.of_flags(vocab_file=vocab_file, **others)  # refuses bad flags at once
     with _terminable(), contextlib.ExitStack() as stack:
-        started = time.monotonic()
+        started, clock = time.monotonic(), Stopwatch()
         refuse_invalid = others.get("on_invalid", Settings.on_invalid) == "error"
-        found = measure(inputs, seed, share, refuse_invalid)
+        with clock.stage(READING):
+            found = measure(inputs, seed, share, refuse_invalid)
         settings = Settings.of_flags(
             vocab_file=vocab_file,
             num_output_shards=num_output_shards or default_shards(found.training),
@@ -129,31 +132,39 @@ def create_pretraining_data(
         _hold(filter(None, (output_file, eval_output_file)), stack)
         sets = _sets(settings, found, identity, output_file, eval_output_file)
         wanted = set().union(*(chosen.wanted() for chosen in sets))
-        workers = min(num_workers or _cores(), len(wanted))
+        workers = min(num_workers or available_cores(), len(wanted))
         report.tell_plan(sets, len(wanted), workers, runner)
-        made = 0
+        made, stages = 0, ()
         if wanted and pipeline is not None:
             spans = spans_of(inputs, found, settings.random_seed, _counts(sets), wanted)
             work = beam.Work(settings, identity, inputs, found.threshold, beam.outputs_of(sets))
             made = beam.make_shards(pipeline, runner, work, spans, sets)
         elif wanted:
-            made = _make_shards(sets, settings, identity, inputs, found, wanted, workers)
+            shards = shards_of(inputs, found, settings.random_seed, _counts(sets), wanted)
+            shards = clock.each(READING, shards)
+            made, length, spent = _make_shards(sets, settings, identity, shards, workers)
+            read = 2 * (found.training.bytes + found.held_out.bytes)
+            stages = [(READING, read, clock.taken()[READING])]
+            stages += [(stage, length, spent[stage]) for stage in STAGES if spent[stage]]
         for chosen in sets:
             # Workers of an earlier, killed run may have ended after this run began.
             leftovers.remove(chosen.output_file)
         seconds = time.monotonic() - started
-        report.tell_end(sets, settings, identity, found, vocab_size, made, seconds)
+        report.tell_end(sets, settings, identity, found, vocab_size, stages, made, seconds)
 
 
 def shard_function(settings, identity):
-    """Returns a worker's function, from a `ShardJob` to its summary; see `make_shard`."""
+    """Returns a worker's function, from a `ShardJob` to (its summary, its seconds by stage).
+
+    See `make_shard` and `Stopwatch`.
+    """
     from nezha_tf.pretraining_data.shard_maker import ShardMaker
 
     return functools.partial(_make_one, settings, ShardMaker(settings), identity)
 
 
 def _make_one(settings, maker, identity, job):
-    return make_shard(settings, maker, job, identity)
+    return make_shard(settings, maker, job, identity), maker.clock.taken()
 
 
 def _check_inputs(inputs, vocab_file):
@@ -229,27 +240,32 @@ def _counts(sets):
     return {chosen.name: len(chosen.paths) for chosen in sets}
 
 
-def _make_shards(sets, settings, identity, inputs, found, wanted, workers):
-    """Makes the wanted shards and adds their summaries to the sets; returns how many instances."""
+def _make_shards(sets, settings, identity, shards, workers):
+    """Makes shards and adds their summaries to the sets.
+
+    Returns:
+      (number of instances, bytes of text, Counter of stage to the seconds of all workers).
+    """
     by_name = {chosen.name: chosen for chosen in sets}
     by_path = {path: chosen for chosen in sets for path in chosen.paths}
-    shards = shards_of(inputs, found, settings.random_seed, _counts(sets), wanted)
     jobs = (
         ShardJob(by_name[name].paths[index], documents, by_name[name].repetitions)
         for name, index, documents in shards
     )
-    instances = 0
+    instances, length, seconds = 0, 0, collections.Counter()
     with contextlib.closing(_made(jobs, settings, identity, workers)) as made:
         with report.progress(sets) as told:
-            for job, record in made:
+            for job, (record, spent) in made:
                 by_path[job.path].add(job.path, record)
                 instances += record["records"]
+                length += sum(len(text) for _, text in job.documents)
+                seconds.update(spent)
                 told(record)
-    return instances
+    return instances, length, seconds
 
 
 def _made(jobs, settings, identity, workers):
-    """Yields (job, summary) as shards are made; 1 worker: in this process, else in others."""
+    """Yields (job, what `shard_function` gives for it); 1 worker: this process, else others."""
     if workers == 1:
         function = shard_function(settings, identity)
         for job in jobs:
@@ -263,22 +279,9 @@ def _made(jobs, settings, identity, workers):
             yield from pool.run(jobs)
         except WorkerDied as death:
             raise UserError(
-                f"a worker died ({_cause(death.exit_code)}) while it made {death.task.path}; "
+                f"a worker died ({death.cause}) while it made {death.task.path}; "
                 "finished shards stay: the same command makes the rest"
             ) from death
-
-
-def _cores():
-    """Returns the number of cores that this process may use, or of all if that is unknown."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
-
-
-def _cause(exit_code):
-    if exit_code == -signal.SIGKILL:
-        return "killed, perhaps out of memory: a smaller --num_workers needs less"
-    return signal.Signals(-exit_code).name if exit_code < 0 else f"status {exit_code}"
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nezha_tf.data.corruption.policies import POLICIES, UNMASKED, MaskingPolicy
+from nezha_tf.pretraining_data.stopwatch import SEGMENTATION, Stopwatch
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.user_dictionary import Entities, read_user_dictionary
@@ -46,6 +47,9 @@ class PieceReader:
     or number) belong to the word of its first character, so that a unit of masking never splits a
     token. With `--masking=entity`, and with `--masking=none` and a user dictionary, each entry of
     the dictionary in the text is one word, however the segmenter splits it.
+
+    Attributes:
+      clock: a `Stopwatch` with the time of `SEGMENTATION`.
     """
 
     def __init__(self, settings, vocabulary):
@@ -61,6 +65,7 @@ class PieceReader:
             policy = POLICIES[settings.masking]
         tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=settings.do_lower_case)
         self._tokenizer = BulkTokenizer(tokenizer)
+        self.clock = Stopwatch()
         self._cut = self._entities = None
         words = read_user_dictionary(settings.user_dict) if settings.user_dict else ()
         if policy.of_words:
@@ -111,9 +116,10 @@ class PieceReader:
         if self._cut is None:
             return np.ones(len(found.ids), bool)
         lengths = []
-        for line in lines:
-            lengths.extend(map(len, self._cut(line)))
-            lengths.append(1)  # the line's end
+        with self.clock.stage(SEGMENTATION):
+            for line in lines:
+                lengths.extend(map(len, self._cut(line)))
+                lengths.append(1)  # the line's end
         ends = np.cumsum(lengths, dtype=np.int64)  # also of the line ends
         begins = np.zeros(ends[-1] + 1 if len(ends) else 1, np.int64)
         begins[ends] = 1

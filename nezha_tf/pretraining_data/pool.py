@@ -16,12 +16,27 @@ class WorkerDied(Exception):
     Attributes:
       task: the worker's task.
       exit_code: its exit status, or minus the number of the signal that killed it.
+      cause: the same in words.
     """
 
     def __init__(self, task, exit_code):
         super().__init__(f"a worker ended with {exit_code}")
         self.task = task
         self.exit_code = exit_code
+        self.cause = _cause(exit_code)
+
+
+def _cause(exit_code):
+    if exit_code == -signal.SIGKILL:
+        return "killed, perhaps out of memory: a smaller --num_workers needs less"
+    return signal.Signals(-exit_code).name if exit_code < 0 else f"status {exit_code}"
+
+
+def available_cores():
+    """Returns the number of cores that this process may use, or of all if that is unknown."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
 
 
 class WorkerPool:

@@ -59,8 +59,8 @@ def progress(sets):
         yield told
 
 
-def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
-    """Writes the manifests, and prints a table for each set and all anomalies.
+def tell_end(sets, settings, identity, found, vocab_size, stages, made, seconds):
+    """Writes the manifests, and prints a table for each set, all anomalies and the stages.
 
     Args:
       sets: list of finished `OutputSet`s.
@@ -68,6 +68,7 @@ def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
       identity: dict, see `identity_of`.
       found: the `Measure` of the corpus.
       vocab_size: number of pieces in the vocabulary.
+      stages: list of (stage, bytes of text, seconds of all workers together).
       made: number of instances that this run has made.
       seconds: the run's duration.
     """
@@ -86,6 +87,12 @@ def tell_end(sets, settings, identity, found, vocab_size, made, seconds):
         noun, _, rest = text.partition(" ")
         if count:
             print(f"{console.plural(count, noun)} {rest}")
+    if stages:
+        rows = [
+            (name, f"{spent:.1f} s", f"{length / max(spent, 1e-9) / 1e6:,.1f} MB/s")
+            for name, length, spent in stages
+        ]
+        print(console.table("stages: seconds of all workers, text a second of one", rows))
     rate = f", {made / seconds:,.0f} instances/s" if made else ""
     print(f"{seconds:.0f} s{rate}")
 

@@ -7,6 +7,7 @@ killed, each of its shards is therefore either finished or made again.
 
 import collections
 import contextlib
+import itertools
 import json
 import os
 from typing import NamedTuple
@@ -17,9 +18,10 @@ from nezha_tf import console, files, storage
 from nezha_tf.data.framing import frame
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.lines import sentences_of
+from nezha_tf.pretraining_data.stopwatch import EXAMPLES, PIECES, WRITING
 
 FORMAT = "nezha_tf pretraining shard 1"
-FRAMES_AT_ONCE = 256
+RECORDS_AT_ONCE = 256
 # The manifest describes all sets of a folder; see `manifest`.
 MANIFEST_NAME = "manifest.json"
 
@@ -88,7 +90,8 @@ def make_shard(settings, maker, job, identity):
 
     Args:
       settings: the `Settings`.
-      maker: the `ShardMaker` of these settings.
+      maker: the `ShardMaker` of these settings; its clock gets the time of all stages but
+        `READING`.
       job: the `ShardJob`.
       identity: dict of all that determines the bytes, see `identity_of`.
 
@@ -101,13 +104,15 @@ def make_shard(settings, maker, job, identity):
     """
     anomalies = collections.Counter()
     documents = []
-    for number, text in job.documents:
-        sentences = sentences_of(text, settings.on_invalid, anomalies)
-        if sentences:
-            documents.append((number, sentences))
+    with maker.clock.stage(PIECES):
+        for number, text in job.documents:
+            sentences = sentences_of(text, settings.on_invalid, anomalies)
+            if sentences:
+                documents.append((number, sentences))
     try:
         with files.whole_file(job.path) as temporary:
-            written = _write(maker.make(documents, job.repetitions), temporary)
+            records = maker.make(documents, job.repetitions)
+            written = _write(records, temporary, maker.clock)
             if not written["records"]:
                 count = console.plural(len(job.documents), "document")
                 raise UserError(
@@ -148,25 +153,25 @@ def read_record(path):
     return record if isinstance(record, dict) and record.get("format") == FORMAT else None
 
 
-def _write(records, path):
+def _write(records, path, clock):
     """Writes a TFRecord file; returns a dict of `records`, `bytes` and `crc32c`."""
     count = length = crc = 0
-    frames = []
     with storage.open_binary(path, "wb") as file:
-        for record in records:
-            frames.append(frame(record))
-            count += 1
-            if len(frames) == FRAMES_AT_ONCE:
-                crc, length = _write_frames(file, frames, crc, length)
-                frames.clear()
-        crc, length = _write_frames(file, frames, crc, length)
-        if not storage.is_remote(path):
-            file.flush()
-            os.fsync(file.fileno())  # complete even after a power failure
+        while block := _next_records(records, clock):
+            with clock.stage(WRITING):
+                data = b"".join(map(frame, block))
+                file.write(data)
+                crc = google_crc32c.extend(crc, data)
+            count += len(block)
+            length += len(data)
+        with clock.stage(WRITING):
+            if not storage.is_remote(path):
+                file.flush()
+                os.fsync(file.fileno())  # complete even after a power failure
     return {"records": count, "bytes": length, "crc32c": f"{crc:08x}"}
 
 
-def _write_frames(file, frames, crc, length):
-    data = b"".join(frames)
-    file.write(data)
-    return google_crc32c.extend(crc, data), length + len(data)
+def _next_records(records, clock):
+    """Returns a list of the next records; [] at their end."""
+    with clock.stage(EXAMPLES):
+        return list(itertools.islice(records, RECORDS_AT_ONCE))

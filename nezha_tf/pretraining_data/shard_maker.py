@@ -13,6 +13,7 @@ from nezha_tf.pretraining_data.packing import SINGLE, PairPacker, pack_full_sent
 from nezha_tf.pretraining_data.pieces import PieceReader
 from nezha_tf.pretraining_data.row_check import check_rows
 from nezha_tf.pretraining_data.statistics import Statistics
+from nezha_tf.pretraining_data.stopwatch import PIECES
 from nezha_tf.text.vocabulary import Vocabulary
 
 # Examples that are packed, masked and encoded together; at length 128 they take about 15 MB.
@@ -29,6 +30,7 @@ class ShardMaker:
 
     Attributes:
       statistics: the `Statistics` of the latest shard, complete when its iterator has ended.
+      clock: a `Stopwatch` with the time of `SEGMENTATION` and `PIECES`.
     """
 
     def __init__(self, settings):
@@ -41,6 +43,7 @@ class ShardMaker:
         self._settings = settings
         self._vocabulary = Vocabulary.from_file(settings.vocab_file)
         self._reader = PieceReader(settings, self._vocabulary)
+        self.clock = self._reader.clock
         self._of_pairs = settings.pair not in SINGLE
         self._is_stream = settings.pair == "stream"
         self._layout = Layout(self._vocabulary, settings.max_seq_length, self._of_pairs)
@@ -63,7 +66,8 @@ class ShardMaker:
           repetitions: number of passes over each document.
         """
         self.statistics = Statistics()
-        pieces = self._reader.read(documents)
+        with self.clock.stage(PIECES):
+            pieces = self._reader.read(documents)
         special = 3 if self._of_pairs else 2
         self.statistics.count_text(pieces, self._settings.max_seq_length - special)
         if not pieces.documents:

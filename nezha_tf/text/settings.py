@@ -13,7 +13,13 @@ class VocabularySettings:
         None, "Text files: file names or globs, comma-separated; .gz too."
     )
     output_file: str | None = flag(None, "The vocabulary to write.")
-    vocab_size: int = flag(21128, "Largest number of pieces.", 1)
+    vocab_size: int | None = flag(
+        None,
+        "Largest number of pieces. Without it the text decides: the most frequent characters that "
+        "cover 99.95 % of the Chinese ones, and learned pieces about as frequent; together no more "
+        "than 21128.",
+        1,
+    )
     do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
     min_character_count: int = flag(
         2, "Leave out Chinese characters that are in the text less often.", 1
@@ -23,4 +29,7 @@ class VocabularySettings:
     )
     include_file: str | None = flag(
         None, "File with pieces that the vocabulary must contain, one on each line."
+    )
+    num_workers: int = flag(
+        0, "Number of worker processes; 0: one for each core, fewer for a small text.", 0
     )

@@ -3,117 +3,151 @@
 import collections
 import string
 
-from nezha_tf import console
 from nezha_tf.errors import UserError
 from nezha_tf.text import characters
-from nezha_tf.text.tokenization import basic_tokens
+from nezha_tf.text.piece_learner import JOINER, PieceLearner
+from nezha_tf.text.unit_counts import tokens_of
 from nezha_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 # The first pieces of BERT's Chinese vocabulary, with the same ids.
 SPECIALS = (PAD, *(f"[unused{n}]" for n in range(1, 100)), UNK, CLS, SEP, MASK)
 PUNCTUATION = string.punctuation + "，。、；：？！“”‘’（）《》〈〉【】「」『』〔〕—…·～￥％＋－×÷°℃"
+# For a size that follows from the text: at most one of so many Chinese characters is left out
+# (99.95 % are covered), and there are no more pieces than in the published Chinese vocabularies.
+CHARACTERS_FOR_ONE_LEFT_OUT = 2_000
+MOST_PIECES = 21_128
 
 
-def build_vocabulary(
-    sentences,
-    vocab_size,
-    *,
-    do_lower_case=True,
-    min_character_count=2,
-    common_characters=False,
-    include=(),
-):
-    """Makes the pieces of a vocabulary.
+class VocabularyBuilder:
+    """Makes the pieces of a vocabulary from the counts of a text.
 
     Their order is: BERT's special pieces, CJK characters by falling frequency, common characters
-    and the pieces of `include`, punctuation and ASCII, and the pieces that tensorflow-text's
-    learner finds in words that are not Chinese. There are no `##` pieces of Chinese characters,
-    because the tokenizer never needs them.
+    and the pieces of `include`, punctuation and ASCII, and the pieces that are learned from words
+    that are not Chinese. There are no `##` pieces of Chinese characters, because the tokenizer
+    never needs them.
 
-    Args:
-      sentences: iterable of str.
-      vocab_size: bound on the number of pieces.
-      do_lower_case: see `FullTokenizer`, which must use the same value.
-      min_character_count: rarer CJK characters are left out.
-      common_characters: whether to add the characters of GB 2312 level 1 (3,755 simplified ones)
-        and Big5 level 1 (5,401 traditional ones).
-      include: pieces to add in any case.
+    Without `vocab_size` the text decides. `min_character_count` becomes the count of the rarest CJK
+    character that is needed to cover 99.95 % of them, unless it is higher anyway. There is room for
+    as many learned pieces as the learner finds with this count as its threshold, but in all for no
+    more than `MOST_PIECES`. The same numbers as arguments give the same pieces.
 
-    Returns:
-      (list of pieces, share of the text's CJK characters that are among them).
-
-    Raises:
-      UserError: there is no text, or `vocab_size` is too small for the characters.
+    Attributes:
+      vocab_size, min_character_count: the numbers in use; `build` sets those that the text decides.
     """
-    cjk, words = _count(sentences, do_lower_case)
-    if not cjk and not words:
-        raise UserError("there is no text to build a vocabulary from")
-    chosen = [char for char, count in _by_frequency(cjk) if count >= min_character_count]
-    common = _common_characters() if common_characters else ()
-    alphabet = string.ascii_lowercase + string.digits
-    alphabet += "" if do_lower_case else string.ascii_uppercase
-    # dict.fromkeys drops duplicates and keeps the order.
-    pieces = list(
-        dict.fromkeys(
-            [
-                *SPECIALS,
-                *chosen,
-                *common,
-                *include,
-                *PUNCTUATION,
-                *alphabet,
-                *(f"##{char}" for char in alphabet),
-            ]
-        )
-    )
-    if len(pieces) > vocab_size:
-        raise UserError(
-            f"--vocab_size={vocab_size} is too small: {len(pieces)} pieces are needed; raise it, "
-            "or --min_character_count"
-        )
-    if words and len(pieces) < vocab_size:
-        learned = set(_learn(words, vocab_size - len(pieces))) - set(pieces)
-        pieces += sorted(piece for piece in learned if not _is_inner_punctuation(piece))
-    known = set(pieces)
-    covered = sum(count for char, count in cjk.items() if char in known)
-    return pieces, covered / max(cjk.total(), 1)
 
+    def __init__(
+        self,
+        vocab_size=None,
+        *,
+        do_lower_case=True,
+        min_character_count=2,
+        common_characters=False,
+        include=(),
+    ):
+        """Args:
+          vocab_size: bound on the number of pieces, or None.
+          do_lower_case: see `FullTokenizer`, which must use the same value.
+          min_character_count: rarer CJK characters are left out.
+          common_characters: whether to add the characters of GB 2312 level 1 (3,755 simplified
+            ones) and Big5 level 1 (5,401 traditional ones).
+          include: pieces to add in any case.
 
-def _count(sentences, do_lower_case):
-    """Returns (Counter of the CJK characters, Counter of the other tokens)."""
-    cjk, words = collections.Counter(), collections.Counter()
-    for sentence in console.progress(sentences, desc="counting", unit="sentence"):
-        for token in basic_tokens(sentence, do_lower_case):
-            is_cjk = characters.kind_of(token.text[0]) == characters.ALONE
-            (cjk if is_cjk else words)[token.text] += 1
-    return cjk, words
+        Raises:
+          UserError: `vocab_size` is too small for the pieces that every vocabulary has.
+        """
+        self.vocab_size = vocab_size
+        self.min_character_count = min_character_count
+        self._do_lower_case = do_lower_case
+        alphabet = string.ascii_lowercase + string.digits
+        alphabet += "" if do_lower_case else string.ascii_uppercase
+        common = _common_characters() if common_characters else ()
+        inner = (JOINER + char for char in alphabet)
+        self._fixed = [*common, *include, *PUNCTUATION, *alphabet, *inner]
+        self._cjk, self._words = collections.Counter(), collections.Counter()
+        self._units = collections.Counter()
+        self._needed = {*SPECIALS, *self._fixed}
+        self._require_room()
+
+    def add(self, single, others):
+        """Adds what `UnitCounter.count` has found in a part of the text; the order is free.
+
+        Raises:
+          UserError: `vocab_size` is too small for the characters of the parts so far.
+        """
+        self._units.update(others)
+        self._add_tokens(single)
+
+    def build(self):
+        """Returns (list of pieces, share of the text's CJK characters that are among them).
+
+        Raises:
+          UserError: there is no text, or `vocab_size` is too small for its characters.
+        """
+        self._add_tokens(self._units)
+        self._units.clear()
+        if not self._cjk and not self._words:
+            raise UserError("there is no text to build a vocabulary from")
+        learner = PieceLearner(_by_frequency(self._words)) if self._words else None
+        if self.vocab_size is None:
+            self._decide(learner)
+        pieces = self._pieces()
+        if learner and len(pieces) < self.vocab_size:
+            learned = set(learner.within(self.vocab_size - len(pieces))) - set(pieces)
+            pieces += sorted(piece for piece in learned if not _is_inner_punctuation(piece))
+        known = set(pieces)
+        covered = sum(count for char, count in self._cjk.items() if char in known)
+        return pieces, covered / max(self._cjk.total(), 1)
+
+    def _add_tokens(self, units):
+        """Counts the tokens of units, and the pieces that these make necessary."""
+        cjk, words = tokens_of(units, self._do_lower_case)
+        self._cjk.update(cjk)
+        self._words.update(words)
+        self._needed.update(c for c in cjk if self._cjk[c] >= self.min_character_count)
+        self._require_room()
+
+    def _require_room(self):
+        """Raises a `UserError` if `vocab_size` is less than the number of needed pieces.
+
+        More text never needs fewer, so this can be told before all of it is counted.
+        """
+        needed = len(self._needed)
+        if self.vocab_size is not None and needed > self.vocab_size:
+            raise UserError(
+                f"--vocab_size={self.vocab_size} is too small: at least {needed} pieces are "
+                "needed; raise it, or --min_character_count, or leave --vocab_size out: then the "
+                "text decides"
+            )
+
+    def _pieces(self):
+        """Returns the pieces that are not learned, in order."""
+        least = self.min_character_count
+        chosen = (char for char, count in _by_frequency(self._cjk) if count >= least)
+        # dict.fromkeys drops duplicates and keeps the order.
+        return list(dict.fromkeys([*SPECIALS, *chosen, *self._fixed]))
+
+    def _decide(self, learner):
+        """Sets the numbers that the text decides."""
+        least, left = 0, self._cjk.total()
+        for _, count in _by_frequency(self._cjk):
+            if left * CHARACTERS_FOR_ONE_LEFT_OUT <= self._cjk.total():
+                break
+            least = count
+            left -= count
+        # Characters of the same count are all taken.
+        self.min_character_count = max(least, self.min_character_count)
+        needed = len(self._pieces())
+        learned = len(learner.at(self.min_character_count)) if learner else 0
+        self.vocab_size = max(needed, min(needed + learned, MOST_PIECES))
 
 
 def _by_frequency(counter):
     return sorted(counter.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _learn(words, size):
-    """Returns at most `size` pieces, with the lowest threshold that gives no more than these.
-
-    The learner's own search for the threshold may return too many pieces.
-    """
-    from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
-
-    counts = _by_frequency(words)
-    threshold = 2
-    while True:
-        pieces = learner.learn(
-            counts, size, reserved_tokens=[], upper_thresh=threshold, lower_thresh=threshold
-        )
-        if len(pieces) <= size or threshold > counts[0][1]:
-            return pieces[:size]
-        threshold = max(threshold + 1, int(threshold * 1.25))
-
-
 def _is_inner_punctuation(piece):
     """Whether a piece is punctuation inside a token, which no token contains."""
-    return piece.startswith("##") and any(map(characters.is_punctuation, piece[2:]))
+    return piece.startswith(JOINER) and any(map(characters.is_punctuation, piece[2:]))
 
 
 def _common_characters():

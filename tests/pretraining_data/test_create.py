@@ -117,6 +117,9 @@ def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
     ):
         assert output.count(line) == 3, line
     assert "outside the vocabulary" in output and "🙂" in output
+    # The time of each stage; masks of single pieces need no segmentation.
+    told = [line.split()[0] for line in output.splitlines() if line.endswith(" MB/s")]
+    assert told == ["reading", "pieces", "examples", "writing"] * 3
     # The identity of the text does not depend on the other set or on its place.
     create(corpus, folders[0], eval_output_file=f"{folders[0]}/eval.tfrecord", **changes)
     assert "6 shards to make" not in capsys.readouterr().out

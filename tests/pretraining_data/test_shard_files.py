@@ -20,12 +20,14 @@ from nezha_tf.pretraining_data.shard_files import (
     record_name,
     shard_names,
 )
+from nezha_tf.pretraining_data.stopwatch import Stopwatch
 
 
 class Echo:
     """Makes a record of each sentence, as often as requested."""
 
     statistics = types.SimpleNamespace(to_dict=lambda: {"instances": 3})
+    clock = Stopwatch()
 
     def make(self, documents, repetitions):
         for number, sentences in documents:

@@ -6,13 +6,23 @@ from conftest import REPOSITORY, RESOURCES
 from nezha_tf import FullTokenizer, Vocabulary
 from nezha_tf.data.corpus import read_documents
 from nezha_tf.errors import UserError
-from nezha_tf.text.vocabulary_builder import SPECIALS, build_vocabulary
+from nezha_tf.text.unit_counts import UnitCounter
+from nezha_tf.text.vocabulary_builder import SPECIALS, VocabularyBuilder
 
 
 def sentences(*names):
     for name in names:
         for document in read_documents(str(RESOURCES / name)):
             yield from document
+
+
+def build(lines, *arguments, **options):
+    """Returns what a builder builds from lines, which it gets one by one."""
+    builder = VocabularyBuilder(*arguments, **options)
+    counter = UnitCounter(options.get("do_lower_case", True))
+    for line in lines:
+        builder.add(*counter.count(line))
+    return builder.build()
 
 
 def test_a_vocabulary_without_mask_is_refused():
@@ -30,7 +40,7 @@ def test_the_line_that_is_not_utf8_is_named(tmp_path):
 def test_shipped_vocabulary_is_what_the_builder_makes():
     """The command is in nezha_tf/resources/README.md."""
     include = list(sentences("latin_words.txt"))
-    pieces, coverage = build_vocabulary(
+    pieces, coverage = build(
         sentences("sample_corpus.txt", "latin_words.txt"),
         9500,
         common_characters=True,
@@ -69,16 +79,27 @@ def test_tiny_config_fits_the_shipped_vocabulary():
 
 def test_builder_orders_characters_by_frequency_and_bounds_the_size():
     text = ["好好好好的的的人人我"] * 2 + ["playing played player plays play"] * 5
-    pieces, coverage = build_vocabulary(text, 300, min_character_count=3)
+    pieces, coverage = build(text, 300, min_character_count=3)
     assert pieces[104:107] == ["好", "的", "人"]
     assert coverage == pytest.approx(18 / 20)
     assert "play" in pieces and "我" not in pieces
     assert len(pieces) <= 300
     assert not any(piece.startswith("##") and "\u4e00" <= piece[2] <= "\u9fff" for piece in pieces)
     with pytest.raises(UserError, match="too small"):
-        build_vocabulary(text, 150)
+        build(text, 150)
     with pytest.raises(UserError, match="no text"):
-        build_vocabulary([], 150)
+        build([], 300)
+
+
+def test_what_is_too_small_is_told_before_the_end_of_the_text():
+    always = len(build(["a"], 300)[0])  # special pieces, punctuation and ASCII
+    with pytest.raises(UserError, match=f"at least {always} pieces are needed"):
+        VocabularyBuilder(always - 1)
+    builder, counter = VocabularyBuilder(always + 1), UnitCounter(True)
+    builder.add(*counter.count("好坏的"))
+    builder.add(*counter.count("好好，"))
+    with pytest.raises(UserError, match=f"at least {always + 2} pieces are needed"):
+        builder.add(*counter.count("的"))
 
 
 def test_sample_corpus_is_as_large_as_promised():

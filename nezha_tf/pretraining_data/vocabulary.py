@@ -1,0 +1,97 @@
+"""Builds a vocabulary file from text files; the code of `tools/build_vocab.py`."""
+
+import contextlib
+import functools
+
+from nezha_tf import console, files, storage
+from nezha_tf.data.corpus import decoded, read_documents, read_stretches
+from nezha_tf.errors import UserError, require_flag
+from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool, available_cores
+from nezha_tf.text.vocabulary_builder import VocabularyBuilder
+
+# To start a process takes as long as to count about this much text.
+WORTH_A_WORKER = 32 << 20
+
+
+def make_vocabulary(settings):
+    """Builds a vocabulary and writes it; any number of workers gives the same bytes.
+
+    The text is read in stretches, which the workers count.
+
+    Args:
+      settings: `text.settings.VocabularySettings`.
+
+    Returns:
+      Text to print: a table with the number of pieces and the share of Chinese characters covered.
+
+    Raises:
+      UserError: a flag is missing, the output is also an input, a file cannot be read, there is no
+        text, --vocab_size is too small, or a worker was killed. No file is written.
+    """
+    output_file = require_flag(settings.output_file, "output_file")
+    paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
+    included = [settings.include_file] if settings.include_file else []
+    files.require_other(output_file, "output_file", [*paths, *included])
+    builder = VocabularyBuilder(
+        settings.vocab_size,
+        do_lower_case=settings.do_lower_case,
+        min_character_count=settings.min_character_count,
+        common_characters=settings.common_characters,
+        include=[line for path in included for lines in read_documents(path) for line in lines],
+    )
+    sizes = list(map(storage.size, paths))
+    workers = settings.num_workers or min(available_cores(), 1 + sum(sizes) // WORTH_A_WORKER)
+    stretches = _stretches(paths, sizes)
+    with contextlib.closing(_counted(stretches, settings.do_lower_case, workers)) as counted:
+        for counts in counted:
+            builder.add(*counts)
+    pieces, coverage = builder.build()
+    files.write_text(output_file, "".join(f"{piece}\n" for piece in pieces))
+    rows = [("pieces", f"{len(pieces):,}"), ("Chinese characters covered", f"{coverage:.3%}")]
+    if settings.vocab_size is None:
+        rows += [
+            ("--vocab_size, by the text", builder.vocab_size),
+            ("--min_character_count, by the text", builder.min_character_count),
+        ]
+    return console.table(output_file, rows)
+
+
+def _counted(stretches, do_lower_case, workers):
+    """Yields the counts of stretches; 1 worker: this process counts, else others."""
+    if workers == 1:
+        yield from map(stretch_counter(do_lower_case), stretches)
+        return
+    with WorkerPool(workers, stretch_counter, do_lower_case) as pool:
+        try:
+            for _, counts in pool.run(stretches):
+                yield counts
+        except WorkerDied as death:
+            path, _ = death.task
+            raise UserError(
+                f"a worker died ({death.cause}) while it counted {path}; start again"
+            ) from death
+
+
+def _stretches(paths, sizes):
+    """Yields (file, bytes) of files and shows the progress on terminals; `sizes` are in bytes."""
+    with console.progress(total=sum(sizes), desc="counting", unit="B", unit_scale=True) as bar:
+        for path, size in zip(paths, sizes, strict=True):
+            for stretch in read_stretches(path):
+                yield path, stretch
+                # For a compressed file, the bytes that were read are known only at its end.
+                told = 0 if path.endswith(".gz") else len(stretch)
+                size -= told
+                bar.update(told)
+            bar.update(size)
+
+
+def stretch_counter(do_lower_case):
+    """Returns a worker's function, from (file, bytes) to what `UnitCounter.count` returns."""
+    from nezha_tf.text.unit_counts import UnitCounter
+
+    return functools.partial(_count, UnitCounter(do_lower_case))
+
+
+def _count(counter, stretch):
+    path, text = stretch
+    return counter.count(decoded(text, path))

@@ -1,0 +1,112 @@
+"""Counts the tokens of much text, on arrays."""
+
+import collections
+import functools
+
+import numpy as np
+
+from nezha_tf.text import characters
+from nezha_tf.text.tokenization import basic_tokens
+
+_UNSEEN = 255
+# The one character whose lower case depends on the letters around it.
+_SIGMA = "Σ"
+
+
+class UnitCounter:
+    """Counts units: pieces of text whose tokens do not depend on what stands beside them.
+
+    A CJK character is a unit, a punctuation mark is one, and so is a run of other characters
+    without white space. There are few different units in a text, so only these need be split into
+    tokens, see `tokens_of`. A word with a capital sigma is a unit together with its punctuation,
+    because the lower case of that letter depends on the whole word.
+    """
+
+    def __init__(self, do_lower_case):
+        """Args:
+        do_lower_case: see `FullTokenizer`.
+        """
+        self._do_lower_case = do_lower_case
+        self._kinds = np.full(0x110000, _UNSEEN, np.uint8)  # by code point
+
+    def count(self, text):
+        """Returns how often each unit is in a text.
+
+        Args:
+          text: str that neither begins nor ends inside a word.
+
+        Returns:
+          (dict of CJK character or punctuation mark to its count, Counter of the other units).
+        """
+        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        counts = np.bincount(codes)
+        self._see(np.flatnonzero(counts))
+        others = collections.Counter()
+        if self._do_lower_case and _SIGMA in text:
+            codes = codes.copy()
+            others.update(self._cut_out_words_of_sigma(text, codes))
+            counts = np.bincount(codes)
+        others.update(self._runs(codes))
+        others.pop("", None)
+        found = np.flatnonzero(counts)
+        kinds = self._kinds[found]
+        found = found[(kinds == characters.ALONE) | (kinds == characters.PUNCTUATION)]
+        by_code = zip(found.tolist(), counts[found].tolist(), strict=True)
+        return {chr(code): count for code, count in by_code}, others
+
+    def _see(self, codes):
+        """Looks up the kinds of code points that are met for the first time."""
+        for code in codes[self._kinds[codes] == _UNSEEN].tolist():
+            self._kinds[code] = characters.kind_of(chr(code))
+
+    def _cut_out_words_of_sigma(self, text, codes):
+        """Returns the words with a capital sigma; in `codes` spaces take their places."""
+        kinds = self._kinds[codes]
+        between = np.flatnonzero((kinds == characters.SPACE) | (kinds == characters.ALONE))
+        borders = np.concatenate([[-1], between, [len(codes)]])
+        ends = np.unique(np.searchsorted(borders, np.flatnonzero(codes == ord(_SIGMA))))
+        words = []
+        for end in ends.tolist():
+            word = slice(borders[end - 1] + 1, borders[end])
+            words.append(text[word])
+            codes[word] = ord(" ")
+        return words
+
+    def _runs(self, codes):
+        """Returns the runs of ordinary and dropped characters; the last one may be ""."""
+        kinds = self._kinds[codes]
+        inside = (kinds == characters.ORDINARY) | (kinds == characters.DROPPED)
+        kept = inside.copy()
+        kept[1:] |= inside[:-1]  # the place behind a run gets a space
+        joined = np.where(inside, codes, np.uint32(ord(" ")))[kept]
+        return joined.tobytes().decode("utf-32-le").split(" ")
+
+
+def tokens_of(units, do_lower_case):
+    """Splits units into tokens.
+
+    Args:
+      units: dict of unit to its count.
+      do_lower_case: as for the `UnitCounter`.
+
+    Returns:
+      (Counter of the tokens that are CJK characters, Counter of the other tokens).
+    """
+    cjk, others = collections.Counter(), collections.Counter()
+    for unit, count in units.items():
+        if unit.isascii() and unit.isalnum():
+            others[unit.lower() if do_lower_case else unit] += count
+            continue
+        find = _tokens_of_character if len(unit) == 1 else _tokens
+        for token in find(unit, do_lower_case):
+            is_cjk = characters.kind_of(token[0]) == characters.ALONE
+            (cjk if is_cjk else others)[token] += count
+    return cjk, others
+
+
+def _tokens(unit, do_lower_case):
+    return tuple(token.text for token in basic_tokens(unit, do_lower_case))
+
+
+# A builder asks for the same characters after each part of a text.
+_tokens_of_character = functools.cache(_tokens)
