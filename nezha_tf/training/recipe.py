@@ -175,8 +175,8 @@ def _check_layer_mix(settings):
     for name in _OF_TRAINED_ENCODER:
         if name in given:
             raise UserError(
-                f"--{name}={flag_text(given[name])} does nothing with --layer_mix, whose encoder is frozen "
-                "and has no dropout; leave one of them out"
+                f"--{name}={flag_text(given[name])} does nothing with --layer_mix, whose encoder "
+                "is frozen and has no dropout; leave one of them out"
             )
 
 
