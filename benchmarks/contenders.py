@@ -116,7 +116,7 @@ def _unmasked_batch(size, vocabulary, first):
 def our_train_step(
     size, position_encoding, jit_compile, objective=None, model_class=None, recompute=False
 ):
-    """Returns our `TrainStep`, the model's configuration and the optimizer.
+    """Returns our `TrainStep`, the model's configuration, the optimizer and the model.
 
     Without an objective and a model it is masked LM with next-sentence prediction.
     """
@@ -143,7 +143,7 @@ def our_train_step(
         Recipe(optimizer),
         jit_compile=jit_compile,
     )
-    return step, config, optimizer
+    return step, config, optimizer, model
 
 
 def peer_config(size, **others):
