@@ -19,8 +19,6 @@ THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
 def import_tensorflow():
     """Returns tensorflow, quiet and with `THREADS` threads; nothing else may have begun them."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    # As the programs do (nezha_tf/cli.py).
-    os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(THREADS)

@@ -1,7 +1,7 @@
 """What the memory of a training process is made of, stage by stage.
 
 python training_memory.py --size=4,256,4,1024,128,64,20,8000
-TF_ONEDNN_USE_SYSTEM_ALLOCATOR=0 python training_memory.py --recompute
+TF_ONEDNN_USE_SYSTEM_ALLOCATOR=1 python training_memory.py --recompute
 """
 
 import pathlib

@@ -8,8 +8,6 @@ import sys
 # Set before TensorFlow is imported anywhere: its start-up messages do not help a user.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-# On CPUs, TensorFlow's own allocator keeps the buffers of a step; malloc gives them back.
-os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")
 # The programs run on TensorFlow, whatever backend the user's Keras configuration names.
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
