@@ -53,9 +53,12 @@ def our_config(size, position_encoding="functional_relative"):
     )
 
 
-def make_our_step(size, position_encoding, jit_compile):
-    """Returns our training step: `tf.function`, AdamW, compiled by XLA if asked."""
-    step, *_ = our_train_step(size, position_encoding, jit_compile)
+def make_our_step(size, position_encoding, jit_compile, recompute=False):
+    """Returns our training step: `tf.function`, AdamW, compiled by XLA if asked.
+
+    With `recompute`, the layers compute their activations again for the backward pass.
+    """
+    step, *_ = our_train_step(size, position_encoding, jit_compile, recompute=recompute)
     import tensorflow as tf
 
     batch = {name: tf.constant(values) for name, values in random_batch(size).items()}
@@ -110,8 +113,10 @@ def _unmasked_batch(size, vocabulary, first):
     return {name: tf.constant(values.astype("int32")) for name, values in batch.items()}
 
 
-def our_train_step(size, position_encoding, jit_compile, objective=None, model_class=None):
-    """Returns our `TrainStep`, the model's configuration and the optimizer.
+def our_train_step(
+    size, position_encoding, jit_compile, objective=None, model_class=None, recompute=False
+):
+    """Returns our `TrainStep`, the model's configuration, the optimizer and the model.
 
     Without an objective and a model it is masked LM with next-sentence prediction.
     """
@@ -124,6 +129,8 @@ def our_train_step(size, position_encoding, jit_compile, objective=None, model_c
     config = our_config(size, position_encoding)
     model, optimizer = (model_class or NezhaForPreTraining)(config), AdamWeightDecay(1e-4)
     objective = objective or MaskedLMLoss()
+    for layer in model.encoder.transformer_layers:
+        layer.recompute = recompute
     # As in a run: layers that no term of the loss uses have no gradient.
     model.encoder.pooler.trainable = any(term.is_pooled for term in objective.terms)
     for head in ("masked_lm", "next_sentence"):
@@ -136,7 +143,7 @@ def our_train_step(size, position_encoding, jit_compile, objective=None, model_c
         Recipe(optimizer),
         jit_compile=jit_compile,
     )
-    return step, config, optimizer
+    return step, config, optimizer, model
 
 
 def peer_config(size, **others):

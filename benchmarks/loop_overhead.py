@@ -51,7 +51,7 @@ def make_bare_steps(size, jit_compile, steps):
 
 def make_loop(size, jit_compile, steps, folder):
     """Returns a callable that makes as many steps in `Loop`, on TFRecords, with their record."""
-    step, config, optimizer = our_train_step(size, "functional_relative", jit_compile)
+    step, config, optimizer, _ = our_train_step(size, "functional_relative", jit_compile)
     import tensorflow as tf
 
     from nezha_tf.data.reader import ExampleReader

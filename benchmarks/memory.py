@@ -10,20 +10,23 @@ def peak_memory(make, *arguments):
     """Returns the peak of memory in MB while steps run, over what TensorFlow alone takes.
 
     That is the most resident memory of three steps (weights, moments and XLA's buffers count;
-    what the compiler needed and gave back does not), less what was resident once TensorFlow was
-    imported and had run an operation.
+    what the compiler freed does not, as in the training loop), less what was resident once
+    TensorFlow was imported and had run an operation.
     """
     tf = import_tensorflow()
     tf.zeros(1)
-    before = _memory("VmRSS")
+    from nezha_tf.training.freed_memory import give_back
+
+    before = resident("VmRSS")
     step = make(*arguments)
     step()
     step()
+    give_back()
     # "5" sets the kernel's record of the peak back to what is resident now.
     pathlib.Path("/proc/self/clear_refs").write_text("5")
     for _ in range(3):
         step()
-    return _memory("VmHWM") - before
+    return resident("VmHWM") - before
 
 
 def in_fresh_process(function, *arguments):
@@ -32,7 +35,8 @@ def in_fresh_process(function, *arguments):
         return pool.apply(function, arguments)
 
 
-def _memory(field):
+def resident(field):
+    """Returns VmRSS (what is resident) or VmHWM (the most that was) of this process, in MB."""
     for line in pathlib.Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) / 1024

@@ -50,6 +50,7 @@ class SelfAttention(keras.layers.Layer):
         num_queries=None,
         has_own_keys=True,
         training=False,
+        dropout_keys=(None, None),
     ):
         """Args:
           hidden_states: [B, T, hidden_size].
@@ -62,13 +63,14 @@ class SelfAttention(keras.layers.Layer):
           has_own_keys: whether the T pieces are keys too; if not, they have no keys and values.
           num_queries: Q: only the first Q of the T pieces attend; None: all T pieces.
           training: whether dropout is on.
+          dropout_keys: what `draw_keys` returns; (None, None): new masks are drawn.
 
         Returns:
           ([B, Q, hidden_size], (keys, values) of the memory and the T pieces, each
           [B, N, M + T, H]; the keys are rotated by their positions, if the encoding does that; None
           without own keys).
         """
-        own = None
+        own, (probs_keys, output_keys) = None, dropout_keys
         if has_own_keys:
             if memory is None:
                 query, key, value = self._heads(hidden_states)
@@ -86,15 +88,19 @@ class SelfAttention(keras.layers.Layer):
         blocks = (*past_key_values, own) if has_own_keys else past_key_values
         probs = self._softmax(query, [keys for keys, _ in blocks], attention_mask, positions)
         probs = ops.cast(probs, self.compute_dtype)
-        probs = self.probs_dropout(probs, training=training)
+        probs = self.probs_dropout(probs, training=training, keys=probs_keys)
         context = _weighted_sum(probs, [values for _, values in blocks])
         of_positions = positions.context(probs)
         if of_positions is not None:
             context = context + of_positions
         context = ops.transpose(context, (0, 2, 1, 3))
         output = self.projection(ops.reshape(context, ops.shape(hidden_states)))
-        output = self.output_dropout(output, training=training)
+        output = self.output_dropout(output, training=training, keys=output_keys)
         return self.layer_norm(output + hidden_states), own
+
+    def draw_keys(self):
+        """Returns the keys of new dropout masks, a tuple; see `Dropout.draw`."""
+        return self.probs_dropout.draw(), self.output_dropout.draw()
 
     def probabilities(self, hidden_states, attention_mask, positions):
         """Returns the attention probabilities without dropout, float32 [B, N, T, T].

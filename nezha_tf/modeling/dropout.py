@@ -13,10 +13,23 @@ class Dropout(keras.layers.Dropout):
     checkpoint with the seeds continues with the same masks.
     """
 
-    def call(self, inputs, training=False):
+    def draw(self):
+        """Returns the keys of a new mask, uint32 [2]; None if the rate is 0."""
+        return mix(ops.cast(self.seed_generator.next(), "uint32")) if self.rate else None
+
+    def call(self, inputs, training=False, keys=None):
+        """Args:
+          inputs: float tensor of any shape.
+          training: whether entries are dropped.
+          keys: the result of `draw`, if the mask must be the same in several calls; None: a new
+            mask is drawn.
+
+        Returns:
+          The inputs, scaled, with some entries 0.
+        """
         if not training or not self.rate:
             return inputs
-        keys = mix(ops.cast(self.seed_generator.next(), "uint32"))
+        keys = self.draw() if keys is None else keys
         bits = hashed_bits(keys[0], keys[1], ops.shape(inputs))
         keep = bits >= ops.cast(round(self.rate * 2**32), "uint32")
         return ops.where(keep, inputs * (1.0 / (1.0 - self.rate)), ops.zeros_like(inputs))

@@ -1,5 +1,7 @@
 """The encoder: embeddings, Transformer layers and pooler."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -9,10 +11,18 @@ from nezha_tf.modeling.attention import SelfAttention
 from nezha_tf.modeling.dropout import Dropout
 from nezha_tf.modeling.embeddings import Embeddings
 from nezha_tf.modeling.layer_mix import LayerMix
+from nezha_tf.modeling.recomputation import recomputed
 
 
 class TransformerLayer(keras.layers.Layer):
-    """Self-attention and feed-forward layer, each followed by residual and LayerNorm."""
+    """Self-attention and feed-forward layer, each followed by residual and LayerNorm.
+
+    Attributes:
+      recompute: whether a call in training keeps nothing of its inside for the backward pass; see
+        `recomputation.recomputed`. The gradients are the same.
+    """
+
+    recompute = False
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
@@ -50,19 +60,36 @@ class TransformerLayer(keras.layers.Layer):
         training=False,
     ):
         """Arguments and result are those of `SelfAttention`."""
-        attended, keys_and_values = self.attention(
+        tensors = {
+            "hidden_states": hidden_states,
+            "attention_mask": attention_mask,
+            "past_key_values": past_key_values,
+            "memory": memory,
+        }
+        options = {"num_queries": num_queries, "has_own_keys": has_own_keys, "training": training}
+        computed = functools.partial(self._computed, **options)
+        if training and self.recompute:
+            tensors["dropout_keys"] = (*self.attention.draw_keys(), self.dropout.draw())
+            output, *own = recomputed(computed, positions, tensors)
+        else:
+            output, *own = computed(positions, **tensors)
+        return output, tuple(own) or None
+
+    def _computed(
+        self, positions, hidden_states, dropout_keys=(None, None, None), training=False, **arguments
+    ):
+        """Returns the output and, if there are own keys, these and the values."""
+        *of_attention, of_output = dropout_keys
+        attended, own = self.attention(
             hidden_states,
-            attention_mask,
             positions=positions,
-            past_key_values=past_key_values,
-            memory=memory,
-            num_queries=num_queries,
-            has_own_keys=has_own_keys,
+            dropout_keys=of_attention,
             training=training,
+            **arguments,
         )
         output = self.projection(self.intermediate(attended))
-        output = self.layer_norm(self.dropout(output, training=training) + attended)
-        return output, keys_and_values
+        output = self.dropout(output, training=training, keys=of_output) + attended
+        return self.layer_norm(output), *(own or ())
 
 
 class NezhaEncoder(keras.Model):

@@ -55,19 +55,19 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.reshape(ops.transpose(logits), (batch, count, self.config.vocab_size))
         return ops.cast(logits, "float32") + bias
 
-    def label_scores(self, sequence_output, labels, is_used, word_embeddings):
+    def label_scores(self, states, labels, is_used, word_embeddings):
         """Scores given pieces without keeping the logits.
 
         Args:
-          sequence_output: [B, T, hidden_size], B and T static.
-          labels: int32 [B, T].
-          is_used: bool [B, T].
+          states: [B, P, hidden_size], B and P static.
+          labels: int32 [B, P].
+          is_used: bool [B, P].
           word_embeddings: see `call`.
 
         Returns:
-          float32 [3, B, T]; see `label_scores.label_scores`.
+          float32 [3, B, P]; see `label_scores.label_scores`.
         """
-        states, table, bias = self._factors(sequence_output, word_embeddings)
+        states, table, bias = self._factors(states, word_embeddings)
         states = ops.reshape(states, (-1, states.shape[-1]))
         flat = (ops.reshape(values, (-1,)) for values in (labels, is_used))
         return ops.reshape(label_scores(states, table, bias, *flat), (3, *labels.shape))

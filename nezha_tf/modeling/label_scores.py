@@ -1,11 +1,25 @@
 """Losses of given pieces, without the scores of the whole vocabulary for all of them at once."""
 
+import math
+
 from keras import ops
 
 # The number of predictions whose scores exist at a time.
 CHUNK = 512
+# Above so many scores at once (256 MiB in float32), masked LM is computed in chunks, too.
+MOST_SCORES = 2**26
 # The rows of the result: see `label_scores`.
 LOSS, EVEN_LOSS, HIT = range(3)
+
+
+def are_many(labels, pieces):
+    """Returns whether the scores of `pieces` pieces for all labels should not exist at a time.
+
+    Args:
+      labels: int tensor; if its shape is not static, the result is False.
+      pieces: V.
+    """
+    return None not in labels.shape and math.prod(labels.shape) * pieces > MOST_SCORES
 
 
 def label_scores(states, table, bias, labels, is_used):

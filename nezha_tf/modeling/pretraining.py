@@ -6,6 +6,7 @@ from keras import ops
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.heads import LinearHead, MaskedLMHead, gather_positions
+from nezha_tf.modeling.label_scores import are_many
 
 
 class NezhaForMaskedLM(keras.Model):
@@ -32,29 +33,47 @@ class NezhaForMaskedLM(keras.Model):
 
     def call(self, inputs, training=False):
         """Args:
-          inputs: the inputs of `NezhaEncoder`. Optional keys: `masked_lm_positions`, int [B, P];
-            `next_piece_weights`, float [B, T], above 0 at the places whose next piece is scored.
+          inputs: the inputs of `NezhaEncoder`. Optional keys: `masked_lm_positions`, int [B, P],
+            and with it `masked_lm_ids`, int32 [B, P], the pieces there, and `masked_lm_weights`,
+            float [B, P], above 0 where they are predicted; `next_piece_weights`, float [B, T],
+            above 0 at the places whose next piece is scored.
           training: whether dropout is on.
 
         Returns:
           The encoder's dict. With `masked_lm_positions`, it also has `masked_lm_logits` [B, P, V]
-          in float32; with `next_piece_weights`, `next_piece_scores`, float32 [3, B, T], of the
-          pieces that follow (see `label_scores.label_scores`).
+          in float32 or, if these are too many and the pieces are known (`label_scores.are_many`),
+          `masked_lm_scores`, float32 [3, B, P]. With `next_piece_weights` it has
+          `next_piece_scores`, float32 [3, B, T], of the pieces that follow. See
+          `label_scores.label_scores` for scores.
         """
         outputs = self.encoder(inputs, training=training)
-        table = self.encoder.embeddings.word_embeddings
         if "masked_lm_positions" in inputs:
-            outputs["masked_lm_logits"] = self.masked_lm(
-                outputs["sequence_output"], inputs["masked_lm_positions"], table
-            )
+            states = self.states_to_predict(inputs, outputs, training)
+            outputs |= self._predictions(states, inputs)
         if "next_piece_weights" in inputs:
             outputs["next_piece_scores"] = self.masked_lm.label_scores(
                 outputs["sequence_output"],
                 ops.roll(inputs["input_ids"], -1, axis=1),
                 inputs["next_piece_weights"] > 0,
-                table,
+                self.encoder.embeddings.word_embeddings,
             )
         return outputs
+
+    def states_to_predict(self, inputs, outputs, training):
+        """Returns the states that predict the pieces at `masked_lm_positions`, [B, P, hidden_size].
+
+        Args:
+          inputs, training: see `call`.
+          outputs: the encoder's dict.
+        """
+        return gather_positions(outputs["sequence_output"], inputs["masked_lm_positions"])
+
+    def _predictions(self, states, inputs):
+        table, labels = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_ids")
+        if labels is None or not are_many(labels, self.config.vocab_size):
+            return {"masked_lm_logits": self.masked_lm.logits(states, table)}
+        is_used = inputs["masked_lm_weights"] > 0
+        return {"masked_lm_scores": self.masked_lm.label_scores(states, labels, is_used, table)}
 
 
 class NezhaForPreTraining(NezhaForMaskedLM):
@@ -95,23 +114,16 @@ class NezhaForPermutationLM(NezhaForPreTraining):
         )
         super().build()
 
-    def call(self, inputs, training=False):
-        """Args:
-          inputs: those of `NezhaForMaskedLM`. With `masked_lm_positions`, also
-            `query_stream_mask`, bool [B, 1, P, T] (see `NezhaEncoder.query_stream`), and
-            `reads_query_stream`, bool [B, 1].
-          training: whether dropout is on.
+    def states_to_predict(self, inputs, outputs, training):
+        """See `NezhaForMaskedLM`.
 
-        Returns:
-          The dict of `NezhaForPreTraining`.
+        The inputs may have `query_stream_mask`, bool [B, 1, P, T] (see
+        `NezhaEncoder.query_stream`), and with it `reads_query_stream`, bool [B, 1].
         """
-        outputs = super().call(inputs, training=training)
-        if "query_stream_mask" in inputs:
-            queries = self.encoder.query_stream(
-                self.query_embedding, inputs, outputs, training=training
-            )
-            pieces = gather_positions(outputs["sequence_output"], inputs["masked_lm_positions"])
-            states = ops.where(inputs["reads_query_stream"][..., None], queries, pieces)
-            table = self.encoder.embeddings.word_embeddings
-            outputs["masked_lm_logits"] = self.masked_lm.logits(states, table)
-        return outputs
+        pieces = super().states_to_predict(inputs, outputs, training)
+        if "query_stream_mask" not in inputs:
+            return pieces
+        queries = self.encoder.query_stream(
+            self.query_embedding, inputs, outputs, training=training
+        )
+        return ops.where(inputs["reads_query_stream"][..., None], queries, pieces)

@@ -58,11 +58,14 @@ class LossTerm(abc.ABC):
 
 
 class MaskedLM(LossTerm):
-    """Masked LM: the cross-entropy of the pieces at `masked_lm_positions`, [B, P]."""
+    """Masked LM: the cross-entropy of the pieces at `masked_lm_positions`, [B, P].
+
+    The model gives all logits, or the scores of the labels alone where logits would be too many.
+    """
 
     name = "masked_lm"
     epsilon = MASKED_LM_EPSILON
-    inputs = ("masked_lm_positions",)
+    inputs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     predicts_pieces = True
 
     def labels(self, batch):
@@ -72,9 +75,13 @@ class MaskedLM(LossTerm):
         return batch[f"{self.name}_weights"]
 
     def values(self, outputs, batch, label_smoothing=0.0):
+        if f"{self.name}_scores" in outputs:
+            return _losses(outputs[f"{self.name}_scores"], label_smoothing)
         return cross_entropies(outputs[f"{self.name}_logits"], self.labels(batch), label_smoothing)
 
     def hits(self, outputs, batch):
+        if f"{self.name}_scores" in outputs:
+            return outputs[f"{self.name}_scores"][HIT]
         return hits(outputs[f"{self.name}_logits"], self.labels(batch))
 
 
@@ -141,11 +148,15 @@ class NextPiece(LossTerm):
         return batch["next_piece_weights"]
 
     def values(self, outputs, batch, label_smoothing=0.0):
-        scores = outputs["next_piece_scores"]
-        return (1.0 - label_smoothing) * scores[LOSS] + label_smoothing * scores[EVEN_LOSS]
+        return _losses(outputs["next_piece_scores"], label_smoothing)
 
     def hits(self, outputs, batch):
         return outputs["next_piece_scores"][HIT]
+
+
+def _losses(scores, label_smoothing):
+    """Returns the cross-entropies of `label_scores.label_scores`, [...], with smoothed labels."""
+    return (1.0 - label_smoothing) * scores[LOSS] + label_smoothing * scores[EVEN_LOSS]
 
 
 class NextSentence(LossTerm):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.errors import Terminated, UserError
+from nezha_tf.training import freed_memory
 from nezha_tf.training.journal import brief, scores_of
 from nezha_tf.training.summaries import Averages
 
@@ -123,6 +124,7 @@ class Loop:
                 if made and self._plan.logs(step):
                     entry = self._journal.log(step, averages, last_report)
                     averages = Averages()
+                    freed_memory.give_back()  # Batches of a new length are compiled at any time.
                 if made and self._plan.saves(step):
                     entry = self._save(step, first_step, entry)
                 if report.stop > 0:
@@ -143,6 +145,7 @@ class Loop:
         self._checkpoints.save(step)
         if self._evaluate is not None:
             results = self._evaluate()
+            freed_memory.give_back()
             found = self._journal.log_evaluation(step, results)
             entry = {**entry, **found}
             self._checkpoints.note_evaluation(step, results)

@@ -4,7 +4,7 @@ from nezha_tf.errors import UserError
 from nezha_tf.optimization.adamw import AdamWeightDecay
 from nezha_tf.optimization.lamb import Lamb
 from nezha_tf.optimization.schedules import WarmupPolynomialDecay
-from nezha_tf.settings import changed
+from nezha_tf.settings import changed, flag_text
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.memory import Memory
 from nezha_tf.training.moving_average import MovingAverage
@@ -12,7 +12,13 @@ from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.step import Recipe, TrainStep
 
 # What needs an encoder that is trained, or one with dropout.
-_OF_TRAINED_ENCODER = ("adversarial_epsilon", "freeze_layers", "layer_decay", "r_drop_alpha")
+_OF_TRAINED_ENCODER = (
+    "adversarial_epsilon",
+    "freeze_layers",
+    "layer_decay",
+    "r_drop_alpha",
+    "recompute",
+)
 
 
 def check(settings):
@@ -49,6 +55,8 @@ def make(settings, model, rate_factors):
       rate_factors: see `Task.rate_factors`.
     """
     freeze_layers(model.encoder, settings.freeze_layers)
+    if settings.recompute:
+        recompute_layers(model)
     optimizer = _optimizer(settings, rate_factors)
     optimizer.build(model.trainable_variables)
     loss_scale = moving_average = None
@@ -126,6 +134,24 @@ def freeze_layers(encoder, count):
             layer.trainable = False
 
 
+def recompute_layers(model):
+    """Sets that no layer keeps its inside for the backward pass; see `TransformerLayer`.
+
+    Raises:
+      UserError: all layers are frozen.
+    """
+    layers = model.encoder.transformer_layers
+    if not any(layer.trainable for layer in layers):
+        raise UserError(
+            "--recompute does nothing with --freeze_layers of all layers: no gradient goes through "
+            "them; leave one of them out"
+        )
+    if hasattr(model, "generator"):
+        layers = [*layers, *model.generator.transformer_layers]
+    for layer in layers:
+        layer.recompute = True
+
+
 def _optimizer(settings, rate_factors):
     schedule = WarmupPolynomialDecay(
         settings.learning_rate,
@@ -149,8 +175,8 @@ def _check_layer_mix(settings):
     for name in _OF_TRAINED_ENCODER:
         if name in given:
             raise UserError(
-                f"--{name}={given[name]:g} does nothing with --layer_mix, whose encoder is frozen "
-                "and has no dropout; leave one of them out"
+                f"--{name}={flag_text(given[name])} does nothing with --layer_mix, whose encoder "
+                "is frozen and has no dropout; leave one of them out"
             )
 
 

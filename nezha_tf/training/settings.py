@@ -68,6 +68,11 @@ class CourseSettings:
     gradient_accumulation_steps: int = flag(
         1, "Micro-batches into which each replica's share of a batch is divided.", 1
     )
+    recompute: bool = flag(
+        False,
+        "Keep nothing of the inside of a layer for the backward pass, but compute it again: less "
+        "memory for more time, and the same gradients.",
+    )
     eval_batch_size: int = flag(8, "Number of examples in an evaluation step.", 1)
     num_train_steps: int | None = flag(100_000, "Number of training steps.", 1)
     max_eval_steps: int | None = flag(100, "Most batches in an evaluation.", 1)

@@ -1,10 +1,14 @@
 """Losses of the vocabulary in chunks: against all scores at once, and what exists in between."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from objective_gradients import batch, gradients
+from small_encoders import narrow_config
 
 from nezha_tf.modeling import label_scores as module
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 
 COUNT, WIDTH, PIECES = 150, 12, 41
 
@@ -88,3 +92,23 @@ def test_no_tensor_has_all_scores():
         most[name] = max(sizes_in(traced.graph))
     assert most["all"] >= COUNT * PIECES
     assert most["chunked"] < COUNT * PIECES / 2
+
+
+@pytest.mark.parametrize("objectives", ("bidirectional", "permutation"))
+def test_masked_lm_of_many_scores_has_the_same_loss_hits_and_gradients(objectives, monkeypatch):
+    """A weight of 0, smoothed labels; "many" is a matter of the shape alone."""
+    mixture, found = ObjectiveMixture.from_text(objectives), []
+    keras.utils.set_random_seed(3)
+    model = mixture.model(narrow_config("rotary", num_hidden_layers=1, hidden_dropout_prob=0.0))
+    given, loss = batch(), mixture.loss(False, label_smoothing=0.1)
+    best = tf.argmax(model(loss.inputs(given))["masked_lm_logits"], -1, tf.int32)
+    given["masked_lm_ids"] = tf.where([[True, False, False]], best, given["masked_lm_ids"])
+    for most in (module.MOST_SCORES, given["masked_lm_ids"].shape.num_elements() * 40 - 1):
+        monkeypatch.setattr(module, "MOST_SCORES", most)
+        outputs = model(loss.inputs(given))
+        slopes, losses = gradients(model, loss, given, training=False)
+        found.append((outputs, [*slopes, *losses.values(), *loss.metrics(outputs, given).values()]))
+    assert "masked_lm_logits" in found[0][0] and "masked_lm_logits" not in found[1][0]
+    assert 0 < found[0][1][-1].sum < found[0][1][-1].weight  # hits
+    for once, chunks in zip(*(values for _, values in found), strict=True):
+        np.testing.assert_allclose(np.hstack(chunks), np.hstack(once), atol=1e-6, rtol=1e-6)

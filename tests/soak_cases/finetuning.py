@@ -53,6 +53,7 @@ def train(case, task, precision, **fixed):
     if case.some(0.2):
         # With a frozen encoder these are refused, unless they are off.
         off = {"adversarial_epsilon": 0.0, "freeze_layers": 0, "layer_decay": 1.0}
+        off["recompute"] = False
         off |= {"r_drop_alpha": 0.0} if "r_drop_alpha" in flags else {}
         flags |= {"layer_mix": True, **off}
     flags |= fixed

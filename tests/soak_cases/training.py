@@ -78,7 +78,8 @@ def draw_recipe(case, config, num_train_steps):
         "seed": rng.choice((0, 12345, rng.randrange(2**32))),
         "jit_compile": case.some(0.1),
     }
-    return recipe
+    all_frozen = recipe["freeze_layers"] == layers
+    return {**recipe, "recompute": not all_frozen and case.some(0.3)}
 
 
 def check_record(case, folder, recipe):

@@ -14,6 +14,7 @@ from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 from nezha_tf.errors import UserError
+from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
 from nezha_tf.objectives.losses import cross_entropies, weighted
 from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.training import recipe
@@ -89,6 +90,18 @@ def test_frozen_layers_stay_and_the_others_move():
         assert moved == (depth(name) > 1), name
     with pytest.raises(UserError, match="the model has 2 layers"):
         recipe.freeze_layers(model.encoder, 3)
+
+
+def test_recomputation_is_of_all_layers_or_refused():
+    config = dataclasses.replace(CONFIG, num_attention_heads=4, intermediate_size=8, hidden_size=8)
+    model = NezhaForReplacedTokens(config)
+    layers = [*model.encoder.transformer_layers, *model.generator.transformer_layers]
+    for recompute in (False, True):
+        recipe.make(RunSettings(recompute=recompute, num_warmup_steps=1), model, {})
+        assert {layer.recompute for layer in layers} == {recompute}
+    frozen = RunSettings(recompute=True, freeze_layers=2, num_warmup_steps=1)
+    with pytest.raises(UserError, match="--recompute does nothing with --freeze_layers of all"):
+        recipe.make(frozen, model, {})
 
 
 def test_moving_average_against_brute_force():
