@@ -14,7 +14,7 @@ import numpy as np
 from absl import app, flags
 from contenders import Size, our_config, peer_config, peer_train_step, random_batch
 from forms import Form, wanted
-from timing import in_fresh_process, milliseconds
+from timing import import_torch, in_fresh_process, milliseconds
 
 # (JAX's name of the precision of products, PyTorch's, Keras's policy)
 PRECISIONS = {
@@ -190,8 +190,7 @@ def make_peer_step(size, precision, kind, is_compiled):
       kind: "nezha", or "bert": BERT with PyTorch's scaled_dot_product_attention.
       is_compiled: whether torch.compile compiles it.
     """
-    import torch
-
+    torch = import_torch()
     torch.set_float32_matmul_precision(PRECISIONS[precision][1])
     form = Form("bfloat16" if precision == "bfloat16" else "float32", is_compiled)
     step = peer_train_step(_peer_model(size, kind), size, form, False, "cuda")
@@ -199,6 +198,7 @@ def make_peer_step(size, precision, kind, is_compiled):
 
 
 def _peer_model(size, kind):
+    import_torch()
     import transformers
 
     if kind == "nezha":
@@ -246,7 +246,7 @@ def why_no_peer(kind):
     """Returns why transformers cannot make this model, or None."""
     try:
         _peer_model(Size(1, 8, 1, 8, 8, 1, 1, 16), kind)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, RuntimeError, ValueError) as error:
         return str(error).splitlines()[0]
     return None
 

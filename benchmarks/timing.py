@@ -50,12 +50,11 @@ def run_in_turns(makers, rounds, steps, environments=MappingProxyType({})):
     Returns:
       dict of name to seconds, float [rounds, steps].
     """
-    contenders = {
-        name: _Contender(environments.get(name, {}), *maker) for name, maker in makers.items()
-    }
+    contenders = {}
     try:
-        for contender in contenders.values():
-            contender.time(2)
+        for name, maker in makers.items():
+            contenders[name] = _Contender(environments.get(name, {}), *maker)
+            contenders[name].time(2)
         times = {name: [] for name in makers}
         for _ in range(rounds):
             for name, contender in contenders.items():
