@@ -1,11 +1,10 @@
 """What finetuning.py compares, each with all imports inside: one runs in a process."""
 
-import os
 from typing import NamedTuple
 
 import numpy as np
 from contenders import VOCAB_SIZE, our_config, peer_config
-from timing import THREADS, import_tensorflow
+from timing import import_tensorflow, import_torch
 
 NUM_LABELS = 2
 # Pieces at the quantiles of the texts' lengths, with [CLS] and [SEP]: 16,883 reviews of goods, and
@@ -34,8 +33,15 @@ def random_examples(size, texts, count):
     return ids, rng.integers(0, NUM_LABELS, count).astype("int32")
 
 
-def make_ours(size, texts, count, training, shortens):
-    """Returns a callable that trains on, or predicts, all examples once."""
+def make_ours(size, texts, count, training, form, shortens):
+    """Returns a callable that trains on, or predicts, all examples once.
+
+    Args:
+      size, texts, count: see `random_examples`.
+      training: whether it trains.
+      form: `forms.Form`.
+      shortens: whether texts of like lengths come into a batch, which is as long as the longest.
+    """
     tf = import_tensorflow()
 
     from nezha_tf import AdamWeightDecay
@@ -48,53 +54,74 @@ def make_ours(size, texts, count, training, shortens):
     ids, labels = random_examples(size, texts, count)
     arrays = {"input_ids": ids, "segment_ids": [0 * i for i in ids], "label_ids": labels}
     reader = ArrayReader(arrays, size.longest, shortens)
-    model = NezhaForSequenceClassification(our_config(size), NUM_LABELS, size.longest)
+    model = NezhaForSequenceClassification(
+        our_config(size), NUM_LABELS, size.longest, dtype=form.policy
+    )
     strategy, objective = tf.distribute.get_strategy(), ClassificationLoss()
     if not training:
-        step = make_predict_step(strategy, model, objective, jit_compile=True, is_labelled=False)
+        step = make_predict_step(strategy, model, objective, form.is_compiled, is_labelled=False)
         return lambda: collect(step, reader.evaluation_batches(size.batch))
     recipe = Recipe(AdamWeightDecay(2e-5))
-    step = TrainStep(strategy, model, objective, recipe, jit_compile=True)
+    step = TrainStep(strategy, model, objective, recipe, jit_compile=form.is_compiled)
     batches = iter(reader.training_batches(size.batch, seed=1))
     per_epoch = reader.batches_per_epoch(size.batch)
     return lambda: float(step.run(batches, per_epoch).gradient_norm)
 
 
-def make_peer(size, texts, count, training, shortens):
-    """Returns the same of Hugging Face's Nezha on PyTorch, in shuffled batches."""
-    os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
-    import torch
+def make_peer(size, texts, count, training, form, shortens):
+    """Returns the same of Hugging Face's Nezha on PyTorch, in shuffled batches.
+
+    The arguments are those of `make_ours`, but a batch that is shortened has texts of any lengths.
+    """
+    torch = import_torch()
     from transformers import NezhaForSequenceClassification
 
-    torch.set_num_threads(THREADS)
     model = NezhaForSequenceClassification(peer_config(size, num_labels=NUM_LABELS)).train(training)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-5, weight_decay=0.01, fused=True)
-    ids, labels = random_examples(size, texts, count)
-    rng = np.random.default_rng(1)
-
-    def batches():
-        order = rng.permutation(count)
-        for first in range(0, count, size.batch):
-            chosen = order[first : first + size.batch]
-            width = max(len(ids[i]) for i in chosen) if shortens else size.longest
-            padded = np.zeros((len(chosen), width), "int64")
-            for row, i in enumerate(chosen):
-                padded[row, : len(ids[i])] = ids[i]
-            mask = (padded > 0).astype("int64")
-            yield map(torch.from_numpy, (padded, mask, labels[chosen].astype("int64")))
+    if form.precision == "bfloat16 weights":
+        model = model.to(torch.bfloat16)
+    batches = _PeerBatches(*random_examples(size, texts, count), size, shortens)
+    if form.is_compiled:
+        # Lengths differ from batch to batch, so the compiled code is for any of them.
+        model.compile(dynamic=shortens)
 
     def train():
         for input_ids, mask, target in batches():
-            output = model(input_ids=input_ids, attention_mask=mask, labels=target)
             optimizer.zero_grad()
-            output.loss.backward()
+            with form.autocast(torch):
+                loss = model(input_ids=input_ids, attention_mask=mask, labels=target).loss
+            loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-        return output.loss.item()
+        return loss.item()
 
     def predict():
-        with torch.inference_mode():
+        with torch.inference_mode(), form.autocast(torch):
             for input_ids, mask, _ in batches():
-                model(input_ids=input_ids, attention_mask=mask).logits.numpy()
+                model(input_ids=input_ids, attention_mask=mask).logits.float().numpy()
 
-    return train if training else predict
+    if not training:
+        return predict
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-5, weight_decay=0.01, fused=True)
+    return train
+
+
+class _PeerBatches:
+    """Batches of PyTorch (ids, mask, labels), in another order each time."""
+
+    def __init__(self, ids, labels, size, shortens):
+        self._ids, self._labels, self._size, self._shortens = ids, labels, size, shortens
+        self._rng = np.random.default_rng(1)
+
+    def __call__(self):
+        import torch
+
+        order = self._rng.permutation(len(self._ids))
+        for first in range(0, len(order), self._size.batch):
+            chosen = order[first : first + self._size.batch]
+            longest = max(len(self._ids[i]) for i in chosen)
+            width = longest if self._shortens else self._size.longest
+            padded = np.zeros((len(chosen), width), "int64")
+            for row, i in enumerate(chosen):
+                padded[row, : len(self._ids[i])] = self._ids[i]
+            arrays = (padded, (padded > 0).astype("int64"), self._labels[chosen].astype("int64"))
+            yield map(torch.from_numpy, arrays)

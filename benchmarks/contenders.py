@@ -1,10 +1,9 @@
 """The steps that the benchmarks compare, each with all imports inside: one runs in a process."""
 
-import os
 from typing import NamedTuple
 
 import numpy as np
-from timing import THREADS, import_tensorflow
+from timing import import_tensorflow, import_torch
 
 VOCAB_SIZE = 21128
 
@@ -53,12 +52,14 @@ def our_config(size, position_encoding="functional_relative"):
     )
 
 
-def make_our_step(size, position_encoding, jit_compile, recompute=False):
+def make_our_step(size, position_encoding, jit_compile, policy="float32", recompute=False):
     """Returns our training step: `tf.function`, AdamW, compiled by XLA if asked.
 
     With `recompute`, the layers compute their activations again for the backward pass.
     """
-    step, *_ = our_train_step(size, position_encoding, jit_compile, recompute=recompute)
+    step, *_ = our_train_step(
+        size, position_encoding, jit_compile, policy=policy, recompute=recompute
+    )
     import tensorflow as tf
 
     batch = {name: tf.constant(values) for name, values in random_batch(size).items()}
@@ -114,11 +115,18 @@ def _unmasked_batch(size, vocabulary, first):
 
 
 def our_train_step(
-    size, position_encoding, jit_compile, objective=None, model_class=None, recompute=False
+    size,
+    position_encoding,
+    jit_compile,
+    objective=None,
+    model_class=None,
+    policy="float32",
+    recompute=False,
 ):
     """Returns our `TrainStep`, the model's configuration, the optimizer and the model.
 
-    Without an objective and a model it is masked LM with next-sentence prediction.
+    Without an objective and a model it is masked LM with next-sentence prediction. `policy` is
+    Keras's dtype policy.
     """
     tf = import_tensorflow()
 
@@ -127,7 +135,8 @@ def our_train_step(
     from nezha_tf.training.step import Recipe, TrainStep
 
     config = our_config(size, position_encoding)
-    model, optimizer = (model_class or NezhaForPreTraining)(config), AdamWeightDecay(1e-4)
+    model = (model_class or NezhaForPreTraining)(config, dtype=policy)
+    optimizer = AdamWeightDecay(1e-4)
     objective = objective or MaskedLMLoss()
     for layer in model.encoder.transformer_layers:
         layer.recompute = recompute
@@ -164,31 +173,72 @@ def peer_config(size, **others):
     )
 
 
-def make_peer_step(size):
-    """Returns the step of Hugging Face's Nezha on PyTorch: the same sizes, loss and optimizer."""
-    os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
-    import torch
+def make_peer_step(size, form, has_all_positions):
+    """Returns the step of Hugging Face's Nezha on PyTorch: the same sizes, loss and optimizer.
+
+    Args:
+      size: `Size`.
+      form: `forms.Form`.
+      has_all_positions: whether the vocabulary is scored at every position, as transformers' own
+        loss does it; else at the masked ones, as ours.
+    """
+    import_torch()
     from transformers import NezhaForPreTraining
 
-    torch.set_num_threads(THREADS)
-    model = NezhaForPreTraining(peer_config(size)).train()
+    step = peer_train_step(NezhaForPreTraining(peer_config(size)), size, form, has_all_positions)
+    return lambda: step().item()
+
+
+def peer_train_step(model, size, form, has_all_positions, device="cpu"):
+    """Returns a function that makes a step with a BERT or Nezha of transformers.
+
+    It returns the loss, a tensor that may not be there yet on a GPU.
+    """
+    import torch
+
+    model = model.to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
-    batch = {name: torch.from_numpy(v).long() for name, v in random_batch(size).items()}
-    labels = torch.full(batch["input_ids"].shape, -100)
-    labels.scatter_(1, batch["masked_lm_positions"], batch["masked_lm_ids"])
+    batch = {name: torch.from_numpy(v).long().to(device) for name, v in random_batch(size).items()}
+    loss_of = peer_loss if has_all_positions else peer_loss_of_masked
+    if form.is_compiled:
+        loss_of = torch.compile(loss_of)
 
     def step():
-        output = model(
-            input_ids=batch["input_ids"],
-            attention_mask=batch["input_mask"],
-            token_type_ids=batch["segment_ids"],
-            labels=labels,
-            next_sentence_label=batch["next_sentence_labels"][:, 0],
-        )
         optimizer.zero_grad()
-        output.loss.backward()
+        with form.autocast(torch, device):
+            loss = loss_of(model, batch)
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        return output.loss.item()
+        return loss.detach()
 
     return step
+
+
+def peer_loss(model, batch):
+    """Returns the loss as transformers computes it, which scores every position."""
+    labels = batch["input_ids"].new_full(batch["input_ids"].shape, -100)
+    labels = labels.scatter(1, batch["masked_lm_positions"], batch["masked_lm_ids"])
+    return model(
+        input_ids=batch["input_ids"],
+        attention_mask=batch["input_mask"],
+        token_type_ids=batch["segment_ids"],
+        labels=labels,
+        next_sentence_label=batch["next_sentence_labels"][:, 0],
+    ).loss
+
+
+def peer_loss_of_masked(model, batch):
+    """Returns the same loss; the states of the masked positions are gathered before the head."""
+    from torch.nn.functional import cross_entropy
+
+    outputs = model.base_model(
+        input_ids=batch["input_ids"],
+        attention_mask=batch["input_mask"],
+        token_type_ids=batch["segment_ids"],
+    )
+    states, pooled = outputs[:2]
+    places = batch["masked_lm_positions"][..., None].expand(-1, -1, states.shape[-1])
+    scores, next_sentence = model.cls(states.gather(1, places), pooled)
+    masked_lm = cross_entropy(scores.flatten(0, 1), batch["masked_lm_ids"].flatten())
+    return masked_lm + cross_entropy(next_sentence, batch["next_sentence_labels"][:, 0])

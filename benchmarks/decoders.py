@@ -1,11 +1,10 @@
 """The searches that decoding.py compares, each with all imports inside: one runs in a process."""
 
-import os
 from typing import NamedTuple
 
 import numpy as np
 from contenders import VOCAB_SIZE, our_config
-from timing import THREADS, import_tensorflow
+from timing import import_tensorflow, import_torch
 
 PAD_ID, SEP_ID, MASK_ID, FIRST_ID = 0, 3, 4, 5
 
@@ -134,11 +133,9 @@ def make_peer(size, kind):
       size: `Size`.
       kind: "gpt2" or "bert" (a decoder without cross-attention).
     """
-    os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
-    import torch
+    torch = import_torch()
     from transformers import BertConfig, BertLMHeadModel, GPT2Config, GPT2LMHeadModel
 
-    torch.set_num_threads(THREADS)
     if kind == "gpt2":
         model = GPT2LMHeadModel(
             GPT2Config(

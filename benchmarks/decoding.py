@@ -5,8 +5,8 @@ import importlib.util
 import numpy as np
 from absl import app, flags
 from decoders import Size, make_ours, make_peer
-from memory import in_fresh_process, peak_memory
-from timing import milliseconds, ratio, run_in_turns
+from memory import peak_memory
+from timing import in_fresh_process, milliseconds, ratio, run_in_turns
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(

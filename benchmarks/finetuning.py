@@ -1,10 +1,9 @@
 """Examples a second in fine-tuning and prediction on CPU: ours against Hugging Face's Nezha."""
 
-import importlib.util
-
+import forms
+import machine
 from absl import app, flags
 from classifiers import Size, make_ours, make_peer
-from timing import milliseconds, ratio, run_in_turns
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
@@ -18,28 +17,33 @@ flags.DEFINE_integer("rounds", 5, "turns that each side gets")
 flags.DEFINE_integer("steps", 1, "times in a turn through the examples")
 flags.DEFINE_enum("mode", "train", ["train", "predict"], "what is timed")
 
-SIDES = {
-    "ours, buckets": (make_ours, True),
-    "ours, one length": (make_ours, False),
-    "peer, longest of the batch": (make_peer, True),
-    "peer, one length": (make_peer, False),
+# How long batches are: whether they are shortened to their longest text.
+OUR_LENGTHS = {"buckets": True, "one length": False}
+PEER_LENGTHS = {"longest of the batch": True, "one length": False}
+PRECISIONS = {
+    "train": ("float32", "bfloat16"),
+    "predict": ("float32", "bfloat16", "bfloat16 weights"),
 }
 
 
 def main(_):
-    if not all(map(importlib.util.find_spec, ("torch", "transformers"))):
-        raise app.UsageError("PyTorch and transformers are missing: pip install -e '.[bench]'")
+    forms.check_packages()
+    machine.show()
+    sides = [
+        (make_ours, forms.OURS, OUR_LENGTHS),
+        (make_peer, forms.peers(*PRECISIONS[FLAGS.mode]), PEER_LENGTHS),
+    ]
     for text in FLAGS.size:
         size = Size(*map(int, text.split(",")))
         job = (size, FLAGS.texts, FLAGS.examples, FLAGS.mode == "train")
-        makers = {name: (make, *job, shortens) for name, (make, shortens) in SIDES.items()}
-        times = run_in_turns(makers, FLAGS.rounds, FLAGS.steps)
-        print(f"{FLAGS.mode}, {text}, {FLAGS.examples} examples as long as {FLAGS.texts}, ms")
-        for name, seconds in times.items():
-            print(f"  {name}: {milliseconds(seconds)}")
-        for ours in list(SIDES)[:2]:
-            for peer in list(SIDES)[2:]:
-                print(f"  {ours} / {peer}: {ratio(times[ours], times[peer])}", flush=True)
+        makers = {
+            f"{name}, {length}": (make, *job, form, shortens)
+            for make, its_forms, lengths in sides
+            for name, form in its_forms.items()
+            for length, shortens in lengths.items()
+        }
+        title = f"{FLAGS.mode}, {text}, {FLAGS.examples} examples as long as {FLAGS.texts}"
+        forms.compare(title, makers, FLAGS.rounds, FLAGS.steps, FLAGS.examples)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
-"""Peak memory of a contender, in a process of its own."""
+"""Peak memory of a contender."""
 
-import multiprocessing
 import pathlib
 
 from timing import import_tensorflow
@@ -27,12 +26,6 @@ def peak_memory(make, *arguments):
     for _ in range(3):
         step()
     return resident("VmHWM") - before
-
-
-def in_fresh_process(function, *arguments):
-    """Returns what a function of a module returns in a process of its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, arguments)
 
 
 def resident(field):

@@ -5,8 +5,8 @@ python objectives.py --size=4,256,4,1024,128,32,20 --objectives=causal --objecti
 
 from absl import app, flags
 from contenders import Size, make_objectives_step
-from memory import in_fresh_process, peak_memory
-from timing import milliseconds, ratio, run_in_turns
+from memory import peak_memory
+from timing import in_fresh_process, milliseconds, ratio, run_in_turns
 
 UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
 FLAGS = flags.FLAGS

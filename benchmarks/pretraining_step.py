@@ -1,10 +1,9 @@
 """Seconds of a pretraining step on CPU: ours against Hugging Face's Nezha on PyTorch."""
 
-import importlib.util
-
+import forms
+import machine
 from absl import app, flags
 from contenders import Size, make_our_step, make_peer_step
-from timing import milliseconds, ratio, run_in_turns
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
@@ -14,27 +13,26 @@ flags.DEFINE_multi_string(
 )
 flags.DEFINE_integer("rounds", 10, "turns that each side gets")
 flags.DEFINE_integer("steps", 5, "steps in a turn")
-flags.DEFINE_bool("graph", False, "time our step without XLA too")
+
+# Where the peer scores the vocabulary; ours scores it at the masked positions.
+HEADS = {"all positions": True, "masked positions": False}
 
 
 def main(_):
-    if not all(map(importlib.util.find_spec, ("torch", "transformers"))):
-        raise app.UsageError("PyTorch and transformers are missing: pip install -e '.[bench]'")
-    forms = {"XLA": True, "graph": False} if FLAGS.graph else {"XLA": True}
-    names = [f"ours, {form}" for form in forms]
-    shown = ["size", *(f"{name} ms" for name in names), "peer ms"]
-    print(" | ".join([*shown, *(f"{name} / peer" for name in names)]), flush=True)
+    forms.check_packages()
+    machine.show()
     for text in FLAGS.size:
         size = Size(*map(int, text.split(",")))
         makers = {
-            name: (make_our_step, size, "functional_relative", jit_compile)
-            for name, jit_compile in zip(names, forms.values(), strict=True)
+            name: (make_our_step, size, "functional_relative", form.is_compiled, form.policy)
+            for name, form in forms.OURS.items()
         }
-        makers["peer"] = (make_peer_step, size)
-        times = run_in_turns(makers, FLAGS.rounds, FLAGS.steps)
-        shown = [text, *(milliseconds(times[name]) for name in makers)]
-        shown += [ratio(times[name], times["peer"]) for name in names]
-        print(" | ".join(shown), flush=True)
+        makers |= {
+            f"{name}, {head}": (make_peer_step, size, form, has_all)
+            for name, form in forms.peers("float32", "bfloat16").items()
+            for head, has_all in HEADS.items()
+        }
+        forms.compare(f"Training, {text}", makers, FLAGS.rounds, FLAGS.steps, size.batch)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ python recomputation.py --size=4,256,4,1024,512,16,76
 
 from absl import app, flags
 from contenders import Size, make_our_step
-from memory import in_fresh_process, peak_memory
-from timing import milliseconds, ratio, run_in_turns
+from memory import peak_memory
+from timing import in_fresh_process, milliseconds, ratio, run_in_turns
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
@@ -27,7 +27,14 @@ def main(_):
     for text in FLAGS.size:
         size = Size(*map(int, text.split(",")))
         makers = {
-            recompute: (make_our_step, size, FLAGS.encoding, FLAGS.jit_compile, recompute)
+            recompute: (
+                make_our_step,
+                size,
+                FLAGS.encoding,
+                FLAGS.jit_compile,
+                "float32",
+                recompute,
+            )
             for recompute in (True, False)
         }
         shown = [text, "", "", ""]

@@ -2,8 +2,8 @@
 
 from absl import app, flags
 from contenders import Size, make_our_step
-from memory import in_fresh_process, peak_memory
-from timing import milliseconds, ratio, run_in_turns
+from memory import peak_memory
+from timing import in_fresh_process, milliseconds, ratio, run_in_turns
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(

@@ -10,7 +10,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from timing import THREADS, import_tensorflow
+from timing import THREADS, import_tensorflow, import_torch
 
 
 class Served(NamedTuple):
@@ -44,11 +44,14 @@ def make_export(served, texts, batch_size):
     return _in_batches(of_batch, texts, batch_size, keep=model)
 
 
-def make_python(served, texts, batch_size):
+def make_python(served, texts, batch_size, form):
     """`nezha_tf.load`: the tokenizer in Python, and the Keras model in a `tf.function`."""
     tf = import_tensorflow()
+    import keras
+
     import nezha_tf
 
+    keras.config.set_dtype_policy(form.policy)
     ids_of, labels = _packing(served)
     _, model = nezha_tf.load(served.model)
     names = ("input_ids", "input_mask", "segment_ids")
@@ -56,6 +59,7 @@ def make_python(served, texts, batch_size):
     probabilities = tf.function(
         lambda *inputs: tf.nn.softmax(model(dict(zip(names, inputs, strict=True)))["logits"]),
         specs,
+        jit_compile=form.is_compiled,
         autograph=False,
     )
 
@@ -104,24 +108,30 @@ def make_onnx(served, texts, batch_size):
     return _in_batches(of_batch, texts, batch_size)
 
 
-def make_peer(served, texts, batch_size):
+def make_peer(served, texts, batch_size, form):
     """Hugging Face's pipeline on PyTorch, with the same weights."""
-    os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
-    import torch
+    torch = import_torch()
     from transformers import BertTokenizerFast, NezhaForSequenceClassification, pipeline
 
-    torch.set_num_threads(THREADS)
     folder = served.path("hugging_face")
+    model = NezhaForSequenceClassification.from_pretrained(folder).eval()
+    if form.precision == "bfloat16 weights":
+        model = model.to(torch.bfloat16)
+    if form.is_compiled:
+        model.compile(dynamic=True)
+    # The pipeline makes NumPy arrays of the logits, and NumPy has no bfloat16.
+    model.classifier.register_forward_hook(lambda module, inputs, logits: logits.float())
     answer = pipeline(
         "text-classification",
-        model=NezhaForSequenceClassification.from_pretrained(folder).eval(),
+        model=model,
         tokenizer=BertTokenizerFast.from_pretrained(folder),
         truncation=True,
         max_length=_settings(served)["max_seq_length"],
     )
 
     def of_batch(batch):
-        found = answer(batch, batch_size=batch_size)
+        with form.autocast(torch):
+            found = answer(batch, batch_size=batch_size)
         return [(row["label"], row["score"]) for row in found]
 
     return _in_batches(of_batch, texts, batch_size)

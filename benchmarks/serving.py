@@ -5,16 +5,16 @@ same answers first.
 """
 
 import importlib.util
-import multiprocessing
 import os
 import pathlib
 import subprocess
 import sys
 
-import numpy as np
+import forms
+import machine
 from absl import app, flags
 from servers import Served, make_export, make_onnx, make_peer, make_python, make_tflite
-from timing import THREADS, ratio, run_in_turns
+from timing import in_fresh_process
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
@@ -29,33 +29,45 @@ flags.DEFINE_integer("rounds", 5, "turns that each side gets")
 flags.DEFINE_integer("steps", 2, "times in a turn through the texts")
 
 VARIANTS = ("float32", "float16", "dynamic_range")
-SIDES = {
-    "export": (make_export,),
-    "Python path": (make_python,),
-    **{f"TFLite {variant}": (make_tflite, variant) for variant in VARIANTS},
-    "ONNX": (make_onnx,),
-    "Hugging Face": (make_peer,),
-}
 # The largest difference in probability that counts as the same answer.
-TOLERANCES = {"TFLite float16": 1e-2, "TFLite dynamic_range": 0.3}
+TOLERANCES = {"float16": 1e-2, "bfloat16": 0.1, "dynamic_range": 0.3}
 
 
 def main(_):
-    if not all(map(importlib.util.find_spec, ("torch", "transformers"))):
-        raise app.UsageError("PyTorch and transformers are missing: pip install -e '.[bench]'")
+    forms.check_packages()
+    machine.show()
     served = Served(FLAGS.model_folder, FLAGS.made_folder)
-    sides = dict(SIDES)
-    if not all(map(importlib.util.find_spec, ("tf2onnx", "onnxruntime"))):
-        print("no ONNX: pip install -e '.[onnx]'")
-        del sides["ONNX"]
-    _make_forms(served, "ONNX" in sides)
+    sides = _sides()
+    _make_forms(served, "ours, ONNX" in sides)
     with open(FLAGS.texts, encoding="utf-8") as file:
         rows = [line.rstrip("\n").rsplit("\t", 1) for line in file]
     texts, labels = zip(*rows, strict=True)
     if FLAGS.answers:
         _compare_answers(served, sides, list(texts), labels)
     for batch in FLAGS.batch:
-        _compare_times(served, sides, list(texts[: FLAGS.count]), batch)
+        count = min(FLAGS.count, len(texts))
+        makers = {
+            name: (make, served, list(texts[:count]), batch, *options)
+            for name, (make, *options) in sides.items()
+        }
+        title = f"batches of {batch}; ms of a batch"
+        forms.compare(title, makers, FLAGS.rounds, FLAGS.steps, count, -(-count // batch))
+
+
+def _sides():
+    """Returns dict of the sides' names to (maker, its last arguments)."""
+    sides = {"ours, export": (make_export,)}
+    for name, form in forms.OURS.items():
+        sides[f"{name}, Python path"] = (make_python, form)
+    for variant in VARIANTS:
+        sides[f"ours, TFLite {variant}"] = (make_tflite, variant)
+    if all(map(importlib.util.find_spec, ("tf2onnx", "onnxruntime"))):
+        sides["ours, ONNX"] = (make_onnx,)
+    else:
+        print("no ONNX: pip install -e '.[onnx]'")
+    for name, form in forms.peers("float32", "bfloat16", "bfloat16 weights").items():
+        sides[name] = (make_peer, form)
+    return forms.wanted(sides)
 
 
 def _make_forms(served, with_onnx):
@@ -87,14 +99,12 @@ def _make_forms(served, with_onnx):
 
 def _compare_answers(served, sides, texts, labels):
     """Prints the accuracy of each side on all texts; stops where one has other answers."""
-    print(
-        f"accuracy on {len(texts):,} texts; answers and probabilities that differ from the export's"
-    )
+    print(f"accuracy on {len(texts):,} texts; answers and probabilities that differ from the first")
     expected = None
     for name, (make, *options) in sides.items():
+        environment = machine.peer_environment() if name.startswith("peer") else {}
         arguments = (make, served, texts, 32, *options)
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            found = pool.apply(_answers, arguments)
+        found = in_fresh_process(_answers, *arguments, environment=environment)
         expected = expected or found
         right = sum(label == pair[0] for label, pair in zip(labels, found, strict=True))
         pairs = list(zip(expected, found, strict=True))
@@ -102,27 +112,12 @@ def _compare_answers(served, sides, texts, labels):
         furthest = max(abs(a[1] - (b[1] if a[0] == b[0] else 1 - b[1])) for a, b in pairs)
         others = sum(a[0] != b[0] for a, b in pairs)
         print(f"  {name}: {right / len(texts):.4f}; {others}, at most {furthest:.1e}", flush=True)
-        if furthest > TOLERANCES.get(name, 1e-4):
+        if furthest > max([1e-4, *(limit for part, limit in TOLERANCES.items() if part in name)]):
             raise SystemExit(f"{name} does not serve the same model")
 
 
 def _answers(make, *arguments):
-    os.environ["OMP_NUM_THREADS"] = str(THREADS)
     return make(*arguments)()
-
-
-def _compare_times(served, sides, texts, batch):
-    makers = {
-        name: (make, served, texts, batch, *options) for name, (make, *options) in sides.items()
-    }
-    times = run_in_turns(makers, FLAGS.rounds, FLAGS.steps)
-    batches = -(-len(texts) // batch)
-    print(f"batches of {batch}, {THREADS} threads: ms a batch (least), texts a second, / export")
-    for name, seconds in times.items():
-        middle = np.median(seconds)
-        least = seconds.min() / batches * 1000
-        line = f"{middle / batches * 1000:.1f} ({least:.1f}), {len(texts) / middle:.0f}"
-        print(f"  {name}: {line}, {ratio(seconds, times['export'])}", flush=True)
 
 
 if __name__ == "__main__":

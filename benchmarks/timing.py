@@ -5,10 +5,12 @@ its step in a fresh process that is stopped, threads of its own and all, while a
 lasts, and what is reported is a ratio within each round of turns.
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import time
+from types import MappingProxyType
 
 import numpy as np
 
@@ -26,7 +28,16 @@ def import_tensorflow():
     return tf
 
 
-def run_in_turns(makers, rounds, steps):
+def import_torch():
+    """Returns torch, with `THREADS` threads; transformers is then without tensorflow."""
+    os.environ["USE_TF"] = "0"  # transformers would import it, and its threads with it
+    import torch
+
+    torch.set_num_threads(THREADS)
+    return torch
+
+
+def run_in_turns(makers, rounds, steps, environments=MappingProxyType({})):
     """Times contenders in turns.
 
     Args:
@@ -34,14 +45,16 @@ def run_in_turns(makers, rounds, steps):
         contender's process and returns a callable that makes one step and waits for its end.
       rounds: turns that each contender gets.
       steps: steps in a turn that count; one more comes before them.
+      environments: dict of name to what its process has besides in its environment, a dict.
 
     Returns:
       dict of name to seconds, float [rounds, steps].
     """
-    contenders = {name: _Contender(*maker) for name, maker in makers.items()}
+    contenders = {}
     try:
-        for contender in contenders.values():
-            contender.time(2)
+        for name, maker in makers.items():
+            contenders[name] = _Contender(environments.get(name, {}), *maker)
+            contenders[name].time(2)
         times = {name: [] for name in makers}
         for _ in range(rounds):
             for name, contender in contenders.items():
@@ -52,9 +65,19 @@ def run_in_turns(makers, rounds, steps):
     return {name: np.array(values) for name, values in times.items()}
 
 
+def in_fresh_process(function, *arguments, environment=MappingProxyType({})):
+    """Returns what a function of a module returns in a process of its own."""
+    with _environment(environment), multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
 def milliseconds(times):
     """Returns the median of seconds, and the least, as text in milliseconds."""
-    return f"{np.median(times) * 1000:.0f} (least {times.min() * 1000:.0f})"
+    middle, least = (
+        f"{seconds * 1000:.{0 if seconds >= 0.1 else 1}f}"
+        for seconds in (np.median(times), times.min())
+    )
+    return f"{middle} (least {least})"
 
 
 def ratio(times, others):
@@ -71,11 +94,12 @@ def ratio(times, others):
 class _Contender:
     """A process that makes steps when told."""
 
-    def __init__(self, make, *arguments):
+    def __init__(self, environment, make, *arguments):
         context = multiprocessing.get_context("spawn")
         self._pipe, end = context.Pipe()
         self._process = context.Process(target=_serve, args=(end, make, arguments), daemon=True)
-        self._process.start()
+        with _environment(environment):
+            self._process.start()
         end.close()
 
     def time(self, steps):
@@ -90,8 +114,19 @@ class _Contender:
         self._process.join()
 
 
+@contextlib.contextmanager
+def _environment(changes):
+    """Has these variables in the environment, which a process gets when it starts."""
+    before = dict(os.environ)
+    os.environ.update(OMP_NUM_THREADS=str(THREADS), **changes)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def _serve(pipe, make, arguments):
-    os.environ["OMP_NUM_THREADS"] = str(THREADS)
     step = make(*arguments)
     while True:
         seconds = []

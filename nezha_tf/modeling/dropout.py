@@ -1,5 +1,7 @@
 """Dropout with cheap random numbers."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -37,7 +39,9 @@ class Dropout(keras.layers.Dropout):
 
 def hashed_bits(first_key, second_key, shape):
     """Returns random uint32 of a shape: hashes of each entry's index and two keys (uint32 [])."""
-    size = ops.prod(ops.convert_to_tensor(shape))
+    is_static = all(isinstance(dimension, int) for dimension in shape)
+    # JAX must know the size when it compiles, and no operation's result is known then.
+    size = math.prod(shape) if is_static else ops.prod(ops.convert_to_tensor(shape))
     index = ops.cast(ops.arange(size, dtype="int32"), "uint32")
     # With the second key between two rounds, two calls' bits are not permutations of each other.
     return ops.reshape(mix(mix(index ^ first_key) + second_key), shape)

@@ -1,26 +1,16 @@
 """The conditional random field against an enumeration of all paths of tags."""
 
 import itertools
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import REPOSITORY
-from waiting import TIME_LIMIT
+from small_crf import CONFIG, HAS_TAG, L, make_batch
 
-from nezha_tf import NezhaConfig, checkpoints
+from nezha_tf import checkpoints
 from nezha_tf.modeling import crf
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging
 from nezha_tf.objectives.tagging import CrfTaggingLoss
-
-L = 3
-# Padding at the end; a piece without a tag in between, first and last; a single piece; no piece.
-HAS_TAG = np.array(
-    [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 0, 1, 1], [0, 0, 1, 0, 0], [0] * 5], bool
-)
 
 
 def make_chain(scale=2.0):
@@ -124,27 +114,6 @@ def test_long_sequences_of_sure_tags_stay_exact():
     assert np.all(np.abs(likelihoods) < 60)
 
 
-CONFIG = NezhaConfig(
-    vocab_size=30,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    type_vocab_size=2,
-)
-
-
-def make_batch():
-    rng = np.random.default_rng(0)
-    return {
-        "input_ids": rng.integers(5, 30, (5, 5)).astype("int32"),
-        "input_mask": np.ones((5, 5), "int32"),
-        "segment_ids": np.zeros((5, 5), "int32"),
-        "label_ids": rng.integers(0, L, (5, 5)).astype("int32"),
-        "label_mask": HAS_TAG.astype("int32"),
-    }
-
-
 def test_the_model_is_float32_in_its_chain_and_has_names(tmp_path):
     model = NezhaForCrfTagging(CONFIG, L, dtype="mixed_bfloat16")
     batch, objective = make_batch(), CrfTaggingLoss()
@@ -169,72 +138,3 @@ def test_the_model_is_float32_in_its_chain_and_has_names(tmp_path):
     other = NezhaForCrfTagging(CONFIG, L)
     assert not checkpoints.load_tf1_checkpoint(other, prefix).missing
     np.testing.assert_array_equal(other.crf.transitions, model.crf.transitions)
-
-
-WITHOUT_TENSORFLOW = """
-import sys
-class Hide:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("tensorflow", "tensorflow_text"):
-            raise ImportError(name + " is hidden")
-sys.meta_path.insert(0, Hide())
-import jax
-import numpy as np
-from nezha_tf import NezhaConfig
-from nezha_tf.modeling.finetuning import NezhaForCrfTagging
-from nezha_tf.objectives.tagging import CrfTaggingLoss
-given, made = sys.argv[1:]
-values = dict(np.load(given))
-weights = [values.pop(name) for name in sorted(values) if name.startswith("weight.")]
-batch = values
-model = NezhaForCrfTagging(NezhaConfig(%s), 3)
-model.set_weights(weights)
-objective = CrfTaggingLoss()
-others = [variable.value for variable in model.non_trainable_variables]
-def loss_of(trainable):
-    outputs, _ = model.stateless_call(trainable, others, objective.inputs(batch))
-    loss = objective.losses(outputs, batch)["tagging_loss"]
-    return loss.over(loss.weight), objective.predictions(outputs)
-trainable = [variable.value for variable in model.trainable_variables]
-(loss, found), gradients = jax.jit(jax.value_and_grad(loss_of, has_aux=True))(trainable)
-gradients = {f"gradient.{i:03}": gradient for i, gradient in enumerate(gradients)}
-np.savez(made, loss=loss, **found, **gradients)
-"""
-CONFIG_TEXT = ", ".join(
-    f"{name}={getattr(CONFIG, name)}"
-    for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
-)
-CONFIG_TEXT += ", intermediate_size=32, type_vocab_size=2"
-
-
-def test_it_runs_where_there_is_no_tensorflow(tmp_path):
-    """In a process without TensorFlow, on JAX: the same loss, gradients and path."""
-    model = NezhaForCrfTagging(CONFIG, L)
-    chain, batch, objective = make_chain(), make_batch(), CrfTaggingLoss()
-    for variable, value in zip(
-        model.crf.weights, (chain.start, chain.transitions, chain.end), strict=True
-    ):
-        variable.assign(value)
-    with tf.GradientTape() as tape:
-        outputs = model(objective.inputs(batch))
-        loss = objective.losses(outputs, batch)["tagging_loss"]
-        loss = loss.over(loss.weight)
-    gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
-    found = objective.predictions(outputs)
-    given, made = str(tmp_path / "given.npz"), str(tmp_path / "made.npz")
-    weights = {f"weight.{i:03}": value for i, value in enumerate(model.get_weights())}
-    np.savez(given, **batch, **weights)
-    subprocess.run(
-        [sys.executable, "-c", WITHOUT_TENSORFLOW % CONFIG_TEXT, given, made],
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        cwd=REPOSITORY,
-        check=True,
-        timeout=TIME_LIMIT,
-    )
-    on_jax = dict(np.load(made))
-    assert on_jax["loss"] == pytest.approx(float(loss), abs=1e-5)
-    np.testing.assert_array_equal(on_jax["tag_ids"], found["tag_ids"])
-    np.testing.assert_allclose(on_jax["probabilities"], found["probabilities"], atol=1e-5)
-    for number, gradient in enumerate(gradients):
-        theirs = on_jax[f"gradient.{number:03}"]
-        np.testing.assert_allclose(theirs, tf.convert_to_tensor(gradient), atol=1e-5)

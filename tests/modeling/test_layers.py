@@ -1,16 +1,9 @@
-"""The encoder: lengths, masks, outputs, other precisions and backends."""
-
-import os
-import subprocess
-import sys
+"""The encoder: lengths, masks, outputs and other precisions."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import GOLDEN, REPOSITORY
-from helpers import load_golden_model
 from small_encoders import SIZES, batch_of
-from waiting import TIME_LIMIT
 
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining, attention_mask
 from nezha_tf.config import POSITION_ENCODINGS
@@ -106,113 +99,3 @@ def test_attention_masks_by_hand():
         found = getattr(attention_mask, name)(*arguments)
         assert found.dtype == tf.bool and found.shape == (1, 1, 5, 5)
         np.testing.assert_array_equal(found[0, 0], np.array([*rows, padding_query], bool), name)
-
-
-WITHOUT_TENSORFLOW = """
-import sys
-class Hide:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("tensorflow", "tensorflow_text"):
-            raise ImportError(name + " is hidden")
-sys.meta_path.insert(0, Hide())
-import importlib
-import pkgutil
-import numpy as np
-import jax
-import nezha_tf
-for stage in ("modeling", "objectives", "optimization"):
-    package = importlib.import_module("nezha_tf." + stage)
-    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        importlib.import_module(module.name)
-from nezha_tf.objectives import classification
-from nezha_tf.objectives.pretraining import MaskedLMLoss
-from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
-model_folder, weights = sys.argv[1:]
-config = nezha_tf.NezhaConfig.from_json_file(model_folder + "/bert_config.json")
-model = nezha_tf.NezhaForPreTraining(config)
-model.set_weights([array for _, array in sorted(np.load(weights).items())])
-figures = np.load(model_folder + "/forward.npz")
-batch = {key[3:]: figures[key] for key in figures if key.startswith("in.")}
-objective = MaskedLMLoss()
-def loss_of(trainable):
-    outputs, _ = model.stateless_call(trainable, others, objective.inputs(batch))
-    losses = objective.losses(outputs, batch).values()
-    return sum(loss.over(loss.weight) for loss in losses)
-others = [variable.value for variable in model.non_trainable_variables]
-trainable = [variable.value for variable in model.trainable_variables]
-loss, gradients = jax.jit(jax.value_and_grad(loss_of))(trainable)
-expected = np.load(model_folder + "/lamb.npz")
-assert abs(loss - expected["loss"][0]) < 2e-5, loss
-gradients, norms = clip_by_global_norm(gradients, 1.0)
-norm = global_norm(norms)
-assert abs(norm - expected["global_norm"][0]) < 1e-4, norm
-optimizer = nezha_tf.Lamb(nezha_tf.warmup_linear_decay(1e-3, 10, 3))
-optimizer.build(model.trainable_variables)
-optimizer.apply(gradients, model.trainable_variables)
-assert int(optimizer.iterations) == 1
-zeros = np.zeros((2, 3), "float32")
-labels = {"input_mask": np.ones((2, 4), int), "label_ids": np.zeros((2, 3), int)}
-[loss] = classification.MultiLabelLoss().losses({"logits": zeros}, labels).values()
-assert abs(loss.over(loss.weight) - np.log(2)) < 1e-6, loss
-"""
-
-ENCODERS_ON_JAX = """
-import sys
-import jax
-import numpy as np
-from nezha_tf import NezhaConfig, NezhaEncoder
-for path in sys.argv[1:]:
-    given = dict(np.load(path))
-    config = NezhaConfig.from_json_file(path + ".json")
-    for pooled_only in (False, True):
-        encoder = NezhaEncoder(config, pooled_only=pooled_only)
-        weights = [given[name] for name in sorted(given) if name.startswith("weight")]
-        encoder.set_weights(weights)
-        inputs = {name[3:]: value for name, value in given.items() if name.startswith("in.")}
-        others = [variable.value for variable in encoder.non_trainable_variables]
-        trainable = [variable.value for variable in encoder.trainable_variables]
-        outputs, _ = jax.jit(encoder.stateless_call)(trainable, others, inputs)
-        difference = np.abs(outputs["pooled_output"] - given["out"]).max()
-        assert difference < 2e-5, (path, pooled_only, difference)
-"""
-
-
-def test_model_loss_and_optimizer_run_where_there_is_no_tensorflow(tmp_path):
-    """In a process without TensorFlow, on JAX: the original's loss and norm."""
-    weights = str(tmp_path / "weights.npz")
-    values = load_golden_model("nezha_tiny").get_weights()
-    np.savez(weights, **{f"{index:03}": value for index, value in enumerate(values)})
-    subprocess.run(
-        [sys.executable, "-c", WITHOUT_TENSORFLOW, str(GOLDEN / "nezha_tiny"), weights],
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        cwd=REPOSITORY,
-        check=True,
-        timeout=TIME_LIMIT,
-    )
-
-
-def test_every_position_encoding_is_the_same_on_jax(tmp_path):
-    """At the positions 0 to T-1 and at given positions, beyond the distances of the table."""
-    paths = []
-    for encoding in POSITION_ENCODINGS:
-        settings = {"position_encoding": encoding, "max_relative_position": 4}
-        encoder = NezhaEncoder(NezhaConfig(**SIZES, **settings, initializer_range=0.3))
-        for position_ids in (None, np.arange(30, 60, dtype="int32")):
-            inputs = batch_of(30)
-            if position_ids is not None:
-                inputs["position_ids"] = position_ids
-            path = str(tmp_path / f"{encoding}{len(paths)}.npz")
-            encoder.config.to_json_file(f"{path}.json")
-            np.savez(
-                path,
-                out=encoder(inputs)["pooled_output"],
-                **{f"in.{name}": value for name, value in inputs.items()},
-                **{f"weight{i:03}": value for i, value in enumerate(encoder.get_weights())},
-            )
-            paths.append(path)
-    subprocess.run(
-        [sys.executable, "-c", ENCODERS_ON_JAX, *paths],
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        cwd=REPOSITORY,
-        check=True,
-    )

@@ -1,0 +1,148 @@
+"""What tests/modeling/test_on_jax.py has checked in the process of jax_server.py."""
+
+import importlib
+import math
+import pathlib
+import pkgutil
+import sys
+
+import jax
+import numpy as np
+
+import nezha_tf
+from nezha_tf.modeling.finetuning import NezhaForCrfTagging
+from nezha_tf.objectives import classification
+from nezha_tf.objectives.pretraining import MaskedLMLoss
+from nezha_tf.objectives.tagging import CrfTaggingLoss
+from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
+
+
+def rooms_of_keras_alone():
+    for room in ("modeling", "objectives", "optimization"):
+        package = importlib.import_module(f"nezha_tf.{room}")
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            importlib.import_module(module.name)
+
+
+def values_of(model):
+    """Returns the values of the trainable and of the other variables."""
+    groups = (model.trainable_variables, model.non_trainable_variables)
+    return tuple([variable.value for variable in group] for group in groups)
+
+
+def arrays_with(prefix, arrays):
+    """Returns the arrays of a dict whose names begin so, in their order."""
+    return [array for name, array in sorted(arrays.items()) if name.startswith(prefix)]
+
+
+def model_loss_and_optimizer(model_folder, weights):
+    """Against the original's loss and norm; then the optimizer makes a step."""
+    config = nezha_tf.NezhaConfig.from_json_file(model_folder + "/bert_config.json")
+    model = nezha_tf.NezhaForPreTraining(config)
+    model.set_weights(arrays_with("", dict(np.load(weights))))
+    figures = np.load(model_folder + "/forward.npz")
+    batch = {key[3:]: figures[key] for key in figures if key.startswith("in.")}
+    objective = MaskedLMLoss()
+    trainable, others = values_of(model)
+
+    def loss_of(trainable):
+        outputs, _ = model.stateless_call(trainable, others, objective.inputs(batch))
+        losses = objective.losses(outputs, batch).values()
+        return sum(loss.over(loss.weight) for loss in losses)
+
+    loss, gradients = jax.jit(jax.value_and_grad(loss_of))(trainable)
+    expected = np.load(model_folder + "/lamb.npz")
+    assert abs(loss - expected["loss"][0]) < 2e-5, loss
+    gradients, norms = clip_by_global_norm(gradients, 1.0)
+    norm = global_norm(norms)
+    assert abs(norm - expected["global_norm"][0]) < 1e-4, norm
+    optimizer = nezha_tf.Lamb(nezha_tf.warmup_linear_decay(1e-3, 10, 3))
+    optimizer.build(model.trainable_variables)
+    optimizer.apply(gradients, model.trainable_variables)
+    assert int(optimizer.iterations) == 1
+
+
+def multi_label_loss():
+    zeros = np.zeros((2, 3), "float32")
+    labels = {"input_mask": np.ones((2, 4), int), "label_ids": np.zeros((2, 3), int)}
+    [loss] = classification.MultiLabelLoss().losses({"logits": zeros}, labels).values()
+    assert abs(loss.over(loss.weight) - np.log(2)) < 1e-6, loss
+
+
+def encoder_outputs(path):
+    """Against outputs of TensorFlow in the file, with all pieces and for the first alone."""
+    given = dict(np.load(path))
+    config = nezha_tf.NezhaConfig.from_json_file(path + ".json")
+    inputs = {name[3:]: value for name, value in given.items() if name.startswith("in.")}
+    for pooled_only in (False, True):
+        encoder = nezha_tf.NezhaEncoder(config, pooled_only=pooled_only)
+        encoder.set_weights(arrays_with("weight", given))
+        outputs, _ = jax.jit(encoder.stateless_call)(*values_of(encoder), inputs)
+        difference = np.abs(outputs["pooled_output"] - given["out"]).max()
+        assert difference < 2e-5, (path, pooled_only, difference)
+
+
+def crf(path, made):
+    """Writes the loss of a tagging model with a CRF, its predictions and gradients to a file."""
+    given = dict(np.load(path))
+    config = nezha_tf.NezhaConfig.from_json_file(path + ".json")
+    model = NezhaForCrfTagging(config, 3)
+    model.set_weights(arrays_with("weight", given))
+    batch = {name[3:]: value for name, value in given.items() if name.startswith("in.")}
+    objective = CrfTaggingLoss()
+    trainable, others = values_of(model)
+
+    def loss_of(trainable):
+        outputs, _ = model.stateless_call(trainable, others, objective.inputs(batch))
+        loss = objective.losses(outputs, batch)["tagging_loss"]
+        return loss.over(loss.weight), objective.predictions(outputs)
+
+    (loss, found), gradients = jax.jit(jax.value_and_grad(loss_of, has_aux=True))(trainable)
+    gradients = {f"gradient.{i:03}": gradient for i, gradient in enumerate(gradients)}
+    np.savez(made, loss=loss, **found, **gradients)
+
+
+def gpu_benchmark():
+    """The benchmark's step in bfloat16 at a tiny size, and the arithmetic of its table."""
+    sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "benchmarks"))
+    gpu_throughput = importlib.import_module("gpu_throughput")
+    size = importlib.import_module("contenders").Size(1, 16, 2, 32, 12, 4, 3, 50)
+    losses = []
+
+    def make():
+        step, wait, peak = gpu_throughput.make_our_step(size, "bfloat16", "functional_relative")
+        return lambda: losses.append(step()), wait, peak
+
+    found = gpu_throughput.measure(3, 2, make)
+    assert found.seconds.shape == (3,) and found.seconds.min() > 0, found
+    assert len(losses) == 8 and len(set(map(float, losses))) == 8, losses
+    # Small random weights know nothing of 50 pieces and of two answers.
+    assert abs(losses[0] - math.log(50) - math.log(2)) < 0.2, losses[0]
+    update, state = gpu_throughput.our_update(size, "float32", "absolute")
+    batch = importlib.import_module("contenders").random_batch(size)
+    (trainable, _, _), _ = jax.jit(update)(state, batch)
+    # AdamW's first step without correction of the bias is 0.1 g / sqrt(0.001 g^2), wherever |g| is
+    # far above epsilon; the bias of the masked-LM head does not decay.
+    moved = max(
+        np.abs(new - old).max()
+        for new, old in zip(trainable, state[0], strict=True)
+        if old.shape == (50,)
+    )
+    assert abs(moved / (1e-4 * 0.1 / math.sqrt(0.001)) - 1) < 0.01, moved
+    table_row(gpu_throughput, size)
+
+
+def table_row(gpu_throughput, size):
+    from nezha_tf.training.flops import training_flops
+
+    config = importlib.import_module("contenders").our_config(size)
+    flops = 4 * training_flops(config, 12, 3)
+    ours = gpu_throughput.Measured(np.array([0.1, 0.2, 0.4]), None)
+    other = gpu_throughput.Measured(np.array([0.8, 0.8, 0.8]), 2_500_000_000)
+    arguments = (flops * 10, flops * 50 / 1e12)
+    rows = [
+        gpu_throughput.row(size, "functional_relative", found, ours, *arguments)
+        for found in (ours, other)
+    ]
+    assert rows[0][1:] == ["240", "50.0%", "10.0%", "", "1.00"], rows[0]
+    assert rows[1][1:] == ["60", "12.5%", "2.5%", "2.5", "4.00"], rows[1]

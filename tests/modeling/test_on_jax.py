@@ -1,0 +1,108 @@
+"""Where there is no TensorFlow: model, losses and optimizers on JAX, all in one other process."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import GOLDEN, REPOSITORY
+from helpers import load_golden_model
+from small_crf import CONFIG, L, make_batch
+from small_encoders import SIZES, batch_of
+from waiting import TIME_LIMIT, read_line
+
+from nezha_tf import NezhaConfig, NezhaEncoder
+from nezha_tf.config import POSITION_ENCODINGS
+from nezha_tf.modeling.finetuning import NezhaForCrfTagging
+from nezha_tf.objectives.tagging import CrfTaggingLoss
+
+
+@pytest.fixture(scope="module")
+def on_jax():
+    """Returns a function: name of a check of jax_checks.py, arguments; it fails as the check does.
+
+    The process starts at once and imports JAX while a test computes what it compares with.
+    """
+    process = subprocess.Popen(
+        [sys.executable, str(REPOSITORY / "tests" / "jax_server.py")],
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def check(name, *arguments):
+        print(json.dumps((name, arguments)), file=process.stdin, flush=True)
+        answer = read_line(process.stdout)
+        assert answer, f"the process on JAX is gone: {process.poll()}"
+        failure = json.loads(answer)
+        assert failure is None, failure
+
+    yield check
+    process.stdin.close()
+    assert process.wait(TIME_LIMIT) == 0
+
+
+def test_model_loss_and_optimizer_run_where_there_is_no_tensorflow(on_jax, tmp_path):
+    """The original's loss and norm; and all modules of the rooms of Keras alone are imported."""
+    weights = str(tmp_path / "weights.npz")
+    values = load_golden_model("nezha_tiny").get_weights()
+    np.savez(weights, **{f"{index:03}": value for index, value in enumerate(values)})
+    on_jax("rooms_of_keras_alone")
+    on_jax("model_loss_and_optimizer", str(GOLDEN / "nezha_tiny"), weights)
+    on_jax("multi_label_loss")
+
+
+def save_inputs(path, config, model, inputs, **others):
+    """Writes what a check reads to `path`, and the configuration beside it."""
+    config.to_json_file(f"{path}.json")
+    weights = {f"weight.{i:03}": value for i, value in enumerate(model.get_weights())}
+    np.savez(path, **{f"in.{name}": value for name, value in inputs.items()}, **weights, **others)
+
+
+@pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
+def test_every_position_encoding_is_the_same_on_jax(on_jax, tmp_path, encoding):
+    """At the positions 0 to T-1 and at given positions, beyond the distances of the table."""
+    settings = {"position_encoding": encoding, "max_relative_position": 4}
+    encoder = NezhaEncoder(NezhaConfig(**SIZES, **settings, initializer_range=0.3))
+    for position_ids in (None, np.arange(30, 60, dtype="int32")):
+        inputs = batch_of(30)
+        if position_ids is not None:
+            inputs["position_ids"] = position_ids
+        path = str(tmp_path / f"{len(inputs)}.npz")
+        out = encoder(inputs)["pooled_output"]
+        save_inputs(path, encoder.config, encoder, inputs, out=out)
+        on_jax("encoder_outputs", path)
+
+
+def test_the_crf_is_the_same_on_jax(on_jax, tmp_path):
+    """The same loss, gradients and path."""
+    model = NezhaForCrfTagging(CONFIG, L)
+    batch, objective = make_batch(), CrfTaggingLoss()
+    rng = np.random.default_rng(0)
+    for variable in model.crf.weights:
+        variable.assign(rng.normal(size=variable.shape) * 2)
+    with tf.GradientTape() as tape:
+        outputs = model(objective.inputs(batch))
+        loss = objective.losses(outputs, batch)["tagging_loss"]
+        loss = loss.over(loss.weight)
+    gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+    found = objective.predictions(outputs)
+    given, made = str(tmp_path / "given.npz"), str(tmp_path / "made.npz")
+    save_inputs(given, CONFIG, model, batch)
+    on_jax("crf", given, made)
+    on_jax_found = dict(np.load(made))
+    assert on_jax_found["loss"] == pytest.approx(float(loss), abs=1e-5)
+    np.testing.assert_array_equal(on_jax_found["tag_ids"], found["tag_ids"])
+    np.testing.assert_allclose(on_jax_found["probabilities"], found["probabilities"], atol=1e-5)
+    for number, gradient in enumerate(gradients):
+        theirs = on_jax_found[f"gradient.{number:03}"]
+        np.testing.assert_allclose(theirs, tf.convert_to_tensor(gradient), atol=1e-5)
+
+
+def test_the_benchmark_of_gpus_runs_without_one(on_jax):
+    on_jax("gpu_benchmark")
