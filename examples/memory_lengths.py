@@ -49,7 +49,8 @@ def draw(found, path):
     lengths = sorted(set.union(*map(set, found.values())))
     panel.set_xticks(lengths, lengths)
     panel.set(xlabel="pieces remembered in the evaluation", ylabel="held-out perplexity")
-    panel.grid(alpha=0.3)
+    panel.set_yscale("log")
+    panel.grid(alpha=0.3, which="both")
     panel.legend()
     figure.savefig(path, dpi=150)
 
