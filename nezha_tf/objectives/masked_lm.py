@@ -41,7 +41,8 @@ class PieceLoss:
         inputs = {name: batch[name] for name in (*INPUTS, *own)}
         ranks, input_mask = self.ranks(batch), batch["input_mask"]
         inputs["attention_mask"] = attention_mask.from_ranks(ranks, input_mask)
-        inputs |= {name: batch[name] for name in MEMORY if name in batch}
+        optional = (*MEMORY, *(name for term in self.terms for name in term.labels_as_inputs))
+        inputs |= {name: batch[name] for name in optional if name in batch}
         if self.has_query_stream:
             places = batch["masked_lm_positions"]
             inputs["query_stream_mask"] = attention_mask.strictly_below(ranks, input_mask, places)

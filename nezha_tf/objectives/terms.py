@@ -22,6 +22,8 @@ class LossTerm(abc.ABC):
       head: name of the model's layer that makes the prediction from the encoder's output.
       is_pooled: whether the prediction is made from the pooler's output.
       inputs: names of the features that the model must read for this prediction.
+      labels_as_inputs: names of the labels and weights, which the model reads, too, if the batch
+        has them; with them it can do without logits.
       predicts_pieces: whether it predicts pieces of the vocabulary; then it has a method
         `labels(batch)`, which returns these, int32 with the shape of the weights.
       is_language_model: whether each piece is predicted from all before it, so that the loss
@@ -34,6 +36,7 @@ class LossTerm(abc.ABC):
     head = "masked_lm"
     is_pooled = False
     inputs: tuple[str, ...] = ()
+    labels_as_inputs: tuple[str, ...] = ()
     predicts_pieces = False
     is_language_model = False
 
@@ -65,7 +68,8 @@ class MaskedLM(LossTerm):
 
     name = "masked_lm"
     epsilon = MASKED_LM_EPSILON
-    inputs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    inputs = ("masked_lm_positions",)
+    labels_as_inputs = ("masked_lm_ids", "masked_lm_weights")
     predicts_pieces = True
 
     def labels(self, batch):
@@ -91,6 +95,7 @@ class GeneratorLM(MaskedLM):
     name = head = "generator"
     epsilon = REPLACED_TOKEN_EPSILON
     inputs = ("generator_positions", "generator_ids", "generator_weights")
+    labels_as_inputs = ()
 
 
 class ReplacedToken(LossTerm):

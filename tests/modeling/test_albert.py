@@ -111,8 +111,8 @@ def test_each_use_of_a_layer_draws_its_own_dropout():
     assert encoder.transformer_layers[1] is layer
     draw, masks = layer.dropout.call, []
 
-    def record(inputs, training):
-        masks.append(np.array(draw(keras.ops.ones_like(inputs), training=training)))
+    def record(inputs, **options):
+        masks.append(np.array(draw(keras.ops.ones_like(inputs), **options)))
         return inputs
 
     layer.dropout.call = record
