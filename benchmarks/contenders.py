@@ -155,11 +155,14 @@ def our_train_step(
     return step, config, optimizer, model
 
 
-def peer_config(size, **others):
-    """Returns Hugging Face's configuration of a size: of this module, or of `classifiers`."""
-    from transformers import NezhaConfig
+def peer_config(size, kind="NezhaConfig", **others):
+    """Returns Hugging Face's configuration of a size: of this module, or of `classifiers`.
 
-    return NezhaConfig(
+    `kind` is the name of its class in transformers; `others` are further keys of it.
+    """
+    import transformers
+
+    return getattr(transformers, kind)(
         vocab_size=size.vocab_size,
         hidden_size=size.hidden,
         num_hidden_layers=size.layers,

@@ -203,14 +203,7 @@ def _peer_model(size, kind):
 
     if kind == "nezha":
         return transformers.NezhaForPreTraining(peer_config(size))
-    config = transformers.BertConfig(
-        vocab_size=size.vocab_size,
-        hidden_size=size.hidden,
-        num_hidden_layers=size.layers,
-        num_attention_heads=size.heads,
-        intermediate_size=size.intermediate,
-        hidden_act="gelu_pytorch_tanh",
-    )
+    config = peer_config(size, "BertConfig")
     maker = transformers.AutoModelForPreTraining
     return maker.from_config(config, attn_implementation="sdpa")
 
