@@ -75,6 +75,18 @@ def pytest_collection_finish(session):
     gc.set_threshold(100_000, 20, 100)
 
 
+@pytest.fixture(autouse=True)
+def names_from_the_start():
+    """Makes the models of each test have the same names.
+
+    TensorFlow makes a kernel for each new name of a variable and keeps it. This takes five times
+    as long as making a variable whose name it knows.
+    """
+    from keras.src.utils import naming
+
+    naming.reset_uids()
+
+
 @pytest.fixture(scope="session")
 def golden():
     """Returns a function that opens an .npz file of the originals' results as a dict."""

@@ -82,7 +82,7 @@ class ArrayReader(InMemoryReader):
 
         chosen = tf.data.Dataset.counter(first_epoch).flat_map(epoch).skip(rest)
         batches = chosen.map(self._gathered, num_parallel_calls=tf.data.AUTOTUNE)
-        return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
+        return record_stream.prefetched(record_stream.endless(batches))
 
     def evaluation_batches(self, batch_size, max_batches=None, skip_batches=0):
         """Returns the examples, or the first of them, in batches sorted by rising length.
@@ -97,7 +97,7 @@ class ArrayReader(InMemoryReader):
         order = np.argsort(self._lengths[:count], kind="stable").astype(np.int64)
         chosen = tf.data.Dataset.from_tensor_slices(order[skip_batches * batch_size :])
         batches = chosen.batch(batch_size).map(self._gathered, num_parallel_calls=2)
-        return batches.prefetch(tf.data.AUTOTUNE)
+        return record_stream.prefetched(batches)
 
     def _shuffled(self, seed, epoch, per_epoch, batch_size):
         """Returns an epoch's example indices, int64 [batches, batch_size].

@@ -62,7 +62,7 @@ class InMemoryReader:
         chosen = tf.data.Dataset.counter(first_epoch).flat_map(epoch).skip(rest)
         chosen = chosen.batch(batch_size, drop_remainder=True).shard(num_shards, shard).unbatch()
         batches = self._examples(chosen, seed).batch(batch_size, drop_remainder=True)
-        return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
+        return record_stream.prefetched(record_stream.endless(batches))
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the examples' order; the last may be smaller.
@@ -79,7 +79,7 @@ class InMemoryReader:
             indices, tf.data.Dataset.from_tensors(tf.constant(0, tf.int64)).repeat()
         )
         batches = self._examples(chosen, EVALUATION_SEED).batch(batch_size)
-        return batches.prefetch(tf.data.AUTOTUNE)
+        return record_stream.prefetched(batches)
 
     def guarded(self, make_batches, skip_batches=0):
         """Yields batches; unlike files, examples in memory cannot be damaged."""

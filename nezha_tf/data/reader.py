@@ -105,7 +105,7 @@ class ExampleReader:
             batches = batches.shard(num_shards, shard)
         seed = f"{seed}/{shard}" if by == "file" else f"{seed}"
         changed = self._changed_together if self._at_once > batch_size else self._changed
-        return record_stream.endless(changed(batches, seed)).prefetch(tf.data.AUTOTUNE)
+        return record_stream.prefetched(record_stream.endless(changed(batches, seed)))
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the files' order; the last may be smaller.
@@ -117,7 +117,7 @@ class ExampleReader:
         """
         records = record_stream.in_order(self._record_files.stretches(self.files)).enumerate()
         batches = records.batch(batch_size).take(max_batches).skip(skip_batches)
-        return self._changed(batches, "evaluation").prefetch(tf.data.AUTOTUNE)
+        return record_stream.prefetched(self._changed(batches, "evaluation"))
 
     def guarded(self, make_batches, skip_batches=0):
         """Yields batches, and continues after damage if it may be skipped.

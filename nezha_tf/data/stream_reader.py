@@ -38,14 +38,14 @@ class StreamReader(ExampleReader):
         records = streams.records(skip_batches % streams.length, repeat=True)
         numbered = records.enumerate(skip_batches * batch_size)
         batches = self._in_streams(numbered, batch_size, streams.length, f"{seed}")
-        return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
+        return record_stream.prefetched(record_stream.endless(batches))
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches; see `ExampleReader.evaluation_batches`."""
         streams = self._streams(batch_size)
         records = streams.records(skip_batches).enumerate(skip_batches * batch_size)
         batches = self._in_streams(records, batch_size, streams.length, "evaluation")
-        return batches.take(max(0, max_batches - skip_batches)).prefetch(tf.data.AUTOTUNE)
+        return record_stream.prefetched(batches.take(max(0, max_batches - skip_batches)))
 
     def _in_streams(self, numbered, batch_size, length, seed):
         def with_starts(numbers, batch):

@@ -1,5 +1,6 @@
 """Segmenters, which split a text into words."""
 
+import functools
 import importlib.util
 
 from nezha_tf.errors import UserError
@@ -42,15 +43,27 @@ def require_segmenter(name):
 def _make_jieba(words):
     import jieba
 
-    # jieba's own initialization reads a cache in the folder for temporary files, where other users
-    # could place a file, and takes longer.
     tokenizer = jieba.Tokenizer()
-    with tokenizer.get_dict_file() as file:
-        tokenizer.FREQ, tokenizer.total = read_frequencies(file)
+    frequencies, tokenizer.total = _jieba_frequencies()
+    # A user's words change the table.
+    tokenizer.FREQ = dict(frequencies) if words else frequencies
     tokenizer.initialized = True
     for word in words:
         tokenizer.add_word(*word)
     return JiebaWords(tokenizer).cut
+
+
+@functools.cache
+def _jieba_frequencies():
+    """Returns the result of `read_frequencies` for jieba's dictionary.
+
+    jieba's own initialization reads a cache in the folder for temporary files, where other users
+    could place a file, and takes longer.
+    """
+    import jieba
+
+    with jieba.Tokenizer().get_dict_file() as file:
+        return read_frequencies(file)
 
 
 def read_frequencies(file):

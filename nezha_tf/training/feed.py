@@ -42,7 +42,7 @@ class Feed:
             )
             batches = batches.rebatch(self._replica_batch_size, drop_remainder=True)
             # rebatch loses the mark that the dataset is endless.
-            return record_stream.endless(batches).prefetch(tf.data.AUTOTUNE)
+            return record_stream.prefetched(record_stream.endless(batches))
 
         return iter(self._strategy.distribute_datasets_from_function(dataset))
 
