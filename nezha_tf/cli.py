@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import math
 import os
 import sys
@@ -56,7 +57,7 @@ def import_tensorflow():
     Returns:
       The module `tensorflow`.
     """
-    with console.stderr_held_back(), _hidden(_NOT_FOR_TENSORFLOW):
+    with console.stderr_held_back(), _hidden(_NOT_FOR_TENSORFLOW), _kept_for_good():
         import keras  # noqa: F401
         import tensorflow as tf
     tf.get_logger().setLevel("ERROR")
@@ -74,6 +75,22 @@ def _hidden(packages):
     finally:
         for name in hidden:
             del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _kept_for_good():
+    """Lets the garbage collector pass over what is made in the block, now and later.
+
+    Imports make millions of objects, which all stay. Visiting them is a fifth of the imports' time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
 
 
 def _guarded(main, settings_class, argv, with_tensorflow):
