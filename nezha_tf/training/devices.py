@@ -42,6 +42,22 @@ def make_strategy(name, num_gpus=None, tpu=None):
     return tf.distribute.get_strategy()
 
 
+def kind(strategy):
+    """Returns "CPU", "GPU" or "TPU": the devices on which a strategy computes."""
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return "TPU"
+    return "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+
+
+def num_processors(strategy):
+    """Returns the number of devices of all workers; the logical CPUs of a worker are one."""
+    if kind(strategy) != "CPU":
+        return strategy.num_replicas_in_sync
+    resolver = strategy.cluster_resolver
+    jobs = resolver.cluster_spec().as_dict() if resolver is not None else {}
+    return max(1, sum(len(jobs.get(name, ())) for name in ("chief", "worker")))
+
+
 def is_chief(strategy):
     """Whether this process is the one that writes: the only one, or the cluster's first."""
     resolver = strategy.cluster_resolver

@@ -76,6 +76,9 @@ def brief(entry):
     shown["norm"] = f"{entry['gradient_norm']:.2f}"
     shown["ex/s"] = f"{entry['examples_per_second']:.1f}"
     shown["tok/s"] = f"{entry['tokens_per_second']:,.0f}"
+    shown["TFLOP/s"] = f"{entry['model_tflops_per_second']:.3g}"
+    if "model_flop_utilisation" in entry:
+        shown["TFLOP/s"] += f" ({entry['model_flop_utilisation']:.0%})"
     return shown
 
 

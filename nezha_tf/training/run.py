@@ -17,12 +17,14 @@ from nezha_tf.model_folder.metrics_file import read_metrics
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.settings import flag_text, flags_of
 from nezha_tf.training import devices, flag_history, model_card, output_folder, recipe, start
+from nezha_tf.training.chosen_precision import with_precision
 from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.feed import Feed
 from nezha_tf.training.flops import training_flops
 from nezha_tf.training.journal import Journal
 from nezha_tf.training.loop import Loop
 from nezha_tf.training.monitor import Monitor
+from nezha_tf.training.product_rates import product_rate
 from nezha_tf.training.state import random_states, training_state
 from nezha_tf.training.step import Recipe, TrainStep
 from nezha_tf.training.stop import StopRequest
@@ -49,7 +51,7 @@ def run(settings, make_task):
       Terminated: the process received SIGTERM.
     """
     strategy = prepare(settings)
-    task = make_task(settings)
+    task = make_task(with_precision(settings, strategy))
     run_in(strategy, task, task.settings)
     return devices.is_chief(strategy)
 
@@ -364,8 +366,15 @@ class Run:
         flops = training_flops(
             task.config, *task.lengths, self._settings.layer_mix, task.memory_length
         )
-        peak = (self._settings.peak_tflops or 0) * 1e12 * self._strategy.num_replicas_in_sync
+        peak = self._peak_flops() * devices.num_processors(self._strategy)
         return Throughput(self._settings.train_batch_size, flops, peak)
+
+    def _peak_flops(self):
+        """Returns the peak FLOP/s of a device, or 0 if nothing is known."""
+        given, kind = self._settings.peak_tflops, devices.kind(self._strategy)
+        if given is not None or kind == "TPU":
+            return (given or 0) * 1e12
+        return product_rate(kind, self._model.compute_dtype)
 
     def _record_settings(self, name, comments=()):
         """Writes the final flags as a flag file; if the run trains, also the model's files."""

@@ -145,7 +145,11 @@ class RecipeSettings:
 class PrecisionSettings:
     """The dtype of the arithmetic, and the loss scale of float16."""
 
-    precision: str = flag("float32", "Dtype of the arithmetic.", choices=PRECISIONS)
+    precision: str = flag(
+        "float32",
+        "Dtype of the arithmetic; auto: what is fastest on these devices.",
+        choices=(*PRECISIONS, "auto"),
+    )
     # The initial scale and the growth are those of NEZHA's optimization.py.
     initial_loss_scale: float = flag(2.0**32, "Initial loss scale of mixed_float16.")
     loss_scale_growth_steps: int = flag(
@@ -169,7 +173,10 @@ class RecordSettings:
         None, "Two steps, such as 100,110; the steps between them are profiled."
     )
     peak_tflops: float | None = flag(
-        None, "Peak TFLOP/s of a device at this precision, to log the utilization.", 0
+        None,
+        "Peak TFLOP/s of a device at this precision, to log the utilization; default: the rate of "
+        "products that is measured at the start (not on a TPU).",
+        0,
     )
     plot: bool = flag(False, "Draw curves.png at the end; needs the extra [plot].")
     do_export: bool = flag(False, "Export the best checkpoint as a SavedModel that takes raw text.")

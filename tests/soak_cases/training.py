@@ -15,6 +15,7 @@ from soak_cases.corpora import VOCABULARY, read_json_lines
 AVERAGE = "/ExponentialMovingAverage"
 # The rates in a log entry.
 RATES = ("examples_per_second", "tokens_per_second", "model_tflops_per_second")
+RATES += ("model_flop_utilisation",)
 
 
 def write_config(case, length, segments):

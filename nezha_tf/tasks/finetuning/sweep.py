@@ -16,6 +16,7 @@ from nezha_tf.model_folder import run_folder
 from nezha_tf.settings import flags_of
 from nezha_tf.training import devices, model_card, output_folder
 from nezha_tf.training import run as training_run
+from nezha_tf.training.chosen_precision import with_precision
 
 # The flags and results of a run, written into its folder when the run has ended.
 RESULTS_FILE = "run_results.json"
@@ -56,6 +57,7 @@ def run(settings, make_task):
     if not settings.do_eval:
         raise UserError("comparing several learning rates or seeds needs --do_eval")
     strategy = training_run.prepare(base)
+    base = with_precision(base, strategy)
     sweep = Sweep(strategy, make_task(base))
     seeds = [(settings.seed + number) % 2**32 for number in range(settings.num_seeds)]
     grid = [(rate, seed) for rate in rates for seed in seeds]

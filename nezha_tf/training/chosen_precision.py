@@ -1,0 +1,66 @@
+"""`--precision=auto`: the arithmetic that is fastest on the devices of a run."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from nezha_tf.errors import UserError
+from nezha_tf.training import devices
+from nezha_tf.training.product_rates import product_rate
+from nezha_tf.training.settings import PRECISIONS
+
+# A step has more than products, so products must gain this much for a step to gain.
+LEAST_GAIN = 1.5
+# How much is a rate worth? bfloat16 needs no loss scale, so it may be slower by a fifth.
+_WORTH = {"mixed_bfloat16": 1.25, "mixed_float16": 1.0}
+
+
+def with_precision(settings, strategy):
+    """Returns the settings of a run with a precision in place of "auto", and says which.
+
+    Args:
+      settings: `RunSettings`.
+      strategy: the `tf.distribute.Strategy`.
+
+    Raises:
+      UserError: the workers would choose differently.
+    """
+    if settings.precision != "auto":
+        return settings
+    kind = devices.kind(strategy)
+    rates = {} if kind == "TPU" else _rates(kind)
+    precision = fastest(kind, rates, settings.jit_compile)
+    if not devices.agree_on(strategy, PRECISIONS.index(precision)):
+        raise UserError(
+            f"the workers would choose different arithmetic (this one {precision}); pass "
+            "--precision=float32, mixed_bfloat16 or mixed_float16 to all of them"
+        )
+    if devices.is_chief(strategy):
+        shown = ", ".join(f"{name} {rate / 1e12:.3g}" for name, rate in rates.items())
+        print(f"precision {precision}" + (f" (TFLOP/s of products: {shown})" if shown else ""))
+    return dataclasses.replace(settings, precision=precision)
+
+
+def fastest(kind, rates, jit_compile):
+    """Returns the precision that is fastest on a kind of device.
+
+    Args:
+      kind: "CPU", "GPU" or "TPU".
+      rates: dict of precision to the `product_rate`, empty for a TPU.
+      jit_compile: whether XLA compiles the step. On a CPU it computes bfloat16 in float32.
+    """
+    if kind == "TPU":
+        return "mixed_bfloat16"
+    if kind == "CPU" and jit_compile:
+        return "float32"
+    needed = LEAST_GAIN * rates["float32"]
+    fast = [name for name in _WORTH if rates.get(name, 0) >= needed]
+    return max(fast, key=lambda name: rates[name] * _WORTH[name], default="float32")
+
+
+def _rates(kind):
+    """Returns {precision: rate of products} of those that a kind of device may take."""
+    dtypes = {"float32": tf.float32, "mixed_bfloat16": tf.bfloat16}
+    if kind == "GPU":
+        dtypes["mixed_float16"] = tf.float16
+    return {name: product_rate(kind, dtype) for name, dtype in dtypes.items()}

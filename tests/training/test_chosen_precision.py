@@ -1,0 +1,53 @@
+"""`--precision=auto`, and the rate of products that a run compares itself with."""
+
+import json
+
+import tensorflow as tf
+from commands import run_pretraining
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nezha_tf.training.chosen_precision import LEAST_GAIN, fastest
+from nezha_tf.training.product_rates import product_rate
+
+RATE = st.floats(1e9, 1e15)
+
+
+@given(RATE, RATE, RATE, st.booleans())
+def test_a_precision_is_chosen_only_if_its_products_gain_enough(full, brain, half, jit_compile):
+    rates = {"float32": full, "mixed_bfloat16": brain, "mixed_float16": half}
+    chosen = fastest("GPU", rates, jit_compile)
+    if max(brain, half) < LEAST_GAIN * full:
+        assert chosen == "float32"
+    else:
+        assert rates[chosen] >= LEAST_GAIN * full
+        assert rates[chosen] >= 0.8 * max(brain, half) or brain < LEAST_GAIN * full
+    on_cpu = {"float32": full, "mixed_bfloat16": brain}
+    assert fastest("CPU", on_cpu, True) == "float32"
+    gains = brain >= LEAST_GAIN * full
+    assert fastest("CPU", on_cpu, False) == ("mixed_bfloat16" if gains else "float32")
+
+
+def test_devices_that_are_known():
+    a100 = {"float32": 1.3e14, "mixed_bfloat16": 2.5e14, "mixed_float16": 2.6e14}
+    t4 = {"float32": 4e12, "mixed_bfloat16": 3e12, "mixed_float16": 2.5e13}
+    assert fastest("GPU", a100, True) == "mixed_bfloat16"
+    assert fastest("GPU", t4, True) == "mixed_float16"
+    assert fastest("TPU", {}, True) == "mixed_bfloat16"
+
+
+def test_a_rate_is_one_that_processors_have():
+    for dtype in (tf.float32, tf.bfloat16):
+        assert 1e8 < product_rate("CPU", dtype) < 1e14
+
+
+def test_a_run_says_what_it_takes_and_how_near_it_comes_to_the_machine(folder):
+    result = run_pretraining(folder, "--num_train_steps=2", "--precision=auto", "--jit_compile")
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    said = result.stdout.splitlines()[0]
+    assert said.startswith("precision float32 (TFLOP/s of products: float32 "), said
+    assert "mixed_bfloat16 " in said and "mixed_float16" not in said
+    assert "float32, on the CPU" in result.stdout and "TFLOP/s " in result.stdout
+    assert "--precision=float32\n" in (folder / "run" / "run.flags").read_text()
+    entries = map(json.loads, (folder / "run" / "metrics.jsonl").read_text().splitlines())
+    assert all(0 < entry["model_flop_utilisation"] < 1 for entry in entries)
