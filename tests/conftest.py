@@ -75,6 +75,10 @@ def pytest_collection_finish(session):
     gc.set_threshold(100_000, 20, 100)
 
 
+def pytest_sessionfinish(session):
+    gc.freeze()  # pytest collects garbage several times at the end.
+
+
 @pytest.fixture(autouse=True)
 def names_from_the_start():
     """Makes the models of each test have the same names.
