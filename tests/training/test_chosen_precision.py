@@ -3,7 +3,7 @@
 import json
 
 import tensorflow as tf
-from commands import run_pretraining
+from commands import PRETRAINING, run_anew
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +42,8 @@ def test_a_rate_is_one_that_processors_have():
 
 
 def test_a_run_says_what_it_takes_and_how_near_it_comes_to_the_machine(folder):
-    result = run_pretraining(folder, "--num_train_steps=2", "--precision=auto", "--jit_compile")
+    changes = ("--num_train_steps=2", "--precision=auto", "--jit_compile")
+    result = run_anew("run_pretraining.py", *PRETRAINING, *changes, folder=folder)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     said = result.stdout.splitlines()[0]
     assert said.startswith("precision float32 (TFLOP/s of products: float32 "), said
