@@ -94,6 +94,16 @@ def raw_records(path, offset):
     return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.string))
 
 
+def untuned(dataset):
+    """Returns a dataset without autotuning, whose thread can delay an iterator's end by a minute.
+
+    Functions that run in parallel then use as many threads as there are cores, up to 16.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.with_options(options)
+
+
 def _records_from(path, offset):
     start = tf.data.Dataset.from_tensors((path, tf.constant(offset, tf.int64)))
     return start.flat_map(tf.autograph.experimental.do_not_convert(raw_records))
@@ -133,7 +143,7 @@ def _undamaged(path, offset):
     records, end = 0, offset
     for batch_size in (BATCH, 1):  # singly, after a batch with a damaged record
         try:
-            for batch in _records_from(path, end).batch(batch_size):
+            for batch in untuned(_records_from(path, end).batch(batch_size)):
                 records += len(batch)
                 end += FRAME_BYTES * len(batch) + int(tf.reduce_sum(tf.strings.length(batch)))
             break

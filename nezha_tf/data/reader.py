@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from nezha_tf import console
 from nezha_tf.data import record_stream, schema
+from nezha_tf.data.damage import untuned
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.errors import UserError, first_line
@@ -240,7 +241,7 @@ class ExampleReader:
         """Raises a `UserError` for the first record of a file that does not fit."""
         records, fitting = self._records_of(path), 0
         try:
-            for _ in records.batch(CHECKED_AT_ONCE).map(self._parse).with_options(_untuned()):
+            for _ in untuned(records.batch(CHECKED_AT_ONCE).map(self._parse)):
                 fitting += CHECKED_AT_ONCE
         except tf.errors.InvalidArgumentError:
             failed = records.skip(fitting).take(CHECKED_AT_ONCE)
@@ -278,16 +279,9 @@ def _check_that_they_fit(features, transforms):
         given = {feature.name for feature in transform.gives}
 
 
-def _untuned():
-    """Returns options without autotuning, whose thread can delay an iterator's end by a minute."""
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    return options
-
-
 def _bytes_of(records):
     """Yields the records of a dataset."""
-    for record in records.with_options(_untuned()):
+    for record in untuned(records):
         yield record.numpy()
 
 

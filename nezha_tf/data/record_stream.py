@@ -6,7 +6,7 @@ Both functions take a list of (path, list of the `damage.Stretch`es to read).
 import tensorflow as tf
 
 from nezha_tf.data import draws
-from nezha_tf.data.damage import raw_records
+from nezha_tf.data.damage import raw_records, untuned
 
 SHUFFLE_BUFFER = 10_000
 FILES_AT_ONCE = 8
@@ -63,7 +63,7 @@ def prefetched(batches):
     """
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
-    return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
+    return untuned(batches.prefetch(tf.data.AUTOTUNE)).with_options(options)
 
 
 def _file_reader(files):
