@@ -29,7 +29,7 @@ def random_examples(size, texts, count):
     """Returns (list of ids [n], labels [count]) as long as real texts, cut to `longest`."""
     rng = np.random.default_rng(0)
     lengths = np.interp(rng.random(count), QUANTILES, LENGTHS[texts]).astype(int)
-    ids = [rng.integers(5, VOCAB_SIZE, min(n, size.longest)).astype("int32") for n in lengths]
+    ids = [rng.integers(5, size.vocab_size, min(n, size.longest)).astype("int32") for n in lengths]
     return ids, rng.integers(0, NUM_LABELS, count).astype("int32")
 
 

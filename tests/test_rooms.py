@@ -37,6 +37,7 @@ ROOMS = (
     "conversion",
     "export",
     "demo",
+    "ablation",
 )
 
 

@@ -49,7 +49,7 @@ ROWS = (
             ("use", "fill, generate, score, vectors", ("inference", "generation"), TENSORS),
             ("export", "SavedModel of raw text", ("serving", "export"), MODEL),
             ("convert", "TF1, Hugging Face", ("conversion",), RUN),
-            ("look", "demo page, pictures", ("demo", "pictures"), TEXT),
+            ("look", "demo, pictures, ablations", ("demo", "pictures", "ablation"), TEXT),
         ),
         False,
     ),

@@ -1,0 +1,193 @@
+"""Runs jobs: several at once, each once, after those that it needs."""
+
+import concurrent.futures
+import contextlib
+import datetime
+import graphlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from nezha_tf import console, files
+from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
+
+_TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
+# What libraries of arithmetic take the number of their threads from.
+_THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+
+
+def check(jobs):
+    """Lets each program parse the flags of its jobs, which absl does without running it.
+
+    Raises:
+      UserError: a program does not take its flags.
+    """
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for job, answer in zip(jobs, pool.map(_parsed, jobs), strict=True):
+            if answer.returncode:
+                # absl puts a title before the error, and a hint after it.
+                error = answer.stderr.rpartition(_TITLE)[2].partition(_HINT)[0]
+                raise UserError(f"{job.name}: {_last_line(error)}")
+
+
+def _parsed(job):
+    command = [sys.executable, job.program, *job.flags, "--only_check_args"]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+
+
+class Runner:
+    """Runs the jobs of an ablation in processes.
+
+    A job that has ended well is recorded in FOLDER.json beside its folder, with its flags, and is
+    not run again. Its output is in FOLDER.log.
+    """
+
+    def __init__(self, folder, num_jobs):
+        """Args:
+        folder: the folder of all output.
+        num_jobs: jobs that run at the same time; 0: as many as there are cores.
+        """
+        cores = len(os.sched_getaffinity(0))
+        self._folder = folder
+        self._num_jobs = num_jobs or cores
+        threads = str(max(1, cores // self._num_jobs))
+        self._environment = {**dict.fromkeys(_THREADS, threads), **os.environ}
+        self._processes = set()
+        self._lock = threading.Lock()
+        self._is_stopping = False
+
+    def is_done(self, job):
+        """Whether the job has ended well before.
+
+        Raises:
+          UserError: it ended well with other flags.
+        """
+        found = files.read_object(self._path(job, ".json"))
+        if found is None:
+            return False
+        if found.get("flags") != list(job.flags) or found.get("program") != job.program:
+            other = sorted(set(found.get("flags") or ()) ^ set(job.flags))
+            raise UserError(
+                f"{self._path(job)} was made with other flags ({', '.join(other)}); take another "
+                "--output_dir, or remove it and the .json beside it"
+            )
+        return True
+
+    def run(self, jobs):
+        """Runs the jobs that are not done.
+
+        Args:
+          jobs: list of different `Job`s.
+
+        Returns:
+          Dict of job name to the line that tells why it failed. What needs a failed job is not
+          run.
+
+        Raises:
+          Terminated: SIGTERM came; the programs have received it, too, and have ended.
+          KeyboardInterrupt: the same after an interrupt.
+        """
+        by_name = {job.name: job for job in jobs}
+        graph = graphlib.TopologicalSorter({job.name: job.needs for job in jobs})
+        graph.prepare()
+        failures, running = {}, {}
+        with self._pool() as pool, console.progress(total=len(jobs), unit="run") as bar:
+            while True:
+                for name in graph.get_ready():
+                    running[pool.submit(self._outcome, by_name[name])] = name
+                if not running:
+                    return failures
+                done, _ = concurrent.futures.wait(
+                    running, return_when=concurrent.futures.FIRST_COMPLETED
+                )
+                for future in done:
+                    name = running.pop(future)
+                    failure, seconds = future.result()
+                    bar.update()
+                    if failure:
+                        failures[name] = failure
+                    else:
+                        graph.done(name)
+                    if seconds is not None:
+                        bar.write(_told(name, failure, seconds), file=sys.stdout)
+                        sys.stdout.flush()
+
+    @contextlib.contextmanager
+    def _pool(self):
+        """Yields threads that wait for programs; after an error these programs are ended."""
+        before = signal.signal(signal.SIGTERM, _terminated)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(self._num_jobs) as pool:
+                try:
+                    yield pool
+                except BaseException:
+                    self._stop()
+                    pool.shutdown(cancel_futures=True)
+                    raise
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _stop(self):
+        with self._lock:
+            self._is_stopping = True
+            for process in self._processes:
+                process.terminate()
+
+    def _outcome(self, job):
+        """Returns (why it failed, or None; seconds, or None if it was done before)."""
+        if self.is_done(job):
+            return None, None
+        start = time.monotonic()
+        os.makedirs(os.path.dirname(self._path(job)), exist_ok=True)
+        log = self._path(job, ".log")
+        with open(log, "wb") as output:
+            status = self._status(job, output)
+        if status == 0:
+            done = {"program": job.program, "flags": job.flags}
+            files.write_text(self._path(job, ".json"), json.dumps(done, indent=2) + "\n")
+            return None, time.monotonic() - start
+        with open(log, encoding="utf-8", errors="replace") as file:
+            line = _last_line(file.read())
+        return f"status {status}: {line} (see {log})", time.monotonic() - start
+
+    def _status(self, job, output):
+        with self._lock:
+            if self._is_stopping:
+                return STATUS_TERMINATED
+            # In a session of its own, so that the terminal's interrupt comes to this process
+            # alone, which then ends the programs in order.
+            process = subprocess.Popen(
+                [sys.executable, job.program, *job.flags],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+            )
+            self._processes.add(process)
+        try:
+            return process.wait()
+        finally:
+            with self._lock:
+                self._processes.discard(process)
+
+    def _path(self, job, ending=""):
+        return os.path.join(self._folder, job.name) + ending
+
+
+def _terminated(*_):
+    raise Terminated("stopped by SIGTERM; the same command goes on")
+
+
+def _told(name, failure, seconds):
+    took = datetime.timedelta(seconds=round(seconds))
+    return f"{time.strftime('%T')} {name}: {failure or 'done'}, {took}"
+
+
+def _last_line(text):
+    lines = [line for line in text.replace("\r", "\n").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "no output"

@@ -1,0 +1,65 @@
+"""Runs an ablation: its jobs, then the table and the picture of what they came to."""
+
+import json
+import os
+
+from nezha_tf import console, files, locks
+from nezha_tf.ablation import plan, results
+from nezha_tf.ablation.jobs import Runner, check
+from nezha_tf.errors import UserError, require_flag
+from nezha_tf.pictures import scores as picture
+
+TABLE_FILE, SCORES_FILE, PICTURE_FILE = "ablation.md", "ablation.json", "ablation.png"
+
+
+def run(settings):
+    """Runs what has not been run, and writes the table, the scores and the picture.
+
+    Args:
+      settings: `AblationSettings`.
+
+    Raises:
+      UserError: a file, a flag or a value is bad, which is told before anything runs; or some jobs
+        failed, which is told after the others have run and the table is written.
+      Terminated: SIGTERM came.
+    """
+    folder = require_flag(settings.output_dir, "output_dir")
+    files.require_folder(folder, "output_dir")
+    results.require_libraries()
+    ablation = plan.read(settings)
+    jobs = plan.jobs_of(ablation, folder)
+    different = list({job.name: job for job in jobs.values()}.values())
+    with locks.held(os.path.join(folder, "ablation.lock"), folder):
+        runner = Runner(folder, settings.num_jobs)
+        left = [job for job in different if not runner.is_done(job)]
+        check(_with_first_seed(jobs, left))
+        done = f", {len(different) - len(left)} of them done before" if left != different else ""
+        print(f"{console.plural(len(different), 'run')}{done}", flush=True)
+        failures = runner.run(different)
+        _conclude(results.scores_of(ablation, jobs, folder, runner.is_done), folder)
+    if failures:
+        lines = "; ".join(f"{name}: {line}" for name, line in failures.items())
+        raise UserError(f"{console.plural(len(failures), 'run')} failed: {lines}")
+
+
+def _with_first_seed(jobs, left):
+    """Returns a job of each setting and stage, of those that are left."""
+    found = {}
+    for (setting, stage, _), job in jobs.items():
+        if job in left:
+            found.setdefault((setting, stage), job)
+    return list(dict.fromkeys(found.values()))
+
+
+def _conclude(scores, folder):
+    """Writes and prints the table."""
+    if not scores:
+        return
+    text = results.table(scores)
+    files.write_text(os.path.join(folder, TABLE_FILE), text)
+    found = json.dumps(results.to_json(scores), indent=2, ensure_ascii=False)
+    files.write_text(os.path.join(folder, SCORES_FILE), found + "\n")
+    path = os.path.join(folder, PICTURE_FILE)
+    with files.whole_file(path) as temporary:
+        picture.draw(scores).savefig(temporary, dpi=120, format="png")
+    print(f"\n{text}\ntable and picture in {folder}: {TABLE_FILE}, {PICTURE_FILE}")

@@ -1,0 +1,130 @@
+"""The jobs that a file asks for, and files that are refused."""
+
+import pytest
+from toy_ablation import FILE, TOY, settings
+
+from nezha_tf.ablation import plan
+from nezha_tf.errors import UserError
+
+
+def jobs(folder, text=FILE, **changes):
+    ablation = plan.read(settings(folder, text, **changes))
+    return plan.jobs_of(ablation, "out")
+
+
+def test_jobs_by_hand(tmp_path):
+    found = jobs(tmp_path)
+    assert list(found) == [
+        (setting, stage, seed)
+        for setting in ("plain", "fast")
+        for seed in (3, 1)
+        for stage in ("first", "second")
+    ]
+    first = found["plain", "first", 3]
+    assert first == ("first/plain/seed3", str(TOY), first.flags, ())
+    assert set(first.flags) == {"--rate=2", "--output_dir=out/first/plain/seed3", "--seed=3"}
+    second = found["fast", "second", 1]
+    assert second.needs == ("first/plain/seed1",)
+    assert set(second.flags) == {
+        "--start=out/first/plain/seed1",
+        "--rate=10",
+        "--output_dir=out/second/fast/seed1",
+        "--seed=1",
+    }
+
+
+def test_what_has_the_same_flags_runs_once(tmp_path):
+    found = jobs(tmp_path)
+    assert found["fast", "first", 3] is found["plain", "first", 3]
+    assert len(set(found.values())) == 2 + 4
+    other = jobs(tmp_path, FILE.replace("second.rate", "all.rate"))
+    assert len(set(other.values())) == 8
+
+
+def test_a_stage_without_seeds_a_flag_file_and_a_setting_without_a_stage(tmp_path):
+    text = f"""
+    seeds = [1, 2]
+    paths.data = "nowhere"
+    [stages.data]
+    program = "{TOY}"
+    is_seeded = false
+    flags = {{output_dir = "{{output}}/made", start = "{{data_folder}}/a.txt"}}
+    [stages.train]
+    program = "{TOY}"
+    flags = {{fails = false, start = "{{data}}/made", flagfile = "x.flags"}}
+    [settings.one]
+    [settings.none]
+    without = ["data"]
+    train.start = ""
+    """.replace("paths.data", "paths.data_folder")
+    (tmp_path / "a.txt").touch()
+    found = jobs(tmp_path, text, paths=(f"data_folder={tmp_path}",))
+    data = found["one", "data", 1]
+    assert data is found["one", "data", 2] and data.name == "data/one"
+    made = "--output_dir=out/data/one/made"
+    assert set(data.flags) == {made, f"--start={tmp_path}/a.txt"}
+    train = found["one", "train", 2]
+    assert train.flags[0] == "--flagfile=x.flags" and train.needs == ("data/one",)
+    assert {"--start=out/data/one/made", "--fails=false"} < set(train.flags)
+    assert "--start=" in found["none", "train", 2].flags
+    assert ("none", "data", 1) not in found
+
+
+STAGE = f'[stages.a]\nprogram = "{TOY}"\n'
+SETTING = "[settings.x]\n"
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("seeds = [", "is not TOML"),
+        (STAGE + SETTING + SETTING, "is not TOML.*'x'"),
+        (STAGE, r"has no \[settings.NAME\]"),
+        (SETTING, r"has no \[stages.NAME\]"),
+        ("seed = [1]\n" + STAGE + SETTING, "'seed' is none of seeds"),
+        ("seeds = [1, 1]\n" + STAGE + SETTING, "each once"),
+        ("seeds = []\n" + STAGE + SETTING, "at least one seed"),
+        ('seeds = ["a"]\n' + STAGE + SETTING, "whole numbers"),
+        ("seeds = 3\n" + STAGE + SETTING, "whole numbers"),
+        ("stages = 3\n" + SETTING, "stages is not a table"),
+        ('[stages.a]\nprogram = "nothing.py"\n' + SETTING, "stages.a: program = 'nothing.py'"),
+        ("[stages.a]\n" + SETTING, "program = None"),
+        (STAGE + "flag.rate = 1\n" + SETTING, "stages.a: 'flag' is none of program, flags"),
+        (STAGE + "flags.rate.x = 1\n" + SETTING, "flags.rate is a table"),
+        (STAGE + 'metrics = "score"\n' + SETTING, "metrics is not a list"),
+        (STAGE + "is_seeded = 1\n" + SETTING, "is_seeded is not true or false"),
+        (STAGE + SETTING + "b.rate = 1\n", r"settings.x: 'b' is neither a stage \(a\)"),
+        (STAGE + SETTING + 'without = ["b"]\n', r"without is not a list of stages \(a\)"),
+        (STAGE + SETTING + 'x = "1"\n', "x = '1' is not a number"),
+        (STAGE + SETTING + "a = 1\n", "settings.x: a is not a table"),
+        (STAGE + '[settings."x/y"]\n', "'x/y' is not a name for a folder"),
+        (STAGE.replace(".a", ".seed") + SETTING, "'seed' cannot be the name"),
+        ("paths.output = '/'\n" + STAGE + SETTING, "'output' cannot be the name"),
+        (STAGE + "flags.start = '{b}'\n" + SETTING, r"--start has \{b\}, which is neither"),
+        (STAGE + "flags.start = '{a}'\n" + SETTING, r"--start has \{a\}, which is neither"),
+        (
+            STAGE
+            + STAGE.replace(".a", ".b")
+            + "is_seeded = false\nflags.start = '{a}'\n"
+            + SETTING,
+            r"\{a\}, which runs for each seed, and b does not",
+        ),
+        (
+            "paths.d = '/'\n" + STAGE + "flags.start = '{d}none.txt'\n" + SETTING,
+            "settings.x, a: --start: no file matches '/none.txt'",
+        ),
+    ],
+)
+def test_files_that_are_refused(tmp_path, text, words):
+    with pytest.raises(UserError, match=words) as caught:
+        jobs(tmp_path, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_mistakes(tmp_path):
+    with pytest.raises(UserError, match="--paths: 'data' is not name=folder"):
+        jobs(tmp_path, paths=("data",))
+    with pytest.raises(UserError, match=r"seeds .* whole numbers"):
+        jobs(tmp_path, seeds=("one",))
+    with pytest.raises(UserError, match="No such file"):
+        plan.read(settings(tmp_path, ablation_file=str(tmp_path / "none.toml")))

@@ -1,0 +1,64 @@
+"""Means, deviations and the paired test against SciPy and NumPy; what the picture shows."""
+
+import laws
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from nezha_tf.ablation.results import Score, table
+from nezha_tf.pictures import scores as picture
+
+
+def score(setting, values, first, x=None, metric="accuracy"):
+    differences = [value - first[seed] for seed, value in values.items() if seed in first]
+    return Score("reviews", metric, setting, x, values, [] if values is first else differences)
+
+
+numbers = st.lists(st.floats(-1e3, 1e3).map(lambda x: round(x, 3)), min_size=2, max_size=6)
+
+
+@laws.examples(50)
+@given(numbers, st.data())
+def test_statistics_of_any_values(first, data):
+    second = data.draw(st.lists(st.floats(-10, 10), min_size=len(first), max_size=len(first)))
+    base, other = dict(enumerate(first)), dict(enumerate(second))
+    found = score("b", other, base)
+    assert found.mean == pytest.approx(np.mean(second))
+    assert found.deviation == pytest.approx(np.std(second, ddof=1), abs=1e-12)
+    if found.p_value is not None:
+        expected = stats.ttest_rel(second, first).pvalue
+        assert found.p_value == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    else:
+        assert len({b - a for a, b in zip(first, second, strict=True)}) == 1
+
+
+def test_one_value_has_no_deviation_and_no_test():
+    lone = score("b", {7: 0.5}, {7: 0.25})
+    assert (lone.mean, lone.deviation, lone.p_value) == (0.5, None, None)
+    assert table([lone]).splitlines()[2] == (
+        "| reviews | accuracy | b | 0.5000 |  | 1 | +0.2500 |  |"
+    )
+
+
+@pytest.mark.parametrize("along", ((None, None, None), (0, 3, 100)))
+def test_the_picture_has_each_run_and_each_mean(along):
+    values = [{1: 0.5, 2: 0.7}, {1: 0.4}, {1: 0.9, 2: 0.8}]
+    names = ("$plain$", "a_longer_name", "c")
+    scores = [
+        score(name, own, values[0], x, metric)
+        for metric in ("accuracy", "macro_f1")
+        for name, own, x in zip(names, values, along, strict=True)
+    ]
+    figure = picture.draw(scores)
+    assert [axis.get_title() for axis in figure.axes] == ["reviews: accuracy", "reviews: macro f1"]
+    figure.savefig("/dev/null", format="png")
+    for axis in figure.axes:
+        drawn = {(x, y) for line in axis.lines for x, y in zip(*line.get_data(), strict=True)}
+        places = range(3) if along[0] is None else along
+        for place, own in zip(places, values, strict=True):
+            assert {(place, value) for value in own.values()} <= drawn
+            assert any(x == place and abs(y - np.mean([*own.values()])) < 1e-9 for x, y in drawn)
+        labels = [label.get_text() for label in axis.get_xticklabels()]
+        assert labels == (list(names) if along[0] is None else ["0", "3", "100"])

@@ -1,0 +1,131 @@
+"""Ablations of a program that takes no time: what runs, how often, and what is told."""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+from toy_ablation import FILE, settings
+from waiting import TIME_LIMIT, ended, read_line, wait_until
+
+from nezha_tf.ablation.run import run
+from nezha_tf.errors import UserError
+
+
+def runs_of(folder):
+    """Returns how often each job was run, by its folder."""
+    return {
+        str(path.parent.relative_to(folder / "out")): len(path.read_text())
+        for path in folder.rglob("runs")
+    }
+
+
+def test_an_ablation_runs_each_job_once_and_compares(tmp_path, capsys):
+    run(settings(tmp_path))
+    # Without those of the first stage of `fast`, which are the same.
+    expected = {f"first/plain/seed{seed}" for seed in (1, 3)}
+    expected |= {f"second/{setting}/seed{seed}" for setting in ("plain", "fast") for seed in (1, 3)}
+    assert runs_of(tmp_path) == dict.fromkeys(expected, 1)
+    table = (tmp_path / "out" / "ablation.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    plain, fast = [2 * s + s for s in (1, 3)], [2 * s + 10 * s for s in (1, 3)]
+    for row, values in zip(rows[2:], (plain, fast), strict=True):
+        assert row[3:6] == [
+            f"{statistics.mean(values):.4f}",
+            f"{statistics.stdev(values):.4f}",
+            "2",
+        ]
+    assert [row[:3] for row in rows[2:]] == [["second", "score", n] for n in ("plain", "fast")]
+    assert rows[2][6:] == ["", ""] and rows[3][6] == "+18.0000"
+    assert table in capsys.readouterr().out
+    found = json.loads((tmp_path / "out" / "ablation.json").read_text())
+    assert [score["values"] for score in found] == [{"3": 9.0, "1": 3.0}, {"3": 36.0, "1": 12.0}]
+    assert (tmp_path / "out" / "ablation.png").read_bytes().startswith(b"\x89PNG")
+    # Again, with a seed more.
+    run(settings(tmp_path, seeds=("3", "1", "2")))
+    assert "9 runs, 6 of them done before" in capsys.readouterr().out
+    assert set(runs_of(tmp_path).values()) == {1} and len(runs_of(tmp_path)) == 9
+
+
+def test_what_fails_is_told_at_the_end_and_goes_on_when_it_is_mended(tmp_path, capsys):
+    broken = FILE + "first.fails = true\n"  # of `fast`
+    with pytest.raises(UserError) as caught:
+        run(settings(tmp_path, broken, seeds=("1",)))
+    assert str(caught.value).startswith("1 run failed: first/fast/seed1: status 1: toy: error: no")
+    assert runs_of(tmp_path) == {
+        "first/plain/seed1": 1,
+        "second/plain/seed1": 1,
+        "first/fast/seed1": 1,
+    }
+    assert "| second | score | plain | 3.0000 |" in capsys.readouterr().out
+    # What is done is not done again with other flags.
+    with pytest.raises(UserError, match=r"made with other flags \(--rate=2, --rate=3\); take an"):
+        run(settings(tmp_path, FILE.replace("rate = 2", "rate = 3"), seeds=("1",)))
+    assert sum(runs_of(tmp_path).values()) == 3
+
+
+def test_flags_that_a_program_does_not_take_are_told_before_anything_runs(tmp_path):
+    for change, words in (
+        ("second.rat = 10", "second/fast/seed3: .*'rat'"),
+        ("second.rate = 'x'", "second/fast/seed3: .*rate"),
+    ):
+        with pytest.raises(UserError, match=words) as caught:
+            run(settings(tmp_path, FILE.replace("second.rate = 10", change)))
+        assert "\n" not in str(caught.value) and not runs_of(tmp_path)
+
+
+def test_results_without_the_metric_are_named(tmp_path):
+    with pytest.raises(UserError, match="has no number 'f1'; metrics can be score"):
+        run(settings(tmp_path, FILE.replace('"score"', '"f1"'), seeds=("1",)))
+    with pytest.raises(UserError, match=r"the run wrote no .*test\.json"):
+        text = FILE.replace('metrics = ["score"]', 'metrics = ["score"]\nresults = "test.json"')
+        run(settings(tmp_path, text, seeds=("1",)))
+
+
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
+def test_a_signal_ends_the_programs_and_the_same_command_goes_on(tmp_path, number):
+    slow = FILE.replace("flags.rate = 2", "flags.rate = 2\nflags.seconds = 100")
+    given = settings(tmp_path, slow, seeds=("1",))
+    command = [
+        sys.executable,
+        str(REPOSITORY / "tools" / "run_ablation.py"),
+        f"--ablation_file={given.ablation_file}",
+        f"--output_dir={given.output_dir}",
+        "--seeds=1",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: runs_of(tmp_path), process)
+    process.send_signal(number)
+    result = ended(process)
+    assert result.returncode == (75 if number == signal.SIGTERM else 130), result
+    assert len(result.stderr.splitlines()) == 1, result
+    found = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False)
+    assert not found.stdout
+    assert not list(tmp_path.rglob("seed1.json"))
+    # It is the time alone that differs now.
+    os.remove(given.ablation_file)
+    run(settings(tmp_path, seeds=("1",)))
+    assert runs_of(tmp_path)["first/plain/seed1"] == 2
+
+
+def test_two_at_a_time_in_one_folder_are_refused(tmp_path):
+    code = f"""
+import time
+from nezha_tf import locks
+with locks.held({str(tmp_path / "out" / "ablation.lock")!r}, "a folder"):
+    print("held", flush=True)
+    time.sleep({TIME_LIMIT})
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        assert read_line(process.stdout) == "held\n"
+        with pytest.raises(UserError, match="out"):
+            run(settings(tmp_path))
+    finally:
+        process.kill()
+        process.communicate()
+    assert not runs_of(tmp_path)
