@@ -11,6 +11,7 @@ from nezha_tf.modeling import positions
 from nezha_tf.pretraining_objectives.uses import uses_of
 from nezha_tf.serving.saved_model import write
 from nezha_tf.tasks.pretraining import serving as pretrained
+from nezha_tf.training import start
 
 # What any model can serve; "fill_mask" needs the head of masked LM.
 OF_ANY = {
@@ -61,7 +62,8 @@ def run_and_export(run, settings, make_task):
         return
     export_dir = settings.export_dir or os.path.join(folder, "export")
     check_output_dir(export_dir)
-    if not settings.vocab_file and not os.path.exists(os.path.join(folder, VOCAB_FILE)):
+    has_vocabulary = start.with_files_beside(settings).vocab_file
+    if not has_vocabulary and not os.path.exists(os.path.join(folder, VOCAB_FILE)):
         raise UserError(
             "--do_export needs the vocabulary, which becomes part of the SavedModel; pass "
             "--vocab_file"

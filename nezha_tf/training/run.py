@@ -50,6 +50,7 @@ def run(settings, make_task):
       UserError: settings, files or data are bad.
       Terminated: the process received SIGTERM.
     """
+    settings = start.with_files_beside(settings)
     strategy = prepare(settings)
     task = make_task(with_precision(settings, strategy))
     run_in(strategy, task, task.settings)

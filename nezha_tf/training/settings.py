@@ -12,13 +12,21 @@ PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 class ModelSettings:
     """The model, the modes, and the folder for the results."""
 
-    bert_config_file: str | None = flag(None, "JSON file with the model's configuration.")
-    vocab_file: str | None = flag(None, "Vocabulary of the model, one piece per line.")
+    bert_config_file: str | None = flag(
+        None,
+        "JSON file with the model's configuration; default: the one beside --init_checkpoint.",
+    )
+    vocab_file: str | None = flag(
+        None,
+        "Vocabulary of the model, one piece per line; default: the one beside --init_checkpoint.",
+    )
     output_dir: str | None = flag(
         None, "Folder for checkpoints and results; a stopped run continues from there."
     )
     init_checkpoint: str | None = flag(
-        None, "Weights to start from: a checkpoint of TF1, of this project or of Hugging Face."
+        None,
+        "Weights to start from: a checkpoint of TF1, of this project or of Hugging Face, or its "
+        "folder.",
     )
     do_train: bool = flag(False, "Train.")
     do_eval: bool = flag(False, "Evaluate at each checkpoint and after training.")

@@ -1,17 +1,41 @@
-"""Loads the weights of --init_checkpoint, and compares the files beside them."""
+"""Loads the weights of --init_checkpoint, and takes or compares the files beside them."""
 
+import contextlib
+import dataclasses
 import os
 
 from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.errors import UserError
 from nezha_tf.files import same_bytes
 from nezha_tf.model_folder import published, task_file
-from nezha_tf.model_folder.folder import weights_of
+from nezha_tf.model_folder.folder import config_file_in, weights_of
 from nezha_tf.model_folder.kinds import LAYER_MIX, heads
 from nezha_tf.model_folder.run_folder import vocabulary_in
 
 # A head with more weights than this is named as a whole.
 _MOST_NAMES = 8
+
+
+def with_files_beside(settings):
+    """Returns the settings with the files beside --init_checkpoint that the flags do not name.
+
+    These are the configuration and the vocabulary; what is not there stays None.
+
+    Args:
+      settings: `RunSettings`.
+
+    Raises:
+      UserError: see `weights_of`.
+    """
+    if not settings.init_checkpoint or (settings.bert_config_file and settings.vocab_file):
+        return settings
+    checkpoint, _ = weights_of(settings.init_checkpoint)
+    folder = _folder_of(checkpoint)
+    found = {"vocab_file": vocabulary_in(folder)}
+    with contextlib.suppress(UserError):  # The run tells which flag it needs.
+        found["bert_config_file"] = config_file_in(folder, checkpoint)
+    taken = {name: path for name, path in found.items() if path and not getattr(settings, name)}
+    return dataclasses.replace(settings, **taken)
 
 
 def load_initial(model, path, fresh_names, settings):
@@ -70,7 +94,7 @@ def differences(checkpoint, vocab_file, do_lower_case):
       vocab_file: path of the run's vocabulary, or None.
       do_lower_case: whether texts are lower-cased.
     """
-    folder = os.path.dirname(checkpoint) or "."
+    folder = _folder_of(checkpoint)
     lines, beside = [], vocabulary_in(folder)
     if beside and vocab_file and not same_bytes(beside, vocab_file):
         lines.append(
@@ -84,6 +108,11 @@ def differences(checkpoint, vocab_file, do_lower_case):
         flag = "--do_lower_case" if case else "--nodo_lower_case"
         lines.append(f"warning: the weights are of a model with {flag}; pass this flag too")
     return lines
+
+
+def _folder_of(checkpoint):
+    """Returns the folder of weights; Hugging Face's are named by it."""
+    return checkpoint if os.path.isdir(checkpoint) else os.path.dirname(checkpoint) or "."
 
 
 def told(checkpoint, report, averages):

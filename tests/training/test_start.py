@@ -1,6 +1,8 @@
 """Which weights a program starts from: those that the folder's model has."""
 
+import dataclasses
 import json
+import os
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from nezha_tf.inference.settings import ModelSettings
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
+from nezha_tf.training import run as training_run
 from nezha_tf.training import start
 
 COMMON = {"task": "pretraining", "objectives": "bidirectional", "max_seq_length": 8}
@@ -96,3 +99,36 @@ def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     assert start.differences(str(path / "model.ckpt-7"), *flags.values()) == []
     (path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
     assert len(start.differences(str(path / "model.ckpt-7"), *flags.values())) == 1
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-7", ""])
+def test_files_beside_the_weights_are_taken_where_flags_name_none(folder, tmp_path, name):
+    path, _ = folder(False)
+    beside = {
+        "bert_config_file": str(path / "bert_config.json"),
+        "vocab_file": str(path / "vocab.txt"),
+    }
+    plain = PretrainingSettings(init_checkpoint=str(path / name))
+    assert start.with_files_beside(plain) == dataclasses.replace(plain, **beside)
+    for flag in beside:
+        given = dataclasses.replace(plain, **{flag: "mine"})
+        assert start.with_files_beside(given) == dataclasses.replace(
+            given, **{**beside, flag: "mine"}
+        )
+    for file in beside.values():
+        os.remove(file)
+    assert start.with_files_beside(plain) == plain
+    assert start.with_files_beside(PretrainingSettings()) == PretrainingSettings()
+    with pytest.raises(UserError, match="--bert_config_file is needed"):
+        training_run.run(dataclasses.replace(plain, do_train=True, output_dir=str(path)), None)
+
+
+def test_files_beside_weights_of_hugging_face(tmp_path):
+    folder = tmp_path / "published"
+    folder.mkdir()
+    for name in ("model.safetensors", "config.json", "vocab.txt"):
+        (folder / name).touch()
+    for where in (folder, folder / "model.safetensors"):
+        found = start.with_files_beside(PretrainingSettings(init_checkpoint=str(where)))
+        assert found.bert_config_file == str(folder / "config.json")
+        assert found.vocab_file == str(folder / "vocab.txt")

@@ -14,7 +14,7 @@ from nezha_tf import console, files
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder import run_folder
 from nezha_tf.settings import flags_of
-from nezha_tf.training import devices, model_card, output_folder
+from nezha_tf.training import devices, model_card, output_folder, start
 from nezha_tf.training import run as training_run
 from nezha_tf.training.chosen_precision import with_precision
 
@@ -51,6 +51,7 @@ def run(settings, make_task):
       Terminated: the process received SIGTERM.
     """
     rates = learning_rates(settings.learning_rate)
+    settings = start.with_files_beside(settings)
     base = dataclasses.replace(settings, learning_rate=rates[0], num_seeds=1)
     if len(rates) == settings.num_seeds == 1:
         return training_run.run(base, make_task)
