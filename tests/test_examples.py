@@ -1,7 +1,10 @@
 """The small programs of examples/ that count: their figures of cases worked out by hand."""
 
+import gzip
 import importlib.util
 import json
+import subprocess
+import sys
 
 import pytest
 from conftest import REPOSITORY
@@ -73,29 +76,22 @@ def write_json(path, **values):
     path.write_text(json.dumps(values), encoding="utf-8")
 
 
-def test_runs_of_objectives_are_told_as_tables(tmp_path, capsys):
-    losses = {"causal": ("next_piece", 1.5), "bidirectional": ("masked_lm", 2.5)}
-    for objective, (term, loss) in losses.items():
-        results = {"loss": loss, f"{term}_loss": loss, f"{term}_accuracy": 0.25}
-        write_json(tmp_path / "pretraining" / objective / "eval_results.json", **results)
-    for start, score in (("causal", 0.75), ("random", 0.5)):
-        results = {"accuracy": score, "macro_f1": score}
-        write_json(tmp_path / "sentiment" / start / "eval_results.json", **results)
-    program("compare_starts").main(tmp_path)
-    rows = [line for line in capsys.readouterr().out.splitlines() if line and "---" not in line]
-    assert rows == [
-        "| objective | prediction | loss | accuracy | majority accuracy | perplexity "
-        "| bits per character |",
-        "| bidirectional | masked_lm | 2.5000 | 0.2500 |  |  |  |",
-        "| causal | next_piece | 1.5000 | 0.2500 |  |  |  |",
-        "| sentiment, from | accuracy | macro_f1 | seeds |",
-        "| random | 0.5000 | 0.5000 | 1 |",
-        "| causal | 0.7500 | 0.7500 | 1 |",
-    ]
-    (tmp_path / "sentiment" / "random" / "eval_results.json").unlink()
-    (tmp_path / "sentiment" / "random" / "model.ckpt").touch()
-    with pytest.raises(SystemExit, match=r"random.*has not ended"):
-        program("compare_starts").main(tmp_path)
+def test_lines_at_even_distances(tmp_path):
+    path, out = tmp_path / "lines.txt.gz", tmp_path / "out.txt"
+    path.write_bytes(gzip.compress("".join(f"{n} 句\n" for n in range(10)).encode()))
+    command = (
+        sys.executable,
+        str(REPOSITORY / "examples" / "sample_lines.py"),
+        f"--input_file={path}",
+        f"--output_file={out}",
+    )
+    for count, expected in ((1, [0]), (3, [0, 3, 6]), (4, [0, 2, 5, 7]), (10, range(10))):
+        subprocess.run((*command, f"--count={count}"), check=True)
+        assert out.read_text(encoding="utf-8") == "".join(f"{n} 句\n" for n in expected)
+    out.unlink()
+    ended = subprocess.run((*command, "--count=11"), capture_output=True, text=True, check=False)
+    assert ended.returncode == 1 and "has only 10 lines, not 11" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1 and not out.exists()
 
 
 def test_perplexities_by_the_length_of_the_memory(tmp_path, capsys):

@@ -9,8 +9,6 @@ from nezha_tf import storage
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.settings import flag_text
 
-# In a setting: flags for all of its stages.
-ALL = "all"
 _KEYS = ("seeds", "paths", "stages", "settings")
 _STAGE_KEYS = ("program", "flags", "metrics", "results", "is_seeded")
 _SETTING_KEYS = ("x", "without")
@@ -41,7 +39,7 @@ class Setting(NamedTuple):
     """What is compared.
 
     Attributes:
-      flags: dict of stage name, or `ALL`, to a dict of flag name to text.
+      flags: dict of stage name to a dict of flag name to text.
       x: where its values are in the picture, or None: one beside the other.
       without: names of the stages that it does not run.
     """
@@ -108,7 +106,7 @@ def read(settings):
         for name in found:
             if not _NAME.fullmatch(name):
                 raise UserError(f"{path}: {name!r} is not a name for a folder; use letters")
-    taken = {ALL, _OUTPUT, _SEED, *paths} & set(stages)
+    taken = {_OUTPUT, _SEED, *_SETTING_KEYS, *paths} & set(stages)
     if taken or {_OUTPUT, _SEED} & set(paths):
         name = min(taken or {_OUTPUT, _SEED} & set(paths))
         raise UserError(f"{path}: {name!r} cannot be the name of this stage or path; rename it")
@@ -165,7 +163,7 @@ class _Maker:
         stage = self._ablation.stages[self._stage]
         self._needs = []
         changes = self._ablation.settings[self._setting].flags
-        flags = {**stage.flags, **changes.get(ALL, {}), **changes.get(self._stage, {})}
+        flags = {**stage.flags, **changes.get(self._stage, {})}
         if not any(f"{{{_OUTPUT}}}" in value for value in flags.values()):
             flags["output_dir"] = f"{{{_OUTPUT}}}"
         if stage.is_seeded and "seed" not in flags:
@@ -237,10 +235,10 @@ def _setting(value, stages, where):
     if not isinstance(value, dict):
         raise UserError(f"{where} is not a table")
     for name in value:
-        if name not in (*_SETTING_KEYS, ALL, *stages):
+        if name not in (*_SETTING_KEYS, *stages):
             raise UserError(
                 f"{where}: {name!r} is neither a stage ({', '.join(stages)}) nor one of "
-                f"{', '.join((ALL, *_SETTING_KEYS))}"
+                f"{', '.join(_SETTING_KEYS)}"
             )
     without = value.get("without", [])
     unknown = [name for name in without if name not in stages]
@@ -249,7 +247,7 @@ def _setting(value, stages, where):
     x = value.get("x")
     if x is not None and (isinstance(x, bool) or not isinstance(x, int | float)):
         raise UserError(f"{where}: x = {x!r} is not a number")
-    flags = {name: _flags(value, name, where) for name in (ALL, *stages) if name in value}
+    flags = {name: _flags(value, name, where) for name in stages if name in value}
     return Setting(flags, x, tuple(without))
 
 

@@ -65,36 +65,87 @@ def scores_of(ablation, jobs, folder, is_done):
       is_done: function of a job.
 
     Returns:
-      List of `Score`: the settings of each metric of each stage, in the order of the file.
+      List of `Score`: the settings of each metric of each stage, in the order of the file. A
+      setting whose results lack a metric that others have is left out there.
 
     Raises:
-      UserError: a run's results lack a metric, or cannot be read.
+      UserError: no run of a stage has a metric, or results are missing or cannot be read.
     """
     scores = []
-    for stage in ablation.stages:
-        done = {key: job for key, job in jobs.items() if key[1] == stage and is_done(job)}
-        for metric in ablation.stages[stage].metrics:
-            first = None
-            for setting in ablation.settings:
-                values = {
-                    seed: _value(ablation.stages[stage], os.path.join(folder, job.name), metric)
-                    for (name, _, seed), job in done.items()
-                    if name == setting
-                }
-                if values:
-                    first = first or values
-                    common = [seed for seed in values if seed in first and values is not first]
-                    differences = [values[seed] - first[seed] for seed in common]
-                    x = ablation.settings[setting].x
-                    scores.append(Score(stage, metric, setting, x, values, differences))
+    for stage, about in ablation.stages.items():
+        found = {
+            (setting, seed): _numbers(os.path.join(folder, job.name, about.results))
+            for (setting, of, seed), job in jobs.items()
+            if of == stage and about.metrics and is_done(job)
+        }
+        for metric in about.metrics:
+            if found and not any(metric in numbers for numbers in found.values()):
+                known = ", ".join(sorted(set().union(*found.values())))
+                raise UserError(
+                    f"{ablation.path}, stages.{stage}: no run has the metric {metric!r}; they have "
+                    f"{known}"
+                )
+            scores += _scores_of_metric(ablation, stage, metric, found)
     return scores
 
 
-def table(scores):
-    """Returns scores as a table in Markdown."""
-    titles = ("stage", "metric", "setting", "mean", "deviation", "runs", "difference", "p")
-    lines = [titles, ("---",) * len(titles), *map(_row, scores)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def _scores_of_metric(ablation, stage, metric, found):
+    """Returns the list of `Score` of a metric, of {(setting, seed): {metric: value}}."""
+    scores, first = [], None
+    for setting, about in ablation.settings.items():
+        values = {
+            seed: numbers[metric]
+            for (name, seed), numbers in found.items()
+            if name == setting and metric in numbers
+        }
+        if values:
+            first = first or values
+            common = [seed for seed in values if seed in first and values is not first]
+            differences = [values[seed] - first[seed] for seed in common]
+            scores.append(Score(stage, metric, setting, about.x, values, differences))
+    return scores
+
+
+def tables(scores):
+    """Returns scores as text in Markdown: a table for each stage, with a row for each setting."""
+    stages = {}
+    for score in scores:
+        stages.setdefault(score.stage, []).append(score)
+    return "\n".join(f"**{stage}**\n\n{_table(own)}" for stage, own in stages.items())
+
+
+def _table(scores):
+    settings = dict.fromkeys(score.setting for score in scores)
+    columns = [("setting", list(settings)), ("runs", _runs(scores, settings))]
+    for metric in dict.fromkeys(score.metric for score in scores):
+        own = {score.setting: score for score in scores if score.metric == metric}
+        for title, text in ((metric, _value), ("difference", _difference), ("p", _p_value)):
+            cells = [text(own[setting]) if setting in own else "" for setting in settings]
+            if any(cells):
+                columns.append((title, cells))
+    titles, cells = zip(*columns, strict=True)
+    rows = [titles, ["---"] * len(titles), *zip(*cells, strict=True)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _runs(scores, settings):
+    """Returns the number of runs of each setting as text."""
+    counts = dict.fromkeys(settings, 0)
+    for score in scores:
+        counts[score.setting] = max(counts[score.setting], len(score.values))
+    return list(map(str, counts.values()))
+
+
+def _value(score):
+    return f"{score.mean:.4f}" + ("" if score.deviation is None else f" ± {score.deviation:.4f}")
+
+
+def _difference(score):
+    return f"{statistics.fmean(score.differences):+.4f}" if score.differences else ""
+
+
+def _p_value(score):
+    return "" if score.p_value is None else f"{score.p_value:.3f}"
 
 
 def to_json(scores):
@@ -110,28 +161,13 @@ def to_json(scores):
     ]
 
 
-def _row(score):
-    difference = statistics.fmean(score.differences) if score.differences else None
-    p_value = score.p_value
-    return (
-        score.stage,
-        score.metric,
-        score.setting,
-        f"{score.mean:.4f}",
-        "" if score.deviation is None else f"{score.deviation:.4f}",
-        str(len(score.values)),
-        "" if difference is None else f"{difference:+.4f}",
-        "" if p_value is None else f"{p_value:.3f}",
-    )
-
-
-def _value(stage, folder, metric):
-    path = os.path.join(folder, stage.results)
+def _numbers(path):
+    """Returns the numbers of a JSON file, dict of name to float."""
     found = files.read_object(path)
     if found is None:
-        raise UserError(f"the run wrote no {path}; see results of its stage, or its flags")
-    value = found.get(metric)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        numbers = ", ".join(name for name, of in found.items() if isinstance(of, int | float))
-        raise UserError(f"{path} has no number {metric!r}; metrics can be {numbers}")
-    return float(value)
+        raise UserError(f"there is no {path}, which a finished run should have written (results)")
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }

@@ -55,11 +55,11 @@ def _conclude(scores, folder):
     """Writes and prints the table."""
     if not scores:
         return
-    text = results.table(scores)
+    text = results.tables(scores)
     files.write_text(os.path.join(folder, TABLE_FILE), text)
     found = json.dumps(results.to_json(scores), indent=2, ensure_ascii=False)
     files.write_text(os.path.join(folder, SCORES_FILE), found + "\n")
     path = os.path.join(folder, PICTURE_FILE)
     with files.whole_file(path) as temporary:
         picture.draw(scores).savefig(temporary, dpi=120, format="png")
-    print(f"\n{text}\ntable and picture in {folder}: {TABLE_FILE}, {PICTURE_FILE}")
+    print(f"\n{text}\ntables and picture in {folder}: {TABLE_FILE}, {PICTURE_FILE}")

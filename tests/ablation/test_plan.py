@@ -37,7 +37,7 @@ def test_what_has_the_same_flags_runs_once(tmp_path):
     found = jobs(tmp_path)
     assert found["fast", "first", 3] is found["plain", "first", 3]
     assert len(set(found.values())) == 2 + 4
-    other = jobs(tmp_path, FILE.replace("second.rate", "all.rate"))
+    other = jobs(tmp_path, FILE.replace("second.rate", "first.rate"))
     assert len(set(other.values())) == 8
 
 
@@ -99,6 +99,7 @@ SETTING = "[settings.x]\n"
         (STAGE + SETTING + "a = 1\n", "settings.x: a is not a table"),
         (STAGE + '[settings."x/y"]\n', "'x/y' is not a name for a folder"),
         (STAGE.replace(".a", ".seed") + SETTING, "'seed' cannot be the name"),
+        (STAGE.replace(".a", ".without") + SETTING, "'without' cannot be the name"),
         ("paths.output = '/'\n" + STAGE + SETTING, "'output' cannot be the name"),
         (STAGE + "flags.start = '{b}'\n" + SETTING, r"--start has \{b\}, which is neither"),
         (STAGE + "flags.start = '{a}'\n" + SETTING, r"--start has \{a\}, which is neither"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from nezha_tf.ablation.results import Score, table
+from nezha_tf.ablation.results import Score, tables
 from nezha_tf.pictures import scores as picture
 
 
@@ -37,9 +37,27 @@ def test_statistics_of_any_values(first, data):
 def test_one_value_has_no_deviation_and_no_test():
     lone = score("b", {7: 0.5}, {7: 0.25})
     assert (lone.mean, lone.deviation, lone.p_value) == (0.5, None, None)
-    assert table([lone]).splitlines()[2] == (
-        "| reviews | accuracy | b | 0.5000 |  | 1 | +0.2500 |  |"
-    )
+    assert tables([lone]).splitlines()[2:] == [
+        "| setting | runs | accuracy | difference |",
+        "| --- | --- | --- | --- |",
+        "| b | 1 | 0.5000 | +0.2500 |",
+    ]
+
+
+def test_settings_with_other_metrics_share_a_table():
+    """As pretraining objectives, which have losses of different names."""
+    scores = [
+        score("a", {1: 0.5, 2: 0.75}, {}),
+        score("c", {1: 3.0}, {1: 3.0, 2: 4.0}, metric="loss"),
+        score("b", {1: 0.25, 2: 0.5}, {1: 0.5, 2: 0.75}),
+    ]
+    assert [line.replace(" ", "") for line in tables(scores).splitlines()[2:]] == [
+        "|setting|runs|accuracy|difference|loss|difference|",
+        "|---|---|---|---|---|---|",
+        "|a|2|0.6250±0.1768||||",
+        "|c|1|||3.0000|+0.0000|",
+        "|b|2|0.3750±0.1768|-0.2500|||",
+    ]
 
 
 @pytest.mark.parametrize("along", ((None, None, None), (0, 3, 100)))

@@ -31,16 +31,13 @@ def test_an_ablation_runs_each_job_once_and_compares(tmp_path, capsys):
     expected |= {f"second/{setting}/seed{seed}" for setting in ("plain", "fast") for seed in (1, 3)}
     assert runs_of(tmp_path) == dict.fromkeys(expected, 1)
     table = (tmp_path / "out" / "ablation.md").read_text()
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
-    plain, fast = [2 * s + s for s in (1, 3)], [2 * s + 10 * s for s in (1, 3)]
-    for row, values in zip(rows[2:], (plain, fast), strict=True):
-        assert row[3:6] == [
-            f"{statistics.mean(values):.4f}",
-            f"{statistics.stdev(values):.4f}",
-            "2",
-        ]
-    assert [row[:3] for row in rows[2:]] == [["second", "score", n] for n in ("plain", "fast")]
-    assert rows[2][6:] == ["", ""] and rows[3][6] == "+18.0000"
+    assert table.startswith("**second**\n\n| setting | runs | score | difference | p |\n")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[4:]]
+    for row, name, factor in zip(rows, ("plain", "fast"), (3, 12), strict=True):
+        values = [factor * seed for seed in (1, 3)]
+        shown = f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
+        assert row[:3] == [name, "2", shown]
+    assert rows[0][3:] == ["", ""] and rows[1][3] == "+18.0000"
     assert table in capsys.readouterr().out
     found = json.loads((tmp_path / "out" / "ablation.json").read_text())
     assert [score["values"] for score in found] == [{"3": 9.0, "1": 3.0}, {"3": 36.0, "1": 12.0}]
@@ -61,7 +58,7 @@ def test_what_fails_is_told_at_the_end_and_goes_on_when_it_is_mended(tmp_path, c
         "second/plain/seed1": 1,
         "first/fast/seed1": 1,
     }
-    assert "| second | score | plain | 3.0000 |" in capsys.readouterr().out
+    assert "| plain | 1 | 3.0000 |" in capsys.readouterr().out
     # What is done is not done again with other flags.
     with pytest.raises(UserError, match=r"made with other flags \(--rate=2, --rate=3\); take an"):
         run(settings(tmp_path, FILE.replace("rate = 2", "rate = 3"), seeds=("1",)))
@@ -79,9 +76,9 @@ def test_flags_that_a_program_does_not_take_are_told_before_anything_runs(tmp_pa
 
 
 def test_results_without_the_metric_are_named(tmp_path):
-    with pytest.raises(UserError, match="has no number 'f1'; metrics can be score"):
+    with pytest.raises(UserError, match="no run has the metric 'f1'; they have score"):
         run(settings(tmp_path, FILE.replace('"score"', '"f1"'), seeds=("1",)))
-    with pytest.raises(UserError, match=r"the run wrote no .*test\.json"):
+    with pytest.raises(UserError, match=r"there is no .*test\.json"):
         text = FILE.replace('metrics = ["score"]', 'metrics = ["score"]\nresults = "test.json"')
         run(settings(tmp_path, text, seeds=("1",)))
 
