@@ -1,6 +1,6 @@
 """Runs programs with several settings and seeds, and compares what comes out.
 
-python tools/run_ablation.py --ablation_file=configs/ablation_sample.toml --output_dir=out/ablation
+python tools/run_ablation.py --ablation_file=configs/ablations/sample.toml --output_dir=out/ablation
 """
 
 import sys
