@@ -17,6 +17,7 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 import laws
 import numpy as np
 import pytest
+import quick_tensorflow
 
 from nezha_tf import cli
 
@@ -30,9 +31,7 @@ SHARED = REPOSITORY.parent / "shared"
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 3
 )
-# Grappler takes half of a graph's first call and changes no result; the programs that the tests
-# start run with it.
-tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+quick_tensorflow.make_quick()
 # A process that a shell starts in the background ignores interrupts. Programs that the tests start
 # would inherit this, but some tests interrupt them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -5,6 +5,7 @@ answer to "start" is a process id; the answer to "status" is the exit status of 
 while it is running.
 """
 
+import atexit
 import ctypes
 import gc
 import importlib
@@ -15,6 +16,7 @@ import resource
 import runpy
 import signal
 import sys
+import threading
 
 PACKAGES = ("data", "generation", "pretraining_data", "training", "tasks.finetuning")
 PACKAGES += ("tasks.seq2seq",)
@@ -44,31 +46,25 @@ def start(command, folder, outputs, environment, largest_file):
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     sys.argv[:] = command
     sys.path[0] = os.path.dirname(command[0])
+    status = 0
     try:
         runpy.run_path(command[0], run_name="__main__")
     except SystemExit as end:
-        if end.code:
-            # Freeing all imported objects would take much longer than most of these runs.
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(end.code)
-    sys.exit(0)
+        status = end.code or 0
+        if isinstance(status, str):
+            print(status, file=sys.stderr)
+            status = 1
+    # What the end of a process does, but for freeing all imported objects, which takes long.
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def status(child):
     ended, status = os.waitpid(child, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if ended else None
-
-
-def without_graph_optimizer():
-    """Turns Grappler off, which takes half of a first step here.
-
-    Grappler may change the rounding. So a test compares bits only between programs that were all
-    started by this server, or all started anew.
-    """
-    import tensorflow as tf
-
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 def without_measuring():
@@ -80,7 +76,7 @@ def without_measuring():
 
 if __name__ == "__main__":
     import_all()
-    without_graph_optimizer()
+    importlib.import_module("quick_tensorflow").make_quick()
     without_measuring()
     gc.freeze()  # so that a garbage collection in a fork does not copy all imported objects
     for line in sys.stdin:

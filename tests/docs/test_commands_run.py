@@ -10,6 +10,12 @@ from conftest import REPOSITORY
 
 # The Chinese pages have the same commands.
 PAGES = [english for english, _ in pages.pairs() if any(b.is_run for b in pages.blocks(english))]
+QUICK_PROGRAMS = f"""
+import sys
+sys.path.append({str(REPOSITORY / "tests")!r})
+import forked_programs
+forked_programs.install()
+"""
 NOTEBOOKS = sorted((REPOSITORY / "examples").glob("*.ipynb"))
 
 
@@ -52,7 +58,7 @@ def test_notebooks_run(clone, notebook):
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert all(cell.get("outputs", []) == [] for cell in cells), "store no outputs"
-    run_python(clone, "\n\n".join(code))
+    run_python(clone, "\n\n".join((QUICK_PROGRAMS, *code)))
 
 
 def test_there_are_notebooks():
