@@ -66,7 +66,8 @@ def survey(paths):
       UserError: a file cannot be read.
     """
     counts = tf.data.Dataset.from_tensor_slices(paths)
-    counts = iter(counts.map(_count, num_parallel_calls=os.cpu_count(), deterministic=True))
+    counts = counts.map(_count, num_parallel_calls=os.cpu_count(), deterministic=True)
+    counts = iter(untuned(counts))
     surveys = {}
     for path in console.progress(paths, desc="reading through", unit="file"):
         try:
@@ -117,7 +118,7 @@ def _count(path):
         lengths = tf.cast(tf.strings.length(records), tf.int64)
         return total + tf.stack([tf.size(lengths, tf.int64), tf.reduce_sum(lengths + FRAME_BYTES)])
 
-    batches = tf.data.TFRecordDataset(path).batch(BATCH)
+    batches = untuned(tf.data.TFRecordDataset(path).batch(BATCH))
     return batches.reduce(tf.zeros([2], tf.int64), add)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import record_stream
-from nezha_tf.data.damage import raw_records
+from nezha_tf.data.damage import raw_records, untuned
 from nezha_tf.data.framing import FRAME_BYTES
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Feature
@@ -136,7 +136,7 @@ class _Streams:
 
 def _offsets(path):
     """Returns the byte at which each record of a file begins, int64 [n]."""
-    records = tf.data.TFRecordDataset(path).batch(LENGTHS_AT_ONCE)
+    records = untuned(tf.data.TFRecordDataset(path).batch(LENGTHS_AT_ONCE))
     lengths = [tf.strings.length(batch).numpy() for batch in records]
     sizes = np.concatenate([np.zeros(0, np.int64), *lengths]) + FRAME_BYTES
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)

@@ -10,6 +10,7 @@ from keras import ops
 from toy_task import CONFIG, LABELS, ToyObjective
 
 from nezha_tf import NezhaConfig
+from nezha_tf.data.damage import untuned
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.objectives.r_drop import RDrop
 from nezha_tf.optimization.base import MomentOptimizer
@@ -80,6 +81,7 @@ def gradients_of_step(
         )
     before = [variable.numpy() for variable in model.trainable_variables]
     dataset = tf.data.Dataset.from_tensor_slices(BATCH).repeat().batch(4 // replicas)
+    dataset = untuned(dataset)
     batch = next(iter(strategy.distribute_datasets_from_function(lambda _: dataset)))
     assert step.on_batch(batch).skipped == 0
     after = [variable.numpy() for variable in model.trainable_variables]

@@ -10,6 +10,7 @@ from helpers import load_golden_model, random_batch
 
 from nezha_tf import Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.data.damage import untuned
 from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.training.devices import part_random_states
@@ -52,6 +53,7 @@ def feed(strategy, batch=BATCH):
     two = {name: np.concatenate([v, v.numpy()[order]]) for name, v in batch.items()}
     part = SIZE // strategy.num_replicas_in_sync
     dataset = tf.data.Dataset.from_tensor_slices(two).repeat().batch(part, drop_remainder=True)
+    dataset = untuned(dataset)
     return iter(strategy.distribute_datasets_from_function(lambda _: dataset))
 
 
