@@ -139,6 +139,25 @@ def jobs_of(ablation, folder):
     return found
 
 
+def narrowed(ablation, jobs, names):
+    """Returns the `Ablation` and the jobs of some settings alone.
+
+    Args:
+      ablation, jobs: see `jobs_of`. The names of jobs do not depend on which settings are chosen.
+      names: names of settings; (): all.
+
+    Raises:
+      UserError: there is no such setting.
+    """
+    for name in names:
+        if name not in ablation.settings:
+            known = ", ".join(ablation.settings)
+            raise UserError(f"--settings: {name!r} is not in {ablation.path}; it has {known}")
+    kept = {name: each for name, each in ablation.settings.items() if not names or name in names}
+    found = {key: job for key, job in jobs.items() if key[0] in kept}
+    return ablation._replace(settings=kept), found
+
+
 class _Maker:
     """Makes the job of a setting, a stage and a seed."""
 

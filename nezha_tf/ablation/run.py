@@ -28,6 +28,7 @@ def run(settings):
     results.require_libraries()
     ablation = plan.read(settings)
     jobs = plan.jobs_of(ablation, folder)
+    ablation, jobs = plan.narrowed(ablation, jobs, settings.settings)
     different = list({job.name: job for job in jobs.values()}.values())
     with locks.held(os.path.join(folder, "ablation.lock"), folder):
         runner = Runner(folder, settings.num_jobs)

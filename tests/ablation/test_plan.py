@@ -122,6 +122,22 @@ def test_files_that_are_refused(tmp_path, text, words):
     assert "\n" not in str(caught.value)
 
 
+def test_some_settings_of_a_file(tmp_path):
+    ablation = plan.read(settings(tmp_path))
+    found = plan.jobs_of(ablation, "out")
+    fast, of_fast = plan.narrowed(ablation, found, ("fast",))
+    assert list(fast.settings) == ["fast"]
+    # The job that it shares keeps its name.
+    names = [job.name for job in of_fast.values()]
+    assert names == [
+        f"{job}/seed{seed}" for seed in (3, 1) for job in ("first/plain", "second/fast")
+    ]
+    assert plan.narrowed(ablation, found, ()) == (ablation, found)
+    assert plan.narrowed(ablation, found, ("fast", "plain")) == (ablation, found)
+    with pytest.raises(UserError, match=r"--settings: 'slow' is not in .*plain, fast"):
+        plan.narrowed(ablation, found, ("slow",))
+
+
 def test_other_mistakes(tmp_path):
     with pytest.raises(UserError, match="--paths: 'data' is not name=folder"):
         jobs(tmp_path, paths=("data",))
