@@ -91,7 +91,7 @@ def read(settings):
     content = _toml(path)
     _check_keys(content, _KEYS, path)
     seeds = settings.seeds or content.get("seeds", [0])
-    paths = {**_table(content, "paths", path), **_given_paths(settings.paths)}
+    paths = _paths(_table(content, "paths", path), settings.paths, path)
     stages = {
         name: _stage(value, f"{path}, stages.{name}")
         for name, value in _table(content, "stages", path).items()
@@ -192,12 +192,14 @@ class _Maker:
         return tuple(f"--{name}={self._filled(name, flags[name], output)}" for name in names)
 
     def _filled(self, name, value, output):
-        filled = _PLACEHOLDER.sub(lambda match: self._meaning(name, match[1], output), value)
-        used = set(_PLACEHOLDER.findall(value))
-        if used & set(self._ablation.paths):
-            for part in filled.split(","):
-                if not storage.is_remote(part) and not storage.glob(part):
-                    raise UserError(f"{self._where}: --{name}: no file matches {part!r}")
+        return ",".join(self._filled_part(name, part, output) for part in value.split(","))
+
+    def _filled_part(self, name, part, output):
+        filled = _PLACEHOLDER.sub(lambda match: self._meaning(name, match[1], output), part)
+        used = set(_PLACEHOLDER.findall(part))
+        is_given = used and used <= set(self._ablation.paths)
+        if is_given and not storage.is_remote(filled) and not storage.glob(filled):
+            raise UserError(f"{self._where}: --{name}: no file matches {filled!r}")
         return filled
 
     def _meaning(self, flag, placeholder, output):
@@ -213,7 +215,8 @@ class _Maker:
                 f"{self._where}: --{flag} has {{{placeholder}}}, which is neither one of [paths] "
                 "nor a stage that this setting runs before"
             )
-        if not self._ablation.stages[self._stage].is_seeded and "/seed" in job.name:
+        stages = self._ablation.stages
+        if stages[placeholder].is_seeded and not stages[self._stage].is_seeded:
             raise UserError(
                 f"{self._where}: --{flag} has {{{placeholder}}}, which runs for each seed, and "
                 f"{self._stage} does not (is_seeded)"
@@ -247,6 +250,8 @@ def _stage(value, where):
     if not isinstance(is_seeded, bool):
         raise UserError(f"{where}: is_seeded is not true or false")
     results = value.get("results", "eval_results.json")
+    if not isinstance(results, str):
+        raise UserError(f"{where}: results = {results!r} is not the name of a file")
     return Stage(program, _flags(value, "flags", where), tuple(metrics), results, is_seeded)
 
 
@@ -260,8 +265,7 @@ def _setting(value, stages, where):
                 f"{', '.join(_SETTING_KEYS)}"
             )
     without = value.get("without", [])
-    unknown = [name for name in without if name not in stages]
-    if not isinstance(without, list) or unknown:
+    if not isinstance(without, list) or any(name not in stages for name in without):
         raise UserError(f"{where}: without is not a list of stages ({', '.join(stages)})")
     x = value.get("x")
     if x is not None and (isinstance(x, bool) or not isinstance(x, int | float)):
@@ -296,17 +300,26 @@ def _check_keys(value, known, where):
 
 def _seeds(given, path):
     try:
-        seeds = [int(str(seed)) for seed in given]
-    except (TypeError, ValueError):
-        raise UserError(f"{path}: the seeds {given!r} are not a list of whole numbers") from None
+        seeds = [int(str(seed)) for seed in given] if isinstance(given, list | tuple) else None
+    except ValueError:
+        seeds = None
+    if seeds is None:
+        raise UserError(f"{path}: the seeds {given!r} are not a list of whole numbers")
     if not seeds or len(set(seeds)) < len(seeds):
         raise UserError(f"{path}: name at least one seed, and each once: {given!r}")
     return tuple(seeds)
 
 
-def _given_paths(texts):
-    pairs = [text.partition("=") for text in texts]
-    for text, (name, _, folder) in zip(texts, pairs, strict=True):
-        if not name or not folder:
-            raise UserError(f"--paths: {text!r} is not name=folder")
-    return {name: folder for name, _, folder in pairs}
+def _paths(paths, texts, where):
+    """Returns the paths of a file, replaced by those of name=folder texts."""
+    for name, folder in paths.items():
+        if not isinstance(folder, str):
+            raise UserError(f"{where}: paths.{name} = {folder!r} is not a path")
+    found = dict(paths)
+    for text in texts:
+        name, _, folder = text.partition("=")
+        if name not in paths or not folder:
+            known = ", ".join(paths) or "none"
+            raise UserError(f"--paths: {text!r} is not name=folder with a name of {where}: {known}")
+        found[name] = folder
+    return found

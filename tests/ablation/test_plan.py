@@ -86,6 +86,10 @@ SETTING = "[settings.x]\n"
         ("seeds = []\n" + STAGE + SETTING, "at least one seed"),
         ('seeds = ["a"]\n' + STAGE + SETTING, "whole numbers"),
         ("seeds = 3\n" + STAGE + SETTING, "whole numbers"),
+        ('seeds = "12"\n' + STAGE + SETTING, "whole numbers"),
+        ("paths.d = 3\n" + STAGE + SETTING, "paths.d = 3 is not a path"),
+        (STAGE + "results = 3\n" + SETTING, "results = 3 is not the name"),
+        (STAGE + SETTING + "without = 3\n", r"without is not a list of stages \(a\)"),
         ("stages = 3\n" + SETTING, "stages is not a table"),
         ('[stages.a]\nprogram = "nothing.py"\n' + SETTING, "stages.a: program = 'nothing.py'"),
         ("[stages.a]\n" + SETTING, "program = None"),
@@ -122,6 +126,24 @@ def test_files_that_are_refused(tmp_path, text, words):
     assert "\n" not in str(caught.value)
 
 
+def test_names_that_look_like_others_and_lists_of_files(tmp_path):
+    """A setting named as a seed's folder; files given and files made in one value."""
+    text = f"""
+    paths.here = "{tmp_path}"
+    [stages.data]
+    program = "{TOY}"
+    is_seeded = false
+    [stages.more]
+    program = "{TOY}"
+    is_seeded = false
+    flags.start = "{{here}}/ablation.toml,{{data}}/made"
+    [settings.seed1]
+    """
+    assert f"--start={tmp_path}/ablation.toml,out/data/seed1/made" in (
+        jobs(tmp_path, text)["seed1", "more", 0].flags
+    )
+
+
 def test_some_settings_of_a_file(tmp_path):
     ablation = plan.read(settings(tmp_path))
     found = plan.jobs_of(ablation, "out")
@@ -139,8 +161,9 @@ def test_some_settings_of_a_file(tmp_path):
 
 
 def test_other_mistakes(tmp_path):
-    with pytest.raises(UserError, match="--paths: 'data' is not name=folder"):
-        jobs(tmp_path, paths=("data",))
+    for given in ("data", "data=/", "=x"):
+        with pytest.raises(UserError, match=f"--paths: '{given}' is not name=folder with a name"):
+            jobs(tmp_path, paths=(given,))
     with pytest.raises(UserError, match=r"seeds .* whole numbers"):
         jobs(tmp_path, seeds=("one",))
     with pytest.raises(UserError, match="No such file"):

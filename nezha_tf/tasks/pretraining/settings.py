@@ -14,7 +14,8 @@ class PretrainingSettings(RunSettings):
 
     vocab_file: str | None = flag(
         None,
-        "Vocabulary of the examples; copied to --output_dir, and needed by --dynamic_masking.",
+        "Vocabulary of the examples; copied to --output_dir, and needed by --dynamic_masking; "
+        "default: the one beside --init_checkpoint.",
     )
     do_lower_case: bool | None = flag(
         None,

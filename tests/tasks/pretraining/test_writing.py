@@ -70,13 +70,19 @@ UNILM = "bidirectional,seq2seq,left_to_right,right_to_left"
 def test_an_export_is_of_what_was_trained(
     folder_for, tmp_path, monkeypatch, objectives, task, name, serving
 ):
-    """What each of them writes is tested where it is compared with the Python path."""
+    """Which of them it is; what they write is looked at below."""
     written = []
     monkeypatch.setattr(exporter, "write", lambda *arguments: written.append(arguments))
     said = export_folder(str(folder_for(objectives)), str(tmp_path / "export"), task)
     [(found, folder)] = written
     assert type(found) is serving and folder == str(tmp_path / "export")
     assert said.startswith(f"{name} in {folder}")
+
+
+@pytest.mark.parametrize("objectives, output", ((UNILM, "candidates"), ("right_to_left", "mean")))
+def test_what_an_export_of_pretraining_answers(export_for, objectives, output):
+    export = tf.saved_model.load(str(export_for(objectives)))
+    assert output in export.signatures["serving_default"].structured_outputs
 
 
 def test_what_was_not_trained_is_refused(folder_for, tmp_path):
@@ -114,15 +120,15 @@ def python_path(path, ability, texts, seed):
 
 @pytest.mark.parametrize("ability", ("left_to_right", "seq2seq"))
 def test_texts_equal_the_python_path(folder_for, export_for, ability, monkeypatch):
-    """Without the words that programs take from the source; with a seed for each text."""
+    """Of a mixture; without words that programs take from the source; a seed for each text."""
     monkeypatch.setattr(writing, "detokenize", lambda pieces, *_: detokenize(pieces))
-    expected = python_path(folder_for(ability), ability, TEXTS, seed=5)
+    expected = python_path(folder_for(UNILM), ability, TEXTS, seed=5)
     if ability == "left_to_right":
         seeds = 5 + np.arange(len(TEXTS))
-        found = ask(export_for(ability), "with_seed", text=TEXTS, seed=seeds)
+        found = ask(export_for(UNILM, ability), "with_seed", text=TEXTS, seed=seeds)
         texts = found["continuations"]
     else:
-        found = ask(export_for(ability), text=TEXTS)
+        found = ask(export_for(UNILM, ability), text=TEXTS)
         texts = found["texts"]
     assert texts.tolist() == [[h.text for h in row] for row in expected]
     np.testing.assert_allclose(
