@@ -8,6 +8,8 @@ import sys
 
 import pytest
 from conftest import REPOSITORY
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nezha_tf.data.corpus import read_lines
 
@@ -23,6 +25,11 @@ def program(name):
 @pytest.fixture(scope="module")
 def poetry():
     return program("poetry")
+
+
+@pytest.fixture(scope="module")
+def mini_corpus():
+    return program("mini_corpus")
 
 
 QUIET_NIGHT = "床前明月光，疑是地上霜。举头望明月，低头思故乡。"
@@ -92,6 +99,62 @@ def test_lines_at_even_distances(tmp_path):
     ended = subprocess.run((*command, "--count=11"), capture_output=True, text=True, check=False)
     assert ended.returncode == 1 and "has only 10 lines, not 11" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1 and not out.exists()
+
+
+def test_the_text_of_mini(mini_corpus, tmp_path):
+    def gzipped(name, *rows):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        path.write_bytes(gzip.compress(lines.encode()))
+
+    def pair(doc, text):
+        return {"doc": doc, "src": "古文", "tgt": text}
+
+    chapters = ("史记/一", "甲。"), ("史记/一", "乙！丙。"), ("史记/二", "丁。")
+    gzipped("classical_modern/train.jsonl.gz", *(pair(*each) for each in chapters))
+    poem = {"form": "五言绝句", "title": "静夜思", "text": QUIET_NIGHT}
+    gzipped("poetry/train.jsonl.gz", poem, poem)
+    questions = [{"id": str(n), "question": "谁？", "answers": []} for n in range(3)]
+    paragraphs = [
+        {"context": "他说：“走吧！”她没走。\n　完", "qas": questions[:2]},
+        {"context": "戊。", "qas": questions[2:]},
+    ]
+    write_json(tmp_path / "cmrc2018" / "train.json", data=[{"paragraphs": paragraphs}])
+    verses = ["五言绝句《静夜思》床前明月光，疑是地上霜。", "举头望明月，低头思故乡。"]
+    assert list(mini_corpus.documents(tmp_path)) == [
+        ["甲。", "乙！丙。"],
+        ["丁。"],
+        ["他说：“走吧！”", "她没走。", "完"],
+        ["戊。"],
+        verses,
+        verses,
+    ]
+
+
+def test_what_mini_lacks_is_told_in_a_line_and_nothing_is_left(tmp_path):
+    out = tmp_path / "corpus.txt"
+    ended = subprocess.run(
+        (
+            sys.executable,
+            str(REPOSITORY / "examples" / "mini_corpus.py"),
+            f"--data={tmp_path}",
+            f"--output_file={out}",
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1 and len(ended.stderr.splitlines()) == 1, ended.stderr
+    assert "classical_modern/train.jsonl.gz" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.text("甲乙。！？”》 \n　", max_size=30))
+def test_sentences_of_mini_lose_no_character(mini_corpus, text):
+    found = mini_corpus.sentences(text)
+    assert "".join("".join(found).split()) == "".join(text.split())
+    assert all(sentence == sentence.strip() != "" for sentence in found)
 
 
 def test_perplexities_by_the_length_of_the_memory(tmp_path, capsys):

@@ -1,0 +1,65 @@
+"""Writes the text of `nezha_mini`: modern prose, encyclopedia paragraphs and regular poems.
+
+python examples/mini_corpus.py --data=../shared/data --output_file=out/mini/corpus.txt
+
+The output has a sentence a line and a blank line between documents. --data holds
+classical_modern/train.jsonl.gz (NiuTrans Classical-Modern, MIT: only the modern side),
+cmrc2018/train.json (CMRC2018, CC BY-SA 4.0: only the paragraphs) and poetry/train.jsonl.gz
+(chinese-poetry, MIT).
+"""
+
+import argparse
+import itertools
+import os
+import re
+import sys
+
+try:
+    from nezha_tf import files
+    from nezha_tf.data.rows import read_rows
+    from nezha_tf.data.squad import read_questions
+    from nezha_tf.errors import UserError
+except ImportError as error:
+    sys.exit(f"{error}; install the project first: pip install -e .")
+
+# A sentence with its closing marks, or what is left at the end without one.
+_SENTENCE = re.compile(r"[^。！？]*[。！？]+[”’」』》）]*|[^。！？]+")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", required=True, help="Folder of the data sets.")
+    parser.add_argument("--output_file", required=True, help="Where the text is written.")
+    flags = parser.parse_args()
+    try:
+        with files.whole_file(flags.output_file) as path, open(path, "w", encoding="utf-8") as text:
+            for document in documents(flags.data):
+                text.writelines(f"{line}\n" for line in document)
+                text.write("\n")
+    except (UserError, OSError) as error:
+        sys.exit(f"mini_corpus.py: error: {error}")
+
+
+def documents(data):
+    """Yields lists of sentences: chapters, paragraphs, poems."""
+    pairs = read_rows(os.path.join(data, "classical_modern/train.jsonl.gz"), ("doc", "tgt"))
+    for _, chapter in itertools.groupby(pairs, key=lambda row: row.values["doc"]):
+        yield [row.values["tgt"] for row in chapter]
+    paths = [os.path.join(data, "cmrc2018/train.json")]
+    questions = read_questions(paths, with_impossible=False, needs_answers=False)
+    for paragraph in dict.fromkeys(question.context for question in questions):
+        yield sentences(paragraph)
+    poems = read_rows(os.path.join(data, "poetry/train.jsonl.gz"), ("form", "title", "text"))
+    for row in poems:
+        poem = row.values
+        yield sentences(f"{poem['form']}《{poem['title']}》{poem['text']}")
+
+
+def sentences(text):
+    """Returns the sentences of a text without the white space around them."""
+    found = (sentence.strip() for line in text.splitlines() for sentence in _SENTENCE.findall(line))
+    return [sentence for sentence in found if sentence]
+
+
+if __name__ == "__main__":
+    main()
