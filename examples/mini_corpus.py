@@ -22,6 +22,8 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
+# One alone would leave half of its example empty.
+POEMS_IN_A_DOCUMENT = 10
 # A sentence with its closing marks, or what is left at the end without one.
 _SENTENCE = re.compile(r"[^。！？]*[。！？]+[”’」』》）]*|[^。！？]+")
 
@@ -41,7 +43,7 @@ def main():
 
 
 def documents(data):
-    """Yields lists of sentences: chapters, paragraphs, poems."""
+    """Yields lists of sentences: chapters, paragraphs, some poems."""
     pairs = read_rows(os.path.join(data, "classical_modern/train.jsonl.gz"), ("doc", "tgt"))
     for _, chapter in itertools.groupby(pairs, key=lambda row: row.values["doc"]):
         yield [row.values["tgt"] for row in chapter]
@@ -50,9 +52,13 @@ def documents(data):
     for paragraph in dict.fromkeys(question.context for question in questions):
         yield sentences(paragraph)
     poems = read_rows(os.path.join(data, "poetry/train.jsonl.gz"), ("form", "title", "text"))
-    for row in poems:
-        poem = row.values
-        yield sentences(f"{poem['form']}《{poem['title']}》{poem['text']}")
+    while some := list(itertools.islice(poems, POEMS_IN_A_DOCUMENT)):
+        yield [line for row in some for line in sentences(verses(**row.values))]
+
+
+def verses(form, title, text):
+    """Returns a poem with what examples/poetry.py asks for: its form and title."""
+    return f"{form}《{title}》{text}"
 
 
 def sentences(text):

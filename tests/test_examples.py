@@ -114,7 +114,7 @@ def test_the_text_of_mini(mini_corpus, tmp_path):
     chapters = ("史记/一", "甲。"), ("史记/一", "乙！丙。"), ("史记/二", "丁。")
     gzipped("classical_modern/train.jsonl.gz", *(pair(*each) for each in chapters))
     poem = {"form": "五言绝句", "title": "静夜思", "text": QUIET_NIGHT}
-    gzipped("poetry/train.jsonl.gz", poem, poem)
+    gzipped("poetry/train.jsonl.gz", *[poem] * 12)
     questions = [{"id": str(n), "question": "谁？", "answers": []} for n in range(3)]
     paragraphs = [
         {"context": "他说：“走吧！”她没走。\n　完", "qas": questions[:2]},
@@ -127,8 +127,8 @@ def test_the_text_of_mini(mini_corpus, tmp_path):
         ["丁。"],
         ["他说：“走吧！”", "她没走。", "完"],
         ["戊。"],
-        verses,
-        verses,
+        verses * 10,
+        verses * 2,
     ]
 
 
