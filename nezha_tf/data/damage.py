@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from nezha_tf import console
 from nezha_tf.data.framing import FRAME_BYTES, HEADER, masked_crc
+from nezha_tf.data.untuned import untuned
 from nezha_tf.errors import UserError, first_line
 
 READ_BUFFER_BYTES = 256 * 1024
@@ -93,16 +94,6 @@ def raw_records(path, offset):
         byte_offsets=[offset],
     )
     return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.string))
-
-
-def untuned(dataset):
-    """Returns a dataset without autotuning, whose thread can delay an iterator's end by a minute.
-
-    Functions that run in parallel then use as many threads as there are cores, up to 16.
-    """
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    return dataset.with_options(options)
 
 
 def _records_from(path, offset):

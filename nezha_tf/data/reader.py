@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from nezha_tf import console
 from nezha_tf.data import record_stream, schema
-from nezha_tf.data.damage import untuned
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.data.record_files import RecordFiles
+from nezha_tf.data.untuned import untuned
 from nezha_tf.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256

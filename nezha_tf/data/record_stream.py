@@ -6,7 +6,8 @@ Both functions take a list of (path, list of the `damage.Stretch`es to read).
 import tensorflow as tf
 
 from nezha_tf.data import draws
-from nezha_tf.data.damage import raw_records, untuned
+from nezha_tf.data.damage import raw_records
+from nezha_tf.data.untuned import untuned
 
 SHUFFLE_BUFFER = 10_000
 FILES_AT_ONCE = 8

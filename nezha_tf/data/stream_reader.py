@@ -4,10 +4,11 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import record_stream
-from nezha_tf.data.damage import raw_records, untuned
+from nezha_tf.data.damage import raw_records
 from nezha_tf.data.framing import FRAME_BYTES
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Feature
+from nezha_tf.data.untuned import untuned
 from nezha_tf.errors import UserError
 
 # 1 where a stream begins, so that nothing comes before the example; else 0.

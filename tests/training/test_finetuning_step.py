@@ -10,7 +10,7 @@ from keras import ops
 from toy_task import CONFIG, LABELS, ToyObjective
 
 from nezha_tf import NezhaConfig
-from nezha_tf.data.damage import untuned
+from nezha_tf.data.untuned import untuned
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.objectives.r_drop import RDrop
 from nezha_tf.optimization.base import MomentOptimizer

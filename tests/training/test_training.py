@@ -13,7 +13,7 @@ from helpers import golden_batch, load_golden_model, total_loss
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaConfig, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
-from nezha_tf.data.damage import untuned
+from nezha_tf.data.untuned import untuned
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weighted
