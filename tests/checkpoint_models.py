@@ -22,6 +22,11 @@ TASK = {
 }
 CLASSIFICATION = {**TASK, "task": "classification", "label_type": "multi", "is_pair": False}
 TAGGING = {**TASK, "task": "tagging", "scheme": "BIO", "crf": False, "window_stride": 8}
+MULTIPLE_CHOICE = {
+    **{name: value for name, value in TASK.items() if name != "labels"},
+    "task": "multiple_choice",
+    "has_blanks": False,
+}
 
 UNILM = {  # like bert-base-cased's bert_config.json, with other sizes
     "vocab_size": 30,

@@ -53,6 +53,8 @@ SETTINGS = {
         "version_2_with_negative": True,
         "null_score_diff_threshold": 0.0,
     },
+    "choices": {"task": "multiple_choice", "has_blanks": False},
+    "idioms": {"task": "multiple_choice", "has_blanks": True},
     "titles": {
         "task": "seq2seq",
         "target_prediction": "masked",

@@ -42,6 +42,8 @@ def model_of(settings, config):
         chain = finetuning.NezhaForCrfTagging
         kind = chain if settings["crf"] else finetuning.NezhaForTokenClassification
         return kind(config, len(settings["labels"]))
+    if task == "multiple_choice":
+        return finetuning.NezhaForMultipleChoice(config)
     if task == "reading_comprehension":
         return finetuning.NezhaForQuestionAnswering(config)
     if task == "seq2seq":

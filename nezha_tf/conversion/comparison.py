@@ -135,7 +135,8 @@ def _ours(weights, config, path, reader, inputs):
     """Returns the outputs of this project's model with the weights of `reader`."""
     model = weights.model(config)
     tf1.load_weights(model, path, reader, may_be_missing=weights.missing)
-    outputs = model(inputs)
+    has_choices = weights.kind.has_choices  # then the sequences are the choices of one question
+    outputs = model({n: v[None] if has_choices else v for n, v in inputs.items()})
     names = (*_OF_ENCODER, *weights.kind.outputs)
     return {name: outputs[name].numpy() for name in names if name in outputs}
 

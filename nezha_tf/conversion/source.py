@@ -96,11 +96,6 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     if task is None and "architectures" in values:
         # The config.json of Hugging Face names the class of the model, and so its head.
         task = published.settings_of(folder, config, weights_path)
-        if published.architecture_of(values).endswith(published.MULTIPLE_CHOICE):
-            notes.append(
-                f"{config_file} names a model {published.MULTIPLE_CHOICE}; this project has no "
-                "such task, so its head, which has one output, is converted as a classifier's"
-            )
     if task:
         is_known = task["task"] is not None
         task = {**task, "do_lower_case": do_lower_case is not False} if is_known else None

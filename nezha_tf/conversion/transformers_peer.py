@@ -54,6 +54,7 @@ def outputs(model, kind, config_values, inputs, folder=None, tensors=None):
         "config": config_values,
         "model_folder": folder and os.path.abspath(folder),
         "outputs": {ours: model.outputs.get(n, n) for ours, n in kind.outputs.items()},
+        "has_choices": kind.has_choices,
     }
     with tempfile.TemporaryDirectory() as exchange:
         write_text(os.path.join(exchange, "request.json"), json.dumps(request))

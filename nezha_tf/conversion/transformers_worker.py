@@ -29,7 +29,7 @@ def main(folder):
         json.dump(answer, file)
 
 
-def run(folder, class_name, config, model_folder, outputs):
+def run(folder, class_name, config, model_folder, outputs, has_choices):
     """Computes the outputs and writes them to `answer.npz`.
 
     Args:
@@ -38,6 +38,7 @@ def run(folder, class_name, config, model_folder, outputs):
       config: dict, the content of the model's `config.json`.
       model_folder: path of the model's folder; None: the weights are in `tensors.npz`.
       outputs: dict of our names of the outputs to the names of transformers.
+      has_choices: whether the sequences of the input are the choices of one question.
 
     Returns:
       {}.
@@ -60,7 +61,7 @@ def run(folder, class_name, config, model_folder, outputs):
     ).eval()
     with torch.no_grad():
         body = getattr(model, model.base_model_prefix, model)(**inputs)
-        whole = model(**inputs)
+        whole = model(**{n: v[None] if has_choices else v for n, v in inputs.items()})
     found = {
         "sequence_output": body.last_hidden_state,
         "pooled_output": getattr(body, "pooler_output", None),

@@ -3,9 +3,11 @@
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (its operations are in the graphs)
 
+from nezha_tf.data.choices import ONE_BLANK
 from nezha_tf.errors import UserError, first_line
 from nezha_tf.model_folder.task_table import TASKS, part
 from nezha_tf.serving.predictor import Classes, Found
+from nezha_tf.tasks.multiple_choice.predictor import NO_BLANK, checked_choices, choice_classes
 from nezha_tf.text.vocabulary import MASK
 
 
@@ -32,13 +34,13 @@ class Exported:
         """Returns the outputs for one example: dict of name to NumPy value.
 
         Args:
-          **texts: dict of the names of the inputs to texts.
+          **texts: dict of the names of the inputs to texts, or to lists of texts.
 
         Raises:
           UserError: a text is empty.
         """
         for name, text in texts.items():
-            if not (text or "").strip():
+            if not isinstance(text, list) and not (text or "").strip():
                 raise UserError(f"the {name.replace('_', ' ')} is empty; write something there")
         found = self._serve(**{name: tf.constant([text]) for name, text in texts.items()})
         return {name: values[0].numpy() for name, values in found.items()}
@@ -93,6 +95,24 @@ class ExportedAnswerFinder(Exported):
     def __call__(self, question, passage):
         found = self._outputs(question=question, passage=passage)
         return [_found(*(found[name] for name in ("start", "end", "answer", "probability")))]
+
+
+class ExportedChoiceFinder(Exported):
+    """Does what `tasks.multiple_choice.predictor.ChoiceFinder` does."""
+
+    ability = "multiple_choice"
+    outputs = (frozenset({"choice", "probabilities"}),)
+
+    def __init__(self, loaded):
+        super().__init__(loaded)
+        self.has_blanks = "question" not in self._serve.structured_input_signature[1]
+
+    def __call__(self, context, question, choices):
+        texts = checked_choices(choices)
+        if self.has_blanks and (context or "").strip() and ONE_BLANK not in context:
+            raise UserError(NO_BLANK)
+        given = {"context": context, **({} if self.has_blanks else {"question": question})}
+        return choice_classes(texts, self._outputs(**given, choices=texts)["probabilities"])
 
 
 class ExportedBlankFiller(Exported):

@@ -62,6 +62,26 @@ def answers(models):
     fill_tab(models, "Answer", texts, shown, answer)
 
 
+def choices(models):
+    """Lays out the tab of multiple choice."""
+    has_questions = any(not model.has_blanks for model in models.values())
+    context = _PASSAGE if has_questions else "雨#idiom#，下个不停。"
+    offered = "2个\n3个\n5个" if has_questions else "绵绵不断\n画蛇添足\n一日千里"
+    texts = [
+        text_box(
+            "Text; where the model fills blanks, with #idiom# for the blank", context, lines=4
+        ),
+        text_box("Question", "要准备几个鸡蛋？", visible=has_questions),
+        text_box("Choices, one in a line", offered, lines=4),
+    ]
+    shown = [gr.Label(show_label=False, num_top_classes=10, render=False)]
+
+    def choose(model, context, question, choices):
+        return [model(context, question, choices.splitlines()).probabilities], ""
+
+    fill_tab(models, "Choose", texts, shown, choose)
+
+
 def blanks(models):
     """Lays out the tab that fills in [MASK]."""
     texts = [text_box("Text with [MASK] for each piece to fill in", _BLANKS)]

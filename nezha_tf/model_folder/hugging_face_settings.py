@@ -58,6 +58,11 @@ def reading_comprehension(published):
     return dict(_ANSWERING)
 
 
+def multiple_choice(published):
+    """Returns the settings of a model that answers questions: no file says if it fills blanks."""
+    return {"has_blanks": False}
+
+
 def labels_of(published):
     """Returns the names of a `Published` model's labels: `id2label`, or LABEL_0 and so on.
 

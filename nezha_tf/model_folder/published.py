@@ -11,8 +11,6 @@ from nezha_tf.model_folder.kinds import LAYER_MIX, kind_of, kind_of_architecture
 from nezha_tf.model_folder.task_table import TASKS
 
 CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer_config.json"
-# Hugging Face's classes with a head for a task that we do not have.
-MULTIPLE_CHOICE = "ForMultipleChoice"
 # The length of pretraining of published models; relative positions themselves have no bound.
 MAX_SEQ_LENGTH = 512
 
@@ -65,8 +63,7 @@ def settings_of(folder, config, checkpoint):
     said = kind_of_architecture(architecture)
     kind = kind_of(shapes, said)
     task = task_of(kind)
-    is_foreign = said is None and architecture.endswith(MULTIPLE_CHOICE)
-    if is_foreign or task is None or TASKS[task].published is None:
+    if task is None or TASKS[task].published is None:
         return {"task": None}
     length = min(MAX_SEQ_LENGTH, config.max_position_embeddings)
     own = TASKS[task].published(Published(path, theirs, kind.num_labels(shapes), length))

@@ -33,6 +33,7 @@ class Kind:
         no such class.
       arguments: which of "num_labels" and "max_seq_length" the class takes.
       settings: the settings in `task.json` that select this kind, if the task has several kinds.
+      has_choices: whether its inputs are [B, C, T], C sequences for each example.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Kind:
     architecture: str | None = None
     arguments: tuple[str, ...] = ()
     settings: dict = dataclasses.field(default_factory=dict)
+    has_choices: bool = False
 
     def model(self, config, num_labels=1, max_seq_length=None, layer_mix=False):
         """Returns our model, with random weights.

@@ -15,6 +15,7 @@ from nezha_tf.model_folder.task_row import Head, Kind, Tab, Task
 from nezha_tf.model_folder.values import BOOL, NAMES, NUMBER, TEXT, TEXTS, at_least, one_of
 from nezha_tf.modeling.finetuning import (
     NezhaForCrfTagging,
+    NezhaForMultipleChoice,
     NezhaForQuestionAnswering,
     NezhaForSequenceClassification,
     NezhaForTokenClassification,
@@ -163,6 +164,25 @@ TASKS = {
         exported="nezha_tf.demo.exports:ExportedAnswerFinder",
         tab=Tab("Reading comprehension", "nezha_tf.demo.tabs:answers"),
         published=hugging_face_settings.reading_comprehension,
+    ),
+    "multiple_choice": Task(
+        settings={"has_blanks": BOOL},
+        kinds=(
+            Kind(
+                "multiple_choice",
+                NezhaForMultipleChoice,
+                _OF_TEXTS,
+                "ForMultipleChoice",
+                ("max_seq_length",),
+                has_choices=True,
+            ),
+        ),
+        training="nezha_tf.tasks.multiple_choice.task:MultipleChoice",
+        serving="nezha_tf.tasks.multiple_choice.serving:MultipleChoiceServing",
+        predictor="nezha_tf.tasks.multiple_choice.predictor:ChoiceFinder",
+        exported="nezha_tf.demo.exports:ExportedChoiceFinder",
+        tab=Tab("Multiple choice", "nezha_tf.demo.tabs:choices"),
+        published=hugging_face_settings.multiple_choice,
     ),
 }
 

@@ -8,6 +8,9 @@ from nezha_tf.modeling.dropout import Dropout
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.heads import LinearHead
 
+# The logit of a choice that a question does not have: its probability is 0 in float32.
+NO_CHOICE = -1e4
+
 
 class NezhaForSequenceClassification(keras.Model):
     """Scores classes for a text or a pair (`create_model` of BERT's run_classifier.py)."""
@@ -102,4 +105,30 @@ class NezhaForQuestionAnswering(NezhaForSequenceClassification):
         outputs = super().call(inputs, training=training)
         logits = outputs.pop("logits")
         outputs["start_logits"], outputs["end_logits"] = ops.unstack(logits, axis=-1)
+        return outputs
+
+
+class NezhaForMultipleChoice(NezhaForSequenceClassification):
+    """Scores the choices of a question, each in a sequence of its own.
+
+    It is `BertForMultipleChoice` of transformers. A question with fewer than C choices has empty
+    sequences in place of the others, which are never chosen.
+    """
+
+    def __init__(self, config, max_seq_length=None, **kwargs):
+        super().__init__(config, 1, max_seq_length, **kwargs)
+
+    def call(self, inputs, training=False):
+        """Args:
+          inputs: the inputs of `NezhaEncoder`, [B, C, T] instead of [B, T].
+          training: whether dropout is on.
+
+        Returns:
+          The encoder's dict, for B * C sequences, with `logits`, float32 [B, C], which are
+          `NO_CHOICE` where the sequence is empty.
+        """
+        sequences = {n: ops.reshape(v, (-1, ops.shape(v)[-1])) for n, v in inputs.items()}
+        outputs = super().call(sequences, training=training)
+        logits = ops.reshape(outputs["logits"], ops.shape(inputs["input_mask"])[:-1])
+        outputs["logits"] = ops.where(inputs["input_mask"][..., 0] > 0, logits, NO_CHOICE)
         return outputs

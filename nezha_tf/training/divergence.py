@@ -7,6 +7,8 @@ from nezha_tf.errors import UserError
 
 _SHOWN = ("loss", "learning_rate", "gradient_norm", "weight_norm")
 _ENTRIES_SHOWN = 10
+# Lower losses count as this one: near 0, rounding alone changes a loss by any factor.
+_NEGLIGIBLE = 1e-3
 
 
 class DivergenceWatch:
@@ -32,7 +34,7 @@ class DivergenceWatch:
         """
         self._latest.append((step, entry))
         self._lowest = min(self._lowest, entry["loss"])
-        is_above = self._factor and entry["loss"] > self._factor * self._lowest
+        is_above = self._factor and entry["loss"] > self._factor * max(self._lowest, _NEGLIGIBLE)
         self._above = self._above + 1 if is_above else 0
         if is_above and self._above >= self._patience:
             raise UserError(

@@ -364,7 +364,7 @@ class Run:
 
     def _throughput(self):
         task = self._task
-        flops = training_flops(
+        flops = task.sequences_per_example * training_flops(
             task.config, *task.lengths, self._settings.layer_mix, task.memory_length
         )
         peak = self._peak_flops() * devices.num_processors(self._strategy)

@@ -23,7 +23,8 @@ class Task(abc.ABC):
       settings: the program's `RunSettings`, in which the task has filled in values that depend on
         the data.
       config: the `NezhaConfig`.
-      lengths: (pieces, predictions) of an example, to count its arithmetic.
+      lengths: (pieces, predictions) of a sequence, to count its arithmetic.
+      sequences_per_example: number of sequences of an example.
       train_reader: with --do_train, a reader with the methods of `ExampleReader` that `Feed` uses.
       best_metric: `BestMetric`.
       reports_best: whether the results at the end of a run are those of the best checkpoint; if
@@ -42,6 +43,7 @@ class Task(abc.ABC):
     fresh_names = ("cls/", POOLER, LAYER_MIX)
     train_reader = None
     memory_length = 0
+    sequences_per_example = 1
     rate_factors: Mapping = MappingProxyType({})
 
     def __init__(self, settings):

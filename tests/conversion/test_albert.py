@@ -41,6 +41,7 @@ KINDS = [
     ("classification", CLASSIFICATION, ["logits"]),
     ("tagging", TAGGING, ["logits"]),
     ("reading_comprehension", None, ["start_logits", "end_logits"]),
+    ("multiple_choice", None, ["logits"]),
 ]
 
 

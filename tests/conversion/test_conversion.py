@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from checkpoint_models import (
     CLASSIFICATION,
+    MULTIPLE_CHOICE,
     TAGGING,
     UNILM,
     assert_equal,
@@ -94,6 +95,7 @@ def test_hugging_face_comes_back_bit_by_bit(tmp_path, kind):
         ("classification", CLASSIFICATION),
         ("tagging", TAGGING),
         ("reading_comprehension", None),
+        ("multiple_choice", None),
     ],
 )
 @pytest.mark.parametrize("layout", ["tf1", "hugging_face"])
@@ -111,8 +113,8 @@ def test_random_models_come_back_bit_by_bit(tmp_path, kind, task, layout):
     # A BERT has no distances, and Hugging Face's file no place for a bound on them.
     assert NezhaConfig.from_json_file(back / "bert_config.json") == config
     assert (back / "vocab.txt").read_bytes() == (tmp_path / "run" / "vocab.txt").read_bytes()
-    # The architecture in Hugging Face's file is as good as one for a reader's settings.
-    is_told = layout == "hugging_face" and kind == "reading_comprehension"
+    # The architecture in Hugging Face's file is as good as one for the settings of these.
+    is_told = layout == "hugging_face" and kind in ("reading_comprehension", "multiple_choice")
     assert (back / "task.json").exists() == (bool(task) or is_told)
     if task:
         assert json.loads((back / "task.json").read_text()) == task
@@ -151,19 +153,25 @@ def test_labels_and_case_are_told_in_the_way_of_hugging_face(tmp_path):
         assert not (tmp_path / "none").exists()
 
 
-def test_a_model_that_chooses_among_texts_is_told_to_be_none_of_ours(tmp_path):
+def test_a_head_of_one_output_is_of_the_class_that_a_file_names(tmp_path):
+    """A model that chooses among texts has the weights of a regression."""
     rng = np.random.default_rng(0)
     config = config_of(rng, position_encoding="absolute", hidden_act="gelu_erf")
-    weights = weights_like(rng, "classification", config, num_labels=1)
-    write_model(tmp_path / "run", config, weights)
-    assert "ForMultipleChoice" not in convert(tmp_path / "run", tmp_path / "hf", "hugging_face")
+    weights = weights_like(rng, "multiple_choice", config)
+    write_model(tmp_path / "run", config, weights, MULTIPLE_CHOICE)
+    convert(tmp_path / "run", tmp_path / "hf", "hugging_face")
     path = tmp_path / "hf" / "config.json"
-    values = {**json.loads(path.read_text()), "architectures": ["BertForMultipleChoice"]}
-    path.write_text(json.dumps(values))
-    report = convert(tmp_path / "hf", tmp_path / "back", "nezha_tf")
-    assert "names a model ForMultipleChoice;" in report and "as a classifier's" in report
-    assert not (tmp_path / "back" / "task.json").exists()
-    assert_equal(weights_in(tmp_path / "back" / "model.ckpt-0"), weights)
+    values = json.loads(path.read_text())
+    assert values["architectures"] == ["BertForMultipleChoice"]
+    (tmp_path / "hf" / "task.json").unlink()
+    for name, task in (
+        ("BertForMultipleChoice", "multiple_choice"),
+        ("BertForSequenceClassification", "classification"),
+    ):
+        path.write_text(json.dumps({**values, "architectures": [name]}))
+        convert(tmp_path / "hf", tmp_path / name, "nezha_tf")
+        assert json.loads((tmp_path / name / "task.json").read_text())["task"] == task
+        assert_equal(weights_in(tmp_path / name / "model.ckpt-0"), weights)
 
 
 @pytest.mark.parametrize("old", [False, True])

@@ -62,6 +62,7 @@ def test_golden_models(tmp_path, name):
         ("classification", CLASSIFICATION, ["logits"]),
         ("tagging", TAGGING, ["logits"]),
         ("reading_comprehension", None, ["start_logits", "end_logits"]),
+        ("multiple_choice", None, ["logits"]),
     ],
 )
 def test_random_models(tmp_path, kind, task, outputs):

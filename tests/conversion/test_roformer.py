@@ -120,6 +120,7 @@ def test_what_no_model_here_has_is_refused(tmp_path):
         ("masked_lm", None, ["masked_lm_logits"]),
         ("tagging", TAGGING, ["logits"]),
         ("reading_comprehension", None, ["start_logits", "end_logits"]),
+        ("multiple_choice", None, ["logits"]),
     ],
 )
 def test_outputs_are_those_of_transformers(tmp_path, with_peer, kind, task, outputs):

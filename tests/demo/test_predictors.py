@@ -16,6 +16,7 @@ ABILITIES = {
     "classification": ["likeness", "pairs", "reviews"],
     "tagging": ["names", "names_crf"],
     "reading_comprehension": ["questions"],
+    "multiple_choice": ["choices", "idioms"],
     "seq2seq": ["titles"],
     "fill_mask": ["nezha"],
 }

@@ -26,6 +26,8 @@ load = functools.cache(tf.saved_model.load)
 
 
 def encoded(value):
+    if isinstance(value, list):
+        return [encoded(part) for part in value]
     if isinstance(value, str):
         return value[1:].encode("latin-1") if value[:1] == BYTES else value.encode()
     return value

@@ -66,7 +66,7 @@ def test_kinds_by_the_classes_of_transformers():
         ("NezhaForTokenClassification", "tagging"),
         ("NezhaForQuestionAnswering", "reading_comprehension"),
         ("BertModel", "encoder"),
-        ("BertForMultipleChoice", None),
+        ("BertForMultipleChoice", "multiple_choice"),
         ("BertForNextSentencePrediction", None),
         ("", None),
     ):

@@ -185,6 +185,13 @@ def test_a_diverging_loss_stops_the_run_and_shows_the_last_steps():
     calm.check(1, entry(1.0)), calm.check(2, entry(1e9))
 
 
+def test_a_loss_near_0_does_not_diverge():
+    watch = DivergenceWatch(2.0, 1, [entry(1e-9)])
+    watch.check(1, entry(2e-3))
+    with pytest.raises(UserError, match="diverged"):
+        watch.check(2, entry(2.1e-3))
+
+
 @pytest.mark.parametrize(
     "encoding, sides",
     (("functional_relative", 2), ("learned_relative", 2), ("absolute", 1), ("rotary", 1)),

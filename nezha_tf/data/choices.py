@@ -1,0 +1,274 @@
+"""Reads questions with choices: C3, ChID with its idioms, and rows of one's own."""
+
+import json
+import os
+import re
+from typing import NamedTuple
+
+from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.rows import read_rows
+from nezha_tf.errors import UserError
+
+# A blank of ChID; FewCLUE's has no number.
+BLANK = re.compile(r"#idiom\d*#")
+ONE_BLANK = "#idiom#"
+# What CLUE's program for ChID replaces in a passage, in this order.
+_CHID_PUNCTUATION = (
+    *(("“", '"'), ("”", '"'), ("——", "--"), ("—", "-"), ("―", "-")),
+    *(("…", "..."), ("‘", "'"), ("’", "'")),
+)
+
+
+class Question(NamedTuple):
+    """A question about a context, or a blank in a context, with its choices.
+
+    Attributes:
+      id: the question's name in the predictions, a str.
+      context: the text.
+      text: the question; None: the context has a blank.
+      choices: tuple of at least two texts.
+      answer: index of the right choice, or None.
+      blank: the mark in the context where the choice belongs; None: there is a question.
+      group: name of the passages that share these choices; None: no other question has them.
+      place: file and line or number, for messages.
+    """
+
+    id: str
+    context: str
+    text: str | None
+    choices: tuple[str, ...]
+    answer: int | None
+    blank: str | None
+    group: str | None
+    place: str
+
+
+class Columns(NamedTuple):
+    """The columns (or keys) of rows of one's own.
+
+    Attributes:
+      context, choices, answer: names of columns. The choices are a JSON list of texts.
+      question: name of a column; None: each context has a blank, `ONE_BLANK`.
+      answer_type: "text": the answer is one of the choices; "index": its number, from 0.
+    """
+
+    context: str
+    question: str | None
+    choices: str
+    answer: str
+    answer_type: str
+
+
+def read_c3(path, needs_answers=True, bad_rows=None):
+    """Returns the questions of a file of C3 as a list of `Question`.
+
+    The lines of a text or dialogue are joined with line feeds, as in the original.
+
+    Args:
+      path: a JSON file: a list of [lines, [{"question", "choice", "answer"}], id].
+      needs_answers: whether each question must have an answer.
+      bad_rows: `BadRows` that collects the faults of questions; None: the first is an error.
+
+    Raises:
+      UserError: the file is missing or has another format, or a question is faulty.
+    """
+    bad_rows, found = bad_rows or BadRows(), []
+    texts = _json(path)
+    if not isinstance(texts, list):
+        raise UserError(f'{path} is not a list of [lines, [{{"question": ...}}], id] as in C3')
+    number = 0
+    for at, text in enumerate(texts, start=1):
+        try:
+            lines, entries = _parts_of_c3(text)
+        except _Fault as fault:
+            bad_rows.add(f"{path}, text {at}: {fault}")
+            continue
+        for entry in entries:
+            place = f"{path}, text {at}, question {number + 1}"
+            try:
+                found.append(_question_of_c3(str(number), lines, entry, needs_answers, place))
+            except _Fault as fault:
+                bad_rows.add(f"{place}: {fault}")
+            number += 1
+    return found
+
+
+def read_chid(path, needs_answers=True, bad_rows=None):
+    """Returns the blanks of a file of ChID as a list of `Question`.
+
+    Args:
+      path: JSON lines {"content": [passages], "candidates": [...]}, or FewCLUE's with one passage
+        as text and the number of the right one as "answer". CLUE's answers are in a file beside
+        it: those of `train.json` in `train_answer.json`.
+      needs_answers, bad_rows: as of `read_c3`.
+
+    Raises:
+      UserError: as of `read_c3`; or there is no file of answers.
+    """
+    bad_rows, found, answers = bad_rows or BadRows(), [], None
+    columns = ("content", "candidates", "answer", "id")
+    rows = read_rows(path, columns, columns[2:], json_columns=columns, bad_rows=bad_rows)
+    for row in rows:
+        if "answer" not in row.values and answers is None:
+            answers = _answers_beside(path, needs_answers)
+        try:
+            found += _blanks(row, answers, needs_answers)
+        except _Fault as fault:
+            bad_rows.add(f"{row.place}: {fault}")
+    return found
+
+
+def read_own(path, columns, needs_answers=True, bad_rows=None):
+    """Returns the questions of a file of rows (see `read_rows`) as a list of `Question`.
+
+    Args:
+      path: the file.
+      columns: `Columns`.
+      needs_answers, bad_rows: as of `read_c3`.
+
+    Raises:
+      UserError: as of `read_rows`; or a question is faulty.
+    """
+    bad_rows, found = bad_rows or BadRows(), []
+    needed = [columns.context, columns.choices, *([columns.question] if columns.question else [])]
+    optional = () if needs_answers else (columns.answer,)
+    as_json = (columns.choices, columns.answer)
+    rows = read_rows(path, (*needed, columns.answer), optional, (), as_json, bad_rows)
+    for number, row in enumerate(rows):
+        try:
+            found.append(_own_question(str(number), row, columns))
+        except _Fault as fault:
+            bad_rows.add(f"{row.place}: {fault}")
+    return found
+
+
+class _Fault(Exception):
+    """An error in a question."""
+
+
+def _json(path):
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return json.load(file)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON in UTF-8: {error}") from error
+
+
+def _parts_of_c3(text):
+    """Returns (the joined lines, the list of questions) of a text of C3."""
+    if not isinstance(text, list) or len(text) != 3 or not isinstance(text[1], list):
+        raise _Fault('not [lines, [{"question": ...}], id]')
+    lines = text[0]
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise _Fault("the lines are not a list of texts")
+    return _checked("\n".join(lines), "the text"), text[1]
+
+
+def _question_of_c3(name, context, entry, needs_answers, place):
+    if not isinstance(entry, dict):
+        raise _Fault("not a JSON object")
+    text = _checked(entry.get("question"), '"question"')
+    choices = _choices(entry.get("choice"), '"choice"')
+    answer = entry.get("answer")
+    if answer is None and needs_answers:
+        raise _Fault('"answer" is missing')
+    answer = None if answer is None else _index_of_text(choices, answer)
+    return Question(name, context, text, choices, answer, None, None, place)
+
+
+def _blanks(row, answers, needs_answers):
+    """Returns the `Question`s of a row of ChID."""
+    passages, choices = _listed(row.values["content"]), row.values["candidates"]
+    choices = _choices(_listed(choices), '"candidates"')
+    found = []
+    for passage in passages if isinstance(passages, list) else [passages]:
+        passage = _checked(passage, '"content"')
+        for old, new in _CHID_PUNCTUATION:
+            passage = passage.replace(old, new)
+        for mark in dict.fromkeys(BLANK.findall(passage)):
+            answer = row.values.get("answer", (answers or {}).get(mark))
+            if answer is None and needs_answers:
+                raise _Fault(f"there is no answer for {mark}")
+            index = None if answer is None else _index_of_number(choices, answer)
+            # FewCLUE's blanks all have the same mark, but their rows have an id.
+            name = row.values.get("id", str(row.line)) if mark == ONE_BLANK else mark
+            found.append(Question(name, passage, None, choices, index, mark, row.place, row.place))
+    if not found:
+        raise _Fault('"content" has no blank such as #idiom000001# or #idiom#')
+    return found
+
+
+def _answers_beside(path, needs_answers):
+    """Returns the answers of CLUE's ChID for a file: dict of a blank's mark to a number."""
+    stem, ending = os.path.splitext(path)
+    beside = f"{stem}_answer{ending}"
+    if not needs_answers and not os.path.exists(beside):
+        return {}
+    if not os.path.exists(beside):
+        raise UserError(f"{path} holds no answers, and there is no {beside}; fetch it as well")
+    answers = _json(beside)
+    if not isinstance(answers, dict):
+        raise UserError(f'{beside} is not an object {{"#idiom000001#": number, ...}}')
+    return answers
+
+
+def _own_question(name, row, columns):
+    choices = _choices(_listed(row.values[columns.choices]), f'"{columns.choices}"')
+    context, answer = row.values[columns.context], row.values.get(columns.answer)
+    if answer is not None:
+        is_text = columns.answer_type == "text"
+        answer = (_index_of_text if is_text else _index_of_number)(choices, answer)
+    if columns.question:
+        text = row.values[columns.question]
+        return Question(name, context, text, choices, answer, None, None, row.place)
+    if context.count(ONE_BLANK) != 1:
+        raise _Fault(f'"{columns.context}" must have one blank {ONE_BLANK}')
+    return Question(name, context, None, choices, answer, ONE_BLANK, None, row.place)
+
+
+def _listed(text):
+    """Returns the list of a text that is a JSON list; else the text."""
+    if not text.startswith("["):
+        return text
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return found if isinstance(found, list) else text
+
+
+def _choices(values, name):
+    if not isinstance(values, list) or len(values) < 2:
+        raise _Fault(f"{name} is not a list of at least two choices")
+    return tuple(_checked(value, f"a choice of {name}") for value in values)
+
+
+def _checked(value, name):
+    if not isinstance(value, str):
+        raise _Fault(f"{name} is missing or not a text")
+    if not value.strip():
+        raise _Fault(f"{name} is empty")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise _Fault(f"{name} holds half a character (a lone \\ud800 to \\udfff)") from error
+    return value.strip()
+
+
+def _index_of_text(choices, answer):
+    """Returns the first of equal choices, as the original does."""
+    answer = answer.strip() if isinstance(answer, str) else answer
+    if answer not in choices:
+        raise _Fault(f"the answer {str(answer)[:40]!r} is none of the {len(choices)} choices")
+    return choices.index(answer)
+
+
+def _index_of_number(choices, answer):
+    text = str(answer).strip()
+    if isinstance(answer, bool) or not text.isascii() or not text.isdigit():
+        raise _Fault(f"the answer {text[:40]!r} is not the number of a choice, from 0")
+    if int(text) >= len(choices):
+        raise _Fault(f"the answer {text[:20]} is not below {len(choices)}, the number of choices")
+    return int(text)

@@ -1,0 +1,106 @@
+"""The data sets known by name, with their files; and the user's own."""
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nezha_tf import files
+from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
+from nezha_tf.errors import UserError, require_flag
+
+CUSTOM = "custom"
+
+
+class DataSet(NamedTuple):
+    """A data set.
+
+    Attributes:
+      read: function of a path, `needs_answers` and `bad_rows`; returns a list of `Question`.
+      has_blanks: whether its contexts have blanks instead of questions.
+      parts: {"train", "eval" or "predict": tuple of tuples of file names}. Of the first tuple with
+        a file in the folder, all files that are there belong to the part.
+    """
+
+    read: Callable
+    has_blanks: bool
+    parts: dict
+
+
+def _of_c3(part):
+    # The names in which C3 is spread (m: mixed genre, d: dialogue), and those of CLUE's archive.
+    return (f"c3-m-{part}.json", f"c3-d-{part}.json"), (f"m-{part}.json", f"d-{part}.json")
+
+
+DATA_SETS = {
+    "c3": DataSet(
+        read_c3,
+        False,
+        {
+            "train": _of_c3("train"),
+            "eval": _of_c3("dev"),
+            "predict": (("test1.1.json",), ("test1.0.json",), *_of_c3("test"), ("test.json",)),
+        },
+    ),
+    "chid": DataSet(
+        read_chid,
+        True,
+        {
+            "train": (("train.json",), ("train_few_all.json",)),
+            "eval": (("dev.json",), ("dev_few_all.json",)),
+            "predict": (("test1.1.json",), ("test1.0.json",), ("test.json",)),
+        },
+    ),
+}
+NAMES = (*DATA_SETS, CUSTOM)
+
+
+def data_set_of(settings):
+    """Returns the `DataSet` of the settings.
+
+    Args:
+      settings: `MultipleChoiceSettings`.
+
+    Raises:
+      UserError: two flags name the same column.
+    """
+    name = require_flag(settings.task_name, "task_name")
+    if name != CUSTOM:
+        return DATA_SETS[name]
+    flags = ("context_column", "question_column", "choices_column", "answer_column")
+    wanted = [getattr(settings, flag) for flag in flags]
+    if len(set(wanted)) < len(wanted):
+        named = ", ".join(f"--{flag}" for flag in flags)
+        raise UserError(f"{named} are {wanted}; name another column for each")
+    context, question, choices, answer = wanted
+    columns = Columns(context, question or None, choices, answer, settings.answer_type)
+
+    def read(path, needs_answers, bad_rows):
+        return read_own(path, columns, needs_answers, bad_rows)
+
+    return DataSet(read, not question, {})
+
+
+def files_of(data_set, part, settings):
+    """Returns the list of a part's files, from --train_file and similar flags or in --data_dir.
+
+    Args:
+      data_set: `DataSet`.
+      part: "train", "eval" or "predict".
+      settings: `MultipleChoiceSettings`.
+
+    Raises:
+      UserError: there is no such file.
+    """
+    flag = f"{part}_file"
+    if getattr(settings, flag) or not data_set.parts:
+        return files.expand(require_flag(getattr(settings, flag), flag), flag)
+    folder, choices = settings.data_dir, data_set.parts[part]
+    told = " or ".join(" and ".join(names) for names in choices)
+    if not folder:
+        raise UserError(f"--data_dir is needed (or --{flag}): the folder of {told}")
+    for names in choices:
+        paths = [os.path.join(folder, name) for name in names]
+        found = [path for path in paths if os.path.exists(path)]
+        if found:
+            return found
+    raise UserError(f"--data_dir={folder} has no {told}; or pass --{flag}")

@@ -1,0 +1,147 @@
+"""Multiple choice from raw text."""
+
+import tensorflow as tf
+
+from nezha_tf.data.choices import ONE_BLANK
+from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
+from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, MODEL_INPUTS, heads, text_spec, valid
+from nezha_tf.tasks.multiple_choice.packing import BlankPacking, QuestionPacking, blank_id
+
+_IDS = " of each choice's sequence; all 0: there is no such choice"
+MEANINGS = {
+    **{name: meaning + _IDS for name, meaning in INPUT_MEANINGS.items() if name in MODEL_INPUTS},
+    "context": "the texts",
+    "question": "the question about each text",
+    "choices": 'the choices of each question; "": there is no such choice',
+    "choice": "the most probable choice",
+    "index": "its number, from 0",
+    "probability": "its probability",
+    "probabilities": "the probability of each choice",
+}
+
+
+class MultipleChoiceServing(Serving):
+    """The most probable choice for each question or blank."""
+
+    meanings = MEANINGS
+
+    def __init__(self, folder):
+        """Args:
+        folder: `ModelFolder` of a multiple choice run.
+        """
+        super().__init__(folder.make_model(), folder.tokenizer)
+        self._has_blanks = folder.task["has_blanks"]
+        packing = BlankPacking if self._has_blanks else QuestionPacking
+        self._length = folder.task["max_seq_length"]
+        self._room = self._length - packing.special_pieces
+        self._blank_id = blank_id(folder.tokenizer.vocabulary)
+        self._predictions = MultipleChoiceLoss().predictions
+
+    @property
+    def about(self):
+        longer = f"Longer sequences are cut to {self._length} pieces."
+        if self._has_blanks:
+            return f"Chooses what belongs in the blank {ONE_BLANK} of each text. {longer}"
+        return f"Chooses the answer to a question about each text. {longer}"
+
+    @property
+    def example(self):
+        if self._has_blanks:
+            return (
+                'context=tf.constant(["雨#idiom#，下个不停。"]), '
+                'choices=tf.constant([["绵绵不断", "画蛇添足"]])'
+            )
+        return (
+            'context=tf.constant(["今天下雨。"]), question=tf.constant(["天气怎么样？"]), '
+            'choices=tf.constant([["晴天", "雨天"]])'
+        )
+
+    def signatures(self):
+        specs = [text_spec("context"), tf.TensorSpec([None, None], tf.string, name="choices")]
+        if self._has_blanks:
+            default = (lambda context, choices: self._of_texts(context, None, choices), specs)
+        else:
+            specs.insert(1, text_spec("question"))
+            default = (self._of_texts, specs)
+        ids = [tf.TensorSpec([None, None, None], tf.int32, name=name) for name in MODEL_INPUTS]
+
+        def of_ids(input_ids, input_mask, segment_ids):
+            values = (input_ids, input_mask, segment_ids)
+            return self._found(dict(zip(MODEL_INPUTS, values, strict=True)))
+
+        return as_graphs({"serving_default": default, "from_ids": (of_ids, ids)})
+
+    def _of_texts(self, context, question, choices):
+        """Returns the outputs for texts, string [B], and choices, string [B, C]."""
+        shape = tf.shape(choices)
+        flat = tf.strings.strip(tf.reshape(choices, [-1]))
+        owner = tf.repeat(tf.range(shape[0]), shape[1])
+        found = self._reader.ids(flat)
+        if self._has_blanks:
+            inputs = self._with_blanks(context, owner, found)
+        else:
+            inputs = self._with_questions(context, question, owner, found)
+        is_choice = tf.cast(found.row_lengths() > 0, tf.int32)[:, None]
+        length = tf.shape(inputs["input_ids"])[1]
+        whole = tf.stack([shape[0], shape[1], length])
+        outputs = self._found({n: tf.reshape(v * is_choice, whole) for n, v in inputs.items()})
+        choice = tf.gather(choices, outputs["index"], batch_dims=1)
+        return {"choice": choice, **outputs}
+
+    def _with_questions(self, context, question, owner, choice):
+        """Returns the model's inputs as `QuestionPacking` makes them, [B * C, T]."""
+        context, question = (
+            tf.gather(self._reader.ids(text), owner) for text in (context, question)
+        )
+        kept = _truncated([context, choice, question], self._room)
+        context, choice, question = map(heads, (context, choice, question), kept)
+        count = choice.nrows()
+        sep = tf.repeat([self._reader.vocabulary.sep_id], count)
+        sep = tf.RaggedTensor.from_uniform_row_length(sep, 1, count)
+        return self._reader.packed(context, tf.concat([question, sep, choice], axis=1))
+
+    def _with_blanks(self, context, owner, choice):
+        """Returns the model's inputs as `BlankPacking` makes them, [B * C, T]."""
+        # Without a blank the whole text is in front of it.
+        context = valid(context)
+        left = tf.strings.regex_replace(context, f"(?s){ONE_BLANK}.*", "")
+        end = tf.minimum(tf.strings.length(left) + len(ONE_BLANK), tf.strings.length(context))
+        right = tf.strings.substr(context, end, tf.strings.length(context) - end)
+        left, right = (tf.gather(self._reader.ids(text), owner) for text in (left, right))
+        choice = choice[:, : self._room - 1]
+        lengths = [side.row_lengths() for side in (left, right)]
+        room = self._room - choice.row_lengths()
+        before = tf.minimum(lengths[0], tf.maximum(room // 2, room - lengths[1]))
+        left = tf.reverse(left, [1])
+        left = tf.reverse(heads(left, before), [1])
+        right = heads(right, tf.minimum(lengths[1], room - before))
+        count = choice.nrows()
+        blank = tf.RaggedTensor.from_uniform_row_length(
+            tf.repeat([self._blank_id], count), 1, count
+        )
+        inputs = self._reader.packed(choice, tf.concat([left, blank, right], axis=1))
+        return {**inputs, "segment_ids": tf.zeros_like(inputs["segment_ids"])}
+
+    def _found(self, inputs):
+        """Returns the outputs for the model's inputs, [B, C, T]."""
+        probabilities = self._predictions(self._model(inputs))["probabilities"]
+        return {
+            "index": tf.argmax(probabilities, axis=-1, output_type=tf.int32),
+            "probability": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
+        }
+
+
+def _truncated(texts, room):
+    """Returns `packing.truncated_lengths` of RaggedTensors [N, (n)]: a list of int64 [N]."""
+    lengths = tf.stack([text.row_lengths() for text in texts], axis=1)
+    levels = tf.range(room + 1, dtype=tf.int64)
+    sums = tf.reduce_sum(tf.minimum(lengths[:, None], levels[:, None]), axis=-1)
+    level = tf.reduce_sum(tf.cast(sums <= room, tf.int64), axis=1, keepdims=True) - 1
+    kept = tf.minimum(lengths, level)
+    is_cut = tf.cast(lengths > level, tf.int64)
+    spare = room - tf.reduce_sum(kept, axis=1, keepdims=True)
+    # The later ones of the texts that are cut keep a piece more.
+    rank = tf.cumsum(is_cut, axis=1, exclusive=True, reverse=True)
+    return tf.unstack(kept + is_cut * tf.cast(rank < spare, tf.int64), axis=1)

@@ -1,0 +1,44 @@
+"""The settings of run_multiple_choice.py."""
+
+import dataclasses
+
+from nezha_tf.settings import default_of, flag
+from nezha_tf.tasks.finetuning.settings import FineTuningSettings
+from nezha_tf.tasks.multiple_choice.data_sets import NAMES
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultipleChoiceSettings(FineTuningSettings):
+    """The data set, and the columns of files of one's own."""
+
+    task_name: str | None = flag(None, "The data set; custom: your own files.", choices=NAMES)
+    data_dir: str | None = flag(None, "Folder with the files of the data set.")
+    train_file: str | None = flag(
+        None,
+        "Questions to train on, in the data set's own format; with --task_name=custom: .json or "
+        ".jsonl with one object per line, .tsv, .txt or .csv; file names or globs, separated by "
+        "commas.",
+    )
+    eval_file: str | None = flag(None, "Questions to evaluate on, in the same formats.")
+    predict_file: str | None = flag(
+        None, "Questions to answer, in the same formats; answers may be left out."
+    )
+    context_column: str = flag("context", "Column, or key, of the text.")
+    question_column: str | None = flag(
+        "question", "Column of the question; empty: the text has a blank, #idiom#."
+    )
+    choices_column: str = flag("choices", "Column of the choices, a JSON list of texts.")
+    answer_column: str = flag("answer", "Column of the right choice.")
+    answer_type: str = flag(
+        "text",
+        "text: the answer is the text of a choice; index: its number, from 0.",
+        choices=("text", "index"),
+    )
+    different_choices: bool = flag(
+        True, "Choose different idioms for the blanks of a passage that share their choices."
+    )
+    # The length of C3's original program.
+    max_seq_length: int = default_of(FineTuningSettings, "max_seq_length", 512)
+    best_metric: str = flag(
+        "accuracy", "Metric that chooses the best checkpoint.", choices=("loss", "accuracy")
+    )

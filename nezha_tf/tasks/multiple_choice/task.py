@@ -1,0 +1,94 @@
+"""The task of `run_multiple_choice.py`."""
+
+import functools
+
+import numpy as np
+
+from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.errors import UserError
+from nezha_tf.modeling.finetuning import NezhaForMultipleChoice
+from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
+from nezha_tf.tasks.finetuning.predictions import write_predictions
+from nezha_tf.tasks.finetuning.task import FineTuning
+from nezha_tf.tasks.multiple_choice.assignment import chosen
+from nezha_tf.tasks.multiple_choice.data_sets import data_set_of, files_of
+from nezha_tf.tasks.multiple_choice.examples import Packer
+
+
+class MultipleChoice(FineTuning):
+    """Fine-tuning on questions with choices, with `MultipleChoiceSettings`."""
+
+    def __init__(self, settings):
+        self._data_set = data_set_of(settings)
+        super().__init__(settings)
+
+    def read(self, part):
+        """Returns the `Examples` of a part."""
+        paths = files_of(self._data_set, part, self.settings)
+        bad_rows = BadRows(self.settings.skip_bad_rows)
+        needs_answers = part != "predict"
+        questions = [q for p in paths for q in self._data_set.read(p, needs_answers, bad_rows)]
+        examples = self._packer(questions, paths, bad_rows)
+        if part == "train":
+            self.sequences_per_example = len(examples.arrays["input_ids"][0])
+        self.notes.append(examples.note)
+        return examples
+
+    def task_file_settings(self):
+        return {"task": "multiple_choice", "has_blanks": self._data_set.has_blanks}
+
+    def make_model(self, precision):
+        length, layer_mix = self.settings.max_seq_length, self.settings.layer_mix
+        return NezhaForMultipleChoice(self.config, length, layer_mix=layer_mix, dtype=precision)
+
+    def make_objective(self, label_smoothing):
+        return MultipleChoiceLoss(label_smoothing)
+
+    def measure(self, outputs):
+        return self._measured("eval", self._chosen("eval", outputs))
+
+    def report(self, outputs):
+        return []
+
+    def write_predictions(self, outputs):
+        questions = self.examples["predict"].questions
+        found = self._chosen("predict", outputs)
+        entries = [
+            {
+                "id": question.id,
+                "prediction": int(index),
+                "choice": question.choices[index],
+                "answer": question.answer,
+                "probabilities": values[: len(question.choices)].tolist(),
+            }
+            for question, index, values in zip(
+                questions, found, outputs["probabilities"], strict=True
+            )
+        ]
+        settings = self.settings
+        write_predictions(settings.output_dir, settings.predictions_format, entries)
+        if any(question.answer is None for question in questions):
+            return {}
+        return self._measured("predict", found)
+
+    @functools.cached_property
+    def _packer(self):
+        settings, has_blanks = self.settings, self._data_set.has_blanks
+        if not has_blanks and self.config.type_vocab_size < 2:
+            raise UserError(
+                f"questions need type_vocab_size 2 in {settings.bert_config_file}, not "
+                f"{self.config.type_vocab_size}"
+            )
+        vocabulary, length = self.tokenizer.vocabulary, settings.max_seq_length
+        return Packer(self.graph_tokenizer, vocabulary, length, has_blanks)
+
+    def _chosen(self, part, outputs):
+        """Returns the indices of the choices, int [n]; with --max_eval_steps n may be smaller."""
+        logits = np.stack(outputs["logits"])
+        questions = self.examples[part].questions[: len(logits)]
+        are_different = self.settings.different_choices
+        return chosen(logits, [q.group for q in questions] if are_different else None)
+
+    def _measured(self, part, found):
+        answers = [question.answer for question in self.examples[part].questions]
+        return {"accuracy": float(np.mean(found == answers[: len(found)]))}

@@ -1,0 +1,197 @@
+"""The whole task of multiple choice: toy tasks that are learnt, predictions, and bad input."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from commands import QUICK_CONFIG, assert_one_line, run
+from helpers import assert_is_a_model
+
+from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.errors import UserError
+from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.modeling.finetuning import NezhaForMultipleChoice
+from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
+from nezha_tf.tasks.finetuning.evaluation import predict
+from nezha_tf.tasks.multiple_choice.settings import MultipleChoiceSettings
+from nezha_tf.tasks.multiple_choice.task import MultipleChoice
+from nezha_tf.training.run import run as start
+
+CHARACTERS = "甲乙丙丁戊己何"
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", *CHARACTERS]
+CONFIG = {**QUICK_CONFIG, "vocab_size": len(PIECES)}
+LENGTH = 24
+
+
+def make_question(draw, count):
+    """A question with up to four choices; the right one has 甲 in it."""
+    wrong = draw.sample(["乙丙", "乙", "丙", "丁"], count - 1)
+    answer = draw.choice(["甲", "乙甲", "甲丙"])
+    choices = draw.sample([answer, *wrong], count)
+    return "".join(draw.choices("戊己", k=draw.randint(2, 30))), choices, answer
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with a configuration, and questions as C3 has them."""
+    folder = tmp_path_factory.mktemp("choices")
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    draw = random.Random(0)
+    for part, count in (("train", 400), ("dev", 60)):
+        for genre in "md":
+            texts = []
+            for _ in range(count // 2):
+                context, choices, answer = make_question(draw, draw.choice([2, 3, 4]))
+                entry = {"question": "何", "choice": choices, "answer": answer}
+                texts.append([[context], [entry], "1"])
+            (folder / f"c3-{genre}-{part}.json").write_text(json.dumps(texts))
+    return folder
+
+
+@pytest.fixture
+def settings(data, tmp_path):
+    """Returns a function of changes that returns the settings of a short run."""
+    common = {
+        "task_name": "c3",
+        "data_dir": str(data),
+        "vocab_file": str(data / "vocab.txt"),
+        "bert_config_file": str(data / "config.json"),
+        "output_dir": str(tmp_path / "run"),
+        "max_seq_length": LENGTH,
+        "learning_rate": 1e-2,
+        "num_train_epochs": 3.0,
+        "train_batch_size": 16,
+        "jit_compile": False,
+    }
+    return lambda **changes: MultipleChoiceSettings(**{**common, **changes})
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_questions_are_learnt_from_the_command(data, tmp_path):
+    flags = (
+        *("--task_name=c3", "--data_dir=.", "--vocab_file=vocab.txt", "--num_train_epochs=2"),
+        *("--bert_config_file=config.json", f"--max_seq_length={LENGTH}", "--learning_rate=1e-2"),
+        *("--train_batch_size=16", "--nojit_compile", "--predict_file=c3-?-dev.json"),
+        *("--do_train", "--do_eval", "--do_predict", f"--output_dir={tmp_path / 'run'}"),
+    )
+    result = run("run_multiple_choice.py", *flags, folder=data)
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    assert "60 questions with 2 to 4 choices; too long, so truncated: " in result.stdout
+    folder = tmp_path / "run"
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["accuracy"] > 0.8 and results["loss"] < 0.3
+    assert_is_a_model(
+        folder,
+        NezhaForMultipleChoice,
+        results["global_step"],
+        data / "vocab.txt",
+        task="multiple_choice",
+        has_blanks=False,
+    )
+    found = lines_of(folder / "predictions.jsonl")
+    right = [
+        entry["answer"]
+        for genre in "dm"
+        for _, (entry,), _ in json.loads((data / f"c3-{genre}-dev.json").read_text())
+    ]
+    assert len(found) == 60
+    hits = [row["choice"] == answer for row, answer in zip(found, right, strict=True)]
+    assert np.mean(hits) == pytest.approx(results["accuracy"])
+    for row in found:
+        assert sum(row["probabilities"]) == pytest.approx(1, abs=1e-4)
+        assert 2 <= len(row["probabilities"]) <= 4
+        assert row["probabilities"][row["prediction"]] == max(row["probabilities"])
+
+
+def test_choices_of_a_batch_are_those_one_by_one(settings, data):
+    """Also with 2, 3 and 4 choices in one batch, and with sequences of different lengths."""
+    task = MultipleChoice(settings(do_predict=True, predict_file=str(data / "c3-m-dev.json")))
+    examples = task.examples["predict"]
+    model, objective = task.make_model("float32"), MultipleChoiceLoss()
+    batches = predict(model, objective, ArrayReader(examples.arrays, LENGTH), 8, False)
+    assert {len(q.choices) for q in examples.questions[:9]} == {2, 3, 4}
+    for number, question in enumerate(examples.questions[:9]):
+        count = len(question.choices)
+        alone = {
+            name: [values[number][:count]]
+            for name, values in examples.arrays.items()
+            if name != "label_ids"
+        }
+        one = predict(model, objective, ArrayReader(alone, LENGTH), 8, False)
+        found = batches["probabilities"][number]
+        np.testing.assert_allclose(found[:count], one["probabilities"][0], atol=1e-6)
+        assert not found[count:].any()
+
+
+def test_label_smoothing_spreads_over_the_choices_there_are():
+    """The gradient of a smoothed loss pulls no choice that a question does not have."""
+    logits = np.array([[1.0, -2.0, -1e4, -1e4], [0.5, 0.1, -0.3, 2.0]], np.float32)
+    labels = np.array([1, 3])
+    found = np.array(MultipleChoiceLoss(0.2).values(logits, labels))
+    for row, label, count, loss in zip(logits, labels, (2, 4), found, strict=True):
+        log_probs = row[:count] - np.log(np.exp(row[:count]).sum())
+        target = np.full(count, 0.2 / count)
+        target[label] += 0.8
+        assert loss == pytest.approx(-(target * log_probs).sum(), rel=1e-5)
+
+
+def test_blanks_of_a_passage(settings, tmp_path):
+    """Each candidate belongs into one blank; without --different_choices one may stand in two."""
+    rows, answers = [], {}
+    draw = random.Random(1)
+    for number in range(120):
+        marks = [f"#idiom{number:04}{i}0#" for i in range(2)]
+        right = draw.sample("甲乙", 2)
+        answers |= {mark: "丙甲乙".index(char) for mark, char in zip(marks, right, strict=True)}
+        # The character in front of a blank decides what belongs there.
+        fronts = ["戊丁丁丁" if char == "甲" else "己何何何" for char in right]
+        content = [front + mark for front, mark in zip(fronts, marks, strict=True)]
+        rows.append({"content": content, "candidates": list("丙甲乙")})
+    for part, span in (("train", slice(100)), ("dev", slice(100, 120))):
+        text = "".join(json.dumps(row) + "\n" for row in rows[span])
+        (tmp_path / f"{part}.json").write_text(text)
+        (tmp_path / f"{part}_answer.json").write_text(json.dumps(answers))
+    changes = {"task_name": "chid", "data_dir": str(tmp_path), "max_seq_length": 16}
+    modes = {"do_train": True, "do_eval": True, "do_predict": True}
+    start(settings(**changes, **modes, predict_file=str(tmp_path / "dev.json")), MultipleChoice)
+    folder = tmp_path / "run"
+    assert json.loads((folder / "eval_results.json").read_text())["accuracy"] > 0.9
+    assert open_folder(folder).task["has_blanks"] is True
+    found = lines_of(folder / "predictions.jsonl")
+    assert np.mean([answers[row["id"]] == row["prediction"] for row in found]) > 0.9
+    for first, second in zip(found[::2], found[1::2], strict=True):
+        assert first["prediction"] != second["prediction"]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    (
+        ({"task_name": None}, "--task_name"),
+        ({"data_dir": None}, "--data_dir is needed .*c3-m-train.json and c3-d-train.json"),
+        ({"data_dir": "/"}, r"--data_dir=/ has no c3-m-train\.json and .* or m-train\.json"),
+        ({"task_name": "custom"}, "--train_file"),
+        ({"task_name": "custom", "question_column": "context"}, "name another column for each"),
+        ({"max_seq_length": 6}, "--max_seq_length=6 leaves no room .* at least 7"),
+        ({"task_name": "chid"}, r"has no train\.json or train_few_all\.json; or pass"),
+    ),
+)
+def test_mistakes(settings, changes, message):
+    with pytest.raises(UserError, match=message):
+        MultipleChoice(settings(do_train=True, **changes))
+
+
+def test_a_mistake_is_one_line(data, tmp_path):
+    (tmp_path / "bad.json").write_text(json.dumps([[["甲"], [{"question": "何"}], "1"]]))
+    flags = ("--vocab_file=vocab.txt", "--bert_config_file=config.json", "--do_eval")
+    flags += ("--task_name=c3", f"--eval_file={tmp_path}/bad.json", "--output_dir=out")
+    result = run("run_multiple_choice.py", *flags, folder=data)
+    assert_one_line(result, 'bad.json, text 1, question 1: "choice" is not a list')
+    assert_one_line(
+        run("run_multiple_choice.py", *flags, "--skip_bad_rows", folder=data),
+        "no question; bad rows skipped: 1 (the first: ",
+    )
