@@ -24,7 +24,15 @@ class Row(NamedTuple):
         return f"{self.path}, line {self.line}"
 
 
-def read_rows(path, columns, optional=(), file_columns=None, json_columns=(), bad_rows=None):
+def read_rows(
+    path,
+    columns,
+    optional=(),
+    file_columns=None,
+    json_columns=(),
+    bad_rows=None,
+    as_written=(),
+):
     """Yields the examples of a file as `Row`s; white space at the ends of texts is removed.
 
     Args:
@@ -38,6 +46,7 @@ def read_rows(path, columns, optional=(), file_columns=None, json_columns=(), ba
       json_columns: the columns whose value in an object need not be a string; such a value is
         returned as JSON text.
       bad_rows: `BadRows` that collects the faults; None: the first bad row is an error.
+      as_written: the columns whose white space at the ends is kept.
 
     Raises:
       UserError: the file's name has an unknown ending; the file cannot be read, has no row, or
@@ -56,6 +65,7 @@ def read_rows(path, columns, optional=(), file_columns=None, json_columns=(), ba
             is_empty = False
             found = rows.parse(record)
             values = {name: _text(v, name, name in json_columns) for name, v in found.items()}
+            values = {n: v if n in as_written else v.strip() for n, v in values.items()}
             empty = [c for c in columns if c not in optional and not values.get(c)]
             if empty:
                 raise _Fault(f"{empty[0]} is empty; write a text, or delete the line")
@@ -187,4 +197,4 @@ def _text(value, column, may_be_json):
         value.encode()
     except UnicodeEncodeError as error:
         raise _Fault(f'"{column}" holds half a character (a lone \\ud800 to \\udfff)') from error
-    return value.strip()
+    return value

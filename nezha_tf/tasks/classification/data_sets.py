@@ -1,12 +1,13 @@
 """The data sets known by name, with their files, columns and labels; and the user's own data."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 from nezha_tf import files
 from nezha_tf.errors import UserError, require_flag
+from nezha_tf.tasks.classification.clue import keywords_first, marked_spans
 
 CUSTOM = "custom"
 
@@ -20,6 +21,7 @@ class Columns(NamedTuple):
       label: name of the column of the label.
       file_columns: see `read_rows`; (): the first line names the columns.
       language: the value that the column `language` must have; None: no such column.
+      id: name of the column of the row's id, which may be missing; None: no such column.
     """
 
     text: str
@@ -27,10 +29,12 @@ class Columns(NamedTuple):
     label: str
     file_columns: tuple = ()
     language: str | None = None
+    id: str | None = None
 
     def renamed(self):
-        """Returns {name in the file: "text", "text_pair" or "label"} for the existing columns."""
+        """Returns {name in the file: "text", "text_pair", "label" or "id"} for the columns."""
         wanted = {self.text: "text", self.text_pair: "text_pair", self.label: "label"}
+        wanted[self.id] = "id"
         return {column: name for column, name in wanted.items() if column is not None}
 
 
@@ -49,12 +53,21 @@ class DataSet(NamedTuple):
       labels: the labels in the order of the classes; (): those of the training data.
       same_labels: {label in a file: the label that it means}.
       no_label: label of the examples on which the annotators did not agree, or None.
+      rewrite: function of the values of the columns `text` and `text_pair`, the second as JSON,
+        that returns the two texts; it raises ValueError with a fault. None: they are the texts.
+      is_joined: whether `rewrite` makes one text of the two values.
     """
 
     parts: Mapping
     labels: tuple = ()
     same_labels: Mapping = MappingProxyType({})
     no_label: str | None = None
+    rewrite: Callable | None = None
+    is_joined: bool = False
+
+    def is_pair(self, part):
+        """Whether the examples of a part are pairs of texts."""
+        return self.parts[part].columns.text_pair is not None and not self.is_joined
 
 
 def _parts(columns, *names):
@@ -64,8 +77,17 @@ def _parts(columns, *names):
     }
 
 
+def _clue(columns):
+    """Returns the parts of a task of CLUE or FewCLUE, by the names of their archives' files."""
+    tests = [f"test{version}.json" for version in ("1.1", "1.0", "", "_public")]
+    few = ("_few_all.json", "_0.json")
+    train, dev = ([f"{part}.json", *(f"{part}{end}" for end in few)] for part in ("train", "dev"))
+    return _parts(columns, train, dev, tests)
+
+
 _INFERENCE = ("contradiction", "entailment", "neutral")
-_CLUE = Columns("sentence1", "sentence2", "label")
+_PAIR = Columns("sentence1", "sentence2", "label", id="id")
+_SENTENCE = Columns("sentence", None, "label", id="id")
 _XNLI = Columns("sentence1", "sentence2", "gold_label", language="zh")
 _LCQMC = Columns("text_a", "text_b", "label", ("text_a", "text_b", "label"))
 
@@ -92,7 +114,7 @@ DATA_SETS = {
     ),
     "ocnli": DataSet(
         _parts(
-            _CLUE,
+            _PAIR,
             ["train.50k.json", "train.json", "train.jsonl"],
             ["dev.json", "dev.jsonl"],
             ["test.json", "test.jsonl"],
@@ -100,7 +122,23 @@ DATA_SETS = {
         _INFERENCE,
         no_label="-",
     ),
-    "afqmc": DataSet(_parts(_CLUE, ["train.json"], ["dev.json"], ["test.json"]), ("0", "1")),
+    "cmnli": DataSet(_clue(_PAIR), _INFERENCE, no_label="-"),
+    "afqmc": DataSet(_clue(_PAIR), ("0", "1")),
+    "bustm": DataSet(_clue(_PAIR), ("0", "1")),
+    # 15 classes: the numbers 105 and 111 are not used.
+    "tnews": DataSet(
+        _clue(_SENTENCE), tuple(str(n) for n in range(100, 117) if n not in (105, 111))
+    ),
+    "iflytek": DataSet(_clue(_SENTENCE), tuple(map(str, range(119)))),
+    "wsc": DataSet(
+        _clue(Columns("text", "target", "label", id="id")),
+        ("false", "true"),
+        rewrite=marked_spans,
+        is_joined=True,
+    ),
+    "csl": DataSet(
+        _clue(Columns("abst", "keyword", "label", id="id")), ("0", "1"), rewrite=keywords_first
+    ),
 }
 NAMES = (*DATA_SETS, CUSTOM)
 

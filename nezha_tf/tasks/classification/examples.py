@@ -17,6 +17,7 @@ class LabelledText(NamedTuple):
       label: the label as written in the file, or None.
       line: number of its first line in the file.
       place: file and line number, for messages.
+      id: the row's id in the data set, or None.
     """
 
     text: str
@@ -24,6 +25,7 @@ class LabelledText(NamedTuple):
     label: str | None
     line: int
     place: str
+    id: str | None = None
 
 
 class Part(NamedTuple):
@@ -83,15 +85,19 @@ def read_part(data_set, part, paths, skip_bad_rows):
     """
     columns = data_set.parts[part].columns
     names, bad_rows = columns.renamed(), BadRows(skip_bad_rows)
-    wanted = (*names, "language") if columns.language else tuple(names)
-    optional = (columns.label,) if part == "predict" else ()
     texts, unlabelled = [], 0
     for path in paths:
-        rows = read_rows(path, wanted, optional, columns.file_columns, (columns.label,), bad_rows)
-        for row in rows:
+        for row in _rows(path, data_set, part, bad_rows):
             if columns.language and row.values["language"] != columns.language:
                 continue
             found = {name: row.values.get(column) for column, name in names.items()}
+            if data_set.rewrite:
+                try:
+                    sides = data_set.rewrite(found["text"], found["text_pair"])
+                except ValueError as error:
+                    bad_rows.add(f"{row.place}: {error}")
+                    continue
+                found |= dict(zip(("text", "text_pair"), sides, strict=True))
             label = data_set.same_labels.get(found["label"], found["label"])
             if label is not None and label == data_set.no_label:
                 unlabelled += 1
@@ -99,10 +105,23 @@ def read_part(data_set, part, paths, skip_bad_rows):
                     continue
                 label = None
             pair = found.get("text_pair")
-            texts.append(LabelledText(found["text"], pair, label, row.line, row.place))
+            name = found.get("id")
+            texts.append(LabelledText(found["text"], pair, label, row.line, row.place, name))
     found = Part(paths, texts, bad_rows, unlabelled)
     _require(texts, found)
     return found
+
+
+def _rows(path, data_set, part, bad_rows):
+    """Yields the `Row`s of a file with the data set's columns."""
+    columns = data_set.parts[part].columns
+    wanted = (*columns.renamed(), *(["language"] if columns.language else []))
+    optional = (columns.id, *([columns.label] if part == "predict" else []))
+    are_json, as_written = (columns.label, columns.id), ()
+    if data_set.rewrite:
+        are_json, as_written = (*are_json, columns.text_pair), (columns.text,)
+    file_columns = columns.file_columns
+    return read_rows(path, wanted, optional, file_columns, are_json, bad_rows, as_written)
 
 
 def pack(part, tokenizer, packing, label_type):

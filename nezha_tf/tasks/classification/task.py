@@ -29,8 +29,7 @@ class Classification(FineTuning):
 
     def read(self, part):
         settings = self.settings
-        columns = self._data_set.parts[part].columns
-        is_pair = columns.text_pair is not None
+        is_pair = self._data_set.is_pair(part)
         if is_pair and self.config.type_vocab_size < 2:
             raise UserError(
                 f"pairs need type_vocab_size 2 in {settings.bert_config_file}, not "
@@ -48,12 +47,11 @@ class Classification(FineTuning):
         return examples
 
     def task_file_settings(self):
-        columns = [part.columns for part in self._data_set.parts.values()]
         return {
             "task": "classification",
             "label_type": self.settings.label_type,
             "labels": list(self._label_type.labels),
-            "is_pair": any(names.text_pair is not None for names in columns),
+            "is_pair": any(map(self._data_set.is_pair, self._data_set.parts)),
         }
 
     def make_model(self, precision):
@@ -82,8 +80,14 @@ class Classification(FineTuning):
         examples = self.examples["predict"]
         found = self._label_type.predictions(outputs)
         entries = [
-            {"line": text.line, "text": text.text, "text_pair": text.text_pair, "label": text.label}
-            | prediction
+            {
+                "id": text.id,
+                "line": text.line,
+                "text": text.text,
+                "text_pair": text.text_pair,
+                "label": text.label,
+                **prediction,
+            }
             for text, prediction in zip(examples.texts, found, strict=True)
         ]
         settings = self.settings

@@ -31,6 +31,7 @@ def _of_c3(part):
     return (f"c3-m-{part}.json", f"c3-d-{part}.json"), (f"m-{part}.json", f"d-{part}.json")
 
 
+_TESTS = ("test1.1.json", "test1.0.json", "test.json", "test_public.json")
 DATA_SETS = {
     "c3": DataSet(
         read_c3,
@@ -38,16 +39,16 @@ DATA_SETS = {
         {
             "train": _of_c3("train"),
             "eval": _of_c3("dev"),
-            "predict": (("test1.1.json",), ("test1.0.json",), *_of_c3("test"), ("test.json",)),
+            "predict": (*_of_c3("test"), *((name,) for name in _TESTS)),
         },
     ),
     "chid": DataSet(
         read_chid,
         True,
         {
-            "train": (("train.json",), ("train_few_all.json",)),
-            "eval": (("dev.json",), ("dev_few_all.json",)),
-            "predict": (("test1.1.json",), ("test1.0.json",), ("test.json",)),
+            "train": (("train.json",), ("train_few_all.json",), ("train_0.json",)),
+            "eval": (("dev.json",), ("dev_few_all.json",), ("dev_0.json",)),
+            "predict": tuple((name,) for name in _TESTS),
         },
     ),
 }

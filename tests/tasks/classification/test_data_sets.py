@@ -138,3 +138,84 @@ def test_the_real_ones(shared_data):
     found = read_part(ocnli, "eval", paths, False)
     assert len(found.texts) + found.unlabelled == 1400
     assert {text.label for text in found.texts} == set(ocnli.labels)
+
+
+def spans(first, start, second, at):
+    return {"span1_text": first, "span1_index": start, "span2_text": second, "span2_index": at}
+
+
+@pytest.mark.parametrize(
+    "name, row, expected",
+    (
+        ("tnews", {"sentence": "甲", "label": 115, "label_desc": "农"}, ("甲", None, "115")),
+        ("iflytek", {"sentence": "甲", "label": "118"}, ("甲", None, "118")),
+        ("cmnli", pair("甲", "乙", label="neutral"), ("甲", "乙", "neutral")),
+        ("bustm", pair("甲", "乙", label="1"), ("甲", "乙", "1")),
+        # Places count the white space in front of a text.
+        (
+            "wsc",
+            {"text": " 他说甲好", "target": spans("甲", 3, "他", 1), "label": "true"},
+            (" [他]说_甲_好", None, "true"),
+        ),
+        (
+            "wsc",
+            {"text": "甲说他好", "target": spans("甲", 0, "他", 2), "label": False},
+            ("_甲_说[他]好", None, "false"),
+        ),
+        ("csl", {"abst": "文", "keyword": ["甲", "乙"], "label": "1"}, ("甲 乙", "文", "1")),
+    ),
+)
+def test_a_task_of_clue(tmp_path, name, row, expected):
+    """Also under FewCLUE's names; a test set has ids and no labels."""
+    found = read(tmp_path, name, "train", objects(row), file="train.json")
+    assert texts_of(found) == [expected] and found.texts[0].id is None
+    assert expected[2] in DATA_SETS[name].labels
+    (tmp_path / "few").mkdir()
+    found = read(tmp_path / "few", name, "eval", objects(row), file="dev_few_all.json")
+    assert texts_of(found) == [expected]
+    test = {**{key: value for key, value in row.items() if key != "label"}, "id": 3}
+    found = read(tmp_path, name, "predict", objects(test), file="test1.0.json")
+    assert texts_of(found) == [(*expected[:2], None)] and found.texts[0].id == "3"
+    assert DATA_SETS[name].is_pair("train") == (expected[1] is not None)
+
+
+def test_the_classes_of_clue():
+    labels = DATA_SETS["tnews"].labels
+    assert len(labels) == 15 and not {"105", "111"} & {*labels} and labels[-1] == "116"
+    assert DATA_SETS["iflytek"].labels == tuple(str(number) for number in range(119))
+
+
+@pytest.mark.parametrize(
+    "name, row, message",
+    (
+        (
+            "wsc",
+            {"text": "甲说他好", "target": spans("甲", 1, "他", 2)},
+            "span1_text '甲' is not at",
+        ),
+        ("wsc", {"text": "甲说他好", "target": spans("甲", 0, "他", -2)}, "span2_text '他' is not"),
+        ("wsc", {"text": "甲说他好", "target": spans("甲说", 0, "说", 1)}, "the spans .* overlap"),
+        ("wsc", {"text": "甲", "target": {"span1_text": "甲"}}, "lacks span1_text .* or span1_i"),
+        ("csl", {"abst": "文", "keyword": "甲"}, '"keyword" is not a list of texts'),
+    ),
+)
+def test_a_row_that_does_not_fit_its_task(tmp_path, name, row, message):
+    content = objects({**row, "label": "true"})
+    with pytest.raises(UserError, match=rf"train\.json, line 1: .*{message}"):
+        read(tmp_path, name, "train", content, file="train.json")
+
+
+def test_the_real_ones_of_fewclue(shared_data):
+    for name, folder, counts in (
+        ("tnews", "tnews", (1185, 1098)),
+        ("iflytek", "iflytek", (3024, 1373)),
+        ("wsc", "cluewsc", (160, 159)),
+        ("csl", "csl", (160, 160)),
+        ("bustm", "bustm", (160, 160)),
+    ):
+        for part, count in zip(("train", "eval"), counts, strict=True):
+            settings = Settings(data_dir=str(shared_data / "fewclue" / folder))
+            paths = files_of(DATA_SETS[name], part, settings)
+            found = read_part(DATA_SETS[name], part, paths, False)
+            assert len(found.texts) == count
+            assert {text.label for text in found.texts} <= {*DATA_SETS[name].labels}
