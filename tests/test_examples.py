@@ -1,25 +1,17 @@
 """The small programs of examples/ that count: their figures of cases worked out by hand."""
 
 import gzip
-import importlib.util
 import json
 import subprocess
 import sys
 
 import pytest
 from conftest import REPOSITORY
+from examples_programs import program
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.data.corpus import read_lines
-
-
-def program(name):
-    """Returns a program of examples/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, REPOSITORY / "examples" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

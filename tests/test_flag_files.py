@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from commands import flags_of
 from conftest import REPOSITORY
+from examples_programs import program
 
 from nezha_tf import NezhaConfig
 from nezha_tf.data.schema import UNMASKED_FEATURES
@@ -18,6 +19,7 @@ FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags
 PATH_FLAGS = ("bert_config_file", "input_file", "eval_file", "vocab_file", "init_checkpoint")
 
 
+CLUE_TASKS = program("clue").TASKS
 PROGRAMS = {
     "question_generation": "run_seq2seq.py",
     "translation": "run_seq2seq.py",
@@ -26,6 +28,8 @@ PROGRAMS = {
     "ocnli": "run_classifier.py",
     "people_daily_ner": "run_ner.py",
     "cmrc2018": "run_mrc.py",
+    "clue": "run_classifier.py",
+    **{f"clue_{task.name}": task.program for task in CLUE_TASKS},
 }
 
 
@@ -66,7 +70,8 @@ def test_its_program_takes_every_flag(name, values):
         if flags["num_train_steps"]:  # otherwise the data decides
             # Pretraining has no --layer_mix.
             recipe.check(SimpleNamespace(**{"layer_mix": False, **flags}))
-        assert flags["do_train"] and flags["bert_config_file"]
+        # CLUE is for a model whose files are given.
+        assert flags["do_train"] and (flags["bert_config_file"] or name.startswith("clue"))
 
 
 @pytest.mark.parametrize("name", FLAG_FILES)

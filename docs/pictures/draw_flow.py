@@ -34,7 +34,7 @@ ROWS = (
         True,
     ),
     (
-        "run_classifier.py, run_ner.py, run_mrc.py, run_seq2seq.py",
+        "run_classifier.py, run_ner.py, run_mrc.py, run_multiple_choice.py, run_seq2seq.py",
         (
             ("labelled data", "TSV, JSON, BIO, SQuAD", ("data", "tasks"), TEXT),
             ("fine-tuning", "the same loop", ("tasks", "training"), RUN),

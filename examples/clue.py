@@ -1,0 +1,286 @@
+"""Fine-tunes a model on the tasks of CLUE: a table of development figures, and submit.zip.
+
+python examples/clue.py --model_folder=MODEL --clue_data=DATA --output_dir=out/clue [FLAG...]
+
+DATA has a folder for each task, with the files of CLUE's archives: afqmc_public, tnews_public,
+iflytek_public, cmnli_public, ocnli_public, cluewsc2020_public, csl_public, cmrc2018_public,
+chid_public and c3_public; also without _public, and with FewCLUE's names. A task without a folder
+is left out, and so is one that is done already. Further flags go to all programs:
+--num_seeds=3, --learning_rate=2e-5,3e-5, --precision=mixed_float16.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from typing import NamedTuple
+
+try:
+    from nezha_tf import console, files
+    from nezha_tf.errors import UserError
+except ImportError as error:
+    sys.exit(f"{error}; install the project first: pip install -e .")
+
+_TESTS = ("test1.1.json", "test1.0.json", "test.json")
+
+
+class Task(NamedTuple):
+    """A task of CLUE.
+
+    Attributes:
+      name: its name, which is also in configs/clue_NAME.flags.
+      folders: the possible names of its folder, with and without _public.
+      program: what trains it.
+      submission: the name of its file for the site, without _predict.json; {} stands for 10 or 11,
+        the version of the test set.
+      metrics: {metric of the program: (BERT-base, RoBERTa-wwm-ext)}: development figures of
+        PaddleNLP's baseline for CLUE, in percent. The first metric counts in the mean.
+    """
+
+    name: str
+    folders: tuple[str, ...]
+    program: str
+    submission: str | None
+    metrics: dict
+
+
+def _accuracy(*figures):
+    return {"accuracy": figures}
+
+
+_CLASSES, _CHOICES = "run_classifier.py", "run_multiple_choice.py"
+TASKS = (
+    Task("afqmc", ("afqmc",), _CLASSES, "afqmc", _accuracy(74.63, 74.60)),
+    Task("tnews", ("tnews",), _CLASSES, "tnews{}", _accuracy(57.13, 58.08)),
+    Task("iflytek", ("iflytek",), _CLASSES, "iflytek", _accuracy(61.29, 61.23)),
+    Task("cmnli", ("cmnli",), _CLASSES, "cmnli", _accuracy(80.97, 81.11)),
+    Task("ocnli", ("ocnli",), _CLASSES, "ocnli_50k", _accuracy(75.22, 76.92)),
+    Task("wsc", ("cluewsc2020", "cluewsc", "wsc"), _CLASSES, "cluewsc{}", _accuracy(81.91, 88.49)),
+    Task("csl", ("csl",), _CLASSES, "csl", _accuracy(81.90, 80.77)),
+    Task(
+        "cmrc2018",
+        ("cmrc2018",),
+        "run_mrc.py",
+        "cmrc2018",
+        {"exact_match": (65.30, 68.39), "f1": (86.53, 88.50)},
+    ),
+    Task("chid", ("chid",), _CHOICES, "chid{}", _accuracy(82.01, 83.43)),
+    Task("c3", ("c3",), _CHOICES, "c3{}", _accuracy(65.38, 68.03)),
+    # Of FewCLUE alone.
+    Task("bustm", ("bustm",), _CLASSES, None, _accuracy()),
+)
+
+
+class Done(NamedTuple):
+    """A task that was run, the folder of its data, and that of its run."""
+
+    task: Task
+    data: str
+    run_dir: str
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model_folder", required=True, help="The folder of the model.")
+    parser.add_argument("--clue_data", required=True, help="The folder of the tasks' folders.")
+    parser.add_argument("--output_dir", required=True, help="Where runs and results are written.")
+    parser.add_argument(
+        "--c3_format",
+        default="lines",
+        choices=["lines", "list"],
+        help="Predictions of C3: lines with id and label, as PaddleNLP writes them, or a list of "
+        "labels, as CLUE's program does.",
+    )
+    # Abbreviations could be flags of the programs.
+    parser.allow_abbrev = False
+    flags, further = parser.parse_known_args()
+    try:
+        done = run_all(flags, further)
+        text = table(done)
+        print(text)
+        files.write_text(os.path.join(flags.output_dir, "results.txt"), text + "\n")
+        print(write_submission(done, flags))
+    except (UserError, OSError) as error:
+        sys.exit(f"clue.py: error: {error}")
+
+
+def run_all(flags, further):
+    """Runs all tasks whose data are there; returns a list of `Done`.
+
+    Args:
+      flags: an object with the flags of this program.
+      further: list of flags for all programs.
+
+    Raises:
+      UserError: there is no task, or a program failed.
+    """
+    done = []
+    for task in TASKS:
+        data = folder_of(task, flags.clue_data)
+        if data is None:
+            print(f"{task.name}: left out, {flags.clue_data} has no {' or '.join(task.folders)}")
+            continue
+        run_dir = os.path.join(flags.output_dir, task.name)
+        run_once(task, run_dir, [*flags_of(task, data, flags.model_folder, run_dir), *further])
+        done.append(Done(task, data, run_dir))
+    if not done:
+        raise UserError(f"{flags.clue_data} has no folder of a task, such as {TASKS[0].folders[0]}")
+    return done
+
+
+def folder_of(task, root):
+    """Returns the path of a task's data, or None."""
+    names = [name + end for name in task.folders for end in ("_public", "")]
+    paths = [os.path.join(root, name) for name in names]
+    return next((path for path in paths if os.path.isdir(path)), None)
+
+
+def test_file(data):
+    """Returns the path of the test set in a task's folder, or None."""
+    paths = [os.path.join(data, name) for name in _TESTS]
+    return next((path for path in paths if os.path.exists(path)), None)
+
+
+def flags_of(task, data, model_folder, run_dir):
+    """Returns the flags of a task's program, a list."""
+    found = [
+        f"--flagfile=configs/clue_{task.name}.flags",
+        f"--init_checkpoint={model_folder}",
+        f"--output_dir={run_dir}",
+    ]
+    if task.name == "cmrc2018":
+        parts = (("train_file", "train.json"), ("eval_file", "dev.json"))
+        found += [f"--{flag}={os.path.join(data, name)}" for flag, name in parts]
+    else:
+        found.append(f"--data_dir={data}")
+    if task.submission and test_file(data):
+        found += ["--do_predict", f"--predict_file={test_file(data)}"]
+    return found
+
+
+def run_once(task, run_dir, program_flags):
+    """Runs a task's program unless it has ended before with these flags.
+
+    Raises:
+      UserError: the program failed.
+    """
+    note = os.path.join(run_dir, "clue.json")
+    if files.read_object(note) == {"flags": program_flags}:
+        print(f"{task.name}: done before")
+        return
+    print(f"{task.name}: {task.program} {' '.join(program_flags)}", flush=True)
+    status = subprocess.run([sys.executable, task.program, *program_flags]).returncode
+    if status:
+        raise UserError(f"{task.name}: {task.program} ended with status {status}")
+    files.write_text(note, json.dumps({"flags": program_flags}) + "\n")
+
+
+def figures_of(task, run_dir):
+    """Returns {metric: (mean, standard deviation or None, number of runs)} of the best rate.
+
+    The figures are in percent, on the development set.
+
+    Raises:
+      UserError: the run's files lack a metric.
+    """
+    sweep = files.read_object(os.path.join(run_dir, "sweep.json"))
+    if sweep:
+        rate = sweep["best"]["learning_rate"]
+        (best,) = [found for found in sweep["rates"] if found["learning_rate"] == rate]
+        count = sum(outcome["learning_rate"] == rate for outcome in sweep["runs"])
+        means, deviations = (
+            {name.removeprefix("eval "): value for name, value in best[key].items()}
+            for key in ("mean", "standard_deviation")
+        )
+    else:
+        count = 1
+        means = files.read_object(os.path.join(run_dir, "eval_results.json")) or {}
+        deviations = {}
+    lacking = [name for name in task.metrics if name not in means]
+    if lacking:
+        raise UserError(f"{run_dir} has no result {lacking[0]}; delete the folder and run again")
+    return {
+        name: (100 * means[name], _percent(deviations.get(name)), count) for name in task.metrics
+    }
+
+
+def table(done):
+    """Returns the development figures beside published ones, as text.
+
+    Args:
+      done: list of `Done`.
+    """
+    rows, first = [], []
+    for task, _, run_dir in done:
+        for number, (name, found) in enumerate(figures_of(task, run_dir).items()):
+            mean, deviation, count = found
+            published = task.metrics[name]
+            if number == 0 and published:
+                first.append((mean, *published))
+            told = f"{mean:6.2f}" + (f" ± {deviation:.2f} ({count})" if deviation else "")
+            cells = [told.ljust(18), *(f"{figure:6.2f}".rjust(9) for figure in published)]
+            rows.append((f"{task.name} {name}", "  ".join(cells).rstrip()))
+    if first:
+        means = [sum(column) / len(first) for column in zip(*first, strict=True)]
+        cells = [f"{means[0]:6.2f}".ljust(18), *(f"{mean:6.2f}".rjust(9) for mean in means[1:])]
+        rows.append((f"mean of {console.plural(len(first), 'task')}", "  ".join(cells)))
+    title = (
+        "development sets, percent: this model, then BERT-base and RoBERTa-wwm-ext as published "
+        "with PaddleNLP's baseline"
+    )
+    return console.table(title, rows)
+
+
+def write_submission(done, flags):
+    """Writes the predictions for the test sets as submit.zip; returns a line on it."""
+    found = {}
+    for task, data, run_dir in done:
+        test = task.submission and test_file(data)
+        if test:
+            version = "10" if test.endswith("1.0.json") else "11"
+            name = f"{task.submission.format(version)}_predict.json"
+            found[name] = predictions(task, run_dir, flags.c3_format)
+    if not found:
+        return "no test set (test.json, test1.0.json or test1.1.json): no submit.zip"
+    path = os.path.join(flags.output_dir, "submit.zip")
+    with files.whole_file(path) as temporary:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in found.items():
+                archive.writestr(name, text)
+    return f"{path}: {', '.join(found)}"
+
+
+def predictions(task, run_dir, c3_format):
+    """Returns the text of a task's file for the site.
+
+    It has a line {"id", "label"} for each example. That of ChID is {blank: number}, that of
+    CMRC2018 {question: answer}.
+    """
+    if task.name == "cmrc2018":
+        with open(os.path.join(run_dir, "predictions.json"), encoding="utf-8") as file:
+            return file.read()
+    with open(os.path.join(run_dir, "predictions.jsonl"), encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    if task.name == "chid":
+        return json.dumps({row["id"]: row["prediction"] for row in rows}, indent=2) + "\n"
+    if task.name == "c3" and c3_format == "list":
+        return json.dumps([row["prediction"] for row in rows]) + "\n"
+    return "".join(
+        json.dumps({"id": _number(row.get("id", number)), "label": row["prediction"]}) + "\n"
+        for number, row in enumerate(rows)
+    )
+
+
+def _number(name):
+    """Returns an id as the test set has it: a number, or a text that is none."""
+    return int(name) if str(name).isdecimal() else name
+
+
+def _percent(share):
+    return None if share is None else 100 * share
+
+
+if __name__ == "__main__":
+    main()
