@@ -6,6 +6,9 @@
 
   python run_classifier.py --task_name=custom --train_file=train.csv --eval_file=dev.csv \
       --text_column=question --text_pair_column=answer --label_column=verdict ...
+
+  python run_classifier.py --task_name=bustm --data_dir=bustm --label_words=不,很 \
+      --pattern='{text}和{text_pair}的意思[MASK]像。' ...
 """
 
 import sys
@@ -22,8 +25,9 @@ def main(settings):
     from nezha_tf.export.exporter import run_and_export
     from nezha_tf.tasks.classification.task import Classification
     from nezha_tf.tasks.finetuning.sweep import run
+    from nezha_tf.tasks.prompting.task import Prompting
 
-    run_and_export(run, settings, Classification)
+    run_and_export(run, settings, Prompting if settings.pattern else Classification)
 
 
 if __name__ == "__main__":

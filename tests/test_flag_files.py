@@ -6,13 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 from commands import flags_of
-from conftest import REPOSITORY
+from conftest import REPOSITORY, RESOURCES
 from examples_programs import program
 
-from nezha_tf import NezhaConfig
+from nezha_tf import FullTokenizer, NezhaConfig
 from nezha_tf.data.schema import UNMASKED_FEATURES
 from nezha_tf.pretraining_data.shard_files import shard_names
 from nezha_tf.pretraining_objectives.table import OBJECTIVES
+from nezha_tf.tasks.classification.data_sets import DATA_SETS
+from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
 from nezha_tf.training import recipe
 
 FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags"))
@@ -20,6 +22,7 @@ PATH_FLAGS = ("bert_config_file", "input_file", "eval_file", "vocab_file", "init
 
 
 CLUE_TASKS = program("clue").TASKS
+PROMPTED = ("bustm", "csl", "ocnli", "tnews", "wsc")
 PROGRAMS = {
     "question_generation": "run_seq2seq.py",
     "translation": "run_seq2seq.py",
@@ -29,6 +32,7 @@ PROGRAMS = {
     "people_daily_ner": "run_ner.py",
     "cmrc2018": "run_mrc.py",
     "clue": "run_classifier.py",
+    **{f"prompt_{name}": "run_classifier.py" for name in PROMPTED},
     **{f"clue_{task.name}": task.program for task in CLUE_TASKS},
 }
 
@@ -71,7 +75,8 @@ def test_its_program_takes_every_flag(name, values):
             # Pretraining has no --layer_mix.
             recipe.check(SimpleNamespace(**{"layer_mix": False, **flags}))
         # CLUE is for a model whose files are given.
-        assert flags["do_train"] and (flags["bert_config_file"] or name.startswith("clue"))
+        is_for_any = name.startswith(("clue", "prompt"))
+        assert flags["do_train"] and (flags["bert_config_file"] or is_for_any)
 
 
 @pytest.mark.parametrize("name", FLAG_FILES)
@@ -151,3 +156,13 @@ def test_the_large_batch_recipe_is_the_published_one(values):
         micro_batch, rest = divmod(batch, 64 * flags["gradient_accumulation_steps"])
         assert micro_batch > 0 and rest == 0
         assert flags["eval_batch_size"] % 64 == 0
+
+
+@pytest.mark.parametrize("name", PROMPTED)
+def test_the_words_fit_the_pattern(name, values):
+    """With the bundled vocabulary, for the classes of the data set."""
+    flags, data_set = values(f"prompt_{name}.flags"), DATA_SETS[name]
+    tokenizer = FullTokenizer(RESOURCES / "vocab.txt")
+    is_pair = data_set.is_pair("train")
+    pattern = Pattern(flags["pattern"], tokenizer, flags["max_seq_length"], is_pair)
+    assert label_pieces(data_set.labels, flags["label_words"], tokenizer, pattern.num_blanks)

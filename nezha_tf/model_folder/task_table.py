@@ -109,6 +109,19 @@ TASKS = {
         tab=Tab("Classification", "nezha_tf.demo.tabs:classification"),
         published=hugging_face_settings.classification,
     ),
+    "prompting": Task(
+        settings={
+            "label_type": one_of("single"),
+            "labels": NAMES,
+            "is_pair": BOOL,
+            "pattern": TEXT,
+            "label_words": NAMES,
+        },
+        kinds=(MASKED_LM,),
+        training="nezha_tf.tasks.prompting.task:Prompting",
+        serving="nezha_tf.tasks.prompting.serving:PromptingServing",
+        predictor="nezha_tf.tasks.prompting.predictor:PromptedClassifier",
+    ),
     "tagging": Task(
         settings={
             "labels": NAMES,

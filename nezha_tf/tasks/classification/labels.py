@@ -5,7 +5,7 @@ from nezha_tf.tasks.classification.label_types import LABEL_TYPES, Number
 from nezha_tf.tasks.finetuning.labels import labels_of_run
 
 
-def label_type_of(settings, data_set, training_part):
+def label_type_of(settings, data_set, training_part, task_name):
     """Returns the type of the labels with its classes, an object of `label_types`.
 
     Args:
@@ -13,6 +13,7 @@ def label_type_of(settings, data_set, training_part):
       data_set: `DataSet`.
       training_part: `Part` of the training data; None: the run does not train, and its folder
         has the labels.
+      task_name: the task in `task.json`.
 
     Raises:
       UserError: there are no labels, or they differ from those of the folder.
@@ -24,7 +25,7 @@ def label_type_of(settings, data_set, training_part):
     wanted = list(settings.labels) or list(data_set.labels)
     if not wanted and training_part:
         wanted = _found(training_part, kind, separator)
-    path, stored = labels_of_run(settings.output_dir, "classification")
+    path, stored = labels_of_run(settings.output_dir, task_name)
     if stored and wanted and stored != wanted:
         raise UserError(
             f"the classes are {_told(wanted)}, but those of the run in {path} are "

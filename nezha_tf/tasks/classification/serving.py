@@ -32,13 +32,12 @@ class ClassificationServing(Serving):
         self._labels = list(task.get("labels") or ())
         self._predictions = LABEL_TYPES[self._kind].objective().predictions
         self._is_pair = task["is_pair"]
-        self._room = task["max_seq_length"] - (3 if self._is_pair else 2)
+        self._length = task["max_seq_length"]
 
     @property
     def about(self):
         what = "pairs of texts" if self._is_pair else "texts"
-        length = self._room + (3 if self._is_pair else 2)
-        longer = f"Longer ones are cut to {length} pieces, including `[CLS]` and `[SEP]`."
+        longer = f"Longer ones are cut to {self._length} pieces, including `[CLS]` and `[SEP]`."
         if self._kind == "regression":
             return f"A number for {what}. {longer}"
         labels = ", ".join(self._labels[:20]) + (", ..." if len(self._labels) > 20 else "")
@@ -56,8 +55,7 @@ class ClassificationServing(Serving):
 
     def signatures(self):
         def of_texts(text, text_pair=None):
-            sides = [None if side is None else self._reader.ids(side) for side in (text, text_pair)]
-            return self._outputs(self._reader.packed(*cut(*sides, self._room)))
+            return self._outputs(self.packed(text, text_pair))
 
         names = ("text", "text_pair") if self._is_pair else ("text",)
         functions = {
@@ -68,9 +66,19 @@ class ClassificationServing(Serving):
             functions["labels"] = (lambda: {"labels": tf.constant(self._labels)}, [])
         return as_graphs(functions)
 
+    def packed(self, text, text_pair):
+        """Returns the model's inputs for texts, string [B]; `text_pair` may be None."""
+        sides = [None if side is None else self._reader.ids(side) for side in (text, text_pair)]
+        room = self._length - (3 if self._is_pair else 2)
+        return self._reader.packed(*cut(*sides, room))
+
+    def predictions(self, inputs):
+        """Returns the objective's predictions for the model's inputs, a dict."""
+        return self._predictions(self._model(inputs))
+
     def _outputs(self, inputs):
         """Returns the signature's outputs for the model's inputs."""
-        found = self._predictions(self._model(inputs))
+        found = self.predictions(inputs)
         if self._kind == "regression":
             return {"value": found["value"]}
         probabilities = found["probabilities"]

@@ -39,6 +39,14 @@ class ClassificationSettings(FineTuningSettings):
     label_separator: str = flag(
         ",", "Separator between the classes of an example, unless they are a JSON list."
     )
+    pattern: str | None = flag(
+        None,
+        "Classify with the head of masked LM: a text with {text}, for pairs {text_pair}, and "
+        "[MASK] for each piece of a class's word.",
+    )
+    label_words: tuple[str, ...] = flag(
+        (), "With --pattern: the word of each class, in the order of the classes."
+    )
     best_metric: str | None = flag(
         None, "Metric that chooses the best checkpoint.", choices=("loss", *METRICS)
     )

@@ -16,11 +16,18 @@ from nezha_tf.tasks.finetuning.task import FineTuning
 
 
 class Classification(FineTuning):
-    """Fine-tuning on labelled texts or pairs of texts, with `ClassificationSettings`."""
+    """Fine-tuning on labelled texts or pairs of texts, with `ClassificationSettings`.
+
+    Attributes:
+      data_set: `DataSet`.
+      label_type: an object of `label_types`.
+    """
+
+    task_name = "classification"
 
     def __init__(self, settings):
-        self._data_set = data_set_of(settings)
-        self._label_type = None
+        self.data_set = data_set_of(settings)
+        self.label_type = None
         _check(settings)
         measured = metrics.OF_LABEL_TYPE[settings.label_type]
         best_metric = settings.best_metric or measured[0]
@@ -29,47 +36,51 @@ class Classification(FineTuning):
 
     def read(self, part):
         settings = self.settings
-        is_pair = self._data_set.is_pair(part)
+        is_pair = self.data_set.is_pair(part)
         if is_pair and self.config.type_vocab_size < 2:
             raise UserError(
                 f"pairs need type_vocab_size 2 in {settings.bert_config_file}, not "
                 f"{self.config.type_vocab_size}"
             )
-        packing = TextPacking(self.tokenizer.vocabulary, settings.max_seq_length, is_pair)
-        paths = files_of(self._data_set, part, settings)
-        found = read_part(self._data_set, part, paths, settings.skip_bad_rows)
-        if self._label_type is None:
+        packing = self.make_packing(is_pair)
+        paths = files_of(self.data_set, part, settings)
+        found = read_part(self.data_set, part, paths, settings.skip_bad_rows)
+        if self.label_type is None:
             training = found if part == "train" else None
-            self._label_type = label_type_of(settings, self._data_set, training)
-        examples = pack(found, self.graph_tokenizer, packing, self._label_type)
+            self.label_type = label_type_of(settings, self.data_set, training, self.task_name)
+        examples = pack(found, self.graph_tokenizer, packing, self.label_type)
         what = "pair" if is_pair else "text"
         self.notes.append(found.note(what, len(examples.texts), packing.num_truncated))
         return examples
 
+    def make_packing(self, is_pair):
+        """Returns what packs texts, or pairs, given as ids: a `TextPacking` or what is like it."""
+        return TextPacking(self.tokenizer.vocabulary, self.settings.max_seq_length, is_pair)
+
     def task_file_settings(self):
         return {
-            "task": "classification",
+            "task": self.task_name,
             "label_type": self.settings.label_type,
-            "labels": list(self._label_type.labels),
-            "is_pair": any(map(self._data_set.is_pair, self._data_set.parts)),
+            "labels": list(self.label_type.labels),
+            "is_pair": any(map(self.data_set.is_pair, self.data_set.parts)),
         }
 
     def make_model(self, precision):
-        settings, num_outputs = self.settings, self._label_type.num_outputs
+        settings, num_outputs = self.settings, self.label_type.num_outputs
         sizes = (num_outputs, settings.max_seq_length, settings.layer_mix)
         return NezhaForSequenceClassification(self.config, *sizes, dtype=precision)
 
     def make_objective(self, label_smoothing):
-        return self._label_type.objective(label_smoothing)
+        return self.label_type.objective(label_smoothing)
 
     def measure(self, outputs):
-        return self._label_type.measure(outputs, self._held_out(outputs))
+        return self.label_type.measure(outputs, self._held_out(outputs))
 
     def report(self, outputs):
-        if not self._label_type.has_one_class:
+        if not self.label_type.has_one_class:
             return []
-        labels, folder = self._label_type.labels, self.settings.output_dir
-        predicted = self._label_type.predicted(outputs)
+        labels, folder = self.label_type.labels, self.settings.output_dir
+        predicted = self.label_type.predicted(outputs)
         matrix = confusion.confusion_matrix(self._held_out(outputs), predicted, len(labels))
         lines = [confusion.write_table(folder, matrix, labels)]
         if self.settings.plot:
@@ -78,7 +89,7 @@ class Classification(FineTuning):
 
     def write_predictions(self, outputs):
         examples = self.examples["predict"]
-        found = self._label_type.predictions(outputs)
+        found = self.label_type.predictions(outputs)
         entries = [
             {
                 "id": text.id,
@@ -95,9 +106,9 @@ class Classification(FineTuning):
         labelled = [i for i, label in enumerate(examples.labels) if label is not None]
         if not labelled:
             return {}
-        label_ids = self._label_type.array([examples.labels[i] for i in labelled])
+        label_ids = self.label_type.array([examples.labels[i] for i in labelled])
         outputs = {name: [values[i] for i in labelled] for name, values in outputs.items()}
-        return self._label_type.measure(outputs, label_ids)
+        return self.label_type.measure(outputs, label_ids)
 
     def _held_out(self, outputs):
         """Returns the labels of the held-out examples for which there are outputs."""
@@ -105,11 +116,11 @@ class Classification(FineTuning):
         return self.examples["eval"].arrays["label_ids"][:count]
 
     def _on_labels(self):
-        labels = self._label_type.labels
+        labels = self.label_type.labels
         if not labels:
             return "labels are numbers"
         counts = ""
-        if "train" in self.examples and self._label_type.has_one_class:
+        if "train" in self.examples and self.label_type.has_one_class:
             ids = self.examples["train"].arrays["label_ids"]
             most = np.bincount(ids, minlength=len(labels)).max() / len(ids)
             counts = f"; the most frequent one is {most:.1%} of the training data"

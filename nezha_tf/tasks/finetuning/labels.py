@@ -14,7 +14,7 @@ def labels_of_run(folder, task):
 
     Args:
       folder: the --output_dir.
-      task: the name of the task, "classification" or "tagging".
+      task: the name of the task in `task.json`.
 
     Returns:
       (path of the file with the labels, list of str); [] if there is no such file.

@@ -1,0 +1,115 @@
+"""A pattern: a text with places for the texts of an example, and blanks for its class's word."""
+
+import re
+
+import numpy as np
+
+from nezha_tf.errors import UserError
+from nezha_tf.tasks.finetuning.packing import truncated_lengths
+from nezha_tf.text.vocabulary import MASK
+
+TEXT, TEXT_PAIR = "{text}", "{text_pair}"
+_PLACES = re.compile(rf"({re.escape(TEXT)}|{re.escape(TEXT_PAIR)}|{re.escape(MASK)})")
+
+
+class Pattern:
+    """A pattern that packs examples: [CLS] and [SEP] around it, all segment ids 0.
+
+    The texts are cut so that the whole fits; the pattern itself is never cut.
+
+    Attributes:
+      parts: list of `TEXT`, `TEXT_PAIR`, or lists of ids, in order.
+      num_blanks: P, the number of blanks.
+      room: pieces that the texts have together.
+      num_truncated: number of examples so far whose texts were cut.
+    """
+
+    def __init__(self, pattern, tokenizer, max_seq_length, is_pair):
+        """Args:
+          pattern: text with `{text}` once, `[MASK]` for each piece of the word of a class and, if
+            examples are pairs, `{text_pair}` once.
+          tokenizer: `FullTokenizer`.
+          max_seq_length: most pieces of an example.
+          is_pair: whether examples are pairs.
+
+        Raises:
+          UserError: the pattern lacks a place or a blank, or is too long.
+        """
+        vocabulary = tokenizer.vocabulary
+        self.parts, self.num_blanks = [], 0
+        for part in filter(None, _PLACES.split(pattern)):
+            if part in (TEXT, TEXT_PAIR):
+                self.parts.append(part)
+                continue
+            self.num_blanks += part == MASK
+            is_blank = part == MASK
+            ids = [vocabulary.mask_id] if is_blank else vocabulary.ids_of(tokenizer.tokenize(part))
+            self.parts.append(ids)
+        _check(pattern, self.parts, self.num_blanks, is_pair)
+        self.parts = [[vocabulary.cls_id], *self.parts, [vocabulary.sep_id]]
+        fixed = sum(len(part) for part in self.parts if isinstance(part, list))
+        least = 2 if is_pair else 1
+        self.room = max_seq_length - fixed
+        if self.room < least:
+            raise UserError(
+                f"--pattern has {fixed} pieces, with [CLS] and [SEP]: --max_seq_length="
+                f"{max_seq_length} must be at least {fixed + least}"
+            )
+        self.num_truncated = 0
+
+    def __call__(self, first, second=None):
+        """Returns (ids, segment_ids), int32 arrays; see `TextPacking`."""
+        lengths = (len(first), 0 if second is None else len(second))
+        kept = truncated_lengths(*lengths, self.room)
+        self.num_truncated += kept != lengths
+        texts = {TEXT: first[: kept[0]], TEXT_PAIR: None if second is None else second[: kept[1]]}
+        parts = [texts[part] if isinstance(part, str) else part for part in self.parts]
+        ids = np.concatenate(parts).astype(np.int32)
+        return ids, np.zeros(len(ids), np.int32)
+
+
+def label_pieces(labels, words, tokenizer, num_blanks):
+    """Returns the ids of the pieces of each class's word, a list of L lists of P ints.
+
+    Args:
+      labels: the names of the L classes.
+      words: the L words.
+      tokenizer: `FullTokenizer`.
+      num_blanks: P.
+
+    Raises:
+      UserError: the numbers of words or pieces differ, a word has an unknown piece, or two classes
+        have the same word.
+    """
+    if len(words) != len(labels):
+        raise UserError(
+            f"--label_words has {len(words)} words for {len(labels)} classes "
+            f"({', '.join(labels[:20])}); write one for each, in this order"
+        )
+    vocabulary = tokenizer.vocabulary
+    found = []
+    for label, word in zip(labels, words, strict=True):
+        pieces = tokenizer.tokenize(word)
+        if len(pieces) != num_blanks:
+            raise UserError(
+                f"--label_words: {word!r} has {len(pieces)} pieces, but --pattern has "
+                f"{num_blanks} {MASK}; all words need as many pieces as the pattern has blanks"
+            )
+        if any(piece not in vocabulary or piece == "[UNK]" for piece in pieces):
+            raise UserError(f"--label_words: {word!r} (of {label}) is not in the vocabulary")
+        found.append(vocabulary.ids_of(pieces))
+    if len(set(map(tuple, found))) < len(found):
+        raise UserError("--label_words: two classes have the same word")
+    return found
+
+
+def _check(pattern, parts, num_blanks, is_pair):
+    told = f"--pattern={pattern}"
+    if parts.count(TEXT) != 1:
+        raise UserError(f"{told} must have {TEXT} once")
+    if parts.count(TEXT_PAIR) != is_pair:
+        where = f"must have {TEXT_PAIR} once, as" if is_pair else f"has {TEXT_PAIR}, but"
+        what = "pairs" if is_pair else "single texts"
+        raise UserError(f"{told} {where} the examples are {what}")
+    if not num_blanks:
+        raise UserError(f"{told} has no {MASK}; write one for each piece of the words")

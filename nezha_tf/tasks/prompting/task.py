@@ -1,0 +1,48 @@
+"""Classification with a pattern: `run_classifier.py --pattern`."""
+
+from nezha_tf.errors import UserError
+from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.objectives.prompting import PromptLoss
+from nezha_tf.tasks.classification.task import Classification
+from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
+
+
+class Prompting(Classification):
+    """Fine-tuning of the head of masked LM to fill in the word of each class.
+
+    The head is a part of the checkpoint: this is for few examples (PET, arXiv 2001.07676), from
+    which a new head cannot be learnt.
+    """
+
+    task_name = "prompting"
+    # The head must be in --init_checkpoint.
+    fresh_names = (POOLER, LAYER_MIX)
+
+    def __init__(self, settings):
+        if settings.label_type != "single":
+            raise UserError(f"--pattern needs --label_type=single, not {settings.label_type}")
+        if not settings.label_words:
+            raise UserError("--pattern needs --label_words: a word for each class")
+        super().__init__(settings)
+        count = self.make_packing(self.data_set.is_pair("train")).num_blanks
+        labels, words = self.label_type.labels, settings.label_words
+        self._label_pieces = label_pieces(labels, words, self.tokenizer, count)
+
+    def make_packing(self, is_pair):
+        settings = self.settings
+        return Pattern(settings.pattern, self.tokenizer, settings.max_seq_length, is_pair)
+
+    def task_file_settings(self):
+        own = {"pattern": self.settings.pattern, "label_words": list(self.settings.label_words)}
+        return {**super().task_file_settings(), **own}
+
+    def make_model(self, precision):
+        model = NezhaForMaskedLM(self.config, self.settings.layer_mix, dtype=precision)
+        # Nothing is predicted from [CLS], so the pooler has no gradient.
+        model.encoder.pooler.trainable = False
+        return model
+
+    def make_objective(self, label_smoothing):
+        mask_id = self.tokenizer.vocabulary.mask_id
+        return PromptLoss(self._label_pieces, mask_id, label_smoothing)

@@ -1,0 +1,201 @@
+"""Classification by the words in a pattern's blanks: packing, loss, a toy task, and mistakes."""
+
+import json
+
+import numpy as np
+import pytest
+from commands import QUICK_CONFIG
+from demo_folders import assert_says_alike
+from export_folders import ODD_TEXTS, ask, make_export
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import examples
+
+from nezha_tf import FullTokenizer, NezhaConfig, checkpoints
+from nezha_tf.errors import UserError
+from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.objectives.prompting import PromptLoss
+from nezha_tf.tasks.classification.settings import ClassificationSettings
+from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
+from nezha_tf.tasks.prompting.task import Prompting
+from nezha_tf.text.vocabulary import Vocabulary
+from nezha_tf.training.run import run as start
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PAD, UNK, CLS, SEP, MASK = range(5)
+PIECES = [*SPECIAL, *"甲乙丙丁很不好差，。是"]
+TOKENIZER = FullTokenizer(vocabulary=Vocabulary(PIECES))
+ID = {piece: number for number, piece in enumerate(PIECES)}
+
+
+def ids(text):
+    return [ID[char] for char in text]
+
+
+@examples(100)
+@given(st.integers(0, 12), st.integers(0, 12), st.integers(13, 30))
+def test_a_pattern_is_whole_and_its_texts_are_cut(first, second, length):
+    pattern = Pattern("{text_pair}，[MASK]不[MASK]。{text}", TOKENIZER, length, True)
+    texts = ids("甲") * first, ids("乙") * second
+    packed, segment_ids = pattern(*texts)
+    kept = [packed.tolist().count(ID[char]) for char in "甲乙"]
+    middle = [ID["，"], MASK, ID["不"], MASK, ID["。"]]
+    expected = [CLS, *ids("乙") * kept[1], *middle, *ids("甲") * kept[0], SEP]
+    assert packed.tolist() == expected and not segment_ids.any()
+    room = length - 7
+    assert sum(kept) == min(first + second, room)
+    if first + second > room:
+        assert pattern.num_truncated == 1 and len(packed) == length
+        longer, shorter = max(first, second), min(first, second)
+        assert min(kept) >= min(shorter, room // 2) and max(kept) <= longer
+
+
+def test_the_scores_are_sums_of_log_probabilities():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(3, 2, len(PIECES))).astype(np.float32)
+    words = [ids("很好"), ids("不好"), ids("是差")]
+    loss = PromptLoss(words, MASK)
+    batch = {
+        "input_ids": np.array([[CLS, MASK, 5, MASK], [MASK, MASK, 6, SEP], [0, 0, 0, 0]]),
+        "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0]]),
+        "segment_ids": np.zeros((3, 4), int),
+        "label_ids": np.array([2, 0, 1]),
+    }
+    places = np.array(loss.inputs(batch)["masked_lm_positions"])
+    assert places[:2].tolist() == [[1, 3], [0, 1]]
+    probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    joint = np.array([[row[0, a] * row[1, b] for a, b in words] for row in probs])
+    expected = joint / joint.sum(1, keepdims=True)
+    outputs = {"masked_lm_logits": logits}
+    np.testing.assert_allclose(loss.predictions(outputs)["probabilities"], expected, rtol=1e-5)
+    (mean,) = loss.losses(outputs, batch).values()
+    assert float(mean.weight) == 2  # the third is padding
+    wanted = -np.log(expected[0, 2]) - np.log(expected[1, 0])
+    assert float(mean.sum) == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A pretrained model with random weights, and texts whose class shows in them."""
+    folder = tmp_path_factory.mktemp("prompting")
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    config = {**QUICK_CONFIG, "vocab_size": len(PIECES)}
+    (folder / "bert_config.json").write_text(json.dumps(config))
+    model = NezhaForMaskedLM(NezhaConfig.from_dict(config))
+    checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt-1"))
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 160), ("dev", 40)):
+        rows = []
+        for label in rng.integers(0, 2, count):
+            body = [*rng.choice([*"丙丁"], rng.integers(1, 9)), "甲乙"[label]]
+            rows.append({"text": "".join(rng.permutation(body)), "label": ["a", "b"][label]})
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / f"{part}.jsonl").write_text(lines)
+    return folder
+
+
+@pytest.fixture
+def settings(data, tmp_path):
+    common = {
+        "task_name": "custom",
+        "train_file": str(data / "train.jsonl"),
+        "eval_file": str(data / "dev.jsonl"),
+        "predict_file": str(data / "dev.jsonl"),
+        "vocab_file": str(data / "vocab.txt"),
+        "bert_config_file": str(data / "bert_config.json"),
+        "init_checkpoint": str(data / "model.ckpt-1"),
+        "output_dir": str(tmp_path / "run"),
+        "pattern": "{text}。是[MASK][MASK]",
+        "label_words": ("很好", "很差"),
+        "max_seq_length": 16,
+        "learning_rate": 1e-2,
+        "num_train_epochs": 5.0,
+        "train_batch_size": 16,
+        "jit_compile": False,
+    }
+    return lambda **changes: ClassificationSettings(**{**common, **changes})
+
+
+def test_classes_are_learnt_and_exported(settings, tmp_path):
+    start(settings(do_train=True, do_eval=True, do_predict=True), Prompting)
+    folder = tmp_path / "run"
+    assert json.loads((folder / "eval_results.json").read_text())["accuracy"] > 0.9
+    opened = open_folder(folder)
+    assert type(opened.make_model()) is NezhaForMaskedLM
+    assert opened.task["label_words"] == ["很好", "很差"] and opened.task["task"] == "prompting"
+    lines = (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert {row["prediction"] for row in rows} == {"a", "b"}
+
+
+def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
+    shared = {
+        "task": "prompting",
+        "label_type": "single",
+        "labels": ["不像", "像"],
+        "label_words": ["不", "很"],
+        "max_seq_length": 24,
+    }
+    for name, is_pair, pattern in (
+        ("single", False, "他说[MASK]好：{text}"),
+        ("pair", True, "{text}和{text_pair}的意思[MASK]像。"),
+    ):
+        folder = tmp_path / name
+        export = make_export(folder, {**shared, "is_pair": is_pair, "pattern": pattern})
+        texts = ["他在北京。", "今天天气不错，" * 9, *[text for text in ODD_TEXTS if text.strip()]]
+        others = texts[::-1]
+        inputs = {"text": texts, "text_pair": others} if is_pair else {"text": texts}
+        found = ask(export, **inputs)
+        opened = open_folder(folder)
+        model, tokenizer = opened.make_model(), opened.tokenizer
+        packing = Pattern(pattern, tokenizer, 24, is_pair)
+        pieces = label_pieces(shared["labels"], shared["label_words"], tokenizer, 1)
+        for number, row in enumerate(zip(texts, others, strict=True)):
+            sides = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in row]
+            packed, _ = packing(*sides[: 1 + is_pair])
+            place = packed.tolist().index(tokenizer.vocabulary.mask_id)
+            logits = model(
+                {
+                    "input_ids": packed[None],
+                    "input_mask": np.ones_like(packed)[None],
+                    "segment_ids": np.zeros_like(packed)[None],
+                    "masked_lm_positions": np.array([[place]]),
+                }
+            )["masked_lm_logits"][0, 0]
+            chosen = np.exp([float(logits[piece]) for (piece,) in pieces])
+            expected = chosen / chosen.sum()
+            np.testing.assert_allclose(found["probabilities"][number], expected, atol=1e-5)
+        assert_says_alike(folder, export, *("他在北京。", "她在上海。")[: 1 + is_pair])
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    (
+        ({"pattern": "是[MASK]"}, r"must have \{text\} once"),
+        ({"pattern": "{text}{text}[MASK]"}, r"must have \{text\} once"),
+        ({"pattern": "{text}{text_pair}[MASK]"}, "the examples are single texts"),
+        ({"pattern": "{text}是"}, r"has no \[MASK\]"),
+        ({"pattern": "{text}[MASK]"}, r"'很好' has 2 pieces, but --pattern has 1 \[MASK\]"),
+        ({"label_words": ("很好",)}, r"has 1 words for 2 classes \(a, b\)"),
+        ({"label_words": ("很好", "很好")}, "two classes have the same word"),
+        ({"label_words": ("很好", "很龘")}, r"'很龘' \(of b\) is not in the vocabulary"),
+        ({"label_words": ()}, "--pattern needs --label_words"),
+        ({"label_type": "multi"}, "--pattern needs --label_type=single"),
+        ({"max_seq_length": 6}, "--max_seq_length=6 must be at least 7"),
+        ({"text_pair_column": "text", "text_column": "a"}, "must have {text_pair} once, as"),
+    ),
+)
+def test_mistakes(settings, changes, message):
+    with pytest.raises(UserError, match=message):
+        Prompting(settings(do_train=True, **changes))
+
+
+def test_the_head_must_be_in_the_checkpoint(settings, data, tmp_path):
+    from nezha_tf import NezhaEncoder
+
+    config = NezhaConfig.from_json_file(data / "bert_config.json")
+    checkpoints.save_tf1_checkpoint(NezhaEncoder(config), str(tmp_path / "model.ckpt-1"))
+    changes = {"init_checkpoint": str(tmp_path / "model.ckpt-1"), "do_train": True}
+    with pytest.raises(UserError, match="cls/predictions"):
+        start(settings(**changes), Prompting)
