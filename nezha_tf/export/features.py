@@ -7,7 +7,7 @@ from nezha_tf.inference.vectors import pooled
 from nezha_tf.model_folder.kinds import POOLER
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.serving.saved_model import Serving, as_graphs
-from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_spec
 
 MEANINGS = {
     **INPUT_MEANINGS,
@@ -53,11 +53,11 @@ class FeaturesServing(Serving):
 
     def signatures(self):
         def of_texts(text):
-            return self._of_texts(self._reader.packed(self._reader.ids(text)[:, : self._room]))
+            return self._of_texts(self._reader.packed(heads(self._reader.ids(text), self._room)))
 
         def of_pieces(text):
             pieces = self._reader.pieces(text)
-            inputs = self._reader.packed(pieces.ids[:, : self._room])
+            inputs = self._reader.packed(heads(pieces.ids, self._room))
             is_piece = inputs["input_mask"] > 0
             names = tf.gather(self._reader.vocabulary.pieces, inputs["input_ids"])
             vectors = self._model(inputs)["encoder_outputs"][-1]

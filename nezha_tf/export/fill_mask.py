@@ -53,7 +53,7 @@ class FillMaskServing(Serving):
 
     def signatures(self):
         def of_texts(text):
-            inputs = self._reader.packed(self._with_masks(text)[:, : self._room])
+            inputs = self._reader.packed(heads(self._with_masks(text), self._room))
             segment_ids = tf.fill(tf.shape(inputs["input_ids"]), SEGMENT_IDS["bidirectional"][0])
             return self._filled({**inputs, "segment_ids": segment_ids})
 

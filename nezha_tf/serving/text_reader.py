@@ -136,9 +136,13 @@ def text_of(characters, rows, starts, ends):
 
 
 def heads(ragged, lengths):
-    """Returns the first entries of each row of a RaggedTensor [B, (n)], at most `lengths` [B]."""
-    places = tf.ragged.range(ragged.row_lengths())
-    return tf.ragged.boolean_mask(ragged, places < tf.cast(lengths, places.dtype)[:, None])
+    """Returns the first entries of each row of a RaggedTensor [B, (n)], at most `lengths`, [B]."""
+    # TensorFlow's slices and masks of ragged tensors make ten times as many operations.
+    starts = ragged.row_starts()
+    kept = tf.minimum(ragged.row_lengths(), tf.cast(lengths, starts.dtype))
+    places = tf.ragged.range(starts, starts + kept)
+    values = tf.gather(ragged.values, places.values)
+    return tf.RaggedTensor.from_row_splits(values, places.row_splits, validate=False)
 
 
 def cut(first, second, room):
@@ -153,7 +157,7 @@ def cut(first, second, room):
       (first, second), cut.
     """
     if second is None:
-        return first[:, :room], None
+        return heads(first, room), None
     lengths = first.row_lengths(), second.row_lengths()
     kept = tf.minimum(lengths[1], tf.maximum(room - lengths[0], room // 2))
     return heads(first, tf.minimum(lengths[0], room - kept)), heads(second, kept)

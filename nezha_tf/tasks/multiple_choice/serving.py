@@ -109,7 +109,7 @@ class MultipleChoiceServing(Serving):
         end = tf.minimum(tf.strings.length(left) + len(ONE_BLANK), tf.strings.length(context))
         right = tf.strings.substr(context, end, tf.strings.length(context) - end)
         left, right = (tf.gather(self._reader.ids(text), owner) for text in (left, right))
-        choice = choice[:, : self._room - 1]
+        choice = heads(choice, self._room - 1)
         lengths = [side.row_lengths() for side in (left, right)]
         room = self._room - choice.row_lengths()
         before = tf.minimum(lengths[0], tf.maximum(room // 2, room - lengths[1]))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.serving.saved_model import Serving, as_graphs
-from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_of, text_spec
 from nezha_tf.serving.windows import in_chunks, windows_on
 from nezha_tf.tasks.reading_comprehension.windows import SPECIAL_PIECES
 
@@ -83,7 +83,7 @@ class ReadingComprehensionServing(Serving):
 
     def signatures(self):
         def of_texts(question, passage):
-            query = self._reader.ids(question)[:, : self._max_query_length]
+            query = heads(self._reader.ids(question), self._max_query_length)
             pieces = with_marks(self._reader.pieces(passage))
             return self._answers(pieces, *self._read(query, pieces))
 

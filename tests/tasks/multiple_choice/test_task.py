@@ -177,7 +177,10 @@ def test_blanks_of_a_passage(settings, tmp_path):
         ({"task_name": "custom"}, "--train_file"),
         ({"task_name": "custom", "question_column": "context"}, "name another column for each"),
         ({"max_seq_length": 6}, "--max_seq_length=6 leaves no room .* at least 7"),
-        ({"task_name": "chid"}, r"has no train\.json or train_few_all\.json; or pass"),
+        (
+            {"task_name": "chid"},
+            r"has no train\.json or train_few_all\.json or train_0\.json; or pass",
+        ),
     ),
 )
 def test_mistakes(settings, changes, message):

@@ -137,10 +137,7 @@ def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
         "label_words": ["不", "很"],
         "max_seq_length": 24,
     }
-    for name, is_pair, pattern in (
-        ("single", False, "他说[MASK]好：{text}"),
-        ("pair", True, "{text}和{text_pair}的意思[MASK]像。"),
-    ):
+    for name, is_pair, pattern in (("pair", True, "{text}和{text_pair}的意思[MASK]像。"),):
         folder = tmp_path / name
         export = make_export(folder, {**shared, "is_pair": is_pair, "pattern": pattern})
         texts = ["他在北京。", "今天天气不错，" * 9, *[text for text in ODD_TEXTS if text.strip()]]
