@@ -37,6 +37,7 @@ class Task(NamedTuple):
         the version of the test set.
       metrics: {metric of the program: (BERT-base, RoBERTa-wwm-ext)}: development figures of
         PaddleNLP's baseline for CLUE, in percent. The first metric counts in the mean.
+      are_percent: whether the program's results are in percent.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Task(NamedTuple):
     program: str
     submission: str | None
     metrics: dict
+    are_percent: bool = False
 
 
 def _accuracy(*figures):
@@ -64,7 +66,8 @@ TASKS = (
         ("cmrc2018",),
         "run_mrc.py",
         "cmrc2018",
-        {"exact_match": (65.30, 68.39), "f1": (86.53, 88.50)},
+        {"em": (65.30, 68.39), "f1": (86.53, 88.50)},
+        are_percent=True,
     ),
     Task("chid", ("chid",), _CHOICES, "chid{}", _accuracy(82.01, 83.43)),
     Task("c3", ("c3",), _CHOICES, "c3{}", _accuracy(65.38, 68.03)),
@@ -178,7 +181,7 @@ def run_once(task, run_dir, program_flags):
 
 
 def figures_of(task, run_dir):
-    """Returns {metric: (mean, standard deviation or None, number of runs)} of the best rate.
+    """Returns {metric: (mean, standard deviation, number of runs)} of the best rate.
 
     The figures are in percent, on the development set.
 
@@ -201,8 +204,10 @@ def figures_of(task, run_dir):
     lacking = [name for name in task.metrics if name not in means]
     if lacking:
         raise UserError(f"{run_dir} has no result {lacking[0]}; delete the folder and run again")
+    scale = 1 if task.are_percent else 100
     return {
-        name: (100 * means[name], _percent(deviations.get(name)), count) for name in task.metrics
+        name: (scale * means[name], scale * (deviations.get(name) or 0.0), count)
+        for name in task.metrics
     }
 
 
@@ -219,7 +224,7 @@ def table(done):
             published = task.metrics[name]
             if number == 0 and published:
                 first.append((mean, *published))
-            told = f"{mean:6.2f}" + (f" ± {deviation:.2f} ({count})" if deviation else "")
+            told = f"{mean:6.2f}" + (f" ± {deviation:.2f} ({count})" if count > 1 else "")
             cells = [told.ljust(18), *(f"{figure:6.2f}".rjust(9) for figure in published)]
             rows.append((f"{task.name} {name}", "  ".join(cells).rstrip()))
     if first:
@@ -276,10 +281,6 @@ def predictions(task, run_dir, c3_format):
 def _number(name):
     """Returns an id as the test set has it: a number, or a text that is none."""
     return int(name) if str(name).isdecimal() else name
-
-
-def _percent(share):
-    return None if share is None else 100 * share
 
 
 if __name__ == "__main__":

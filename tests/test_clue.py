@@ -77,7 +77,7 @@ def test_the_table(given_flags):
     _, _, out = given_flags
     names = ("afqmc", "cmrc2018", "bustm")
     done = [clue.Done(TASKS[name], "", str(out / name)) for name in names]
-    write(out / "cmrc2018" / "eval_results.json", {"f1": 0.5, "exact_match": 0.25, "loss": 1.0})
+    write(out / "cmrc2018" / "eval_results.json", {"f1": 50.0, "em": 25.0, "loss": 1.0})
     write(out / "bustm" / "eval_results.json", {"accuracy": 0.75})
     rates = [
         {
@@ -95,7 +95,7 @@ def test_the_table(given_flags):
     lines = [line.split() for line in clue.table(done).splitlines()[1:]]
     assert lines == [
         ["afqmc", "accuracy", "70.00", "±", "1.23", "(3)", "74.63", "74.60"],
-        ["cmrc2018", "exact_match", "25.00", "65.30", "68.39"],
+        ["cmrc2018", "em", "25.00", "65.30", "68.39"],
         ["cmrc2018", "f1", "50.00", "86.53", "88.50"],
         ["bustm", "accuracy", "75.00"],
         # Over the tasks that have published figures; of CMRC2018 the exact match.

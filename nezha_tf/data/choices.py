@@ -86,7 +86,7 @@ def read_c3(path, needs_answers=True, bad_rows=None):
         for entry in entries:
             place = f"{path}, text {at}, question {number + 1}"
             try:
-                found.append(_question_of_c3(str(number), lines, entry, needs_answers, place))
+                found.append(_question_of_c3(number, lines, entry, needs_answers, place))
             except _Fault as fault:
                 bad_rows.add(f"{place}: {fault}")
             number += 1
@@ -166,7 +166,7 @@ def _parts_of_c3(text):
     return _checked("\n".join(lines), "the text"), text[1]
 
 
-def _question_of_c3(name, context, entry, needs_answers, place):
+def _question_of_c3(number, context, entry, needs_answers, place):
     if not isinstance(entry, dict):
         raise _Fault("not a JSON object")
     text = _checked(entry.get("question"), '"question"')
@@ -175,6 +175,7 @@ def _question_of_c3(name, context, entry, needs_answers, place):
     if answer is None and needs_answers:
         raise _Fault('"answer" is missing')
     answer = None if answer is None else _index_of_text(choices, answer)
+    name = str(entry.get("id", number))
     return Question(name, context, text, choices, answer, None, None, place)
 
 

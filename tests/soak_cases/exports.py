@@ -8,6 +8,7 @@ import numpy as np
 from conftest import REPOSITORY
 
 from soak_cases import (
+    choices,
     classification,
     comprehension,
     corpora,
@@ -26,11 +27,11 @@ NEAR = 1e-4
 
 def run(case):
     """Trains, exports, and compares both on random texts."""
-    kind = case.rng.choice((classification, tagging, comprehension, writing, pretraining))
+    kind = case.rng.choice((classification, tagging, comprehension, choices, writing, pretraining))
     if kind is pretraining:
         check_pretrained(case)
         return
-    fixed = {"predictions_format": "jsonl"} if kind in (classification, tagging) else {}
+    fixed = {"predictions_format": "jsonl"} if kind in (classification, tagging, choices) else {}
     if kind is writing:  # the seeds of samples differ there
         fixed = {"decoding": "beam", "beam_size": 3, "num_return_sequences": 2}
     flags = finetuning.train(case, kind, "float32", **fixed)
@@ -39,6 +40,7 @@ def run(case):
         classification: compare_classes,
         tagging: compare_entities,
         comprehension: compare_answers,
+        choices: compare_choices,
         writing: compare_texts,
     }
     compare[kind](case, flags)
@@ -115,6 +117,27 @@ def compare_entities(case, flags):
             shares = [entity["probability"] for entity in program["entities"]]
             close = near(shares, answered["probability"][row][:count])
             case.law("an export has the program's numbers", close, told)
+
+
+def compare_choices(case, flags):
+    folder = predict(case, choices.PROGRAM, flags, "dev.jsonl")
+    lines = corpora.read_json_lines(folder / "predictions.jsonl")
+    rows = corpora.read_json_lines(case.inputs / "dev.jsonl")
+    export(case)
+    width = max(len(row["choices"]) for row in rows)
+    given = {"context": [row["context"] for row in rows]}
+    given["choices"] = [[*r["choices"], *[""] * (width - len(r["choices"]))] for r in rows]
+    if flags["question_column"]:
+        given["question"] = [row["question"] for row in rows]
+    answered = ask(case, **given)
+    for row, line in enumerate(lines):
+        shares, theirs = line["probabilities"], answered["probabilities"][row]
+        told = f"{rows[row]}: {shares} and {theirs}"
+        case.law("an export has the program's numbers", near(shares, theirs[: len(shares)]), told)
+        best = sorted(shares)[-2:]
+        if best[1] - best[0] > NEAR:
+            same = answered["index"][row] == line["prediction"]
+            case.law("an export answers as the program does", same, told)
 
 
 def compare_answers(case, flags):

@@ -2,10 +2,18 @@
 
 import json
 
-from soak_cases import classification, comprehension, pretraining, tagging, training, writing
+from soak_cases import (
+    choices,
+    classification,
+    comprehension,
+    pretraining,
+    tagging,
+    training,
+    writing,
+)
 from soak_cases.data import as_flags
 
-TASKS = (classification, tagging, comprehension, writing)
+TASKS = (classification, tagging, comprehension, choices, writing)
 PRECISIONS = ("float32", "float32", "float32", "mixed_bfloat16", "mixed_float16")
 
 

@@ -28,6 +28,8 @@ class MultipleChoice(FineTuning):
         bad_rows = BadRows(self.settings.skip_bad_rows)
         needs_answers = part != "predict"
         questions = [q for p in paths for q in self._data_set.read(p, needs_answers, bad_rows)]
+        if len({question.id for question in questions}) < len(questions):  # of several files
+            questions = [q._replace(id=str(number)) for number, q in enumerate(questions)]
         examples = self._packer(questions, paths, bad_rows)
         if part == "train":
             self.sequences_per_example = len(examples.arrays["input_ids"][0])
