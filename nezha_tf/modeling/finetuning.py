@@ -127,7 +127,7 @@ class NezhaForMultipleChoice(NezhaForSequenceClassification):
           The encoder's dict, for B * C sequences, with `logits`, float32 [B, C], which are
           `NO_CHOICE` where the sequence is empty.
         """
-        sequences = {n: ops.reshape(v, (-1, ops.shape(v)[-1])) for n, v in inputs.items()}
+        sequences = {n: ops.reshape(v, (-1, *ops.shape(v)[2:])) for n, v in inputs.items()}
         outputs = super().call(sequences, training=training)
         logits = ops.reshape(outputs["logits"], ops.shape(inputs["input_mask"])[:-1])
         outputs["logits"] = ops.where(inputs["input_mask"][..., 0] > 0, logits, NO_CHOICE)

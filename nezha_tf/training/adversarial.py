@@ -15,9 +15,9 @@ def gradients_of_both(one_pass, shape, epsilon):
     dropout.
 
     Args:
-      one_pass: function of a perturbation, float32 [B, T, E], that returns (list of gradients,
-        with that of the perturbation last; dict of name to `WeightedMean`).
-      shape: (B, T, E); E is the width of the word embeddings.
+      one_pass: function of a perturbation, float32 [B, T, E] or [B, C, T, E], that returns (list
+        of gradients, with that of the perturbation last; dict of name to `WeightedMean`).
+      shape: the shape of the perturbation; E is the width of the word embeddings.
       epsilon: the length, above 0.
 
     Returns:
@@ -29,13 +29,14 @@ def gradients_of_both(one_pass, shape, epsilon):
 
 
 def perturbation_along(rise, epsilon):
-    """Returns the gradient [B, T, E] with each example's part scaled to length epsilon.
+    """Returns the gradient [B, ..., E] with each example's part scaled to length epsilon.
 
     An example's gradient of 0 stays 0. If the gradient is not finite, neither is the result, and
     the step is skipped.
     """
     # Divide by the largest entry first, because squares of small gradients are 0 in float32.
-    largest = tf.reduce_max(tf.abs(rise), axis=(1, 2), keepdims=True)
+    axes = list(range(1, len(rise.shape)))
+    largest = tf.reduce_max(tf.abs(rise), axes, keepdims=True)
     rise = tf.math.divide_no_nan(rise, largest)
-    length = tf.sqrt(tf.reduce_sum(tf.square(rise), axis=(1, 2), keepdims=True))
+    length = tf.sqrt(tf.reduce_sum(tf.square(rise), axes, keepdims=True))
     return epsilon * tf.math.divide_no_nan(rise, length)

@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from commands import QUICK_CONFIG, assert_one_line, run
 from helpers import assert_is_a_model
 
@@ -16,6 +17,7 @@ from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.settings import MultipleChoiceSettings
 from nezha_tf.tasks.multiple_choice.task import MultipleChoice
+from nezha_tf.training.adversarial import perturbation_along
 from nezha_tf.training.run import run as start
 
 CHARACTERS = "甲乙丙丁戊己何"
@@ -166,6 +168,15 @@ def test_blanks_of_a_passage(settings, tmp_path):
     assert np.mean([answers[row["id"]] == row["prediction"] for row in found]) > 0.9
     for first, second in zip(found[::2], found[1::2], strict=True):
         assert first["prediction"] != second["prediction"]
+
+
+def test_a_perturbation_is_of_all_choices_together(settings):
+    """FGM and R-Drop train on questions with choices, too; an example has one length of FGM."""
+    changes = {"adversarial_epsilon": 0.5, "r_drop_alpha": 1.0, "num_train_steps": 2}
+    start(settings(do_train=True, **changes, num_train_epochs=1.0), MultipleChoice)
+    rise = np.random.default_rng(0).normal(size=(3, 2, 5, 4)).astype(np.float32)
+    moved = perturbation_along(tf.constant(rise), 0.5).numpy()
+    np.testing.assert_allclose(np.sqrt((moved**2).sum((1, 2, 3))), 0.5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
