@@ -21,6 +21,7 @@ from nezha_tf.inference.vectors import (
 )
 from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
+from nezha_tf.tasks.classification import metrics
 
 LAST_LAYER = ("-1",)
 # The default of --max_seq_length if the model folder does not say one.
@@ -45,7 +46,10 @@ def extract_features(settings):
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
     if settings.output_file:
         files.require_other(settings.output_file, "output_file", paths)
-    rows = text_files.read_pairs(paths, needed=settings.similarity)
+    columns = settings.text_column, settings.text_pair_column
+    label_column = settings.label_column if settings.similarity else None
+    rows = text_files.read_pairs(paths, settings.similarity, columns, label_column)
+    labels = _labels(rows)
     if settings.level == "character" and "text_pair" in rows[0].values:
         raise UserError(
             f"{rows[0].place}: --level=character takes one text on each line, not a pair"
@@ -56,7 +60,7 @@ def extract_features(settings):
     alone = text_files.each_alone(rows) if settings.similarity else rows
     texts = text_files.pack(alone, tokenizer, settings.max_seq_length)
     if settings.similarity:
-        said = _write_similarity(settings, model, texts, rows)
+        said = _write_similarity(settings, model, texts, rows, labels)
     elif settings.output_file.endswith(".npy"):
         said = _write_array(settings, model, texts)
     else:
@@ -152,7 +156,7 @@ def _line(texts, index, level, vectors, vocabulary):
     return {**values, "characters": characters, "positions": positions, "vectors": vectors}
 
 
-def _write_similarity(settings, model, texts, rows):
+def _write_similarity(settings, model, texts, rows, labels):
     """Writes or shows the cosine similarity of the two texts of each pair."""
     path = settings.output_file
     with _scratch(path) as scratch:
@@ -168,7 +172,34 @@ def _write_similarity(settings, model, texts, rows):
     else:
         for row, value in zip(rows, similarities, strict=True):
             print(f"{value:.4f}  {row.values['text']}  |  {row.values['text_pair']}")
-    return f"{console.plural(len(rows), 'pair')}; similarity {np.mean(similarities):.4f} on average"
+    said = f"{console.plural(len(rows), 'pair')}; similarity {np.mean(similarities):.4f} on average"
+    if labels is None:
+        return said
+    found = metrics.regression(np.array(similarities), np.array(labels))["spearman"]
+    return f"{said}; Spearman correlation with the labels {found:.4f}"
+
+
+def _labels(rows):
+    """Returns the labels of rows as numbers, or None if they have none.
+
+    Raises:
+      UserError: only some rows have a label, a label is no number, or the library is missing.
+    """
+    labelled = [row for row in rows if "label" in row.values]
+    if not labelled:
+        return None
+    if len(labelled) < len(rows):
+        without = next(row for row in rows if "label" not in row.values)
+        raise UserError(f"{without.place}: no label, where other lines have one")
+    metrics.require_libraries()
+    numbers = []
+    for row in rows:
+        try:
+            numbers.append(float(row.values["label"]))
+        except ValueError as error:
+            label = row.values["label"][:40]
+            raise UserError(f"{row.place}: label {label!r} is not a number") from error
+    return numbers
 
 
 def _cosine(first, second):

@@ -159,6 +159,13 @@ class ExtractSettings(ModelSettings):
     similarity: bool = flag(
         False, "Write the cosine similarity of the two texts of each pair instead of vectors."
     )
+    text_column: str = flag("text", "Column, or key, of the text.")
+    text_pair_column: str = flag("text_pair", "Column of the second text of a pair.")
+    label_column: str = flag(
+        "label",
+        "With --similarity: column of how alike the texts are, a number; where there is one, the "
+        "correlation of Spearman is told.",
+    )
     max_seq_length: int | None = flag(
         None,
         "Longest text in pieces, [CLS] and [SEP] included; default: what the model folder says, "

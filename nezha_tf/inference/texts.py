@@ -37,18 +37,31 @@ class Texts(NamedTuple):
         return {"input_ids": self.ids, "segment_ids": self.segment_ids, "is_text": self.is_text}
 
 
-def read_pairs(paths, needed):
+def read_pairs(paths, needed, columns=COLUMNS, label_column=None):
     """Returns the rows of files: list of `data.rows.Row`, all with one text or all with two.
 
     Args:
-      paths: files as for `read_rows`, with the columns `text` and `text_pair`.
+      paths: files as for `read_rows`.
       needed: whether each row must have a second text.
+      columns: the names of the columns of both texts; the rows call them `COLUMNS`.
+      label_column: the column of a label, which may be missing; the rows call it "label". None:
+        no label is read.
 
     Raises:
       UserError: a bad row, or only some of the rows have a second text.
     """
-    optional = () if needed else COLUMNS[1:]
-    rows = [row for path in paths for row in read_rows(path, COLUMNS, optional)]
+    names = dict(zip(columns, COLUMNS, strict=True))
+    names |= {label_column: "label"} if label_column else {}
+    optional = (*(() if needed else columns[1:]), label_column)
+    found = (
+        row
+        for path in paths
+        for row in read_rows(path, tuple(names), optional, None, (label_column,))
+    )
+    rows = [
+        row._replace(values={names[name]: value for name, value in row.values.items()})
+        for row in found
+    ]
     alone = [row for row in rows if COLUMNS[1] not in row.values]
     if 0 < len(alone) < len(rows):
         raise UserError(

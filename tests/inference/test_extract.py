@@ -212,6 +212,21 @@ def test_similarity_of_pairs(extract, capsys):
     assert shown[1] == "1.0000  丁丙丁  |  丁丙丁" and len(shown) == 3
 
 
+def test_labels_of_pairs_are_compared_with_their_similarity(extract):
+    names = {"text_column": "a", "text_pair_column": "b", "label_column": "y"}
+    rows = [{"a": a, "b": b, "y": y} for (a, b), y in zip(PAIRS, (0.5, 3, "0"), strict=True)]
+    path, said = extract(rows, similarity=True, **names)
+    similarities = [line["similarity"] for line in read_lines(path)]
+    # Without ties, 1 - 6 sum(d^2) / (n (n^2 - 1)) of the ranks' differences d.
+    ranks = np.argsort(np.argsort(similarities)), np.argsort(np.argsort([0.5, 3, 0]))
+    expected = 1 - 6 * ((ranks[0] - ranks[1]) ** 2).sum() / (3 * 8)
+    assert said.endswith(f"Spearman correlation with the labels {expected:.4f}")
+    with pytest.raises(UserError, match=r"line 3: no label, where other lines have one"):
+        extract([*rows[:2], {"a": "甲", "b": "乙"}], similarity=True, **names)
+    with pytest.raises(UserError, match=r"line 1: label 'x' is not a number"):
+        extract([{**rows[0], "y": "x"}], similarity=True, **names)
+
+
 def test_a_reading_of_columns_through_the_tool(model):
     folder, _ = model
     (folder / "in.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS), encoding="utf-8")
