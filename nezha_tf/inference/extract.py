@@ -26,6 +26,8 @@ from nezha_tf.tasks.classification import metrics
 LAST_LAYER = ("-1",)
 # The default of --max_seq_length if the model folder does not say one.
 MAX_SEQ_LENGTH = 128
+# That of --pooling.
+POOLING = "mean"
 # Decimals of the numbers in JSON, as in extract_features.py of BERT.
 DECIMALS = 6
 
@@ -55,7 +57,7 @@ def extract_features(settings):
             f"{rows[0].place}: --level=character takes one text on each line, not a pair"
         )
     opened = open_model(settings)
-    settings = settled(settings, opened, {"max_seq_length": MAX_SEQ_LENGTH})
+    settings = settled(settings, opened, {"max_seq_length": MAX_SEQ_LENGTH, "pooling": POOLING})
     model, tokenizer = _load(settings, opened)
     alone = text_files.each_alone(rows) if settings.similarity else rows
     texts = text_files.pack(alone, tokenizer, settings.max_seq_length)

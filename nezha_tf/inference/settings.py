@@ -150,10 +150,11 @@ class ExtractSettings(ModelSettings):
         "Layers whose vectors are joined, comma-separated: 0 is the embeddings, -1 the last layer, "
         "mix the learned mixture of all layers of a model that was trained with --layer_mix.",
     )
-    pooling: str = flag(
-        "mean",
-        "How a text gets one vector. mean, max: mean or maximum of its pieces without [CLS] and "
-        "[SEP]; cls: the vector of [CLS]; pooler: the output of the pooler.",
+    pooling: str | None = flag(
+        None,
+        "How a text gets one vector; default: what the model folder says, or mean. mean, max: mean "
+        "or maximum of its pieces without [CLS] and [SEP]; cls: the vector of [CLS]; pooler: the "
+        "output of the pooler.",
         choices=("mean", "cls", "max", "pooler"),
     )
     similarity: bool = flag(

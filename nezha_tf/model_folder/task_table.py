@@ -22,6 +22,7 @@ from nezha_tf.modeling.finetuning import (
 )
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
+from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 
 # The weights of the head of labels have these names in all tasks, as in BERT's run_classifier.py.
@@ -177,6 +178,11 @@ TASKS = {
         exported="nezha_tf.demo.exports:ExportedAnswerFinder",
         tab=Tab("Reading comprehension", "nezha_tf.demo.tabs:answers"),
         published=hugging_face_settings.reading_comprehension,
+    ),
+    "sentence_vectors": Task(
+        settings={"pooling": one_of("cls", "mean")},
+        kinds=(Kind("sentence_vectors", NezhaForSentenceVectors, (), None, ("max_seq_length",)),),
+        training="nezha_tf.tasks.sentence_vectors.task:SentenceVectors",
     ),
     "multiple_choice": Task(
         settings={"has_blanks": BOOL},

@@ -1,0 +1,1 @@
+"""Sentence vectors: contrastive fine-tuning on texts without labels."""

@@ -1,0 +1,152 @@
+"""The task of `run_sentence_vectors.py`."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf import console, files
+from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.corpus import read_lines
+from nezha_tf.data.rows import read_rows
+from nezha_tf.errors import UserError, require_flag
+from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
+from nezha_tf.objectives.contrastive import ContrastiveLoss
+from nezha_tf.tasks.classification import metrics
+from nezha_tf.tasks.finetuning.packing import TextPacking
+from nezha_tf.tasks.finetuning.predictions import write_predictions
+from nezha_tf.tasks.finetuning.task import FineTuning
+
+_PLAIN = (".txt", ".txt.gz")
+
+
+class Examples(NamedTuple):
+    """Packed texts, or pairs as two sequences of an example.
+
+    Attributes:
+      rows: the `Row`s of pairs; [] for texts.
+      arrays: the arrays for `ArrayReader`.
+      labels: list of float, or None where a pair has no label; [] for texts.
+    """
+
+    rows: list
+    arrays: dict
+    labels: list
+
+
+class SentenceVectors(FineTuning):
+    """Contrastive fine-tuning, with `SentenceVectorSettings`; evaluated on labelled pairs."""
+
+    def __init__(self, settings):
+        if not settings.temperature:
+            raise UserError("--temperature must be above 0")
+        if settings.do_eval or settings.do_predict:
+            metrics.require_libraries()
+        super().__init__(settings)
+
+    def read(self, part):
+        """Returns the `Examples` of a part: texts of "train", pairs of the others."""
+        flag = f"{part}_file"
+        paths = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
+        bad_rows = BadRows(self.settings.skip_bad_rows)
+        packing = TextPacking(self.tokenizer.vocabulary, self.settings.max_seq_length, False)
+        if part == "train":
+            examples = self._texts(paths, packing, bad_rows)
+        else:
+            examples = self._pairs(paths, packing, bad_rows, part == "predict")
+        count = len(examples.arrays["input_ids"])
+        if not count:
+            raise UserError(f"{', '.join(paths)}: no text{bad_rows.note()}")
+        told = console.plural(count, "text" if part == "train" else "pair")
+        cut = packing.num_truncated
+        told += f"; too long, so truncated: {cut:,} texts" if cut else ""
+        self.notes.append(f"{', '.join(paths)}: {told}{bad_rows.note()}")
+        return examples
+
+    def task_file_settings(self):
+        return {"task": "sentence_vectors", "pooling": self.settings.pooling}
+
+    def make_model(self, precision):
+        length, layer_mix = self.settings.max_seq_length, self.settings.layer_mix
+        model = NezhaForSentenceVectors(self.config, length, layer_mix, dtype=precision)
+        # Without the pooler's output in the loss, the pooler has no gradient.
+        model.encoder.pooler.trainable = self.settings.pooling == "cls"
+        return model
+
+    def make_objective(self, label_smoothing):
+        return ContrastiveLoss(self.settings.temperature, self.settings.pooling)
+
+    def measure(self, outputs):
+        similarity = np.stack(outputs["similarity"])
+        return metrics.regression(similarity, self.examples["eval"].labels[: len(similarity)])
+
+    def report(self, outputs):
+        return []
+
+    def write_predictions(self, outputs):
+        examples, settings = self.examples["predict"], self.settings
+        names = (settings.text_column, settings.text_pair_column)
+        entries = [
+            {
+                "line": row.line,
+                "text": row.values[names[0]],
+                "text_pair": row.values[names[1]],
+                "label": label,
+                "similarity": float(similarity),
+            }
+            for row, label, similarity in zip(
+                examples.rows, examples.labels, outputs["similarity"], strict=True
+            )
+        ]
+        write_predictions(settings.output_dir, settings.predictions_format, entries)
+        if None in examples.labels:
+            return {}
+        return metrics.regression(np.stack(outputs["similarity"]), examples.labels)
+
+    def _texts(self, paths, packing, bad_rows):
+        texts = [text for path in paths for text in self._texts_of(path, bad_rows)]
+        ids = [found for found in self.graph_tokenizer.ids_of(texts) if len(found)]
+        packed = [packing(found) for found in ids]
+        return Examples([], _arrays(packed), [])
+
+    def _texts_of(self, path, bad_rows):
+        """Yields the texts of a file."""
+        if path.endswith(_PLAIN):
+            yield from filter(None, map(str.strip, read_lines(path)))
+            return
+        columns = (self.settings.text_column, self.settings.text_pair_column)
+        for row in read_rows(path, columns, columns[1:], (), bad_rows=bad_rows):
+            yield from row.values.values()
+
+    def _pairs(self, paths, packing, bad_rows, may_lack_label):
+        settings = self.settings
+        label = settings.label_column
+        columns = (settings.text_column, settings.text_pair_column, label)
+        optional = (label,) if may_lack_label else ()
+        rows, labels = [], []
+        for path in paths:
+            for row in read_rows(path, columns, optional, (), (label,), bad_rows):
+                try:
+                    labels.append(float(row.values[label]) if label in row.values else None)
+                except ValueError:
+                    bad_rows.add(f"{row.place}: label {row.values[label][:40]!r} is not a number")
+                    continue
+                rows.append(row)
+        sides = [
+            list(self.graph_tokenizer.ids_of([row.values[column] for row in rows]))
+            for column in columns[:2]
+        ]
+        packed = []
+        for row, *pair in zip(rows, *sides, strict=True):
+            if not all(map(len, pair)):
+                raise UserError(f"{row.place}: a text has no pieces; write a text")
+            packed.append([packing(ids) for ids in pair])
+        return Examples(rows, _arrays_of_pairs(packed), labels)
+
+
+def _arrays(packed):
+    return {name: [row[i] for row in packed] for i, name in enumerate(("input_ids", "segment_ids"))}
+
+
+def _arrays_of_pairs(packed):
+    names = ("input_ids", "segment_ids")
+    return {name: [[side[i] for side in row] for row in packed] for i, name in enumerate(names)}

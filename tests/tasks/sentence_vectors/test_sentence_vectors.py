@@ -1,0 +1,141 @@
+"""Sentence vectors: the loss by hand, a toy training, what is evaluated and exported, mistakes."""
+
+import json
+
+import numpy as np
+import pytest
+from commands import QUICK_CONFIG
+from export_folders import ask
+
+from nezha_tf import NezhaConfig, NezhaEncoder, checkpoints
+from nezha_tf.errors import UserError
+from nezha_tf.export.exporter import export_folder
+from nezha_tf.inference.extract import extract_features
+from nezha_tf.inference.settings import ExtractSettings
+from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
+from nezha_tf.objectives.contrastive import ContrastiveLoss
+from nezha_tf.tasks.sentence_vectors.settings import SentenceVectorSettings
+from nezha_tf.tasks.sentence_vectors.task import SentenceVectors
+from nezha_tf.training.run import run as start
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己庚辛"]
+CONFIG = {**QUICK_CONFIG, "vocab_size": len(PIECES), "hidden_dropout_prob": 0.1}
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("pooling", ("cls", "mean"))
+def test_the_loss_by_hand(pooling):
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(6, 5, 4)).astype(np.float32)
+    lengths = np.array([5, 5, 3, 3, 4, 4])
+    outputs = {
+        "sequence_output": states,
+        "pooled_output": rng.normal(size=(6, 4)).astype(np.float32),
+        "input_mask": (np.arange(5) < lengths[:, None]).astype(np.int32),
+    }
+    batch = {"input_mask": outputs["input_mask"][::2]}
+    means = np.stack([row[1 : n - 1].mean(0) for row, n in zip(states, lengths, strict=True)])
+    vectors = unit(outputs["pooled_output"] if pooling == "cls" else means)
+    cosines = vectors[::2] @ vectors[1::2].T / 0.05
+    expected = [np.log(np.exp(row).sum()) - row[i] for i, row in enumerate(cosines)]
+    loss = ContrastiveLoss(0.05, pooling)
+    (mean,) = loss.losses(outputs, batch).values()
+    assert float(mean.weight) == 3 and float(mean.sum) == pytest.approx(sum(expected), rel=1e-4)
+    (accuracy,) = loss.metrics(outputs, batch).values()
+    assert float(accuracy.sum) == (cosines.argmax(1) == np.arange(3)).sum()
+    vectors = unit(states[:, 0] if pooling == "cls" else means)
+    found = loss.predictions(outputs)["similarity"]
+    np.testing.assert_allclose(found, (vectors[::2] * vectors[1::2]).sum(-1), rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vectors")
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    model = NezhaEncoder(NezhaConfig.from_dict(CONFIG))
+    checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt-1"))
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice([*"甲乙丙丁戊己庚辛"], rng.integers(1, 12))) for _ in range(200)]
+    (folder / "texts.txt").write_text("".join(f"{text}\n\n" for text in texts))
+    pairs = []
+    for first, second in zip(texts[:40], texts[40:80], strict=True):
+        shared = len({*first} & {*second}) / len({*first} | {*second})
+        pairs.append({"sentence1": first, "sentence2": second, "label": shared})
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs)
+    (folder / "pairs.jsonl").write_text(lines)
+    return folder
+
+
+@pytest.fixture
+def settings(data, tmp_path):
+    common = {
+        "train_file": str(data / "texts.txt"),
+        "eval_file": str(data / "pairs.jsonl"),
+        "predict_file": str(data / "pairs.jsonl"),
+        "text_column": "sentence1",
+        "text_pair_column": "sentence2",
+        "vocab_file": str(data / "vocab.txt"),
+        "bert_config_file": str(data / "bert_config.json"),
+        "init_checkpoint": str(data / "model.ckpt-1"),
+        "output_dir": str(tmp_path / "run"),
+        "max_seq_length": 16,
+        "train_batch_size": 40,
+        "learning_rate": 2e-3,
+        "num_train_epochs": 10.0,
+        "jit_compile": False,
+    }
+    return lambda **changes: SentenceVectorSettings(**{**common, **changes})
+
+
+@pytest.mark.parametrize("pooling", ("cls", "mean"))
+def test_texts_come_to_be_nearest_to_themselves(settings, data, tmp_path, pooling):
+    """What is evaluated is the correlation that extract_features tells, and the export serves."""
+    modes = {"do_train": True, "do_eval": True, "do_predict": True}
+    start(settings(pooling=pooling, **modes), SentenceVectors)
+    folder = tmp_path / "run"
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    losses = [row["loss"] for row in map(json.loads, lines) if "loss" in row]
+    assert losses[-1] < 0.7 * np.log(40)  # that of random vectors
+    results = json.loads((folder / "eval_results.json").read_text())
+    opened = open_folder(folder)
+    assert type(opened.make_model()) is NezhaForSentenceVectors
+    assert opened.task["pooling"] == pooling
+
+    way = {"model_folder": str(folder), "input_file": str(data / "pairs.jsonl")}
+    columns = {"text_column": "sentence1", "text_pair_column": "sentence2"}
+    output = str(tmp_path / "similarity.jsonl")
+    said = extract_features(ExtractSettings(**way, **columns, similarity=True, output_file=output))
+    assert said.endswith(f"Spearman correlation with the labels {results['spearman']:.4f}")
+    rows = [json.loads(line) for line in open(output, encoding="utf-8")]
+    predicted = (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    for row, line in zip(rows, map(json.loads, predicted), strict=True):
+        assert row["similarity"] == pytest.approx(line["similarity"], abs=1e-5)
+
+    if pooling == "mean":
+        export_folder(str(folder), str(tmp_path / "export"))
+        vectors = [
+            ask(tmp_path / "export", text=[row[c] for row in rows])["mean"]
+            for c in ("text", "text_pair")
+        ]
+        cosines = (unit(vectors[0]) * unit(vectors[1])).sum(-1)
+        np.testing.assert_allclose(cosines, [row["similarity"] for row in rows], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    (
+        ({"train_file": None}, "--train_file is needed"),
+        ({"temperature": 0.0}, "--temperature must be above 0"),
+        ({"label_column": "sentence1", "do_eval": True}, "label '.*' is not a number"),
+        ({"text_pair_column": "c", "do_eval": True}, 'line 1: "c" is missing'),
+        ({"r_drop_alpha": 1.0}, "--r_drop_alpha"),
+    ),
+)
+def test_mistakes(settings, changes, message):
+    with pytest.raises(UserError, match=message):
+        start(settings(do_train=True, **changes), SentenceVectors)
