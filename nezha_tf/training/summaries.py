@@ -36,10 +36,13 @@ class Averages:
         return {n: self._sums[n].sum / weight if weight else 0.0 for n, weight in weights.items()}
 
     def results(self):
-        """Returns `means` with `loss`, the sum of those named `..._loss`, each times its scale."""
+        """Returns `means` with `loss`, the sum of those named `..._loss`, each times its scale.
+
+        Without any of them there is no `loss`.
+        """
         means = self.means()
-        losses = (name for name in means if name.endswith("_loss"))
-        return {**means, "loss": sum(self._sums[name].scale * means[name] for name in losses)}
+        losses = [self._sums[n].scale * means[n] for n in means if n.endswith("_loss")]
+        return {**means, **({"loss": sum(losses)} if losses else {})}
 
 
 class Throughput:

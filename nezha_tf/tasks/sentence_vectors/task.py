@@ -76,8 +76,7 @@ class SentenceVectors(FineTuning):
         return ContrastiveLoss(self.settings.temperature, self.settings.pooling)
 
     def measure(self, outputs):
-        similarity = np.stack(outputs["similarity"])
-        return metrics.regression(similarity, self.examples["eval"].labels[: len(similarity)])
+        return _correlations(outputs, self.examples["eval"].labels)
 
     def report(self, outputs):
         return []
@@ -100,7 +99,7 @@ class SentenceVectors(FineTuning):
         write_predictions(settings.output_dir, settings.predictions_format, entries)
         if None in examples.labels:
             return {}
-        return metrics.regression(np.stack(outputs["similarity"]), examples.labels)
+        return _correlations(outputs, examples.labels)
 
     def _texts(self, paths, packing, bad_rows):
         texts = [text for path in paths for text in self._texts_of(path, bad_rows)]
@@ -141,6 +140,13 @@ class SentenceVectors(FineTuning):
                 raise UserError(f"{row.place}: a text has no pieces; write a text")
             packed.append([packing(ids) for ids in pair])
         return Examples(rows, _arrays_of_pairs(packed), labels)
+
+
+def _correlations(outputs, labels):
+    """Returns the correlations of the first pairs' similarities with their labels, a dict."""
+    similarity = np.stack(outputs["similarity"])
+    found = metrics.regression(similarity, labels[: len(similarity)])
+    return {name: found[name] for name in ("spearman", "pearson")}
 
 
 def _arrays(packed):
