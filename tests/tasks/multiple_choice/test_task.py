@@ -65,6 +65,7 @@ def settings(data, tmp_path):
         "learning_rate": 1e-2,
         "num_train_epochs": 3.0,
         "train_batch_size": 16,
+        "save_checkpoints_steps": 1000,  # once, at the end
         "jit_compile": False,
     }
     return lambda **changes: MultipleChoiceSettings(**{**common, **changes})
@@ -78,8 +79,9 @@ def test_questions_are_learnt_from_the_command(data, tmp_path):
     flags = (
         *("--task_name=c3", "--data_dir=.", "--vocab_file=vocab.txt", "--num_train_epochs=2"),
         *("--bert_config_file=config.json", f"--max_seq_length={LENGTH}", "--learning_rate=1e-2"),
-        *("--train_batch_size=16", "--nojit_compile", "--predict_file=c3-?-dev.json"),
-        *("--do_train", "--do_eval", "--do_predict", f"--output_dir={tmp_path / 'run'}"),
+        *("--train_batch_size=16", "--nojit_compile", "--save_checkpoints_steps=1000"),
+        *("--do_train", "--do_eval", "--do_predict", "--predict_file=c3-?-dev.json"),
+        f"--output_dir={tmp_path / 'run'}",
     )
     result = run("run_multiple_choice.py", *flags, folder=data)
     assert result.returncode == 0 and result.stderr == "", result.stderr

@@ -112,6 +112,7 @@ def settings(data, tmp_path):
         "learning_rate": 1e-2,
         "num_train_epochs": 5.0,
         "train_batch_size": 16,
+        "save_checkpoints_steps": 1000,  # once, at the end
         "jit_compile": False,
     }
     return lambda **changes: ClassificationSettings(**{**common, **changes})

@@ -95,6 +95,7 @@ def settings(data, tmp_path):
         "train_batch_size": 40,
         "learning_rate": 3e-3,
         "num_train_epochs": 6.0,
+        "save_checkpoints_steps": 1000,  # once, at the end
         "jit_compile": False,
     }
     return lambda **changes: SentenceVectorSettings(**{**common, **changes})
