@@ -51,7 +51,7 @@ def extract_features(settings):
     columns = settings.text_column, settings.text_pair_column
     label_column = settings.label_column if settings.similarity else None
     rows = text_files.read_pairs(paths, settings.similarity, columns, label_column)
-    labels = _labels(rows)
+    labels = _labels(rows) if label_column else None
     if settings.level == "character" and "text_pair" in rows[0].values:
         raise UserError(
             f"{rows[0].place}: --level=character takes one text on each line, not a pair"
@@ -182,17 +182,11 @@ def _write_similarity(settings, model, texts, rows, labels):
 
 
 def _labels(rows):
-    """Returns the labels of rows as numbers, or None if they have none.
+    """Returns the labels of rows as numbers, a list of float.
 
     Raises:
-      UserError: only some rows have a label, a label is no number, or the library is missing.
+      UserError: a label is no number, or the library for the correlation is missing.
     """
-    labelled = [row for row in rows if "label" in row.values]
-    if not labelled:
-        return None
-    if len(labelled) < len(rows):
-        without = next(row for row in rows if "label" not in row.values)
-        raise UserError(f"{without.place}: no label, where other lines have one")
     metrics.require_libraries()
     numbers = []
     for row in rows:

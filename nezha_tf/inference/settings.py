@@ -162,10 +162,10 @@ class ExtractSettings(ModelSettings):
     )
     text_column: str = flag("text", "Column, or key, of the text.")
     text_pair_column: str = flag("text_pair", "Column of the second text of a pair.")
-    label_column: str = flag(
-        "label",
-        "With --similarity: column of how alike the texts are, a number; where there is one, the "
-        "correlation of Spearman is told.",
+    label_column: str | None = flag(
+        None,
+        "With --similarity: column of how alike the texts are, a number; then the correlation of "
+        "Spearman is told.",
     )
     max_seq_length: int | None = flag(
         None,

@@ -44,15 +44,17 @@ def read_pairs(paths, needed, columns=COLUMNS, label_column=None):
       paths: files as for `read_rows`.
       needed: whether each row must have a second text.
       columns: the names of the columns of both texts; the rows call them `COLUMNS`.
-      label_column: the column of a label, which may be missing; the rows call it "label". None:
-        no label is read.
+      label_column: the column of a label; the rows call it "label". None: no label is read.
 
     Raises:
-      UserError: a bad row, or only some of the rows have a second text.
+      UserError: two columns have one name; a bad row, or only some of the rows have a second text.
     """
     names = dict(zip(columns, COLUMNS, strict=True))
     names |= {label_column: "label"} if label_column else {}
-    optional = (*(() if needed else columns[1:]), label_column)
+    if len(names) < len(columns) + bool(label_column):
+        told = ", ".join(filter(None, (*columns, label_column)))
+        raise UserError(f"the columns of texts and label are {told}; name another one for each")
+    optional = () if needed else columns[1:]
     found = (
         row
         for path in paths

@@ -221,10 +221,14 @@ def test_labels_of_pairs_are_compared_with_their_similarity(extract):
     ranks = np.argsort(np.argsort(similarities)), np.argsort(np.argsort([0.5, 3, 0]))
     expected = 1 - 6 * ((ranks[0] - ranks[1]) ** 2).sum() / (3 * 8)
     assert said.endswith(f"Spearman correlation with the labels {expected:.4f}")
-    with pytest.raises(UserError, match=r"line 3: no label, where other lines have one"):
+    with pytest.raises(UserError, match=r'line 3: "y" is missing'):
         extract([*rows[:2], {"a": "甲", "b": "乙"}], similarity=True, **names)
     with pytest.raises(UserError, match=r"line 1: label 'x' is not a number"):
         extract([{**rows[0], "y": "x"}], similarity=True, **names)
+    # A label that nobody asks for may be anything.
+    assert extract([{**rows[0], "y": "x"}], similarity=True, **{**names, "label_column": None})
+    with pytest.raises(UserError, match="are a, a, y; name another one for each"):
+        extract(rows, similarity=True, **{**names, "text_pair_column": "a"})
 
 
 def test_a_reading_of_columns_through_the_tool(model):

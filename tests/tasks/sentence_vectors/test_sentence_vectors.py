@@ -116,7 +116,7 @@ def test_texts_come_to_be_nearest_to_themselves(settings, data, tmp_path, poolin
     assert opened.task["pooling"] == pooling
 
     way = {"model_folder": str(folder), "input_file": str(data / "pairs.jsonl")}
-    columns = {"text_column": "sentence1", "text_pair_column": "sentence2"}
+    columns = {"text_column": "sentence1", "text_pair_column": "sentence2", "label_column": "label"}
     output = str(tmp_path / "similarity.jsonl")
     said = extract_features(ExtractSettings(**way, **columns, similarity=True, output_file=output))
     assert said.endswith(f"Spearman correlation with the labels {results['spearman']:.4f}")
