@@ -41,8 +41,8 @@ class Pattern:
             if part in (TEXT, TEXT_PAIR):
                 self.parts.append(part)
                 continue
-            self.num_blanks += part == MASK
             is_blank = part == MASK
+            self.num_blanks += is_blank
             ids = [vocabulary.mask_id] if is_blank else vocabulary.ids_of(tokenizer.tokenize(part))
             self.parts.append(ids)
         _check(pattern, self.parts, self.num_blanks, is_pair)

@@ -103,8 +103,12 @@ class SentenceVectors(FineTuning):
 
     def _texts(self, paths, packing, bad_rows):
         texts = [text for path in paths for text in self._texts_of(path, bad_rows)]
-        ids = [found for found in self.graph_tokenizer.ids_of(texts) if len(found)]
-        packed = [packing(found) for found in ids]
+        packed = []
+        for text, ids in zip(texts, self.graph_tokenizer.ids_of(texts), strict=True):
+            if len(ids):
+                packed.append(packing(ids))
+            else:
+                bad_rows.add(f"{', '.join(paths)}: {text[:20]!r} has no pieces; delete the line")
         return Examples([], _arrays(packed), [])
 
     def _texts_of(self, path, bad_rows):
@@ -121,23 +125,26 @@ class SentenceVectors(FineTuning):
         label = settings.label_column
         columns = (settings.text_column, settings.text_pair_column, label)
         optional = (label,) if may_lack_label else ()
-        rows, labels = [], []
-        for path in paths:
-            for row in read_rows(path, columns, optional, (), (label,), bad_rows):
-                try:
-                    labels.append(float(row.values[label]) if label in row.values else None)
-                except ValueError:
-                    bad_rows.add(f"{row.place}: label {row.values[label][:40]!r} is not a number")
-                    continue
-                rows.append(row)
+        found = [
+            row
+            for path in paths
+            for row in read_rows(path, columns, optional, (), (label,), bad_rows)
+        ]
         sides = [
-            list(self.graph_tokenizer.ids_of([row.values[column] for row in rows]))
+            self.graph_tokenizer.ids_of([row.values[column] for row in found])
             for column in columns[:2]
         ]
-        packed = []
-        for row, *pair in zip(rows, *sides, strict=True):
+        rows, labels, packed = [], [], []
+        for row, *pair in zip(found, *sides, strict=True):
             if not all(map(len, pair)):
-                raise UserError(f"{row.place}: a text has no pieces; write a text")
+                bad_rows.add(f"{row.place}: a text has no pieces; write a text")
+                continue
+            try:
+                labels.append(float(row.values[label]) if label in row.values else None)
+            except ValueError:
+                bad_rows.add(f"{row.place}: label {row.values[label][:40]!r} is not a number")
+                continue
+            rows.append(row)
             packed.append([packing(ids) for ids in pair])
         return Examples(rows, _arrays_of_pairs(packed), labels)
 

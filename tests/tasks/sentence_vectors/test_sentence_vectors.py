@@ -135,6 +135,18 @@ def test_texts_come_to_be_nearest_to_themselves(settings, data, tmp_path, poolin
         np.testing.assert_allclose(cosines, [row["similarity"] for row in rows], atol=1e-5)
 
 
+def test_texts_without_pieces_are_told_or_counted(settings, tmp_path):
+    (tmp_path / "texts.txt").write_text("甲乙\n\u200b\n丙\n")
+    pairs = [{"sentence1": "甲", "sentence2": b, "label": 1} for b in ("乙", "\u200b")]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
+    for part, name, what in (("train", "texts.txt", "2 texts"), ("eval", "pairs.jsonl", "1 pair")):
+        modes = {f"do_{part}": True, f"{part}_file": str(tmp_path / name)}
+        with pytest.raises(UserError, match=rf"{name}.* has no pieces"):
+            SentenceVectors(settings(**modes))
+        told = SentenceVectors(settings(**modes, skip_bad_rows=True)).notes[-1]
+        assert f"{name}: {what}; bad rows skipped: 1" in told
+
+
 @pytest.mark.parametrize(
     "changes, message",
     (
