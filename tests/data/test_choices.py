@@ -4,7 +4,6 @@ import collections
 import json
 
 import pytest
-from conftest import SHARED
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
@@ -126,11 +125,10 @@ def test_files_that_cannot_be_read(tmp_path):
         read_chid(str(tmp_path / "dev.json"))
 
 
-@pytest.mark.skipif(not (SHARED / "data" / "c3").exists(), reason="no ../shared/data/c3")
-def test_the_real_files():
-    folder = SHARED / "data" / "c3"
+def test_the_real_files(shared_data):
+    folder = shared_data / "c3"
     found = [q for part in "md" for q in read_c3(str(folder / f"c3-{part}-dev.json"))]
     assert len(found) == 3816  # as CLUE counts them
     assert collections.Counter(len(q.choices) for q in found) == {4: 3181, 3: 465, 2: 170}
-    few = read_chid(str(SHARED / "data" / "fewclue" / "chid" / "dev_few_all.json"))
+    few = read_chid(str(shared_data / "fewclue" / "chid" / "dev_few_all.json"))
     assert len(few) == 202 and {len(q.choices) for q in few} == {7}
