@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import google_crc32c
+
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.corpus import draw_of, raw_documents
 
@@ -49,6 +51,7 @@ class Span(NamedTuple):
       offset: the place in that file, in bytes of the uncompressed text.
       first, last: numbers in the corpus of its first and its last document. The documents between
         them belong to the shard if they belong to its set.
+      crc32c: `checksum_of` its documents, by which a machine knows that it reads the same text.
     """
 
     set_name: str
@@ -57,6 +60,20 @@ class Span(NamedTuple):
     offset: int
     first: int
     last: int
+    crc32c: int
+
+
+def checksum_of(documents, before=0):
+    """Returns the CRC-32C, an int, of the documents' texts and borders.
+
+    Args:
+      documents: iterable of (number in the corpus, text as bytes).
+      before: the checksum of the documents before them.
+    """
+    crc = before
+    for _, text in documents:
+        crc = google_crc32c.extend(google_crc32c.extend(crc, text), b"\n\n")
+    return crc
 
 
 class Assignment:
@@ -117,12 +134,14 @@ def spans_of(paths, measure, seed, shards, wanted):
     begun = {}
     for name, index, number, file, document in _assigned(paths, measure, seed, shards):
         span = begun.get(name)
+        texts = [(number, document.text)]
         if span and span.index == index:
-            begun[name] = span._replace(last=number)
+            begun[name] = span._replace(last=number, crc32c=checksum_of(texts, span.crc32c))
             continue
         if span and (name, span.index) in wanted:
             yield span
-        begun[name] = Span(name, index, file, document.offset, number, number)
+        crc = checksum_of(texts)
+        begun[name] = Span(name, index, file, document.offset, number, number, crc)
     yield from (span for span in begun.values() if (span.set_name, span.index) in wanted)
 
 

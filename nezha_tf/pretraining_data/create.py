@@ -11,7 +11,7 @@ import time
 
 from nezha_tf import console, files, locks, storage
 from nezha_tf.errors import Terminated, UserError, require_flag
-from nezha_tf.pretraining_data import beam, leftovers, report
+from nezha_tf.pretraining_data import leftovers, report
 from nezha_tf.pretraining_data.assignment import (
     HELD_OUT,
     TRAINING,
@@ -24,6 +24,8 @@ from nezha_tf.pretraining_data.identity import finished_shards, identity_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
 from nezha_tf.pretraining_data.output_set import OutputSet
 from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool, available_cores
+from nezha_tf.pretraining_data.runners import RUNNERS
+from nezha_tf.pretraining_data.runners.work import Work, make_shards, outputs_of
 from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_files import ShardJob, make_shard, shard_names
 from nezha_tf.pretraining_data.stopwatch import READING, STAGES, Stopwatch
@@ -47,8 +49,15 @@ class ProgramSettings(Settings):
         0, "Number of shards; 0: enough for at most 4 MiB of text in each.", 0
     )
     num_workers: int = flag(0, "Number of worker processes; 0: one for each core.", 0)
-    runner: str = flag("", "Apache Beam runner that makes the shards.", choices=("", *beam.RUNNERS))
+    runner: str = flag(
+        "",
+        "Engine whose workers make the shards: Spark, or a runner of Apache Beam.",
+        choices=("", *RUNNERS),
+    )
     beam_options: str = flag("", "Options for Beam: '--project=... --temp_location=...'.")
+    spark_options: str = flag(
+        "", "Options for Spark, as of spark-submit: '--master=spark://host:7077 --conf ...'."
+    )
 
 
 def create_pretraining_data(
@@ -62,6 +71,7 @@ def create_pretraining_data(
     num_workers=0,
     runner="",
     beam_options="",
+    spark_options="",
     **others,
 ):
     """Writes the examples of a corpus to TFRecord files; the same arguments give the same bytes.
@@ -96,9 +106,9 @@ def create_pretraining_data(
         that gives each shard at most 4 MiB of text.
       num_workers: number of processes, at most the number of shards to make; 0: one for each
         core.
-      runner: a runner of Apache Beam (`beam.RUNNERS`) whose workers make the shards. They need
-        this package, and the files under the same names as on this machine.
-      beam_options: Beam's own options in the form of a command line.
+      runner: an engine (`runners.RUNNERS`) whose workers make the shards. They need this package,
+        and the files under the same names as on this machine.
+      beam_options, spark_options: the engine's own options in the form of a command line.
       others: the other fields of `Settings`.
 
     Raises:
@@ -115,7 +125,8 @@ def create_pretraining_data(
     vocab_size = len(Vocabulary.from_file(vocab_file))
     share = max(eval_share, 1e-9) if eval_output_file else 0.0
     seed = others.get("random_seed", Settings.random_seed)
-    pipeline = _pipeline(runner, beam_options, num_workers)
+    options = {"beam_options": beam_options, "spark_options": spark_options}
+    engine = _engine(runner, options, num_workers)
     Settings.of_flags(vocab_file=vocab_file, **others)  # refuses bad flags at once
     with _terminable(), contextlib.ExitStack() as stack:
         started, clock = time.monotonic(), Stopwatch()
@@ -135,10 +146,10 @@ def create_pretraining_data(
         workers = min(num_workers or available_cores(), len(wanted))
         report.tell_plan(sets, len(wanted), workers, runner)
         made, stages = 0, ()
-        if wanted and pipeline is not None:
+        if wanted and engine is not None:
             spans = spans_of(inputs, found, settings.random_seed, _counts(sets), wanted)
-            work = beam.Work(settings, identity, inputs, found.threshold, beam.outputs_of(sets))
-            made = beam.make_shards(pipeline, runner, work, spans, sets)
+            work = Work(settings, identity, inputs, found.threshold, outputs_of(sets))
+            made = make_shards(engine, work, spans, sets)
         elif wanted:
             shards = shards_of(inputs, found, settings.random_seed, _counts(sets), wanted)
             shards = clock.each(READING, shards)
@@ -204,16 +215,27 @@ def _hold(outputs, stack):
             stack.enter_context(locks.held(os.path.join(folder, f".{name}.lock"), path))
 
 
-def _pipeline(runner, beam_options, num_workers):
-    """Returns the pipeline for a runner, or None if there is no runner."""
-    if runner and num_workers:
+def _engine(runner, options, num_workers):
+    """Returns the engine of a name, or None if the name is empty.
+
+    Args:
+      runner: the name, see `RUNNERS`.
+      options: dict of the flags of all engines' options to their values.
+      num_workers: the number of processes on this machine; 0: not given.
+    """
+    own = RUNNERS[runner].OPTIONS if runner else None
+    for flag_name, value in options.items():
+        if value and flag_name != own:
+            fitting = ", ".join(name for name, kind in RUNNERS.items() if kind.OPTIONS == flag_name)
+            raise UserError(f"--{flag_name} needs --runner: {fitting}")
+    if not runner:
+        return None
+    if num_workers:
         raise UserError(
             f"--num_workers is for workers on this machine; set the number of workers of "
-            f"--runner={runner} in --beam_options"
+            f"--runner={runner} in --{own}"
         )
-    if beam_options and not runner:
-        raise UserError("--beam_options needs --runner")
-    return beam.pipeline_of(runner, beam_options) if runner else None
+    return RUNNERS[runner](runner, options[own])
 
 
 def _sets(settings, found, identity, output_file, eval_output_file):

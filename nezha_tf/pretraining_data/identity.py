@@ -11,6 +11,8 @@ from nezha_tf import storage
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.shard_files import read_record, record_name
 
+# The flags whose meaning another machine may see differently.
+OF_FILES = ("vocab_file", "user_dict", "segmenter")
 # Messages for values that are too long or too unclear to print.
 _IN_WORDS = {
     "input_file": "from another text (--input_file, the files' order, or bytes that are not UTF-8)",
@@ -33,15 +35,30 @@ def identity_of(settings, measure):
       UserError: the vocabulary or the dictionary cannot be read.
     """
     text = f"crc32c {measure.crc32c}, {measure.training.count + measure.held_out.count} documents"
-    identity = {"input_file": text, **dataclasses.asdict(settings)}
-    for flag in ("vocab_file", "user_dict"):
-        if identity[flag]:
-            identity[flag] = digest(identity[flag], flag)
-    with_words = settings.masking != "token"
-    identity["segmenter"] = _version(settings.segmenter) if with_words else ""
+    identity = {"input_file": text, **dataclasses.asdict(settings), **identity_of_files(settings)}
     # It comes last, because its default depends on the text, which should be reported first.
     identity["num_output_shards"] = identity.pop("num_output_shards")
     return identity
+
+
+def identity_of_files(settings):
+    """Returns the part of the identity that another machine may see differently.
+
+    Args:
+      settings: the `Settings`.
+
+    Returns:
+      Dict of the flags in `OF_FILES` to what they stand for, a str each.
+
+    Raises:
+      UserError: the vocabulary or the dictionary cannot be read.
+    """
+    with_words = settings.masking != "token"
+    return {
+        "vocab_file": digest(settings.vocab_file, "vocab_file"),
+        "user_dict": settings.user_dict and digest(settings.user_dict, "user_dict"),
+        "segmenter": _version(settings.segmenter) if with_words else "",
+    }
 
 
 def finished_shards(output_file, names, identity):

@@ -21,7 +21,7 @@ def tell_plan(sets, wanted, workers, runner=""):
       sets: list of `OutputSet`.
       wanted: number of shards to make.
       workers: number of processes that make them.
-      runner: the runner of Apache Beam that makes them instead, or "".
+      runner: the engine that makes them instead, or "".
     """
     for chosen in sets:
         count, length = chosen.documents

@@ -1,15 +1,13 @@
 """Shards made by Apache Beam equal those of the tool itself; mistakes give one line."""
 
-import gzip
 import importlib.util
 import sys
 
 import pytest
-from conftest import RESOURCES
+from any_engine import contents, create, write_corpus
 
 from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data import beam
-from nezha_tf.pretraining_data.create import create_pretraining_data
+from nezha_tf.pretraining_data.runners import work
 
 needs_beam = pytest.mark.skipif(
     importlib.util.find_spec("apache_beam") is None,
@@ -19,35 +17,7 @@ needs_beam = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """The sample in two files, one of them compressed; shards begin inside files and span both."""
-    folder = tmp_path_factory.mktemp("corpus")
-    sample = (RESOURCES / "sample_corpus.txt").read_bytes()
-    third = sample.index(b"\n\n", len(sample) // 3)
-    (folder / "a.txt").write_bytes(b"\xef\xbb\xbf" + sample[:third] + b"\n\xff\n")
-    (folder / "b.txt.gz").write_bytes(gzip.compress(sample[third:]))
-    return f"{folder}/*"
-
-
-def create(corpus, folder, **changes):
-    arguments = {
-        "input_file": corpus,
-        "output_file": f"{folder}/train.tfrecord",
-        "eval_output_file": f"{folder}/eval.tfrecord",
-        "eval_share": 0.2,
-        "vocab_file": str(RESOURCES / "vocab.txt"),
-        "max_seq_length": 32,
-        "max_predictions_per_seq": 5,
-        "dupe_factor": 2,
-        "masking": "token",  # needs no segmenter
-        "on_invalid": "replace",
-        "num_output_shards": 5,
-        **changes,
-    }
-    create_pretraining_data(**arguments)
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @needs_beam
@@ -70,6 +40,15 @@ def test_the_same_bytes_as_of_the_tool_itself(corpus, tmp_path, capsys):
     assert (on_beam / "eval.tfrecord").stat().st_mtime_ns == kept
     with pytest.raises(UserError, match="with --dupe_factor=2, not 3"):
         create(corpus, on_beam, runner="DirectRunner", dupe_factor=3)
+
+
+@needs_beam
+def test_the_same_bytes_of_several_processes(corpus, tmp_path):
+    local, on_beam = tmp_path / "local", tmp_path / "beam"
+    create(corpus, local, num_workers=1)
+    options = "--direct_running_mode=multi_processing --direct_num_workers=2"
+    create(corpus, on_beam, runner="DirectRunner", beam_options=options)
+    assert contents(local) == contents(on_beam)
 
 
 @needs_beam
@@ -96,22 +75,18 @@ def test_mistakes_of_workers_and_of_options_are_one_line(corpus, tmp_path):
 def test_what_workers_write_elsewhere_is_missed_and_their_defects_are_defects(
     corpus, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(beam, "make_one", lambda work, place: None)
+    monkeypatch.setattr(work, "make_one", lambda shared, place: None)
     with pytest.raises(
         UserError, match=r"has ended but .*train-00000-of-00005\.tfrecord is not th"
     ):
         create(corpus, tmp_path, runner="DirectRunner")
-    monkeypatch.setattr(beam, "make_one", lambda work, place: 1 // 0)
+    monkeypatch.setattr(work, "make_one", lambda shared, place: 1 // 0)
     with pytest.raises(Exception, match="by zero") as caught:
         create(corpus, tmp_path, runner="DirectRunner")
     assert not isinstance(caught.value, UserError)
 
 
-def test_flags_that_do_not_go_together_are_refused(corpus, tmp_path, monkeypatch):
-    with pytest.raises(UserError, match="--num_workers is for workers on this machine"):
-        create(corpus, tmp_path, runner="DirectRunner", num_workers=2)
-    with pytest.raises(UserError, match="--beam_options needs --runner"):
-        create(corpus, tmp_path, beam_options="--project=a")
+def test_a_missing_library_is_one_line(corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     with pytest.raises(UserError, match=r"needs Apache Beam .*pip install -e '\.\[beam\]'"):
         create(corpus, tmp_path, runner="DirectRunner")

@@ -13,6 +13,7 @@ from nezha_tf.pretraining_data.assignment import (
     HELD_OUT,
     TRAINING,
     Assignment,
+    checksum_of,
     default_shards,
     documents_of,
     shards_of,
@@ -153,6 +154,7 @@ def test_the_documents_of_a_shard_are_read_again_from_where_they_stand(tmp_path,
             assert [(n, sentences(text)) for n, text in again] == [
                 (n, sentences(text)) for n, text in expected[span[:2]]
             ]
+            assert checksum_of(again) == span.crc32c
     with pytest.raises(UserError, match="changed while being read"):
         documents_of(span._replace(last=1000), paths, found.threshold, trial)
 

@@ -13,6 +13,7 @@ from nezha_tf.pretraining_data.assignment import (
     HELD_OUT,
     TRAINING,
     Assignment,
+    checksum_of,
     documents_of,
     shards_of,
     spans_of,
@@ -176,4 +177,5 @@ def test_shards_part_the_documents(tmp_path, monkeypatch, texts, share, seed, co
         assert [(n, sentences(text)) for n, text in again] == [
             (n, sentences(text)) for n, text in made.pop(span[:2])
         ]
+        assert checksum_of(again) == span.crc32c
     assert not made
