@@ -16,7 +16,13 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 from absl import app, flags, logging
 
 from nezha_tf import console, inputs, settings
-from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
+from nezha_tf.errors import (
+    STATUS_TERMINATED,
+    STATUS_WORKER_LOST,
+    Terminated,
+    UserError,
+    WorkerLost,
+)
 
 # With this, --help lists the flags that `run` defines under the program that calls it.
 flags.disclaim_key_flags()
@@ -32,8 +38,9 @@ def run(main, settings_class, with_tensorflow=True):
     """Parses the flags, runs `main` and exits with a status.
 
     A `UserError`, a full disk or an unknown flag gives one line on stderr and status 1; SIGTERM
-    gives status 75, an interrupt 130, and a closed output pipe 141. Any other error is a defect and
-    keeps its traceback. The files that the flags name are checked before anything slow is imported.
+    gives status 75, the loss of another worker 76, an interrupt 130, and a closed output pipe 141.
+    Any other error is a defect and keeps its traceback. The files that the flags name are checked
+    before anything slow is imported.
 
     Args:
       main: function of the settings.
@@ -111,6 +118,11 @@ def _guarded(main, settings_class, argv, with_tensorflow):
     except Terminated as end:
         print(end, file=sys.stderr)
         sys.exit(STATUS_TERMINATED)
+    except WorkerLost as loss:
+        sys.stdout.flush()
+        print(f"{_program()}: error: {loss}", file=sys.stderr, flush=True)
+        # An ordered end would wait for the lost worker.
+        os._exit(STATUS_WORKER_LOST)
     except OSError as error:
         if not error.filename and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -147,5 +159,9 @@ def _flag_file_of(error, argv):
 
 
 def _fail(message):
-    print(f"{os.path.basename(sys.argv[0])}: error: {message}", file=sys.stderr)
+    print(f"{_program()}: error: {message}", file=sys.stderr)
     sys.exit(1)
+
+
+def _program():
+    return os.path.basename(sys.argv[0])

@@ -46,6 +46,39 @@ def _columns(text):
 
 
 @contextlib.contextmanager
+def native_stderr_into(path, ends):
+    """Sends what native code writes to stderr into a file; what Python writes stays on the screen.
+
+    The file is deleted after the block if the block succeeds, or raises one of `ends`. After any
+    other error it is shown; if the process crashes, it stays.
+
+    Args:
+      path: the file; its folder is made if it does not exist.
+      ends: tuple of exception classes.
+    """
+    sys.stderr.flush()
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    stderr, screen = sys.stderr, os.dup(2)
+    is_ordered = False
+    with open(path, "wb") as log, open(screen, "w", encoding=stderr.encoding) as sys.stderr:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+            is_ordered = True
+        except ends:
+            is_ordered = True
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(screen, 2)
+            sys.stderr = stderr
+            if not is_ordered:
+                with open(path, "rb") as written:
+                    os.write(2, written.read())
+            os.remove(path)
+
+
+@contextlib.contextmanager
 def stderr_held_back():
     """Hides what native code writes to stderr, and prints it if the block fails.
 

@@ -18,8 +18,17 @@ class Terminated(Exception):
     """
 
 
+class WorkerLost(Exception):
+    """Another worker of a run on several workers does not answer, so this one cannot go on.
+
+    The entry points print the message and exit with `STATUS_WORKER_LOST`.
+    """
+
+
 # EX_TEMPFAIL of sysexits.h: the program did not finish; the caller may start it again.
 STATUS_TERMINATED = 75
+# EX_PROTOCOL of sysexits.h: the other side did not answer as it should.
+STATUS_WORKER_LOST = 76
 
 
 def require_flag(value, flag):

@@ -30,5 +30,9 @@ def load_profile(is_long):
 
 def examples(count):
     """Returns the `hypothesis.settings` of a test with `count` examples in a quick run."""
-    is_long = settings.get_current_profile_name() == LONG
-    return settings(max_examples=count * (LONG_FACTOR if is_long else 1))
+    return settings(max_examples=count * (LONG_FACTOR if is_long() else 1))
+
+
+def is_long():
+    """Whether this is a long search."""
+    return settings.get_current_profile_name() == LONG

@@ -53,9 +53,4 @@ class Feed:
                 f"out of memory ({first_line(error)}); lower --train_batch_size or raise "
                 "--gradient_accumulation_steps"
             ) from error
-        if isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)):
-            raise UserError(
-                f"another worker has stopped ({first_line(error)}); start all workers again, and "
-                "the run continues from its newest checkpoint"
-            ) from error
         return self._reader.explain(error)

@@ -16,7 +16,15 @@ from nezha_tf.model_folder import run_folder
 from nezha_tf.model_folder.metrics_file import read_metrics
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.settings import flag_text, flags_of
-from nezha_tf.training import devices, flag_history, model_card, output_folder, recipe, start
+from nezha_tf.training import (
+    devices,
+    flag_history,
+    lost_worker,
+    model_card,
+    output_folder,
+    recipe,
+    start,
+)
 from nezha_tf.training.chosen_precision import with_precision
 from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.feed import Feed
@@ -49,6 +57,7 @@ def run(settings, make_task):
     Raises:
       UserError: settings, files or data are bad.
       Terminated: the process received SIGTERM.
+      WorkerLost: another worker does not answer.
     """
     settings = start.with_files_beside(settings)
     strategy = prepare(settings)
@@ -79,9 +88,13 @@ def run_in(strategy, task, settings, before=None):
 
     Returns:
       (the `Run`, the result of its `run`).
+
+    Raises:
+      WorkerLost: another worker does not answer.
+      UserError, Terminated: see `run`.
     """
     keras.utils.set_random_seed(settings.seed)
-    with alone_in(settings, strategy):
+    with lost_worker.told(strategy, settings.output_dir), alone_in(settings, strategy):
         this = Run(strategy, task, settings, before)
         results = this.run()
         devices.agree_on(strategy, 0)  # All workers wait until the chief has written everything.

@@ -5,12 +5,12 @@ import json
 import os
 import shutil
 import signal
-import socket
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import CONFIG, run_pretraining, start_pretraining
+from commands import CONFIG, run_pretraining
+from loopback import addresses_of, held_ports, workers
 from waiting import ended, wait_until
 
 from nezha_tf.errors import STATUS_TERMINATED
@@ -22,36 +22,16 @@ EVALUATION = ("--do_eval", "--eval_file=eval.tfrecord", "--eval_batch_size=6")
 
 
 @pytest.fixture
-def ports():
-    """Two ports on which only the workers can listen, because this process keeps them bound."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
-        for one in sockets:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            one.bind(("", 0))
-        yield [one.getsockname()[1] for one in sockets]
-
-
-@pytest.fixture
-def start_workers(folder, ports):
+def start_workers(folder):
     """Returns a function of flags that starts two processes, which are killed if the test fails."""
-    processes = []
+    with contextlib.ExitStack() as stack:
+        addresses = addresses_of(stack.enter_context(held_ports(2)))
 
-    def start(*changes, output_dirs=("run", "run")):
-        cluster = {"worker": [f"localhost:{port}" for port in ports]}
-        for index, name in enumerate(output_dirs):
-            task = {"type": "worker", "index": index}
-            environment = {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
-            environment["TF_GRPC_REUSE_PORT"] = "1"
-            where = ("--distribution_strategy=multi_worker", f"--output_dir={name}")
-            flags = (*RUN, *where, *changes)
-            processes.append(start_pretraining(folder, *flags, environment=environment))
-        return processes
+        def start(*changes, output_dirs=None):
+            flags = (*RUN, *changes)
+            return stack.enter_context(workers(folder, addresses, flags, output_dirs))
 
-    yield start
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
+        yield start
 
 
 @pytest.fixture(scope="module")
