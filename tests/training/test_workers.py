@@ -16,7 +16,8 @@ from waiting import ended, wait_until
 from nezha_tf.errors import STATUS_TERMINATED
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 
-RUN = ("--num_train_steps=20", "--num_warmup_steps=2", "--learning_rate=1e-3", "--clip_norm=0.5")
+STEPS = 30
+RUN = (f"--num_train_steps={STEPS}", "--num_warmup_steps=2", "--learning_rate=1e-3", "--clip_norm=0.5")
 RUN += ("--train_batch_size=12", "--save_checkpoints_steps=10", "--log_steps=10")
 EVALUATION = ("--do_eval", "--eval_file=eval.tfrecord", "--eval_batch_size=6")
 
@@ -55,7 +56,7 @@ def folder(one_process, tmp_path):
 
 def assert_close(folder, one, other):
     readers = [
-        tf.train.load_checkpoint(str(folder / name / "model.ckpt-20")) for name in (one, other)
+        tf.train.load_checkpoint(str(folder / name / f"model.ckpt-{STEPS}")) for name in (one, other)
     ]
     names = readers[0].get_variable_to_shape_map()
     assert names == readers[1].get_variable_to_shape_map()
@@ -77,7 +78,30 @@ def test_two_workers_reach_the_weights_of_one_process(folder, start_workers):
     assert results[0] == pytest.approx(results[1], rel=1e-4)
     entries = [(folder / name / "metrics.jsonl").read_text() for name in ("alone", "run")]
     losses = [[json.loads(line).get("loss") for line in text.splitlines()] for text in entries]
-    assert len(losses[0]) == 4 and losses[0][::2] == pytest.approx(losses[1][::2], rel=1e-4)
+    assert len(losses[0]) == 6 and losses[0][::2] == pytest.approx(losses[1][::2], rel=1e-4)
+
+
+def cut_back(folder, name, step):
+    """Deletes the checkpoints of a finished run after a step, as if it had been killed there."""
+    for path in (folder / name).glob("model.ckpt-*"):
+        if int(path.name.split("-")[1].split(".")[0]) > step:
+            path.unlink()
+
+
+def test_a_run_goes_on_in_another_shape(folder, start_workers):
+    """The weights and the place in the data do not depend on workers and micro-batches."""
+    shutil.copytree(folder / "alone", folder / "run")
+    cut_back(folder, "run", 10)
+    results = list(map(ended, start_workers()))
+    assert [result.returncode for result in results] == [0, 0], results
+    assert "continuing from run/model.ckpt-10" in results[0].stdout
+    assert_close(folder, "alone", "run")
+    # What two workers have trained goes on in one process.
+    cut_back(folder, "run", 20)
+    result = run_pretraining(folder, *RUN, "--gradient_accumulation_steps=3")
+    assert result.returncode == 0, result.stderr
+    assert "continuing from run/model.ckpt-20" in result.stdout
+    assert_close(folder, "alone", "run")
 
 
 def test_sigterm_to_one_worker_stops_all_at_the_same_step(folder, start_workers):
