@@ -17,8 +17,8 @@ from nezha_tf.errors import STATUS_TERMINATED
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 
 STEPS = 30
-RUN = (f"--num_train_steps={STEPS}", "--num_warmup_steps=2", "--learning_rate=1e-3", "--clip_norm=0.5")
-RUN += ("--train_batch_size=12", "--save_checkpoints_steps=10", "--log_steps=10")
+RUN = (f"--num_train_steps={STEPS}", "--num_warmup_steps=2", "--learning_rate=1e-3")
+RUN += ("--clip_norm=0.5", "--train_batch_size=12", "--save_checkpoints_steps=10", "--log_steps=10")
 EVALUATION = ("--do_eval", "--eval_file=eval.tfrecord", "--eval_batch_size=6")
 
 
@@ -55,9 +55,8 @@ def folder(one_process, tmp_path):
 
 
 def assert_close(folder, one, other):
-    readers = [
-        tf.train.load_checkpoint(str(folder / name / f"model.ckpt-{STEPS}")) for name in (one, other)
-    ]
+    paths = [str(folder / name / f"model.ckpt-{STEPS}") for name in (one, other)]
+    readers = list(map(tf.train.load_checkpoint, paths))
     names = readers[0].get_variable_to_shape_map()
     assert names == readers[1].get_variable_to_shape_map()
     for name in names:
