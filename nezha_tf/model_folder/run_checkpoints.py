@@ -61,6 +61,9 @@ class RunCheckpoints:
 
     def steps(self):
         """Returns the steps of the existing checkpoints, rising."""
+        return self._listed()
+
+    def _listed(self):
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else ()
         return sorted(int(match[1]) for match in map(_FILE_NAME.match, names) if match)
 
@@ -115,10 +118,12 @@ class RunCheckpoints:
         Raises:
           UserError: it cannot be written; older checkpoints are unchanged.
         """
-        if not self._is_chief:
-            return
+        if self._is_chief:
+            self._write(step, self._state)
+
+    def _write(self, step, state):
         try:
-            tf1.write_tensors(self.path(step), self._state)
+            tf1.write_tensors(self.path(step), state)
         except UserError as error:
             raise UserError(f"{error}; older checkpoints are intact") from error
         self._delete_old()
@@ -173,7 +178,7 @@ class RunCheckpoints:
         return best is not None and step - best["global_step"] >= patience
 
     def _delete_old(self):
-        steps = self.steps()
+        steps = self._listed()
         best = (self.best() or {}).get("global_step") if self._keep_best else None
         for old in steps[: -self._keep_max]:
             if old != best:
@@ -181,5 +186,5 @@ class RunCheckpoints:
                     with contextlib.suppress(FileNotFoundError):
                         os.remove(self.path(old) + ending)
         # TF1's tools find the newest checkpoint by this file; we find it by the names.
-        kept = [os.path.basename(self.path(number)) for number in self.steps()]
+        kept = [os.path.basename(self.path(number)) for number in self._listed()]
         tf1.name_newest(self.folder, kept)

@@ -33,6 +33,7 @@ from nezha_tf.training.journal import Journal
 from nezha_tf.training.loop import Loop
 from nezha_tf.training.monitor import Monitor
 from nezha_tf.training.product_rates import product_rate
+from nezha_tf.training.saving import CheckpointsBeside
 from nezha_tf.training.state import random_states, training_state
 from nezha_tf.training.step import Recipe, TrainStep
 from nezha_tf.training.stop import StopRequest
@@ -258,7 +259,11 @@ class Run:
             return first_step, {}
         checkpoints.clean()
         self._note_start(first_step if restored else 0)
-        with StopRequest() as stop, contextlib.closing(self._record(first_step)) as record:
+        with (
+            StopRequest() as stop,
+            contextlib.closing(self._record(first_step)) as record,
+            contextlib.closing(checkpoints),
+        ):
             loop = self._loop(parts, train_step, plan, checkpoints, record, stop)
             entry = loop.run(first_step)
             return train_step.step, entry
@@ -281,7 +286,7 @@ class Run:
 
     def _checkpoints(self):
         settings = self._settings
-        return RunCheckpoints(
+        return CheckpointsBeside(
             self._folder,
             self.compiled.state(),
             settings.keep_checkpoint_max,

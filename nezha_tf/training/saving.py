@@ -1,0 +1,64 @@
+"""The checkpoints of a run in training, which are written beside it."""
+
+from concurrent import futures
+
+import tensorflow as tf
+
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+
+
+class CheckpointsBeside(RunCheckpoints):
+    """Checkpoints that a thread writes while the run goes on; at most one is being written.
+
+    A `RunCheckpoints` in all other things: what reads the folder or chooses from it waits until the
+    checkpoint is there.
+    """
+
+    def __init__(self, *arguments, **options):
+        """Arguments are those of `RunCheckpoints`."""
+        super().__init__(*arguments, **options)
+        # The interpreter waits for its thread at the end, so an interrupt leaves no half file.
+        self._writer = futures.ThreadPoolExecutor(1, "checkpoint")
+        self._writing = None
+
+    def save(self, step):
+        """Takes the state as it is now, and begins to write the checkpoint of a step.
+
+        Raises:
+          UserError: the checkpoint before it could not be written.
+        """
+        if not self._is_chief:
+            return
+        self.settle()
+        # TensorFlow copies no variable here: an update that comes while a tensor of its old value
+        # is held writes into new memory. From a GPU or TPU the values are copied to this machine.
+        with tf.device("CPU:0"):
+            state = {name: tf.identity(value) for name, value in self._state.items()}
+        self._writing = self._writer.submit(self._write, step, state)
+
+    def settle(self):
+        """Waits until the checkpoint is written.
+
+        Raises:
+          UserError: it could not be written; older checkpoints are unchanged.
+        """
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def close(self):
+        """Does what `settle` does, and ends the thread."""
+        try:
+            self.settle()
+        finally:
+            self._writer.shutdown()
+
+    def steps(self):
+        """Returns the steps of the existing checkpoints, rising."""
+        self.settle()
+        return super().steps()
+
+    def note_evaluation(self, step, results):
+        """Does what `RunCheckpoints.note_evaluation` does."""
+        self.settle()
+        return super().note_evaluation(step, results)
