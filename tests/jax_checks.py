@@ -4,6 +4,7 @@ import importlib
 import math
 import pathlib
 import pkgutil
+import re
 import sys
 
 import jax
@@ -130,6 +131,21 @@ def gpu_benchmark():
     )
     assert abs(moved / (1e-4 * 0.1 / math.sqrt(0.001)) - 1) < 0.01, moved
     table_row(gpu_throughput, size)
+
+
+def lowered_for_accelerators(policy, product_dtype, encoding):
+    """A whole training step becomes a program for GPU and TPU, with nothing that those lack."""
+    sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "benchmarks"))
+    contenders = importlib.import_module("contenders")
+    size = contenders.Size(1, 16, 2, 32, 12, 4, 3, 50)
+    update, state = importlib.import_module("gpu_throughput").our_update(size, policy, encoding)
+    program = jax.export.export(jax.jit(update), platforms=("cuda", "tpu"))
+    text = program(state, contenders.random_batch(size)).mlir_module()
+    assert "f64" not in text  # TPUs have no float64, and GPUs are slow at it
+    assert "?x" not in text and "x?" not in text and "<?" not in text  # shapes are static
+    assert "custom_call" not in text  # nothing needs a library of one platform, or the host
+    products = re.findall(r"stablehlo\.dot_general.*-> tensor<[^>]*x(\w+)>", text)
+    assert len(products) > 50 and set(products) == {product_dtype}, set(products)
 
 
 def table_row(gpu_throughput, size):

@@ -104,5 +104,18 @@ def test_the_crf_is_the_same_on_jax(on_jax, tmp_path):
         np.testing.assert_allclose(theirs, tf.convert_to_tensor(gradient), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "policy, product_dtype, encoding",
+    [
+        ("mixed_bfloat16", "bf16", "functional_relative"),
+        ("mixed_float16", "f16", "functional_relative"),
+        ("mixed_bfloat16", "bf16", "rotary"),
+    ],
+)
+def test_a_step_is_lowered_for_gpu_and_tpu(on_jax, policy, product_dtype, encoding):
+    """JAX writes programs for devices that this machine does not have."""
+    on_jax("lowered_for_accelerators", policy, product_dtype, encoding)
+
+
 def test_the_benchmark_of_gpus_runs_without_one(on_jax):
     on_jax("gpu_benchmark")
