@@ -36,6 +36,7 @@ class ExampleReader:
         max_corrupt_records=0,
         features=schema.FEATURES,
         transforms=(),
+        counts=None,
     ):
         """Checks the first record of each file.
 
@@ -47,6 +48,8 @@ class ExampleReader:
             of a file, after a damaged length or a truncation, counts as one.
           features: the `schema.Feature`s to read from each record.
           transforms: the `Transform`s to apply to each batch, in this order.
+          counts: dict of file to number of its records, of files that need not be counted; None:
+            all need it.
 
         Raises:
           UserError: the first record of a file does not fit the schema or the limits.
@@ -60,6 +63,7 @@ class ExampleReader:
         _check_that_they_fit(self._features, self._transforms)
         self._at_once = max((transform.at_once for transform in self._transforms), default=1)
         self._record_files = RecordFiles(self.files, max_corrupt_records)
+        self._counts = counts or {}
         for path in self.files:
             self._check_first(path)
 
@@ -73,8 +77,9 @@ class ExampleReader:
     ):
         """Returns an endless dataset of batches, in a shuffled order that the seed determines.
 
-        The records are counted first when a run is resumed, and when several pipelines may skip
-        damaged records, because the pipelines must agree on the order before the first step.
+        The records are counted first when a run is resumed, unless the numbers are known, and when
+        several pipelines may skip damaged records, because the pipelines must agree on the order
+        before the first step.
 
         Args:
           batch_size: B, the number of examples in each batch of this pipeline.
@@ -96,8 +101,7 @@ class ExampleReader:
             files, consumed = self._files_of(num_shards, shard), batch_size
         first_epoch = rest = 0
         if skip_batches or (num_shards > 1 and self._record_files.max_corrupt_records):
-            _tell(self._record_files.survey_new(files))
-            first_epoch, rest = divmod(skip_batches * consumed, self._record_files.count(files))
+            first_epoch, rest = divmod(skip_batches * consumed, self._count(files))
         stretches = self._record_files.stretches(files)
         records = record_stream.shuffled_epochs(stretches, seed, first_epoch).skip(rest)
         numbered = records.enumerate(skip_batches * consumed)
@@ -107,6 +111,14 @@ class ExampleReader:
         seed = f"{seed}/{shard}" if by == "file" else f"{seed}"
         changed = self._changed_together if self._at_once > batch_size else self._changed
         return record_stream.prefetched(record_stream.endless(changed(batches, seed)))
+
+    def _count(self, files):
+        """Returns the number of undamaged records; reads the files if it is not known."""
+        # Where damage may be skipped, only reading tells how many records are left.
+        if not self._record_files.max_corrupt_records and self._counts.keys() >= set(files):
+            return sum(self._counts[path] for path in files)
+        _tell(self._record_files.survey_new(files))
+        return self._record_files.count(files)
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches in the files' order; the last may be smaller.

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from nezha_tf import storage
 from nezha_tf.data.corruption.policies import UNMASKED
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.identity import digest
@@ -54,6 +55,24 @@ def provenance_of(paths, vocab_file=None, dynamic_masking=None, **said):
     if path and vocab_file and made != digest(vocab_file, "vocab_file"):
         raise UserError(f"{path} {_of_another(vocab_file)}")
     return Provenance(**{flag: value for flag, value in found.items() if value is not None})
+
+
+def counts_of(paths):
+    """Returns a dict of file to its number of records, by the summaries beside the files.
+
+    Args:
+      paths: TFRecord files. Those without a summary, and those that have another size than it
+        says, are not in the result.
+
+    Raises:
+      UserError: a summary cannot be read.
+    """
+    records = {path: read_record(path) for path in paths}
+    return {
+        path: record["records"]
+        for path, record in records.items()
+        if record and record.get("bytes") == storage.size(path)
+    }
 
 
 def _check_masking(identities, dynamic_masking):

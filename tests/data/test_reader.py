@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from records import LIMITS, encode, write, write_numbers
 
-from nezha_tf.data import record_stream, schema
+from nezha_tf.data import damage, record_stream, schema
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.errors import UserError
 
@@ -86,6 +86,25 @@ def test_batches_run_across_the_border_of_epochs(paths):
     epochs = [sorted(seen[start : start + 217]) for start in (0, 217)]
     assert epochs[0] == epochs[1] and len(set(epochs[0])) == 217
     assert len(set(seen[434:])) == 650 - 434
+
+
+def test_a_resumed_run_reads_no_file_whose_number_of_records_is_known(paths, monkeypatch):
+    """The batches are those of a run that has counted them; whoever may skip damage counts."""
+    counted, survey = [], damage.survey
+    monkeypatch.setattr(damage, "survey", lambda asked: counted.append(asked) or survey(asked))
+    counts = {path: len(flat(reader_of([path]).evaluation_batches(1, 99))) for path in paths}
+
+    def resumed(counts, most=0, **shards):
+        reader = ExampleReader(paths, LENGTHS, LIMITS, most, counts=counts)
+        return numbers(reader.training_batches(7, 3, skip_batches=40, **shards).take(20))
+
+    for shards in ({}, {"num_shards": 2, "shard": 1}, {"num_shards": 2, "shard": 0, "by": "file"}):
+        counted.clear()
+        known = resumed(counts, **shards)
+        assert not counted
+        assert known == resumed(None, **shards) == resumed(dict(list(counts.items())[1:]), **shards)
+        assert len(counted) == 2
+    assert resumed(counts, most=1) == resumed(counts) and counted[2:]
 
 
 def test_the_order_depends_on_the_seed_alone(paths):

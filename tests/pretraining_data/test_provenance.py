@@ -7,7 +7,12 @@ import pytest
 
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.identity import digest
-from nezha_tf.pretraining_data.provenance import Provenance, fault_of_vocabulary, provenance_of
+from nezha_tf.pretraining_data.provenance import (
+    Provenance,
+    counts_of,
+    fault_of_vocabulary,
+    provenance_of,
+)
 from nezha_tf.pretraining_data.shard_files import FORMAT, record_name
 
 
@@ -83,3 +88,13 @@ def test_who_masks_the_examples(tmp_path):
     provenance_of([masked, make(tmp_path / "other", masking="token", **made)])
     with pytest.raises(UserError, match=r"masked is masked already, with --masking=span .*=0.15,"):
         provenance_of([whole, masked], None, "token")
+
+
+def test_records_are_counted_by_summaries_that_fit(tmp_path):
+    whole, changed, alone = (tmp_path / name for name in ("whole", "changed", "alone"))
+    for path in (whole, changed):
+        record = {"format": FORMAT, "identity": {}, "records": 5, "bytes": 100}
+        pathlib.Path(record_name(str(path))).write_text(json.dumps(record))
+    for path, size in ((whole, 100), (changed, 101), (alone, 100)):
+        path.write_bytes(b"." * size)
+    assert counts_of([str(whole), str(changed), str(alone)]) == {str(whole): 5}

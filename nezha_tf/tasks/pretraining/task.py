@@ -11,7 +11,7 @@ from nezha_tf.model_folder.run_folder import vocabulary_in
 from nezha_tf.model_folder.task_table import REPLACED_TOKENS
 from nezha_tf.modeling import positions
 from nezha_tf.pretraining_data.packing import SINGLE
-from nezha_tf.pretraining_data.provenance import Provenance, provenance_of
+from nezha_tf.pretraining_data.provenance import Provenance, counts_of, provenance_of
 from nezha_tf.pretraining_data.shard_files import example_files
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.pretraining_objectives.objective import Examples
@@ -183,4 +183,5 @@ class Pretraining(Task):
             self.settings.skip_corrupt_records,
             self._mixture.features(self._examples),
             transforms,
+            counts_of(self._files[flag]),
         )
