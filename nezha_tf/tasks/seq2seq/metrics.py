@@ -1,10 +1,10 @@
-"""Metrics of generated texts against references: ROUGE, BLEU and exact match."""
+"""Metrics of generated texts against references: ROUGE, BLEU, chrF and exact match."""
 
 import re
 
 from nezha_tf.errors import UserError
 
-NAMES = ("rouge_1", "rouge_2", "rouge_l", "bleu", "exact_match")
+NAMES = ("rouge_1", "rouge_2", "rouge_l", "bleu", "chrf", "exact_match")
 
 # A run of Latin letters and digits, or any other character.
 _TOKEN = re.compile(r"[0-9a-z\u00df-\u024f]+|\S")
@@ -37,7 +37,8 @@ def measure(predictions, references):
 
     Returns:
       Dict of name to float: `rouge_1`, `rouge_2`, `rouge_l` (means of F1, 0 to 1), `bleu`
-      (BLEU-4 of all texts together by sacrebleu with its Chinese tokenizer, 0 to 100) and
+      (BLEU-4 of all texts together by sacrebleu with its Chinese tokenizer, 0 to 100), `chrf`
+      (chrF of all texts together by sacrebleu: F2 of runs of one to six characters, 0 to 100) and
       `exact_match` (share of texts that equal their reference, ignoring case and white space).
 
     Raises:
@@ -55,6 +56,7 @@ def measure(predictions, references):
         for name, key in _ROUGE.items()
     }
     found["bleu"] = sacrebleu.corpus_bleu(predictions, [references], tokenize="zh").score
+    found["chrf"] = sacrebleu.corpus_chrf(predictions, [references]).score
     found["exact_match"] = sum(_bare(a) == _bare(b) for a, b in pairs) / len(pairs)
     return found
 

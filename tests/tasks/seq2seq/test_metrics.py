@@ -48,6 +48,17 @@ def test_bleu_by_hand():
     assert found["bleu"] == pytest.approx(100 * math.exp(1 - 12 / 10))
 
 
+def test_chrf_by_hand():
+    # Of runs of one to six characters, these shares are right, of the prediction's as of the
+    # reference's.
+    found = metrics.measure(["一二三四五七"], ["一二三四五六"])
+    assert found["chrf"] == pytest.approx(100 * (5 / 6 + 4 / 5 + 3 / 4 + 2 / 3 + 1 / 2 + 0) / 6)
+    # Recall counts four times: precision 1, recall of runs of one to three 3/4, 2/3, 1/2.
+    found = metrics.measure(["一二三"], ["一二三四"])
+    recall = (3 / 4 + 2 / 3 + 1 / 2) / 3
+    assert found["chrf"] == pytest.approx(100 * 5 * recall / (4 + recall))
+
+
 def test_exact_match_passes_over_case_and_white_space():
     predictions = ["iphone手机", "很好", "很好。", ""]
     references = ["iPhone 手机", "很好", "很好", "无"]
