@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A small model that reads and writes Chinese, from the data sets to a folder of 11 MB.
+# The model of the package (nezha_tf.load("mini")), from the data sets to a folder of 11 MB.
 #
 #   examples/mini.sh data
 #

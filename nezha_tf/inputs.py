@@ -4,11 +4,13 @@ TensorFlow's import takes several seconds; a mistyped file name is reported befo
 checked here only where that is fast; the readers check the rest.
 """
 
+import dataclasses
 import os
 
 from nezha_tf import files, storage
 from nezha_tf.config import NezhaConfig
 from nezha_tf.errors import UserError
+from nezha_tf.resources import model_path
 from nezha_tf.text.vocabulary import Vocabulary
 
 # Flags that hold file names or globs, and the flag that makes the program read the files.
@@ -20,6 +22,8 @@ _PATTERNS = {
 }
 _CHECKPOINTS = ("init_checkpoint", "from")
 _FOLDERS = ("model_folder", "saved_model")
+# What a configuration may say otherwise than the one that a model was trained with.
+_FREE_KEYS = {"hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
 _READERS = {"bert_config_file": NezhaConfig.from_json_file, "vocab_file": Vocabulary.from_file}
 
 
@@ -30,7 +34,8 @@ def check(flags):
       flags: dict of flag name to value.
 
     Raises:
-      UserError: a file is missing, or is a bad configuration or vocabulary.
+      UserError: a file is missing, or is a bad configuration or vocabulary; or it contradicts the
+        model of the package that another flag names.
     """
     for name, mode in _PATTERNS.items():
         if flags.get(name) and flags.get(mode, True):
@@ -40,13 +45,41 @@ def check(flags):
             read(flags[name])
     for name in _CHECKPOINTS:
         path = flags.get(name)
-        if path and not _is_there(path) and not _is_there(f"{path}.index"):
+        if path and not _is_there(model_path(path)) and not _is_there(f"{path}.index"):
             raise UserError(f"no checkpoint at {path}: neither {path} nor {path}.index exists")
+    if flags.get("init_checkpoint"):
+        _check_beside(flags["init_checkpoint"], flags)
     for name in _FOLDERS:
         paths = flags.get(name) or ()
         for path in [paths] if isinstance(paths, str) else paths:
-            if not _is_there(path):
+            if not _is_there(model_path(path)):
                 raise UserError(f"no model in {path}: it is not there (--{name})")
+
+
+def _check_beside(name, flags):
+    """Raises a `UserError` if the flags give a model of the package other files than its own.
+
+    Args:
+      name: the value of --init_checkpoint.
+      flags: dict of flag name to value.
+    """
+    folder = model_path(name)
+    if folder == name:
+        return
+    vocab_file, config_file = flags.get("vocab_file"), flags.get("bert_config_file")
+    if vocab_file and not files.same_bytes(vocab_file, os.path.join(folder, "vocab.txt")):
+        raise UserError(f"--vocab_file={vocab_file} is not the vocabulary of {name}; leave it out")
+    if config_file:
+        own, given = (
+            dataclasses.asdict(NezhaConfig.from_json_file(path))
+            for path in (os.path.join(folder, "bert_config.json"), config_file)
+        )
+        for key in sorted(own.keys() - _FREE_KEYS):
+            if own[key] != given[key]:
+                raise UserError(
+                    f"--bert_config_file={config_file} has {key} {given[key]}, but {name} has "
+                    f"{own[key]}; leave it out"
+                )
 
 
 def _is_there(path):

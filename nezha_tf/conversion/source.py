@@ -18,6 +18,7 @@ from nezha_tf.model_folder.kinds import kind_of_architecture
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
 from nezha_tf.model_folder.task_row import Kind
 from nezha_tf.model_folder.task_table import TASKS
+from nezha_tf.resources import model_path
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 
 # The epsilon of UniLM's LayerNorm (modeling.py of UniLM v1); its configuration does not say it.
@@ -62,8 +63,8 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     """Opens a model; does not read its weights yet.
 
     Args:
-      path: folder of a run or of a published model, prefix of a TF1 checkpoint, or file of Hugging
-        Face's.
+      path: folder of a run or of a published model, "mini", prefix of a TF1 checkpoint, or file of
+        Hugging Face's.
       config_file: path; None: the file beside the weights.
       vocab_file: path; None: `vocab.txt` beside the weights, if it is there.
       do_lower_case: bool; None: what the files beside the weights say.
@@ -74,6 +75,7 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     Raises:
       UserError: there is no model, a file is damaged, or the vocabulary belongs to another model.
     """
+    path = model_path(path)
     if os.path.isdir(path):
         folder = model_folder.folder_of_model(path)
         path = model_folder.checkpoint_in(folder)

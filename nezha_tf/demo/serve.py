@@ -4,7 +4,7 @@ import os
 import socket
 
 from nezha_tf.demo.models import open_models
-from nezha_tf.errors import UserError, require_flag
+from nezha_tf.errors import UserError
 
 
 def serve(settings):
@@ -16,13 +16,12 @@ def serve(settings):
     Raises:
       UserError: gradio is not installed, a folder has no model, or the address cannot be used.
     """
-    paths = require_flag(settings.model_folder, "model_folder")
     require_gradio()
     from nezha_tf.demo.page import THEME, make_page
 
     host, port = settings.host, settings.port
     check_address(host, port)
-    page = make_page(open_models(paths))
+    page = make_page(open_models(settings.model_folder))
     page.launch(
         server_name=host,
         server_port=port,

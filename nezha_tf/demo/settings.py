@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from nezha_tf.resources import DEFAULT_MODEL
 from nezha_tf.settings import flag
 
 
@@ -9,10 +10,10 @@ from nezha_tf.settings import flag
 class DemoSettings:
     """Which models the page shows, and where it is served."""
 
-    model_folder: tuple[str, ...] | None = flag(
-        None,
-        "Models, comma-separated: the --output_dir of runs, folders of published models, or "
-        "exports of tools/export_saved_model.py.",
+    model_folder: tuple[str, ...] = flag(
+        (DEFAULT_MODEL,),
+        "Models, comma-separated: the --output_dir of runs, folders of published models, exports "
+        "of tools/export_saved_model.py, or mini, the model of the package.",
     )
     host: str = flag(
         "127.0.0.1", "Address to listen on; 0.0.0.0: other machines can open the page, too."

@@ -62,7 +62,7 @@ class BlankFiller:
 
 
 def fill_mask(settings):
-    """Shows candidates for the blanks of a file's lines, or of lines from standard input.
+    """Shows candidates for the blanks of a text, of a file's lines or of lines that are typed.
 
     Args:
       settings: `FillMaskSettings`.
@@ -71,9 +71,14 @@ def fill_mask(settings):
       UserError: a mistake in the flags or in a line of the file. A mistake in a line that is typed
         is printed, and the next line is read.
     """
+    if settings.input_file and settings.text:
+        raise UserError("--text and --input_file: pass one of them")
     if settings.input_file:
         lines = list(_file_lines(settings.input_file))
     filler = BlankFiller(*load_model(open_model(settings)), settings.top_k)
+    if settings.text:
+        print(_shown(settings.text, filler(settings.text)))
+        return
     if settings.input_file:
         for place, text in lines:
             try:

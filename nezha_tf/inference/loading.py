@@ -11,6 +11,7 @@ from nezha_tf.model_folder import task_file
 from nezha_tf.model_folder.folder import open_folder, weights_of
 from nezha_tf.model_folder.kinds import POOLER
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.resources import DEFAULT_MODEL
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.start import differences
@@ -71,7 +72,7 @@ def _has_layer_mix(checkpoint):
 
 
 def open_model(settings):
-    """Opens the model that the flags name; does not load its weights yet.
+    """Opens the model that the flags name, or that of the package; does not load its weights yet.
 
     Args:
       settings: `ModelSettings`.
@@ -80,23 +81,18 @@ def open_model(settings):
       `ModelFolder` or `BareCheckpoint`.
 
     Raises:
-      UserError: the flags name a folder and a bare checkpoint, or neither; or the files that they
-        name are no model.
+      UserError: the flags name a folder and a bare checkpoint; or the files that they name are no
+        model.
     """
     given = [f"--{name}" for name in BARE_FLAGS if getattr(settings, name)]
-    if not settings.model_folder:
-        if not given:
-            raise UserError(
-                "--model_folder is needed; or for a bare checkpoint "
-                f"{', '.join(f'--{name}' for name in BARE_FLAGS)}"
-            )
+    if given and not settings.model_folder:
         return BareCheckpoint(settings)
     if given:
         raise UserError(
             f"--model_folder={settings.model_folder} holds a whole model; leave out "
             f"{', '.join(given)}"
         )
-    return open_folder(settings.model_folder, settings.do_lower_case)
+    return open_folder(settings.model_folder or DEFAULT_MODEL, settings.do_lower_case)
 
 
 def load_model(

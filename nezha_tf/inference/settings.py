@@ -14,8 +14,9 @@ class ModelSettings:
     model_folder: str | None = flag(
         None,
         "Folder of the model: the --output_dir of a run, or a published model (configuration, "
-        "weights and vocab.txt). Its task.json says how text is lower-cased, how long texts are, "
-        "how targets are predicted and searched; flags that are given replace what it says.",
+        "weights and vocab.txt); default: mini, the model of the package. Its task.json says how "
+        "text is lower-cased, how long texts are, how targets are predicted and searched; flags "
+        "that are given replace what it says.",
     )
     bert_config_file: str | None = flag(
         None, "JSON file with the configuration of a bare checkpoint."
@@ -120,6 +121,7 @@ class FillMaskSettings(ModelSettings):
     input_file: str | None = flag(
         None, "File with one text on each line; .gz too; default: texts are read as they are typed."
     )
+    text: str | None = flag(None, "One text, instead of --input_file.")
     top_k: int = flag(5, "Number of candidates for each [MASK].", 1)
 
 

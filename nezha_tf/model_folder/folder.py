@@ -13,6 +13,7 @@ from nezha_tf.model_folder.kinds import ENCODER, POOLER
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, best_sweep_member
 from nezha_tf.model_folder.task_table import MASKED_LM, PRETRAINING, TASKS
+from nezha_tf.resources import model_path
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 
@@ -42,7 +43,7 @@ def open_folder(path, do_lower_case=None):
     Args:
       path: the --output_dir of a run; that of several runs, which means the best of them; or the
         folder of a published model: `bert_config.json` (or `albert_config.json`, or Hugging
-        Face's `config.json`), weights and `vocab.txt`.
+        Face's `config.json`), weights and `vocab.txt`; or "mini", the model of the package.
       do_lower_case: replaces the folder's own value; None: the folder decides.
 
     Returns:
@@ -51,7 +52,7 @@ def open_folder(path, do_lower_case=None):
     Raises:
       UserError: the folder does not exist, has no model, or a file in it is damaged.
     """
-    path = os.fspath(path)
+    path = model_path(path)
     if not os.path.isdir(path):
         what = "a file; pass its folder" if os.path.exists(path) else "not there; check the path"
         raise UserError(f"no model in {path}: it is {what}")
@@ -168,7 +169,7 @@ def weights_of(path):
 
     Args:
       path: a checkpoint (see `loading.open_checkpoint`) or its folder; a run's folder means its
-        best checkpoint, as in `ModelFolder`.
+        best checkpoint, as in `ModelFolder`; "mini" means the model of the package.
 
     Returns:
       (path for `loading.open_checkpoint`, whether the moving averages in it are the weights, as
@@ -177,7 +178,7 @@ def weights_of(path):
     Raises:
       UserError: `task.json` is damaged.
     """
-    path = os.fspath(path)
+    path = model_path(path)
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         folder = folder_of_model(path)

@@ -1,1 +1,24 @@
-"""The sample text and the vocabulary of the package; the project made them itself."""
+"""What comes with the package: the sample text, its vocabulary, and a small model.
+
+The project made all of it itself.
+"""
+
+import os
+
+# The name of a model, in place of a path, to its folder here.
+MODELS = {"mini": "mini"}
+DEFAULT_MODEL = "mini"
+
+
+def model_path(path):
+    """Returns the folder of a model of the package for its name; other paths as they are.
+
+    A file or folder of the user that has such a name comes first.
+
+    Args:
+      path: a str or `os.PathLike`.
+    """
+    path = os.fspath(path)
+    if path not in MODELS or os.path.lexists(path):
+        return path
+    return os.path.join(os.path.dirname(__file__), MODELS[path])

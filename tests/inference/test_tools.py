@@ -213,6 +213,7 @@ def test_mistakes_are_named(settings, tmp_path):
         (GenerateSettings, generate_text, {"input_file": "none.txt"}, "no file matches"),
         (FillMaskSettings, fill_mask, {"input_file": str(tmp_path / "blank.txt")}, "line 2: empty"),
         (FillMaskSettings, fill_mask, {"input_file": str(tmp_path / "no.txt")}, "cannot read"),
+        (FillMaskSettings, fill_mask, {"input_file": "a", "text": "[MASK]"}, "pass one of them"),
         (
             FillMaskSettings,
             fill_mask,
@@ -349,7 +350,5 @@ def test_there_is_one_way_to_the_model(ask, settings, tmp_path):
             message = f"--model_folder={folder} holds a whole model; leave out {named}$"
             with pytest.raises(UserError, match=message):
                 function(dataclasses.replace(given, model_folder=folder, **left_out))
-        with pytest.raises(UserError, match="--model_folder is needed; or for a bare checkpoint"):
-            function(dataclasses.replace(given, **dict.fromkeys(BARE)))
         with pytest.raises(UserError, match="--vocab_file is needed"):
             function(dataclasses.replace(given, vocab_file=None))

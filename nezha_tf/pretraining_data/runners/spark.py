@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import threading
+import warnings
 from concurrent import futures
 
 from nezha_tf import console
@@ -49,6 +50,8 @@ class SparkRunner:
           UserError: pyspark or Java is not installed, or an option is wrong.
         """
         self.name = name
+        # Of versions of pandas, for example, with which shards have nothing to do.
+        warnings.filterwarnings("ignore", module=r"pyspark\b")
         try:
             from pyspark import java_gateway
         except ImportError as error:
