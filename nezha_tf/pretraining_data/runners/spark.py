@@ -5,6 +5,7 @@ pyspark is imported only when this engine is chosen. It needs Java 17 or later.
 
 import contextlib
 import itertools
+import logging
 import os
 import re
 import shlex
@@ -52,6 +53,8 @@ class SparkRunner:
         self.name = name
         # Of versions of pandas, for example, with which shards have nothing to do.
         warnings.filterwarnings("ignore", module=r"pyspark\b")
+        # It logs an interrupt with its traceback before it passes it on.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
         try:
             from pyspark import java_gateway
         except ImportError as error:
