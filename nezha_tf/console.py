@@ -49,8 +49,8 @@ def _columns(text):
 def native_stderr_into(path, ends):
     """Sends what native code writes to stderr into a file; what Python writes stays on the screen.
 
-    The file is deleted after the block if the block succeeds, or raises one of `ends`. After any
-    other error it is shown; if the process crashes, it stays.
+    The file is deleted after the block; after an error that is none of `ends` it is shown first. If
+    the process crashes, it stays.
 
     Args:
       path: the file; its folder is made if it does not exist.

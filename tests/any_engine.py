@@ -51,3 +51,22 @@ def create(corpus, folder, **changes):
 def contents(folder):
     """Returns a dict of file name to bytes."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def assert_same_bytes(corpus, folder, **engine):
+    """Asserts that an engine makes the files of the tool itself.
+
+    Args:
+      corpus: see `write_corpus`.
+      folder: an existing folder, for both.
+      engine: the flags that choose the engine.
+
+    Returns:
+      The folder of what the engine has made.
+    """
+    local, elsewhere = folder / "local", folder / "elsewhere"
+    create(corpus, local, num_workers=1)
+    create(corpus, elsewhere, **engine)
+    assert contents(local) == contents(elsewhere)
+    assert len(contents(local)) == 2 * 6 + 1
+    return elsewhere

@@ -38,12 +38,15 @@ _SECONDS_FOR_THE_OTHERS = 12
 def told(strategy, folder):
     """Raises `WorkerLost` in place of the error that the loss of another worker causes.
 
-    What TensorFlow itself writes to stderr goes into a file of the run's folder meanwhile. The file
-    is deleted at the end, unless the process crashes or has a defect.
+    What TensorFlow itself writes to stderr goes into a file of the run's folder meanwhile; see
+    `console.native_stderr_into`.
 
     Args:
       strategy: the `tf.distribute.Strategy`; without several workers nothing is done.
       folder: the run's folder.
+
+    Raises:
+      WorkerLost: another worker does not answer.
     """
     own, workers = _cluster(strategy)
     if len(workers) < 2:

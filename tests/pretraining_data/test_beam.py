@@ -4,7 +4,7 @@ import importlib.util
 import sys
 
 import pytest
-from any_engine import contents, create, write_corpus
+from any_engine import assert_same_bytes, contents, create, write_corpus
 
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.runners import work
@@ -22,11 +22,7 @@ def corpus(tmp_path_factory):
 
 @needs_beam
 def test_the_same_bytes_as_of_the_tool_itself(corpus, tmp_path, capsys):
-    local, on_beam = tmp_path / "local", tmp_path / "beam"
-    create(corpus, local, num_workers=1)
-    create(corpus, on_beam, runner="DirectRunner")
-    assert contents(local) == contents(on_beam)
-    assert len(contents(local)) == 2 * 6 + 1
+    on_beam, local = assert_same_bytes(corpus, tmp_path, runner="DirectRunner"), tmp_path / "local"
     capsys.readouterr()
 
     # Existing shards are not made again, but incomplete ones are.
@@ -44,11 +40,8 @@ def test_the_same_bytes_as_of_the_tool_itself(corpus, tmp_path, capsys):
 
 @needs_beam
 def test_the_same_bytes_of_several_processes(corpus, tmp_path):
-    local, on_beam = tmp_path / "local", tmp_path / "beam"
-    create(corpus, local, num_workers=1)
     options = "--direct_running_mode=multi_processing --direct_num_workers=2"
-    create(corpus, on_beam, runner="DirectRunner", beam_options=options)
-    assert contents(local) == contents(on_beam)
+    assert_same_bytes(corpus, tmp_path, runner="DirectRunner", beam_options=options)
 
 
 @needs_beam

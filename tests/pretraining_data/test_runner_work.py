@@ -5,7 +5,7 @@ import json
 import pathlib
 
 import pytest
-from any_engine import arguments_of, contents, create, write_corpus
+from any_engine import arguments_of, assert_same_bytes, create, write_corpus
 from conftest import RESOURCES
 
 from nezha_tf.errors import UserError
@@ -48,11 +48,7 @@ def corpus(tmp_path):
 
 
 def test_an_engine_is_a_small_class_and_gives_the_same_bytes(corpus, tmp_path, plain):
-    local, elsewhere = tmp_path / "local", tmp_path / "elsewhere"
-    create(corpus, local, num_workers=1)
-    create(corpus, elsewhere, runner="plain")
-    assert contents(local) == contents(elsewhere)
-    assert len(contents(local)) == 2 * 6 + 1
+    assert_same_bytes(corpus, tmp_path, runner="plain")
 
 
 def test_workers_that_see_other_files_are_one_line(corpus, tmp_path, plain):
