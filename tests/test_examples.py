@@ -1,10 +1,12 @@
 """The small programs of examples/ that count: their figures of cases worked out by hand."""
 
 import gzip
+import itertools
 import json
 import subprocess
 import sys
 
+import program_flags
 import pytest
 from conftest import REPOSITORY
 from examples_programs import program
@@ -22,6 +24,12 @@ def poetry():
 @pytest.fixture(scope="module")
 def mini_corpus():
     return program("mini_corpus")
+
+
+@pytest.fixture(scope="module")
+def classical_corpus():
+    with program_flags.forgotten_afterwards():
+        return program("classical_corpus")
 
 
 QUIET_NIGHT = "床前明月光，疑是地上霜。举头望明月，低头思故乡。"
@@ -122,6 +130,26 @@ def test_the_text_of_mini(mini_corpus, tmp_path):
         verses * 10,
         verses * 2,
     ]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("史汉"), *[st.text("甲乙", min_size=1, max_size=3)] * 2),
+        min_size=1,
+    )
+)
+def test_both_sides_of_each_chapter(classical_corpus, tmp_path_factory, pairs):
+    path = tmp_path_factory.mktemp("pairs") / "train.jsonl"
+    lines = [json.dumps(dict(zip(("doc", "src", "tgt"), pair, strict=True))) for pair in pairs]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    classical, modern = [], []
+    for number, document in enumerate(classical_corpus.documents(str(path))):
+        (modern if number % 2 else classical).append(document)
+    assert list(itertools.chain(*classical)) == [src for _, src, _ in pairs]
+    assert list(itertools.chain(*modern)) == [tgt for _, _, tgt in pairs]
+    assert [len(document) for document in classical] == [len(document) for document in modern]
+    changes = [before[0] != after[0] for before, after in itertools.pairwise(pairs)]
+    assert len(classical) == 1 + sum(changes)
 
 
 def test_what_mini_lacks_is_told_in_a_line_and_nothing_is_left(tmp_path):

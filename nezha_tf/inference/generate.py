@@ -3,7 +3,7 @@
 import dataclasses
 
 from nezha_tf import console, files
-from nezha_tf.data.rows import Row, read_rows
+from nezha_tf.data.rows import Row
 from nezha_tf.errors import UserError
 from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.inference.prompts import pack_prompts
@@ -15,6 +15,7 @@ from nezha_tf.inference.settling import (
     target_format_of,
 )
 from nezha_tf.tasks.seq2seq.packing import Packing
+from nezha_tf.tasks.seq2seq.reading import read_pairs
 from nezha_tf.tasks.seq2seq.settings import SEARCH_DEFAULTS
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.vocabulary import UNK
@@ -69,7 +70,7 @@ def _read(settings):
     paths = files.expand(settings.input_file, "input_file")
     if settings.output_file:
         files.require_other(settings.output_file, "output_file", paths)
-    return [row for path in paths for row in read_rows(path, ("src", "tgt"), ("tgt",))]
+    return read_pairs(paths, settings.pair_columns, optional=("tgt",))
 
 
 def _settled(settings, opened):

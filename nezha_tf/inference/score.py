@@ -19,6 +19,7 @@ from nezha_tf.inference.settling import (
     target_format_of,
 )
 from nezha_tf.tasks.seq2seq.packing import Packing
+from nezha_tf.tasks.seq2seq.reading import read_pairs
 
 
 def score_text(settings):
@@ -38,12 +39,15 @@ def score_text(settings):
         files.require_other(settings.output_file, "output_file", paths)
     opened = open_model(settings)
     settings = settled_form(settled_scoring_mode(settings, opened), opened)
-    score, columns = {
-        "seq2seq": (_score_targets, ("src", "tgt")),
-        "left_to_right": (_score_continuations, ("text",)),
-        "bidirectional": (_score_masked, ("text",)),
+    score, text_column = {
+        "seq2seq": (_score_targets, "tgt"),
+        "left_to_right": (_score_continuations, "text"),
+        "bidirectional": (_score_masked, "text"),
     }[settings.mode]
-    rows = [row for path in paths for row in read_rows(path, columns)]
+    if settings.mode == "seq2seq":
+        rows = read_pairs(paths, settings.pair_columns)
+    else:
+        rows = [row for path in paths for row in read_rows(path, (text_column,))]
     log_probs, truncation = score(rows, opened, settings)
     if settings.output_file:
         lines = [
@@ -53,7 +57,7 @@ def score_text(settings):
         files.write_text(settings.output_file, "".join(lines))
     else:
         for row, part in zip(rows, log_probs, strict=True):
-            print(_table(row.values[columns[-1]], part))
+            print(_table(row.values[text_column], part))
     return _table(f"{console.plural(len(rows), 'text')}{truncation}", np.concatenate(log_probs))
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from nezha_tf.config import TARGET_PREDICTIONS
 from nezha_tf.settings import flag, undecided
-from nezha_tf.tasks.seq2seq.settings import ENDS, SEARCH_DEFAULTS, SearchSettings
+from nezha_tf.tasks.seq2seq.settings import ENDS, SEARCH_DEFAULTS, PairColumns, SearchSettings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class FormSettings(ModelSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GenerateSettings(undecided(SearchSettings, SEARCH_DEFAULTS), FormSettings):
+class GenerateSettings(undecided(SearchSettings, SEARCH_DEFAULTS), PairColumns, FormSettings):
     """The settings of tools/generate_text.py; the model folder decides how targets are searched."""
 
     input_file: str | None = flag(
@@ -91,7 +91,7 @@ class GenerateSettings(undecided(SearchSettings, SEARCH_DEFAULTS), FormSettings)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ScoreSettings(FormSettings):
+class ScoreSettings(PairColumns, FormSettings):
     """The settings of tools/score_text.py."""
 
     input_file: str | None = flag(

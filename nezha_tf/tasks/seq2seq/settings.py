@@ -35,6 +35,19 @@ class SearchSettings:
     banned_words: tuple[str, ...] = flag((), "Words of one piece that must not be written.")
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairColumns:
+    """Which columns of a file are the source and the target."""
+
+    source_column: str = flag("src", "Column, or key, of the source.")
+    target_column: str = flag("tgt", "Column, or key, of the target.")
+
+    @property
+    def pair_columns(self):
+        """Both names, as for `read_pairs`."""
+        return self.source_column, self.target_column
+
+
 # The defaults of the fields that `task.json` contains.
 SEARCH_DEFAULTS = {
     field.name: field.default
@@ -44,7 +57,7 @@ SEARCH_DEFAULTS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Seq2SeqSettings(SearchSettings, LayerMixSettings, RunSettings):
+class Seq2SeqSettings(SearchSettings, PairColumns, LayerMixSettings, RunSettings):
     """The pairs, the predictions in a target, and the search for targets.
 
     The defaults of training are those of UniLM's fine-tuning.

@@ -8,7 +8,6 @@ from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.corruption.policies import check_share
 from nezha_tf.data.corruption.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.data.in_memory import InMemoryReader
-from nezha_tf.data.rows import read_rows
 from nezha_tf.data.schema import Lengths
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.target_format import TargetFormat
@@ -19,6 +18,7 @@ from nezha_tf.objectives.seq2seq import Seq2SeqLoss
 from nezha_tf.tasks.seq2seq import metrics
 from nezha_tf.tasks.seq2seq.features import TrainingFeatures
 from nezha_tf.tasks.seq2seq.packing import Packing
+from nezha_tf.tasks.seq2seq.reading import read_pairs
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
@@ -127,7 +127,7 @@ class Seq2Seq(Task):
     def _read(self, flag, optional=()):
         """Returns the rows and the pairs of a flag's files; adds a note on them."""
         names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
-        rows = [row for name in names for row in read_rows(name, ("src", "tgt"), optional)]
+        rows = read_pairs(names, self.settings.pair_columns, optional)
         pairs = self._packing.pack(rows)
         self.example_counts[flag.removesuffix("_file")] = len(rows)
         self.notes.append(

@@ -1,0 +1,46 @@
+"""Writes both sides of a parallel text as running text: a sentence a line.
+
+python examples/classical_corpus.py --input_file=train.jsonl.gz --output_file=corpus.txt
+
+The input has lines of {"doc": ..., "src": ..., "tgt": ...}, in the order of the books. A chapter is
+a document in classical Chinese and then one in modern Chinese, with a blank line after each.
+"""
+
+import itertools
+import sys
+
+from absl import app, flags
+
+try:
+    from nezha_tf import files
+    from nezha_tf.data.rows import read_rows
+    from nezha_tf.errors import UserError
+except ImportError as error:
+    sys.exit(f"{error}; install the project first: pip install -e .")
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("input_file", None, "JSON lines, may be packed with gzip.", required=True)
+flags.DEFINE_string("output_file", None, "Where the text is written.", required=True)
+
+
+def documents(path):
+    """Yields lists of sentences: of each chapter the classical ones, then the modern ones."""
+    pairs = read_rows(path, ("doc", "src", "tgt"))
+    for _, rows in itertools.groupby(pairs, key=lambda row: row.values["doc"]):
+        chapter = [row.values for row in rows]
+        yield [pair["src"] for pair in chapter]
+        yield [pair["tgt"] for pair in chapter]
+
+
+def main(_):
+    try:
+        with files.whole_file(FLAGS.output_file) as path, open(path, "w", encoding="utf-8") as text:
+            for document in documents(FLAGS.input_file):
+                text.writelines(f"{line}\n" for line in document)
+                text.write("\n")
+    except (UserError, OSError) as error:
+        sys.exit(f"classical_corpus.py: error: {error}")
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,32 @@
+"""Reads the pairs of source and target of files."""
+
+from nezha_tf.data.rows import read_rows
+from nezha_tf.errors import UserError
+
+ROLES = ("src", "tgt")
+
+
+def read_pairs(paths, columns=ROLES, optional=()):
+    """Returns the pairs of files: list of `data.rows.Row` with the values "src" and "tgt".
+
+    Args:
+      paths: files as for `read_rows`. The columns of a `.tsv` or `.txt` file are `src` and `tgt`,
+        in this order; if `columns` has other names, its first line names them.
+      columns: the names of the columns of sources and of targets in the files.
+      optional: ("tgt",) if targets may be missing.
+
+    Raises:
+      UserError: both columns have one name, or as `read_rows`.
+    """
+    names = dict(zip(columns, ROLES, strict=True))
+    if len(names) < len(ROLES):
+        raise UserError(
+            f"--source_column and --target_column are both {columns[0]}; name another one"
+        )
+    optional = tuple(name for name, role in names.items() if role in optional)
+    file_columns = ROLES if set(columns) == set(ROLES) else ()
+    return [
+        row._replace(values={names[name]: value for name, value in row.values.items()})
+        for path in paths
+        for row in read_rows(path, tuple(names), optional, file_columns)
+    ]
