@@ -74,8 +74,14 @@ def same_bytes(path, other):
 
 
 def _bytes_of(path):
-    with open(path, "rb") as file:
+    with storage.open_binary(path, "rb") as file:
         return file.read()
+
+
+def folder_name(path):
+    """Returns the last part of a folder's path; `.` and `..` are resolved."""
+    part = path.rstrip("/") if storage.is_remote(path) else os.path.abspath(path)
+    return os.path.basename(part)
 
 
 def require_folder(path, flag):
@@ -85,10 +91,10 @@ def require_folder(path, flag):
       path: the folder; it need not exist yet.
       flag: the flag that names it.
     """
-    part = os.path.abspath(path)
-    while not os.path.lexists(part):
+    part = path if storage.is_remote(path) else os.path.abspath(path)
+    while not storage.is_remote(part) and not os.path.lexists(part):
         part = os.path.dirname(part)
-    if not os.path.isdir(part):
+    if storage.isfile(part):
         raise UserError(f"--{flag}={path}: {part} is a file, not a folder; choose another name")
 
 
@@ -99,7 +105,7 @@ def read_object(path):
       UserError: the file cannot be read, or is not a JSON object.
     """
     try:
-        with open(path, encoding="utf-8-sig") as file:  # a byte order mark is allowed
+        with storage.open_text(path, "utf-8-sig") as file:  # a byte order mark is allowed
             found = json.load(file)
     except FileNotFoundError:
         return None
@@ -159,8 +165,10 @@ def whole_folder(path):
     """Yields a temporary folder, and renames it to `path` when the block succeeds.
 
     Raises:
-      UserError: `path` exists already.
+      UserError: `path` exists already, or is remote: a remote folder cannot be renamed at once.
     """
+    if storage.is_remote(path):
+        raise UserError(f"{path} is not on this machine; name a folder here, and copy it there")
     path = os.path.abspath(path)
     if os.path.lexists(path):
         raise UserError(f"{path} is there already; choose a new folder, or remove it")
@@ -172,6 +180,12 @@ def whole_folder(path):
             os.rename(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def copy(source, target):
+    """Copies a file: the target is complete, or absent after an error."""
+    with whole_file(target) as temporary, storage.open_binary(temporary, "wb") as file:
+        file.write(_bytes_of(source))
 
 
 def write_text(path, text):

@@ -6,6 +6,7 @@ import fcntl
 import os
 import platform
 
+from nezha_tf import storage
 from nezha_tf.errors import UserError
 
 _TAKEN = (errno.EACCES, errno.EAGAIN)
@@ -18,10 +19,10 @@ def held(path, what):
 
     The lock is POSIX's (`fcntl.lockf`): the system releases it when the process ends, even if it is
     killed. NFS, Lustre, GPFS and CephFS share it between machines if they are mounted with locks.
-    On a file system without locks, other processes are not kept out.
+    On a file system without locks, and on remote stores, other processes are not kept out.
 
     Args:
-      path: a local file that is used for nothing else; its folder is made if it is missing. A
+      path: a file that is used for nothing else; its folder is made if it is missing. A
         killed process leaves the file behind, without the lock.
       what: what is locked, for the message.
 
@@ -29,6 +30,9 @@ def held(path, what):
       UserError: another process holds the lock.
       OSError: the file cannot be written.
     """
+    if storage.is_remote(path):
+        yield
+        return
     folder = os.path.dirname(path) or "."
     is_new = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)

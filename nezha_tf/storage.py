@@ -24,7 +24,7 @@ def open_binary(path, mode):
 
     Args:
       path: local or remote.
-      mode: "rb" or "wb".
+      mode: "rb", "wb" or "ab".
 
     Returns:
       A buffered binary file.
@@ -36,9 +36,21 @@ def open_binary(path, mode):
     return buffered(raw, REMOTE_BUFFER_BYTES)
 
 
+def open_text(path, encoding="utf-8"):
+    """Opens a text file for reading."""
+    return io.TextIOWrapper(open_binary(path, "rb"), encoding)
+
+
 def glob(pattern):
     """Returns the files and folders that match a name or glob, as a list."""
     return _remote("glob", pattern) if is_remote(pattern) else local_glob.glob(pattern)
+
+
+def listdir(path):
+    """Returns the names of what is in a folder, as a list; [] if there is no such folder."""
+    if not isdir(path):
+        return []
+    return _remote("listdir", path) if is_remote(path) else os.listdir(path)
 
 
 def exists(path):
@@ -49,6 +61,11 @@ def exists(path):
 def isdir(path):
     """Whether the path is a folder."""
     return _remote("isdir", path) if is_remote(path) else os.path.isdir(path)
+
+
+def isfile(path):
+    """Whether the path is a file."""
+    return exists(path) and not isdir(path)
 
 
 def size(path):
@@ -81,6 +98,8 @@ class _RemoteFile(io.RawIOBase):
         self.name = path
         self._mode = mode
         self._file = _remote("GFile", path, mode)
+        if mode != "rb":  # otherwise a file to which nothing is written is not made
+            _translated(self._file.write, path, b"")
 
     def readable(self):
         return self._mode == "rb"
@@ -95,7 +114,7 @@ class _RemoteFile(io.RawIOBase):
         return _translated(self._file.tell, self.name)
 
     def writable(self):
-        return self._mode == "wb"
+        return self._mode != "rb"
 
     def readinto(self, buffer):
         data = _translated(self._file.read, self.name, len(buffer))

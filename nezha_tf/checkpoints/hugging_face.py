@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 
+from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import tf1_name_of
 from nezha_tf.checkpoints.tf1 import UnreadableCheckpoint
 from nezha_tf.errors import UserError, first_line
@@ -35,12 +36,12 @@ def find_weights(path):
       path: a folder to which transformers has saved a model, or a file in it: `.safetensors`,
         `.bin`, or the `.index.json` of a model in several files.
     """
-    if not os.path.isdir(path):
+    if not storage.isdir(path):
         return path if path.endswith((SAFETENSORS, PICKLE, INDEX)) else None
-    if os.path.exists(os.path.join(path, "checkpoint")):
+    if storage.exists(os.path.join(path, "checkpoint")):
         return None  # The file `checkpoint` is TF1's, which names the newest one.
     files = (os.path.join(path, name) for name in FILE_NAMES)
-    return next(filter(os.path.exists, files), None)
+    return next(filter(storage.exists, files), None)
 
 
 class HuggingFaceReader:
@@ -109,7 +110,7 @@ def _turned(name, shape):
 def _parts(path):
     """Returns the files that an index names, sorted."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
+        with storage.open_text(path, "utf-8-sig") as file:
             names = set(json.load(file)["weight_map"].values())
         return [os.path.join(os.path.dirname(path), name) for name in sorted(names)]
     except OSError as error:
@@ -122,6 +123,8 @@ def _parts(path):
 
 
 def _open(path):
+    if storage.is_remote(path):
+        raise UserError(f"{path} is not on this machine; copy it here, where its reader finds it")
     if not os.path.isfile(path):
         raise UserError(f"no checkpoint at {path}: no such file")
     return _Safetensors(path) if path.endswith(SAFETENSORS) else _Pickle(path)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from nezha_tf import storage
 from nezha_tf.checkpoints import structure
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, first_line
@@ -51,20 +52,21 @@ def open_checkpoint(prefix):
     Raises:
       UserError: there is no checkpoint; `UnreadableCheckpoint`: it is damaged.
     """
-    prefix = os.fspath(prefix)
-    if tf.io.gfile.isdir(prefix):
+    prefix = _ENDING.sub("", os.fspath(prefix))
+    is_there = tf.io.gfile.exists(f"{prefix}.index")
+    # TensorFlow's file system in memory says of a checkpoint's name, too, that it is a folder.
+    if not is_there and tf.io.gfile.isdir(prefix):
         newest = tf.train.latest_checkpoint(prefix)
         if newest is None:
             raise UserError(
                 f"no checkpoint in the folder {prefix}: neither TF1's (model.ckpt-*) nor Hugging "
                 "Face's (model.safetensors, pytorch_model.bin)"
             )
-        prefix = newest
-    prefix = _ENDING.sub("", prefix)
-    if not tf.io.gfile.exists(f"{prefix}.index"):
+        prefix, is_there = newest, tf.io.gfile.exists(f"{newest}.index")
+    if not is_there:
         raise UserError(f"no checkpoint at {prefix}: {prefix}.index does not exist")
     try:
-        return prefix, tf.train.load_checkpoint(prefix)
+        return prefix, tf.compat.v1.train.NewCheckpointReader(prefix)
     except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:
         raise UnreadableCheckpoint(
             f"checkpoint {prefix} is unreadable: {first_line(error)}"
@@ -219,7 +221,7 @@ def write_tensors(prefix, tensors):
       UserError: the files cannot be written.
     """
     prefix = os.fspath(prefix)
-    os.makedirs(os.path.dirname(prefix) or ".", exist_ok=True)
+    storage.makedirs(os.path.dirname(prefix) or ".")
     temporary = f"{prefix}.{os.getpid()}.tmp"
     names = sorted(tensors)
     endings = (".data-00000-of-00001", ".index")
@@ -231,13 +233,13 @@ def write_tensors(prefix, tensors):
             tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
         )
         for ending in endings:
-            os.replace(temporary + ending, prefix + ending)
+            storage.replace(temporary + ending, prefix + ending)
     except (tf.errors.OpError, OSError) as error:
         reason = first_line(error).replace(temporary, prefix)
         raise UserError(f"cannot write checkpoint {prefix}: {reason}") from error
     finally:
         for path in tf.io.gfile.glob(f"{temporary}*"):
-            os.remove(path)
+            storage.remove(path)
 
 
 def name_newest(folder, names):
@@ -245,11 +247,17 @@ def name_newest(folder, names):
 
     Args:
       folder: the checkpoints' folder.
-      names: list of their names without ending, the newest last.
+      names: list of their names without folder and ending, the newest last.
 
     Raises:
       UserError: the file cannot be written.
     """
+    # Of a folder whose path is not absolute, TensorFlow takes the names as seen from where the
+    # program runs, and writes them as seen from the folder.
+    if storage.is_remote(folder):
+        names = [os.path.join(folder, name) for name in names]
+    else:
+        folder = os.path.abspath(folder)
     try:
         tf.compat.v1.train.update_checkpoint_state(folder, names[-1], names)
     except tf.errors.OpError as error:

@@ -1,9 +1,9 @@
 """Opens a run's folder, or the folder of a published model, as a model."""
 
 import functools
-import glob
 import os
 
+from nezha_tf import storage
 from nezha_tf.checkpoints import hugging_face, loading
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.config import NezhaConfig
@@ -53,8 +53,8 @@ def open_folder(path, do_lower_case=None):
       UserError: the folder does not exist, has no model, or a file in it is damaged.
     """
     path = model_path(path)
-    if not os.path.isdir(path):
-        what = "a file; pass its folder" if os.path.exists(path) else "not there; check the path"
+    if not storage.isdir(path):
+        what = "a file; pass its folder" if storage.exists(path) else "not there; check the path"
         raise UserError(f"no model in {path}: it is {what}")
     return ModelFolder(folder_of_model(path), do_lower_case)
 
@@ -96,7 +96,7 @@ class ModelFolder:
     def vocab_file(self):
         """The path of `vocab.txt`; a missing file is a `UserError`."""
         path = os.path.join(self.path, VOCAB_FILE)
-        if not os.path.exists(path):
+        if not storage.exists(path):
             raise UserError(
                 f"no {VOCAB_FILE} in {self.path}; copy the vocabulary of the model's training there"
             )
@@ -180,7 +180,7 @@ def weights_of(path):
     """
     path = model_path(path)
     folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
+    if storage.isdir(path):
         folder = folder_of_model(path)
         step = RunCheckpoints(folder, {}, best_metric=None).chosen()
         path = path if step is None else RunCheckpoints(folder, {}).path(step)
@@ -196,16 +196,16 @@ def checkpoint_in(folder):
     weights = hugging_face.find_weights(folder)
     if weights:
         return weights
-    found = sorted(glob.glob(os.path.join(glob.escape(folder), "*.index")))
+    found = sorted(name for name in storage.listdir(folder) if name.endswith(".index"))
     if not found:
         raise UserError(
             f"no weights in {folder}: neither TF1's (*.ckpt.index) nor Hugging Face's "
             f"({', '.join(hugging_face.FILE_NAMES)})"
         )
     if len(found) > 1:
-        names = ", ".join(map(os.path.basename, found))
+        names = ", ".join(found)
         raise UserError(f"several checkpoints in {folder} ({names}); remove all but one")
-    return found[0].removesuffix(".index")
+    return os.path.join(folder, found[0].removesuffix(".index"))
 
 
 def config_file_in(folder, checkpoint):
@@ -215,7 +215,7 @@ def config_file_in(folder, checkpoint):
         names.reverse()
     paths = [os.path.join(folder, name) for name in names]
     for path in paths:
-        if os.path.exists(path):
+        if storage.exists(path):
             return path
     names = f"{CONFIG_FILE} or {published.CONFIG_FILE}"
     raise UserError(f"no {names} in {folder}; copy the model's file there")

@@ -3,16 +3,18 @@
 import json
 import os
 
+from nezha_tf import storage
+
 METRICS_FILE = "metrics.jsonl"
 
 
 def read_metrics(folder):
     """Returns the entries of a run's `metrics.jsonl`, a list of dict, by rising step."""
     path = os.path.join(folder, METRICS_FILE)
-    if not os.path.exists(path):
+    if not storage.exists(path):
         return []
     entries = []
-    with open(path, encoding="utf-8") as file:
+    with storage.open_text(path) as file:
         for line in file:
             try:
                 entries.append(json.loads(line))

@@ -10,6 +10,7 @@ import os
 import re
 from typing import NamedTuple
 
+from nezha_tf import storage
 from nezha_tf.checkpoints import tf1
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
@@ -64,8 +65,8 @@ class RunCheckpoints:
         return self._listed()
 
     def _listed(self):
-        names = os.listdir(self.folder) if os.path.isdir(self.folder) else ()
-        return sorted(int(match[1]) for match in map(_FILE_NAME.match, names) if match)
+        names = map(_FILE_NAME.match, storage.listdir(self.folder))
+        return sorted(int(match[1]) for match in names if match)
 
     def path(self, step):
         """Returns the prefix of the checkpoint of a step."""
@@ -104,13 +105,13 @@ class RunCheckpoints:
 
     def clean(self):
         """Deletes incomplete files of runs that were killed while they wrote or deleted."""
-        names = os.listdir(self.folder) if self._is_chief and os.path.isdir(self.folder) else ()
+        names = storage.listdir(self.folder) if self._is_chief else ()
         for name in names:
             index = name.removesuffix(_ENDINGS[1]) + _ENDINGS[0]
             is_half = _FILE_NAME.match(index) and index not in names
             if is_half or _LEFTOVER.match(name):
                 with contextlib.suppress(FileNotFoundError):
-                    os.remove(os.path.join(self.folder, name))
+                    storage.remove(os.path.join(self.folder, name))
 
     def save(self, step):
         """Writes the complete checkpoint of a step, or nothing, and deletes old checkpoints.
@@ -162,7 +163,7 @@ class RunCheckpoints:
 
     def _read_best(self):
         try:
-            with open(os.path.join(self.folder, BEST_FILE), encoding="utf-8") as file:
+            with storage.open_text(os.path.join(self.folder, BEST_FILE)) as file:
                 best = json.load(file)
         except (FileNotFoundError, ValueError):
             return None
@@ -184,7 +185,7 @@ class RunCheckpoints:
             if old != best:
                 for ending in _ENDINGS:  # The index comes first: without it there is no checkpoint.
                     with contextlib.suppress(FileNotFoundError):
-                        os.remove(self.path(old) + ending)
+                        storage.remove(self.path(old) + ending)
         # TF1's tools find the newest checkpoint by this file; we find it by the names.
         kept = [os.path.basename(self.path(number)) for number in self._listed()]
         tf1.name_newest(self.folder, kept)

@@ -2,7 +2,7 @@
 
 import os
 
-from nezha_tf import files
+from nezha_tf import files, storage
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import task_file
 
@@ -32,13 +32,13 @@ def read_settings(folder, name):
 
 def has_settings(folder):
     """Whether the folder has a `task.json`."""
-    return os.path.exists(os.path.join(folder, task_file.FILE_NAME))
+    return storage.exists(os.path.join(folder, task_file.FILE_NAME))
 
 
 def vocabulary_in(folder):
     """Returns the path of the vocabulary in a run's folder, or None."""
     path = os.path.join(folder, VOCAB_FILE)
-    return path if os.path.exists(path) else None
+    return path if storage.exists(path) else None
 
 
 def sweep_member(folder, learning_rate, seed):

@@ -4,8 +4,8 @@ import math
 import os
 from typing import NamedTuple
 
+from nezha_tf import files, storage
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.files import whole_file
 from nezha_tf.model_folder.metrics_file import METRICS_FILE, read_metrics
 from nezha_tf.pictures.fonts import require_matplotlib
 from nezha_tf.pictures.settings import PlotSettings
@@ -83,8 +83,8 @@ def plot_runs(settings):
         )
     runs = [Run(label, _entries(folder)) for label, folder in zip(labels, folders, strict=True)]
     figure = draw(runs, _chosen(settings.metrics, runs), settings.smoothing)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, dpi=120, format="png")
+    with files.whole_file(path) as temporary, storage.open_binary(temporary, "wb") as file:
+        figure.savefig(file, dpi=120, format="png")
     return f"curves in {path}"
 
 
@@ -129,7 +129,7 @@ def _grid(count):
 
 def _names(folders):
     """Returns the last part of each path; or the paths, if two of these parts are the same."""
-    names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
+    names = [files.folder_name(folder) for folder in folders]
     return names if len(set(names)) == len(names) else list(folders)
 
 

@@ -210,9 +210,8 @@ def _hold(outputs, stack):
       UserError: another run is writing one of them.
     """
     for path in outputs:
-        if not storage.is_remote(path):
-            folder, name = os.path.split(path)
-            stack.enter_context(locks.held(os.path.join(folder, f".{name}.lock"), path))
+        folder, name = os.path.split(path)
+        stack.enter_context(locks.held(os.path.join(folder, f".{name}.lock"), path))
 
 
 def _engine(runner, options, num_workers):

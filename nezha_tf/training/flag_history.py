@@ -8,6 +8,7 @@ import json
 import os
 from typing import NamedTuple
 
+from nezha_tf import storage
 from nezha_tf.config import read_values
 from nezha_tf.files import write_text
 from nezha_tf.model_folder.run_folder import CONFIG_FILE
@@ -128,7 +129,7 @@ def _texts(flags, config):
 def _stored(folder):
     """Returns the flags and keys in the files of a folder, in the form of `_texts`."""
     try:
-        with open(os.path.join(folder, FLAGS_FILE), encoding="utf-8") as file:
+        with storage.open_text(os.path.join(folder, FLAGS_FILE)) as file:
             lines = [line.rstrip("\n").partition("=") for line in file if "=" in line]
     except FileNotFoundError:
         return {}
@@ -155,7 +156,7 @@ def _changes(entries):
 def _read(path):
     """Returns the entries of the file; [] if it is missing or damaged."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with storage.open_text(path) as file:
             return [json.loads(line) for line in file]
     except (FileNotFoundError, ValueError):
         return []

@@ -7,11 +7,12 @@ one, or when a connection breaks, it aborts the sums over all workers, which rai
 import contextlib
 import os
 import re
+import tempfile
 import time
 
 import tensorflow as tf
 
-from nezha_tf import console
+from nezha_tf import console, storage
 from nezha_tf.errors import Terminated, UserError, WorkerLost
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 
@@ -38,8 +39,8 @@ _SECONDS_FOR_THE_OTHERS = 12
 def told(strategy, folder):
     """Raises `WorkerLost` in place of the error that the loss of another worker causes.
 
-    What TensorFlow itself writes to stderr goes into a file of the run's folder meanwhile; see
-    `console.native_stderr_into`.
+    What TensorFlow itself writes to stderr goes into a file of the run's folder meanwhile, or of
+    the folder for temporary files if the run's is remote; see `console.native_stderr_into`.
 
     Args:
       strategy: the `tf.distribute.Strategy`; without several workers nothing is done.
@@ -52,7 +53,8 @@ def told(strategy, folder):
     if len(workers) < 2:
         yield
         return
-    log = os.path.join(folder, f"{own[0]}-{own[1]}.log")
+    here = tempfile.gettempdir() if storage.is_remote(folder) else folder
+    log = os.path.join(here, f"{own[0]}-{own[1]}.log")
     with console.native_stderr_into(log, (UserError, Terminated, WorkerLost, KeyboardInterrupt)):
         try:
             yield

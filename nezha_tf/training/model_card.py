@@ -10,7 +10,7 @@ import platform
 import sys
 from os.path import isfile
 
-from nezha_tf import files
+from nezha_tf import files, storage
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
 from nezha_tf.settings import changed, flag_text, flags_of
@@ -41,13 +41,13 @@ def copy(folder, target):
     path = os.path.join(folder, FILE_NAME)
     if not _is_card(path):
         return f"no model card in {folder}"
-    with open(path, encoding="utf-8") as file:
+    with storage.open_text(path) as file:
         return _place(target, file.read())
 
 
 def _place(folder, text):
     path = os.path.join(folder, FILE_NAME)
-    if os.path.exists(path) and not _is_card(path):
+    if storage.exists(path) and not _is_card(path):
         return f"no model card: {path} was not written by a run, and stays as it is"
     files.write_text(path, text)
     return f"model card in {path}"
@@ -55,7 +55,7 @@ def _place(folder, text):
 
 def _is_card(path):
     try:
-        with open(path, "rb") as file:
+        with storage.open_binary(path, "rb") as file:
             return file.readline().strip() == MARK.encode()
     except OSError:
         return False
@@ -83,7 +83,7 @@ def text_of(task, description, results):
         ("Versions", _table(("", "version"), versions())),
         ("Use", _use(settings)),
     )
-    parts = [f"# {os.path.basename(os.path.abspath(settings.output_dir))}", _origin(task)]
+    parts = [f"# {files.folder_name(settings.output_dir)}", _origin(task)]
     parts[1:1] = [f"{description[0].upper()}{description[1:]}."]
     for title, text in sections:
         parts += [f"## {title}"] if title else []
@@ -174,7 +174,7 @@ def _use(settings):
     folder = settings.output_dir
     lines = f'import nezha_tf\n\ntokenizer, model = nezha_tf.load("{folder}")'
     parts = [f"```python\n{lines}\n```"]
-    if not os.path.exists(os.path.join(folder, VOCAB_FILE)):
+    if not storage.exists(os.path.join(folder, VOCAB_FILE)):
         parts.insert(
             0,
             f"The vocabulary is missing here: copy the `{VOCAB_FILE}` that the examples were made "

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 
 from nezha_tf import files
 from nezha_tf.errors import UserError
@@ -76,5 +75,4 @@ def settings_of(task):
 def _copy_vocabulary(source, folder):
     """Copies the vocabulary into the folder, unless there is none or it is there already."""
     if source and not vocabulary_in(folder):
-        with files.whole_file(os.path.join(folder, VOCAB_FILE)) as temporary:
-            shutil.copyfile(source, temporary)
+        files.copy(source, os.path.join(folder, VOCAB_FILE))

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import os
 
+from nezha_tf import storage
 from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.errors import UserError
 from nezha_tf.files import same_bytes
@@ -112,7 +113,7 @@ def differences(checkpoint, vocab_file, do_lower_case):
 
 def _folder_of(checkpoint):
     """Returns the folder of weights; Hugging Face's are named by it."""
-    return checkpoint if os.path.isdir(checkpoint) else os.path.dirname(checkpoint) or "."
+    return checkpoint if storage.isdir(checkpoint) else os.path.dirname(checkpoint) or "."
 
 
 def told(checkpoint, report, averages):

@@ -6,7 +6,7 @@ import time
 
 import tensorflow as tf
 
-from nezha_tf import console
+from nezha_tf import console, storage
 from nezha_tf.files import write_text
 from nezha_tf.model_folder.metrics_file import METRICS_FILE, read_metrics
 from nezha_tf.objectives.losses import WeightedMean
@@ -130,8 +130,8 @@ class RunRecord:
 
     def write(self, step, values):
         """Logs values (dict of name to float) at a step."""
-        with open(self._path, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step, **values}) + "\n")
+        with storage.open_binary(self._path, "ab") as file:
+            file.write((json.dumps({"step": step, **values}) + "\n").encode())
         with self._writer.as_default(step):
             for name, value in values.items():
                 tf.summary.write(name, tf.constant(value, tf.float32), metadata=_SCALAR)

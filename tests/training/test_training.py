@@ -39,6 +39,19 @@ def test_golden_checkpoint_comes_back_bit_by_bit(tmp_path):
             )
 
 
+@pytest.mark.parametrize("is_absolute", (True, False))
+def test_tensorflow_finds_the_newest_checkpoint(tmp_path, monkeypatch, is_absolute):
+    monkeypatch.chdir(tmp_path)
+    folder = str(tmp_path / "out" / "run") if is_absolute else "out/run"
+    checkpoints_of_run = RunCheckpoints(folder, {"x": tf.Variable(1.0)}, keep_max=2)
+    for step in (1, 2, 3):
+        checkpoints_of_run.save(step)
+    assert tf.train.latest_checkpoint(folder) == os.path.join(folder, "model.ckpt-3")
+    assert tf.train.get_checkpoint_state(folder).all_model_checkpoint_paths == [
+        os.path.join(folder, f"model.ckpt-{step}") for step in (2, 3)
+    ]
+
+
 def test_slots_and_step_of_a_checkpoint_are_passed_over():
     model = load_golden_model("nezha_tiny")
     report = checkpoints.load_tf1_checkpoint(model, GOLDEN / "nezha_tiny" / "model.ckpt")

@@ -2,6 +2,7 @@
 
 import os
 
+from nezha_tf import storage
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import run_folder, task_file
 
@@ -28,7 +29,7 @@ def labels_of_run(folder, task):
         return path, settings["labels"]
     old_path = os.path.join(folder or "", OLD_FILE)
     try:
-        with open(old_path, encoding="utf-8") as file:
+        with storage.open_text(old_path) as file:
             return old_path, file.read().splitlines()
     except FileNotFoundError:
         return path, []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from nezha_tf import console, files
+from nezha_tf import console, files, storage
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder import run_folder
 from nezha_tf.settings import flags_of
@@ -255,7 +255,7 @@ def _mean_text(mean, deviation):
 def _results_there(folder, settings):
     """Returns the results of a finished run with these settings, or None."""
     try:
-        with open(os.path.join(folder, RESULTS_FILE), encoding="utf-8") as file:
+        with storage.open_text(os.path.join(folder, RESULTS_FILE)) as file:
             found = json.load(file)
     except (FileNotFoundError, ValueError):
         return None
