@@ -29,15 +29,16 @@ def expand(patterns, flag, may_be_empty=False):
 
 
 def _expand(patterns, flag, may_be_empty):
-    files = set()
+    sizes = {}
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        matches = [path for path in storage.glob(pattern) if not storage.isdir(path)]
+        found = storage.sizes(storage.glob(pattern)).items()
+        matches = {path: size for path, size in found if size is not None}
         if not matches:
             raise UserError(f"--{flag}: no file matches {pattern!r}; check the path")
-        files.update(matches)
-    require_flag(files, flag)
-    for path in files:
-        if not may_be_empty and not storage.size(path):
+        sizes |= matches
+    files = require_flag(sizes, flag)
+    for path, size in sizes.items():
+        if not may_be_empty and not size:
             raise UserError(f"--{flag}: {path} is empty; remove it, or narrow the pattern")
     return sorted(files)
 

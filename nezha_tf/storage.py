@@ -8,10 +8,12 @@ import errno
 import glob as local_glob
 import io
 import os
+from concurrent import futures
 
 from nezha_tf.errors import first_line
 
 REMOTE_BUFFER_BYTES = 1 << 20
+ASKED_AT_ONCE = 32
 
 
 def is_remote(path):
@@ -66,6 +68,17 @@ def isdir(path):
 def isfile(path):
     """Whether the path is a file."""
     return exists(path) and not isdir(path)
+
+
+def sizes(paths):
+    """Returns a dict of path to its size in bytes; None for a folder.
+
+    Remote stores are asked for several at once, since each answer takes a while.
+    """
+    paths = list(paths)
+    with futures.ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        asked = (pool.map if any(map(is_remote, paths)) else map)(_size_of, paths)
+        return dict(zip(paths, asked, strict=True))
 
 
 def size(path):
@@ -129,6 +142,13 @@ class _RemoteFile(io.RawIOBase):
         if not self.closed:
             super().close()
             _translated(self._file.close, self.name)
+
+
+def _size_of(path):
+    if is_remote(path):
+        found = _remote("stat", path)
+        return None if found.is_directory else found.length
+    return None if os.path.isdir(path) else os.path.getsize(path)
 
 
 def _remote(name, path, *arguments):

@@ -21,7 +21,7 @@ from nezha_tf.pretraining_data.assignment import (
 )
 from nezha_tf.pretraining_data.corpus import measure
 from nezha_tf.pretraining_data.identity import finished_shards, identity_of
-from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest
+from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest, remove_entry
 from nezha_tf.pretraining_data.output_set import OutputSet
 from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool, available_cores
 from nezha_tf.pretraining_data.runners import RUNNERS
@@ -145,6 +145,9 @@ def create_pretraining_data(
         wanted = set().union(*(chosen.wanted() for chosen in sets))
         workers = min(num_workers or available_cores(), len(wanted))
         report.tell_plan(sets, len(wanted), workers, runner)
+        for chosen in sets:
+            if chosen.wanted():
+                remove_entry(chosen.output_file)
         made, stages = 0, ()
         if wanted and engine is not None:
             spans = spans_of(inputs, found, settings.random_seed, _counts(sets), wanted)

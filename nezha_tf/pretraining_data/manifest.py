@@ -94,8 +94,24 @@ def write_manifest(output_file, entry):
       UserError: the manifest cannot be written.
     """
     path = manifest_path(output_file)
-    sets = {**read_manifest(path), os.path.basename(output_file): entry}
-    manifest = {"format": FORMAT, "data_sets": sets}
+    _write(path, {**read_manifest(path), os.path.basename(output_file): entry})
+
+
+def remove_entry(output_file):
+    """Removes a set's entry, if there is one, because its shards are about to be made.
+
+    Raises:
+      UserError: the manifest cannot be written.
+    """
+    path = manifest_path(output_file)
+    sets = read_manifest(path)
+    if sets.pop(os.path.basename(output_file), None):
+        _write(path, sets)
+
+
+def _write(path, sets):
+    # By name: the bytes do not depend on which set was made first.
+    manifest = {"format": FORMAT, "data_sets": dict(sorted(sets.items()))}
     try:
         files.write_text(path, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
     except OSError as error:

@@ -1,11 +1,13 @@
 """Finds out how examples were made, from the summaries beside their files."""
 
+import os
 from typing import NamedTuple
 
 from nezha_tf import storage
 from nezha_tf.data.corruption.policies import UNMASKED
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.identity import digest
+from nezha_tf.pretraining_data.manifest import manifest_path, shards_named
 from nezha_tf.pretraining_data.shard_files import read_record
 
 
@@ -40,7 +42,7 @@ def provenance_of(paths, vocab_file=None, dynamic_masking=None, **said):
       UserError: the files were made with other flags than the user's or with different flags, or
         the vocabulary cannot be read.
     """
-    identities = {path: record["identity"] for path in paths if (record := read_record(path))}
+    identities = {path: record["identity"] for path, record in _records(paths).items()}
     _check_masking(identities, dynamic_masking)
     found = {}
     for flag in Provenance._fields:
@@ -58,21 +60,50 @@ def provenance_of(paths, vocab_file=None, dynamic_masking=None, **said):
 
 
 def counts_of(paths):
-    """Returns a dict of file to its number of records, by the summaries beside the files.
+    """Returns a dict of file to its number of records, by manifests and summaries.
 
     Args:
       paths: TFRecord files. Those without a summary, and those that have another size than it
         says, are not in the result.
 
     Raises:
-      UserError: a summary cannot be read.
+      UserError: a manifest or a summary cannot be read.
     """
-    records = {path: read_record(path) for path in paths}
+    sizes = storage.sizes(paths)
     return {
         path: record["records"]
-        for path, record in records.items()
-        if record and record.get("bytes") == storage.size(path)
+        for path, record in _records(paths).items()
+        if record.get("bytes") == sizes[path]
     }
+
+
+def in_manifests(paths):
+    """Returns {path: its summary} of the files that the manifests of their folders name.
+
+    A manifest names a set only while all its shards are as it says, so one file tells what
+    otherwise the summaries of all shards do.
+
+    Args:
+      paths: TFRecord files.
+
+    Raises:
+      UserError: a manifest cannot be read.
+    """
+    named = {path: shards_named(path) for path in set(map(manifest_path, paths))}
+    found = {}
+    for path in paths:
+        shards, name = named[manifest_path(path)], os.path.basename(path)
+        if name in shards:
+            _, entry, shard = shards[name]
+            found[path] = {**shard, "identity": entry["identity"]}
+    return found
+
+
+def _records(paths):
+    """Returns {path: its summary}, from manifests or else beside the file, if there is one."""
+    named = in_manifests(paths)
+    found = {path: named.get(path) or read_record(path) for path in paths}
+    return {path: record for path, record in found.items() if record}
 
 
 def _check_masking(identities, dynamic_masking):

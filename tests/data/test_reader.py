@@ -4,6 +4,7 @@ A file is a list of numbers: the first id of each record is its number.
 """
 
 import functools
+import os
 import shutil
 
 import numpy as np
@@ -12,6 +13,7 @@ import tensorflow as tf
 from records import LIMITS, encode, write, write_numbers
 
 from nezha_tf.data import damage, record_stream, schema
+from nezha_tf.data import reader as reader_module
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.errors import UserError
 
@@ -95,16 +97,31 @@ def test_a_resumed_run_reads_no_file_whose_number_of_records_is_known(paths, mon
     counts = {path: len(flat(reader_of([path]).evaluation_batches(1, 99))) for path in paths}
 
     def resumed(counts, most=0, **shards):
-        reader = ExampleReader(paths, LENGTHS, LIMITS, most, counts=counts)
+        reader = ExampleReader(paths, LENGTHS, LIMITS, most, counts=lambda: counts)
         return numbers(reader.training_batches(7, 3, skip_batches=40, **shards).take(20))
 
     for shards in ({}, {"num_shards": 2, "shard": 1}, {"num_shards": 2, "shard": 0, "by": "file"}):
         counted.clear()
         known = resumed(counts, **shards)
         assert not counted
-        assert known == resumed(None, **shards) == resumed(dict(list(counts.items())[1:]), **shards)
+        assert known == resumed({}, **shards) == resumed(dict(list(counts.items())[1:]), **shards)
         assert len(counted) == 2
     assert resumed(counts, most=1) == resumed(counts) and counted[2:]
+
+
+def test_of_many_known_files_only_a_few_are_opened_at_the_start(tmp_path, paths, monkeypatch):
+    many = [str(tmp_path / f"copy_{number}.tfrecord") for number in range(100)]
+    for path in many:
+        os.link(paths[0], path)
+    opened, read_frames = [], reader_module.read_frames
+    monkeypatch.setattr(
+        reader_module, "read_frames", lambda path: opened.append(path) or read_frames(path)
+    )
+    for known, count in ((many, 15), ((), 100), (many[:60], 55), (many[:1], 100)):
+        opened.clear()
+        ExampleReader(many, LENGTHS, LIMITS, known=known)
+        assert len(opened) == count == len(set(opened)) and opened == sorted(opened, key=many.index)
+        assert set(many) - set(known) <= set(opened) and many[0] in opened
 
 
 def test_the_order_depends_on_the_seed_alone(paths):

@@ -17,6 +17,7 @@ from conftest import REPOSITORY, RESOURCES
 from waiting import TIME_LIMIT, ended, wait_until
 
 from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data import create as create_module
 from nezha_tf.pretraining_data.assignment import TRAINING, shards_of
 from nezha_tf.pretraining_data.corpus import measure
 from nezha_tf.pretraining_data.create import create_pretraining_data
@@ -123,6 +124,31 @@ def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
     # The identity of the text does not depend on the other set or on its place.
     create(corpus, folders[0], eval_output_file=f"{folders[0]}/eval.tfrecord", **changes)
     assert "6 shards to make" not in capsys.readouterr().out
+
+
+def test_a_manifest_names_no_set_that_is_being_made(corpus, tmp_path, monkeypatch):
+    both = {
+        "eval_output_file": f"{tmp_path}/eval.tfrecord",
+        "num_output_shards": 3,
+        "on_invalid": "replace",
+    }
+
+    def named():
+        return set(json.loads((tmp_path / "manifest.json").read_text())["data_sets"])
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    create(corpus, tmp_path, **both)
+    whole = contents(tmp_path)
+    (tmp_path / "train-00001-of-00003.tfrecord").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(create_module, "_make_shards", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            create(corpus, tmp_path, **both)
+    assert named() == {"eval.tfrecord"}
+    create(corpus, tmp_path, **both)
+    assert contents(tmp_path) == whole and named() == {"train.tfrecord", "eval.tfrecord"}
 
 
 def test_all_of_it_on_another_file_system(tmp_path, capsys):

@@ -1,16 +1,19 @@
 """The summaries beside examples against the user's flags."""
 
 import json
+import os
 import pathlib
 
 import pytest
 
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.identity import digest
+from nezha_tf.pretraining_data.manifest import write_manifest
 from nezha_tf.pretraining_data.provenance import (
     Provenance,
     counts_of,
     fault_of_vocabulary,
+    in_manifests,
     provenance_of,
 )
 from nezha_tf.pretraining_data.shard_files import FORMAT, record_name
@@ -88,6 +91,39 @@ def test_who_masks_the_examples(tmp_path):
     provenance_of([masked, make(tmp_path / "other", masking="token", **made)])
     with pytest.raises(UserError, match=r"masked is masked already, with --masking=span .*=0.15,"):
         provenance_of([whole, masked], None, "token")
+
+
+def test_a_manifest_tells_what_the_summaries_tell(tmp_path):
+    """And it is believed alone: the summaries of the files that it names are not opened."""
+    parts = {"records": 5, "bytes": 100, "documents": 1, "crc32c": "0"}
+    identities = {"a": {"pair": "none", "max_seq_length": 64}, "b": {"pair": "sop"}}
+    paths = {}
+    for name, identity in identities.items():
+        paths[name] = [tmp_path / f"{name}-{number}" for number in range(3)]
+        for path in paths[name]:
+            record = {"format": FORMAT, "identity": identity, **parts}
+            pathlib.Path(record_name(str(path))).write_text(json.dumps(record))
+            path.write_bytes(b"." * (100 if path != paths["a"][1] else 7))
+
+    def told():
+        found = [[str(path) for path in paths[name]] for name in identities]
+        mixed = found[0] + found[1]
+        with pytest.raises(UserError, match="were made with --pair=sop") as caught:
+            provenance_of(mixed)
+        return [provenance_of(one) for one in found], counts_of(mixed), str(caught.value)
+
+    by_summaries = told()
+    for name, identity in identities.items():
+        shards = [{"file": path.name, **parts} for path in paths[name][:2]]
+        write_manifest(str(tmp_path / name), {"identity": identity, "shards": shards})
+        for path in paths[name][:2]:
+            os.remove(record_name(str(path)))
+    of_a = [str(path) for path in paths["a"]]
+    assert list(in_manifests(of_a)) == of_a[:2]
+    assert told() == by_summaries
+    assert by_summaries[1].keys() == {str(p) for n in paths for p in paths[n]} - {
+        str(paths["a"][1])
+    }
 
 
 def test_records_are_counted_by_summaries_that_fit(tmp_path):

@@ -1,5 +1,7 @@
 """The task of `run_pretraining.py`: pretraining with one objective or a mixture."""
 
+import functools
+
 from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
 from nezha_tf.data.corruption.policies import DEFAULT_MASKED_LM_PROB, POLICIES, check_share
 from nezha_tf.data.reader import ExampleReader
@@ -11,7 +13,7 @@ from nezha_tf.model_folder.run_folder import vocabulary_in
 from nezha_tf.model_folder.task_table import REPLACED_TOKENS
 from nezha_tf.modeling import positions
 from nezha_tf.pretraining_data.packing import SINGLE
-from nezha_tf.pretraining_data.provenance import Provenance, counts_of, provenance_of
+from nezha_tf.pretraining_data.provenance import Provenance, counts_of, in_manifests, provenance_of
 from nezha_tf.pretraining_data.shard_files import example_files
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.pretraining_objectives.objective import Examples
@@ -183,5 +185,6 @@ class Pretraining(Task):
             self.settings.skip_corrupt_records,
             self._mixture.features(self._examples),
             transforms,
-            counts_of(self._files[flag]),
+            functools.partial(counts_of, self._files[flag]),
+            in_manifests(self._files[flag]),
         )
