@@ -12,6 +12,8 @@ from soak_cases import corpora
 PROGRAM = "run_classifier.py"
 LABELS = ("好", "坏", "2", "B-c")
 FORMATS = ("jsonl", "tsv", "csv")
+# A word of each class for the head of masked LM, in one piece or in two.
+WORDS = (("好", "坏", "大", "小"), ("很好", "不好", "好大", "好小"))
 
 
 def draw(case, length, do_lower_case):
@@ -44,6 +46,12 @@ def draw(case, length, do_lower_case):
         flags["labels"] = ",".join(labels)
         flags["label_smoothing"] = rng.choice((0.0, 0.1))
         flags["r_drop_alpha"] = rng.choice((0.0, 0.0, 1.0))
+    if kind == "single" and case.some(0.3):
+        words = rng.choice(WORDS)[: len(labels)]
+        blank = "[MASK]" * len(words[0])
+        other = "，{text_pair}" if is_pair else ""
+        flags["pattern"] = rng.choice((f"{{text}}{blank}{other}", f"真{blank}：{{text}}{other}"))
+        flags["label_words"] = ",".join(words)
     return flags
 
 

@@ -9,11 +9,12 @@ from soak_cases import (
     pretraining,
     tagging,
     training,
+    vectors,
     writing,
 )
 from soak_cases.data import as_flags
 
-TASKS = (classification, tagging, comprehension, choices, writing)
+TASKS = (classification, tagging, comprehension, choices, vectors, writing)
 PRECISIONS = ("float32", "float32", "float32", "mixed_bfloat16", "mixed_float16")
 
 

@@ -39,6 +39,13 @@ class SentenceVectors(FineTuning):
     def __init__(self, settings):
         if not settings.temperature:
             raise UserError("--temperature must be above 0")
+        part = settings.train_batch_size // settings.gradient_accumulation_steps
+        if settings.do_train and part < 2:
+            raise UserError(
+                f"--train_batch_size={settings.train_batch_size} with "
+                f"--gradient_accumulation_steps={settings.gradient_accumulation_steps} leaves a "
+                "text no other one to differ from; pass at least two texts for each micro-batch"
+            )
         if settings.do_eval or settings.do_predict:
             metrics.require_libraries()
         super().__init__(settings)
