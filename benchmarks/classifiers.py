@@ -7,10 +7,17 @@ from contenders import VOCAB_SIZE, our_config, peer_config
 from timing import import_tensorflow, import_torch
 
 NUM_LABELS = 2
-# Pieces at the quantiles of the texts' lengths, with [CLS] and [SEP]: 16,883 reviews of goods, and
-# 10,000 pairs of natural-language inference (OCNLI).
+# Pieces at the quantiles of the texts' lengths, with [CLS] and [SEP]: 16,883 reviews of goods,
+# 10,000 pairs of natural-language inference (OCNLI), and 11,869 questions of C3, of which each
+# choice is a sequence with the text and the question.
 QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 1)
-LENGTHS = {"reviews": (5, 18, 40, 70, 156, 189, 233, 300), "pairs": (8, 20, 27, 35, 48, 58, 62, 90)}
+LENGTHS = {
+    "reviews": (5, 18, 40, 70, 156, 189, 233, 300),
+    "pairs": (8, 20, 27, 35, 48, 58, 62, 90),
+    "choices": (30, 50, 80, 160, 330, 620, 710, 900),
+}
+# Of 100 questions of C3 so many have 2, 3 and 4 choices.
+CHOICES = {2: 5, 3: 12, 4: 83}
 
 
 class Size(NamedTuple):
@@ -26,11 +33,27 @@ class Size(NamedTuple):
 
 
 def random_examples(size, texts, count):
-    """Returns (list of ids [n], labels [count]) as long as real texts, cut to `longest`."""
+    """Returns (ids, labels [count]) as long as real texts, cut to `longest`.
+
+    The ids are a list of arrays [n]; of `choices`, a list of lists of such arrays, as many for each
+    question as the most choices are, the last of them empty where a question has fewer.
+    """
     rng = np.random.default_rng(0)
     lengths = np.interp(rng.random(count), QUANTILES, LENGTHS[texts]).astype(int)
-    ids = [rng.integers(5, size.vocab_size, min(n, size.longest)).astype("int32") for n in lengths]
-    return ids, rng.integers(0, NUM_LABELS, count).astype("int32")
+    lengths = np.minimum(lengths, size.longest)
+
+    def sequence(length):
+        return rng.integers(5, size.vocab_size, length).astype("int32")
+
+    if texts != "choices":
+        return [sequence(n) for n in lengths], rng.integers(0, NUM_LABELS, count).astype("int32")
+    counts = rng.choice(list(CHOICES), count, p=np.array(list(CHOICES.values())) / 100)
+    most = max(CHOICES)
+    ids = [
+        [sequence(n if choice < number else 0) for choice in range(most)]
+        for n, number in zip(lengths, counts, strict=True)
+    ]
+    return ids, rng.integers(0, counts).astype("int32")
 
 
 def make_ours(size, texts, count, training, form, shortens):
@@ -46,18 +69,24 @@ def make_ours(size, texts, count, training, form, shortens):
 
     from nezha_tf import AdamWeightDecay
     from nezha_tf.data.array_reader import ArrayReader
-    from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
+    from nezha_tf.modeling.finetuning import NezhaForMultipleChoice, NezhaForSequenceClassification
     from nezha_tf.objectives.classification import ClassificationLoss
+    from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
     from nezha_tf.tasks.finetuning.evaluation import collect, make_predict_step
     from nezha_tf.training.step import Recipe, TrainStep
 
     ids, labels = random_examples(size, texts, count)
-    arrays = {"input_ids": ids, "segment_ids": [0 * i for i in ids], "label_ids": labels}
+    arrays = {"input_ids": ids, "label_ids": labels}
+    if texts == "choices":  # BERT's positions, as the peer
+        arrays["segment_ids"] = [[0 * choice for choice in question] for question in ids]
+        config, objective = our_config(size, "absolute"), MultipleChoiceLoss()
+        model = NezhaForMultipleChoice(config, size.longest, dtype=form.policy)
+    else:
+        arrays["segment_ids"] = [0 * i for i in ids]
+        config, objective = our_config(size), ClassificationLoss()
+        model = NezhaForSequenceClassification(config, NUM_LABELS, size.longest, dtype=form.policy)
     reader = ArrayReader(arrays, size.longest, shortens)
-    model = NezhaForSequenceClassification(
-        our_config(size), NUM_LABELS, size.longest, dtype=form.policy
-    )
-    strategy, objective = tf.distribute.get_strategy(), ClassificationLoss()
+    strategy = tf.distribute.get_strategy()
     if not training:
         step = make_predict_step(strategy, model, objective, form.is_compiled, is_labelled=False)
         return lambda: collect(step, reader.evaluation_batches(size.batch))
@@ -69,14 +98,19 @@ def make_ours(size, texts, count, training, form, shortens):
 
 
 def make_peer(size, texts, count, training, form, shortens):
-    """Returns the same of Hugging Face's Nezha on PyTorch, in shuffled batches.
+    """Returns the same of Hugging Face on PyTorch, in shuffled batches.
 
-    The arguments are those of `make_ours`, but a batch that is shortened has texts of any lengths.
+    It is Nezha, and BERT for `choices`. The arguments are those of `make_ours`, but a batch that is
+    shortened has texts of any lengths.
     """
     torch = import_torch()
-    from transformers import NezhaForSequenceClassification
+    from transformers import BertForMultipleChoice, NezhaForSequenceClassification
 
-    model = NezhaForSequenceClassification(peer_config(size, num_labels=NUM_LABELS)).train(training)
+    if texts == "choices":
+        model = BertForMultipleChoice(peer_config(size, "BertConfig"))
+    else:
+        model = NezhaForSequenceClassification(peer_config(size, num_labels=NUM_LABELS))
+    model = model.train(training)
     if form.precision == "bfloat16 weights":
         model = model.to(torch.bfloat16)
     batches = _PeerBatches(*random_examples(size, texts, count), size, shortens)
@@ -118,10 +152,14 @@ class _PeerBatches:
         order = self._rng.permutation(len(self._ids))
         for first in range(0, len(order), self._size.batch):
             chosen = order[first : first + self._size.batch]
-            longest = max(len(self._ids[i]) for i in chosen)
+            rows = [
+                self._ids[i] if isinstance(self._ids[i], list) else [self._ids[i]] for i in chosen
+            ]
+            longest = max(len(ids) for row in rows for ids in row)
             width = longest if self._shortens else self._size.longest
-            padded = np.zeros((len(chosen), width), "int64")
-            for row, i in enumerate(chosen):
-                padded[row, : len(self._ids[i])] = self._ids[i]
+            padded = np.zeros((len(rows), len(rows[0]), width), "int64")
+            for row, column in np.ndindex(padded.shape[:2]):
+                padded[row, column, : len(rows[row][column])] = rows[row][column]
+            padded = padded.squeeze(1) if padded.shape[1] == 1 else padded
             arrays = (padded, (padded > 0).astype("int64"), self._labels[chosen].astype("int64"))
             yield map(torch.from_numpy, arrays)

@@ -1,4 +1,7 @@
-"""Examples a second in fine-tuning and prediction on CPU: ours against Hugging Face's Nezha."""
+"""Examples a second in fine-tuning and prediction on CPU: ours against Hugging Face's Nezha.
+
+With --texts=choices, questions with several choices: ours against Hugging Face's BERT.
+"""
 
 import forms
 import machine
@@ -11,7 +14,9 @@ flags.DEFINE_multi_string(
     ["4,256,4,1024,128,32", "12,768,12,3072,128,32"],
     "layers,hidden,heads,intermediate,longest,batch; may be repeated",
 )
-flags.DEFINE_enum("texts", "reviews", ["reviews", "pairs"], "whose lengths the examples have")
+flags.DEFINE_enum(
+    "texts", "reviews", ["reviews", "pairs", "choices"], "whose lengths the examples have"
+)
 flags.DEFINE_integer("examples", 512, "examples that a step goes through")
 flags.DEFINE_integer("rounds", 5, "turns that each side gets")
 flags.DEFINE_integer("steps", 1, "times in a turn through the examples")

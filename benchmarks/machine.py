@@ -35,6 +35,8 @@ OF_GLIBC = {
     "MALLOC_TRIM_THRESHOLD_": str(2**40),
 }
 SIDE = 2048
+# GFLOP/s.
+VERY_SLOW = 5
 
 
 def show():
@@ -105,7 +107,7 @@ def _tensorflow_rates():
     for name, jit_compile in {"TensorFlow, graph": False, "TensorFlow, XLA": True}.items():
         product = tf.function(tf.matmul, jit_compile=jit_compile, autograph=False)
         rates[name] = [
-            _rate(product, tf.random.normal((SIDE, SIDE), dtype=dtype))
+            _rate(product, lambda shape, dtype=dtype: tf.random.normal(shape, dtype=dtype))
             for dtype in (tf.float32, tf.bfloat16)
         ]
     return rates
@@ -113,19 +115,33 @@ def _tensorflow_rates():
 
 def _torch_rates():
     torch = import_torch()
-    matrices = (torch.randn(SIDE, SIDE, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
-    return {"PyTorch": [_rate(torch.matmul, matrix) for matrix in matrices]}
+    return {
+        "PyTorch": [
+            _rate(torch.matmul, lambda shape, dtype=dtype: torch.randn(shape, dtype=dtype))
+            for dtype in (torch.float32, torch.bfloat16)
+        ]
+    }
 
 
-def _rate(product, matrix):
-    """Returns GFLOP/s of the fastest of ten products, which other work disturbs least."""
-    product(matrix, matrix)
-    seconds = []
-    for _ in range(10):
-        start = time.perf_counter()
+def _rate(product, make_matrix):
+    """Returns GFLOP/s of the fastest of ten products, which other work disturbs least.
+
+    Where products of smaller matrices are very slow, as of bfloat16 on processors without it, their
+    rate is returned: larger ones would take minutes.
+    """
+    rate = 0.0
+    for side in (SIDE // 8, SIDE):
+        matrix = make_matrix((side, side))
         product(matrix, matrix)
-        seconds.append(time.perf_counter() - start)
-    return 2 * SIDE**3 / min(seconds) / 1e9
+        seconds = []
+        for _ in range(10):
+            start = time.perf_counter()
+            product(matrix, matrix)
+            seconds.append(time.perf_counter() - start)
+        rate = 2 * side**3 / min(seconds) / 1e9
+        if rate < VERY_SLOW:
+            break
+    return rate
 
 
 def _cpu():
