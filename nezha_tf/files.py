@@ -92,10 +92,15 @@ def require_folder(path, flag):
       path: the folder; it need not exist yet.
       flag: the flag that names it.
     """
-    part = path if storage.is_remote(path) else os.path.abspath(path)
-    while not storage.is_remote(part) and not os.path.lexists(part):
-        part = os.path.dirname(part)
-    if storage.isfile(part):
+    part = path
+    if storage.is_remote(path):
+        is_file = storage.exists(path) and not storage.isdir(path)
+    else:
+        part = os.path.abspath(path)
+        while not os.path.lexists(part):
+            part = os.path.dirname(part)
+        is_file = not os.path.isdir(part)  # a broken link, too, is in the way
+    if is_file:
         raise UserError(f"--{flag}={path}: {part} is a file, not a folder; choose another name")
 
 

@@ -65,11 +65,6 @@ def isdir(path):
     return _remote("isdir", path) if is_remote(path) else os.path.isdir(path)
 
 
-def isfile(path):
-    """Whether the path is a file."""
-    return exists(path) and not isdir(path)
-
-
 def sizes(paths):
     """Returns a dict of path to its size in bytes; None for a folder.
 
