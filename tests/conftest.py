@@ -51,13 +51,9 @@ def is_long(config):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Returns one worker more than there are cores, or fewer if there is not enough memory.
-
-    Some tests wait for a clock, for another process or for the disk; then the others have the
-    cores.
-    """
+    """Returns one worker for each core, or fewer if there is not enough memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)) + 1, memory // WORKER_BYTES))
+    return max(1, min(len(os.sched_getaffinity(0)), memory // WORKER_BYTES))
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects tests
