@@ -21,7 +21,7 @@ _TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 # Who holds the heartbeats does not name itself when it does not answer.
 _TO_THE_LEADER = "CoordinationService/"
 # The errors of a sum over all workers, or of a heartbeat, that another worker did not answer.
-_CAUSES = (
+CAUSES = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.DeadlineExceededError,
@@ -58,7 +58,7 @@ def told(strategy, folder):
     with console.native_stderr_into(log, (UserError, Terminated, WorkerLost, KeyboardInterrupt)):
         try:
             yield
-        except _CAUSES as error:
+        except CAUSES as error:
             if not _ABORTED.search(str(error)):
                 raise
             if len(workers) > 2:
