@@ -50,13 +50,17 @@ class Setting(NamedTuple):
 
 
 class Ablation(NamedTuple):
-    """The contents of a file: seeds, and dicts of name to path, `Stage` and `Setting`."""
+    """The contents of a file: seeds, and dicts of name to path, `Stage` and `Setting`.
+
+    `is_whole` is False if some of the file's settings were left out; see `narrowed`.
+    """
 
     path: str
     seeds: tuple
     paths: dict
     stages: dict
     settings: dict
+    is_whole: bool = True
 
 
 class Job(NamedTuple):
@@ -155,7 +159,8 @@ def narrowed(ablation, jobs, names):
             raise UserError(f"--settings: {name!r} is not in {ablation.path}; it has {known}")
     kept = {name: each for name, each in ablation.settings.items() if not names or name in names}
     found = {key: job for key, job in jobs.items() if key[0] in kept}
-    return ablation._replace(settings=kept), found
+    is_whole = len(kept) == len(ablation.settings)
+    return ablation._replace(settings=kept, is_whole=is_whole), found
 
 
 class _Maker:

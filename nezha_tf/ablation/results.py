@@ -69,7 +69,8 @@ def scores_of(ablation, jobs, folder, is_done):
       setting whose results lack a metric that others have is left out there.
 
     Raises:
-      UserError: no run of a stage has a metric, or results are missing or cannot be read.
+      UserError: no run of a stage has a metric, though all settings of the file have run, or it has
+        none of them; or results are missing or cannot be read.
     """
     scores = []
     for stage, about in ablation.stages.items():
@@ -78,9 +79,12 @@ def scores_of(ablation, jobs, folder, is_done):
             for (setting, of, seed), job in jobs.items()
             if of == stage and about.metrics and is_done(job)
         }
+        known = set().union(*found.values())
         for metric in about.metrics:
-            if found and not any(metric in numbers for numbers in found.values()):
-                known = ", ".join(sorted(set().union(*found.values())))
+            # A metric may be one of settings that were left out.
+            may_be_elsewhere = not ablation.is_whole and not known.isdisjoint(about.metrics)
+            if found and metric not in known and not may_be_elsewhere:
+                known = ", ".join(sorted(known))
                 raise UserError(
                     f"{ablation.path}, stages.{stage}: no run has the metric {metric!r}; they have "
                     f"{known}"

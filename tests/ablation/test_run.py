@@ -91,6 +91,12 @@ def test_flags_that_a_program_does_not_take_are_told_before_anything_runs(tmp_pa
 def test_results_without_the_metric_are_named(tmp_path):
     with pytest.raises(UserError, match="no run has the metric 'f1'; they have score"):
         run(settings(tmp_path, FILE.replace('"score"', '"f1"'), seeds=("1",)))
+    other = FILE.replace('"score"', '"score", "f1"')
+    with pytest.raises(UserError, match="no run has the metric 'f1'; they have score"):
+        run(settings(tmp_path, other, seeds=("1",)))
+    # It may be a metric of the setting that is left out.
+    run(settings(tmp_path, other, seeds=("1",), settings=("fast",)))
+    assert "f1" not in (tmp_path / "out" / "ablation.md").read_text(encoding="utf-8")
     with pytest.raises(UserError, match=r"there is no .*test\.json"):
         text = FILE.replace('metrics = ["score"]', 'metrics = ["score"]\nresults = "test.json"')
         run(settings(tmp_path, text, seeds=("1",)))
