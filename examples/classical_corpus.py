@@ -12,7 +12,7 @@ import sys
 from absl import app, flags
 
 try:
-    from nezha_tf import files
+    from nezha_tf.data.corpus import write_documents
     from nezha_tf.data.rows import read_rows
     from nezha_tf.errors import UserError
 except ImportError as error:
@@ -34,10 +34,7 @@ def documents(path):
 
 def main(_):
     try:
-        with files.whole_file(FLAGS.output_file) as path, open(path, "w", encoding="utf-8") as text:
-            for document in documents(FLAGS.input_file):
-                text.writelines(f"{line}\n" for line in document)
-                text.write("\n")
+        write_documents(FLAGS.output_file, documents(FLAGS.input_file))
     except (UserError, OSError) as error:
         sys.exit(f"classical_corpus.py: error: {error}")
 

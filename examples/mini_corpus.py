@@ -15,7 +15,7 @@ import re
 import sys
 
 try:
-    from nezha_tf import files
+    from nezha_tf.data.corpus import write_documents
     from nezha_tf.data.rows import read_rows
     from nezha_tf.data.squad import read_questions
     from nezha_tf.errors import UserError
@@ -34,10 +34,7 @@ def main():
     parser.add_argument("--output_file", required=True, help="Where the text is written.")
     flags = parser.parse_args()
     try:
-        with files.whole_file(flags.output_file) as path, open(path, "w", encoding="utf-8") as text:
-            for document in documents(flags.data):
-                text.writelines(f"{line}\n" for line in document)
-                text.write("\n")
+        write_documents(flags.output_file, documents(flags.data))
     except (UserError, OSError) as error:
         sys.exit(f"mini_corpus.py: error: {error}")
 

@@ -13,7 +13,7 @@ from examples_programs import program
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf.data.corpus import read_lines
+from nezha_tf.data.corpus import read_documents, read_lines, write_documents
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +168,16 @@ def test_what_mini_lacks_is_told_in_a_line_and_nothing_is_left(tmp_path):
     assert ended.returncode == 1 and len(ended.stderr.splitlines()) == 1, ended.stderr
     assert "classical_modern/train.jsonl.gz" in ended.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+SENTENCES = st.text("甲乙。a ", min_size=1).map(str.strip).filter(bool)
+
+
+@given(st.lists(st.lists(SENTENCES, min_size=1)))
+def test_documents_that_are_written_are_read_again(tmp_path_factory, documents):
+    path = str(tmp_path_factory.mktemp("corpus") / "corpus.txt")
+    write_documents(path, iter(documents))
+    assert list(read_documents(path)) == documents
 
 
 @given(st.text("甲乙。！？”》 \n　", max_size=30))

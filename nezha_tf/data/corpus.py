@@ -1,11 +1,11 @@
-"""Reads a text corpus: one sentence per line, a blank line between documents."""
+"""Reads and writes a text corpus: one sentence per line, a blank line between documents."""
 
 import collections
 import contextlib
 import gzip
 import zlib
 
-from nezha_tf import storage
+from nezha_tf import files, storage
 from nezha_tf.errors import UserError
 
 STRETCH_BYTES = 2 << 20
@@ -30,6 +30,22 @@ def read_documents(path):
             document = []
     if document:
         yield document
+
+
+def write_documents(path, documents):
+    """Writes a complete text file that `read_documents` reads, or no file after an error.
+
+    Args:
+      path: the file.
+      documents: iterable of lists of sentences, each without line breaks and not blank.
+
+    Raises:
+      OSError: the file cannot be written.
+      UserError: whatever `documents` raises.
+    """
+    with files.whole_file(path) as temporary, storage.open_binary(temporary, "wb") as text:
+        for document in documents:
+            text.write("".join(f"{line}\n" for line in [*document, ""]).encode())
 
 
 def read_lines(path):

@@ -79,6 +79,17 @@ def read_rows(
         raise UserError(f"{path} has no line with an example")
 
 
+def renamed(rows, names):
+    """Yields rows whose columns have other names.
+
+    Args:
+      rows: iterable of `Row`.
+      names: dict of each column's name to its new one.
+    """
+    for row in rows:
+        yield row._replace(values={names[name]: value for name, value in row.values.items()})
+
+
 class _Fault(Exception):
     """An error in a row."""
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.data.rows import read_rows
+from nezha_tf.data.rows import read_rows, renamed
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.finetuning.packing import TextPacking
 
@@ -55,14 +55,10 @@ def read_pairs(paths, needed, columns=COLUMNS, label_column=None):
         told = ", ".join(filter(None, (*columns, label_column)))
         raise UserError(f"the columns of texts and label are {told}; name another one for each")
     optional = () if needed else columns[1:]
-    found = (
+    rows = [
         row
         for path in paths
-        for row in read_rows(path, tuple(names), optional, None, (label_column,))
-    )
-    rows = [
-        row._replace(values={names[name]: value for name, value in row.values.items()})
-        for row in found
+        for row in renamed(read_rows(path, tuple(names), optional, None, (label_column,)), names)
     ]
     alone = [row for row in rows if COLUMNS[1] not in row.values]
     if 0 < len(alone) < len(rows):

@@ -1,6 +1,6 @@
 """Reads the pairs of source and target of files."""
 
-from nezha_tf.data.rows import read_rows
+from nezha_tf.data.rows import read_rows, renamed
 from nezha_tf.errors import UserError
 
 ROLES = ("src", "tgt")
@@ -26,7 +26,7 @@ def read_pairs(paths, columns=ROLES, optional=()):
     optional = tuple(name for name, role in names.items() if role in optional)
     file_columns = ROLES if set(columns) == set(ROLES) else ()
     return [
-        row._replace(values={names[name]: value for name, value in row.values.items()})
+        row
         for path in paths
-        for row in read_rows(path, tuple(names), optional, file_columns)
+        for row in renamed(read_rows(path, tuple(names), optional, file_columns), names)
     ]
