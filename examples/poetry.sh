@@ -2,13 +2,14 @@
 # A small model that writes regular Chinese poems: a form and a title in, a poem out. How many of
 # its poems have the lines of their form is counted before training and after it.
 #
-#   examples/poetry.sh folder
+#   examples/poetry.sh folder [flags for the training, such as --num_train_steps=2000]
 #
 # The folder has train.jsonl.gz and dev.jsonl with a poem a line:
 # {"form": "五言绝句", "title": ..., "text": ...}. Results are in out/poetry. What is done already is
 # not done again.
 set -euo pipefail
 poems=$(realpath "${1:?the folder of train.jsonl.gz and dev.jsonl}")
+shift
 cd "$(dirname "$0")/.."
 out=out/poetry
 vocab=$out/vocab.txt
@@ -28,7 +29,7 @@ done
 # A step with a rate of 0 leaves the random weights that the training begins with.
 python run_pretraining.py --flagfile=configs/poetry.flags --vocab_file=$vocab \
   --output_dir=$out/random --num_train_steps=1 --num_warmup_steps=0 --learning_rate=0
-python run_pretraining.py --flagfile=configs/poetry.flags --vocab_file=$vocab
+python run_pretraining.py --flagfile=configs/poetry.flags --vocab_file=$vocab "$@"
 
 for start in random model; do
   python tools/generate_text.py --model_folder=$out/$start --input_file=$out/prompts.jsonl \
