@@ -55,7 +55,7 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.reshape(ops.transpose(logits), (batch, count, self.config.vocab_size))
         return ops.cast(logits, "float32") + bias
 
-    def label_scores(self, states, labels, is_used, word_embeddings):
+    def label_scores(self, states, labels, is_used, word_embeddings, training=False):
         """Scores given pieces without keeping the logits.
 
         Args:
@@ -63,6 +63,7 @@ class MaskedLMHead(keras.layers.Layer):
           labels: int32 [B, P].
           is_used: bool [B, P].
           word_embeddings: see `call`.
+          training: see `label_scores.label_scores`.
 
         Returns:
           float32 [3, B, P]; see `label_scores.label_scores`.
@@ -70,7 +71,8 @@ class MaskedLMHead(keras.layers.Layer):
         states, table, bias = self._factors(states, word_embeddings)
         states = ops.reshape(states, (-1, states.shape[-1]))
         flat = (ops.reshape(values, (-1,)) for values in (labels, is_used))
-        return ops.reshape(label_scores(states, table, bias, *flat), (3, *labels.shape))
+        scores = label_scores(states, table, bias, *flat, training)
+        return ops.reshape(scores, (3, *labels.shape))
 
     def _factors(self, states, word_embeddings):
         """Returns (transformed states, output table, bias in float32)."""

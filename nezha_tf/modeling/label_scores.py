@@ -22,11 +22,14 @@ def are_many(labels, pieces):
     return None not in labels.shape and math.prod(labels.shape) * pieces > MOST_SCORES
 
 
-def label_scores(states, table, bias, labels, is_used):
+def label_scores(states, table, bias, labels, is_used, training=False):
     """Scores the vocabulary for each state, and keeps only what a loss needs.
 
-    The used predictions are computed in chunks, forward and again backward, so that no [N, V]
-    tensor exists, and unused ones cost nothing.
+    The used predictions are computed in chunks, so that no [N, V] tensor exists, and unused ones
+    cost nothing. The gradient needs the scores again. A loss mostly is a multiple of the sum of all
+    used cross-entropies; so in training the gradient of this sum is computed with the scores, and
+    the backward pass multiplies it. For any other loss, and outside of training, the backward pass
+    computes the scores anew. The result is the same.
 
     Args:
       states: [N, E], N static.
@@ -34,13 +37,15 @@ def label_scores(states, table, bias, labels, is_used):
       bias: float32 [V].
       labels: int32 [N].
       is_used: bool [N].
+      training: whether a gradient will be asked for; it costs time if there is none.
 
     Returns:
       float32 [3, N], 0 for unused predictions: the cross-entropy of the label; the cross-entropy
       of an even distribution (see `label_smoothing` of `objectives.losses.cross_entropies`); and,
       without a gradient, 1 if the label is the most probable piece, else 0.
     """
-    return ops.where(is_used, _Chunks(labels, is_used).scores(states, table, bias), 0.0)
+    chunks = _Chunks(labels, is_used)
+    return ops.where(is_used, chunks.scores(states, table, bias, training), 0.0)
 
 
 class _Chunks:
@@ -56,22 +61,23 @@ class _Chunks:
         self._size = min(CHUNK, labels.shape[0])
         self._padding = -labels.shape[0] % self._size
         self._labels = self._ordered(labels, 0)
+        self._is_used = self._ordered(is_used, 0)
         count = ops.sum(ops.cast(is_used, "int32"))
         self._num_chunks = (count + self._size - 1) // self._size
 
-    def scores(self, states, table, bias):
+    def scores(self, states, table, bias, training):
         """Returns float32 [3, N]; see `label_scores`."""
 
         @ops.custom_gradient
         def function(states, table, bias):
-            ordered = self._ordered(states, 0)
+            factors = (self._ordered(states, 0), table, bias)
+            found, of_sum = self._forward(factors, training)
 
             def gradient(*upstream, **_):
                 slopes = self._ordered(upstream[-1], 1)
-                of_states, *others = self._gradients(ordered, table, bias, slopes)
+                of_states, *others = self._backward(factors, slopes, of_sum)
                 return (ops.take(of_states, self._places, axis=0), *others)
 
-            found = self._forward(ordered, table, bias)
             return ops.take(found, self._places, axis=1), gradient
 
         return function(states, table, bias)
@@ -82,44 +88,93 @@ class _Chunks:
         padding[axis] = (0, self._padding)
         return ops.pad(ops.take(values, self._order, axis=axis), padding)
 
-    def _forward(self, states, table, bias):
-        def chunk(start, found):
-            logits, labels = self._logits(start, states, table, bias), self._labels_at(start)
+    def _forward(self, factors, training):
+        """Returns (scores [3, N]; the gradients of the sum of all losses, [] outside training)."""
+
+        def chunk(start, found, *of_sum):
+            logits, labels = self._logits(start, factors), self._at(start, self._labels)
             log_sum = ops.logsumexp(logits, axis=-1)
             own = ops.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
             even = log_sum - ops.mean(logits, axis=-1)
             hit = ops.cast(ops.equal(ops.argmax(logits, axis=-1), labels), "float32")
-            scores = ops.stack([log_sum - own, even, hit])
-            return (ops.slice_update(found, (0, start), scores),)
+            found = ops.slice_update(found, (0, start), ops.stack([log_sum - own, even, hit]))
+            if not training:
+                return (found,)
+            one = ops.cast(self._at(start, self._is_used), "float32")
+            change = _change(logits, log_sum, labels, one, ops.zeros_like(one))
+            return (found, *self._added(start, change, factors, of_sum))
 
-        return self._over_chunks(chunk, (ops.zeros((3, states.shape[0]), "float32"),))[0]
+        of_sum = self._no_gradients(factors) if training else []
+        found = ops.zeros((3, self._labels.shape[0]), "float32")
+        found, *of_sum = self._over_chunks(chunk, (found, *of_sum))
+        return found, of_sum
 
-    def _gradients(self, states, table, bias, upstream):
-        vocabulary = table.shape[0]
+    def _backward(self, factors, slopes, of_sum):
+        """Returns the gradients of the factors.
 
-        def chunk(start, of_states, of_table, of_bias):
-            logits, labels = self._logits(start, states, table, bias), self._labels_at(start)
-            slopes = ops.slice(upstream, (0, start), (2, self._size))
-            of_loss, of_even = slopes[LOSS][:, None], slopes[EVEN_LOSS][:, None]
-            is_label = ops.equal(ops.arange(vocabulary, dtype="int32"), labels[:, None])
-            change = (of_loss + of_even) * ops.softmax(logits, axis=-1) - of_even / vocabulary
-            change = change - ops.where(is_label, of_loss, 0.0)
-            narrow = ops.cast(change, states.dtype)
-            own = ops.slice(states, (start, 0), (self._size, states.shape[1]))
-            more = ops.cast(ops.matmul(ops.transpose(narrow), own), "float32")
-            return (
-                ops.slice_update(of_states, (start, 0), ops.matmul(narrow, table)),
-                of_table + more,
-                of_bias + ops.sum(change, axis=0),
-            )
-
-        start = (
-            ops.zeros(states.shape, states.dtype),
-            ops.zeros(table.shape, "float32"),
-            ops.zeros(bias.shape, "float32"),
+        Args:
+          factors: tuple of the states in the order of the chunks, the table and the bias.
+          slopes: float32 [3, N], the gradients of the scores.
+          of_sum: those of the sum of all losses, or [].
+        """
+        if not of_sum:
+            return self._anew(factors, slopes)
+        both = slopes[LOSS] + slopes[EVEN_LOSS]
+        are_equal = ops.all(ops.equal(both, both[0]) | ops.logical_not(self._is_used))
+        return ops.cond(
+            are_equal,
+            lambda: self._multiplied(factors, both[0], slopes[EVEN_LOSS], of_sum),
+            lambda: self._anew(factors, slopes),
         )
-        of_states, of_table, of_bias = self._over_chunks(chunk, start)
-        return of_states, ops.cast(of_table, table.dtype), of_bias
+
+    def _multiplied(self, factors, factor, of_even, of_sum):
+        """Returns `factor` times the gradients of the sum, with those of smoothed labels.
+
+        Smoothing moves a part of each slope from the label to all pieces alike.
+        """
+        states, table, _ = factors
+        pieces, dtype = table.shape[0], states.dtype
+        moved = ops.cast(states, "float32") * of_even[:, None]
+        rows = ops.cast(ops.take(table, self._labels, axis=0), "float32")
+        rows = of_even[:, None] * (rows - ops.mean(ops.cast(table, "float32"), axis=0))
+        to_labels = ops.segment_sum(moved, self._labels, pieces) - ops.sum(moved, axis=0) / pieces
+        bias = ops.segment_sum(of_even, self._labels, pieces) - ops.sum(of_even) / pieces
+        of_states, of_table, of_bias = of_sum
+        return (
+            ops.cast(factor * ops.cast(of_states, "float32") + rows, dtype),
+            ops.cast(factor * of_table + to_labels, dtype),
+            factor * of_bias + bias,
+        )
+
+    def _anew(self, factors, slopes):
+        """Returns the gradients of the factors for any slopes, from scores that are made again."""
+
+        def chunk(start, *gradients):
+            logits, labels = self._logits(start, factors), self._at(start, self._labels)
+            own = ops.slice(slopes, (0, start), (3, self._size))
+            log_sum = ops.logsumexp(logits, axis=-1)
+            change = _change(logits, log_sum, labels, own[LOSS], own[EVEN_LOSS])
+            return self._added(start, change, factors, gradients)
+
+        of_states, of_table, of_bias = self._over_chunks(chunk, self._no_gradients(factors))
+        return of_states, ops.cast(of_table, factors[1].dtype), of_bias
+
+    def _no_gradients(self, factors):
+        """Returns zeros like the factors; sums over chunks are float32."""
+        states, table, bias = factors
+        sums = (ops.zeros(values.shape, "float32") for values in (table, bias))
+        return (ops.zeros(states.shape, states.dtype), *sums)
+
+    def _added(self, start, change, factors, gradients):
+        """Returns gradients with those of a chunk whose logits have the gradients `change`."""
+        states, table, _ = factors
+        of_states, of_table, of_bias = gradients
+        narrow, own = ops.cast(change, states.dtype), self._at(start, states)
+        return (
+            ops.slice_update(of_states, (start, 0), ops.matmul(narrow, table)),
+            of_table + ops.cast(ops.matmul(ops.transpose(narrow), own), "float32"),
+            of_bias + ops.sum(change, axis=0),
+        )
 
     def _over_chunks(self, chunk, values):
         def step(number, *values):
@@ -130,11 +185,22 @@ class _Chunks:
 
         return ops.while_loop(goes_on, step, (ops.cast(0, "int32"), *values))[1:]
 
-    def _logits(self, start, states, table, bias):
-        own = ops.slice(states, (start, 0), (self._size, states.shape[1]))
+    def _logits(self, start, factors):
+        states, table, bias = factors
         # With the table as the left factor, as in `MaskedLMHead`.
-        logits = ops.transpose(ops.matmul(table, ops.transpose(own)))
+        logits = ops.transpose(ops.matmul(table, ops.transpose(self._at(start, states))))
         return ops.cast(logits, "float32") + bias
 
-    def _labels_at(self, start):
-        return ops.slice(self._labels, (start,), (self._size,))
+    def _at(self, start, values):
+        """Returns the part of a chunk of values [N, ...]."""
+        rest = tuple(values.shape[1:])
+        return ops.slice(values, (start, *[0] * len(rest)), (self._size, *rest))
+
+
+def _change(logits, log_sum, labels, of_loss, of_even):
+    """Returns the gradients of logits, [n, V], for the slopes of both losses, each [n]."""
+    pieces = logits.shape[-1]
+    is_label = ops.equal(ops.arange(pieces, dtype="int32"), labels[:, None])
+    both, of_even = (of_loss + of_even)[:, None], of_even[:, None]
+    change = both * ops.exp(logits - log_sum[:, None]) - of_even / pieces
+    return change - ops.where(is_label, of_loss[:, None], 0.0)

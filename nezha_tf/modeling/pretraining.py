@@ -49,13 +49,14 @@ class NezhaForMaskedLM(keras.Model):
         outputs = self.encoder(inputs, training=training)
         if "masked_lm_positions" in inputs:
             states = self.states_to_predict(inputs, outputs, training)
-            outputs |= self._predictions(states, inputs)
+            outputs |= self._predictions(states, inputs, training)
         if "next_piece_weights" in inputs:
             outputs["next_piece_scores"] = self.masked_lm.label_scores(
                 outputs["sequence_output"],
                 ops.roll(inputs["input_ids"], -1, axis=1),
                 inputs["next_piece_weights"] > 0,
                 self.encoder.embeddings.word_embeddings,
+                training,
             )
         return outputs
 
@@ -68,12 +69,13 @@ class NezhaForMaskedLM(keras.Model):
         """
         return gather_positions(outputs["sequence_output"], inputs["masked_lm_positions"])
 
-    def _predictions(self, states, inputs):
+    def _predictions(self, states, inputs, training):
         table, labels = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_ids")
         if labels is None or not are_many(labels, self.config.vocab_size):
             return {"masked_lm_logits": self.masked_lm.logits(states, table)}
         is_used = inputs["masked_lm_weights"] > 0
-        return {"masked_lm_scores": self.masked_lm.label_scores(states, labels, is_used, table)}
+        scores = self.masked_lm.label_scores(states, labels, is_used, table, training)
+        return {"masked_lm_scores": scores}
 
 
 class NezhaForPreTraining(NezhaForMaskedLM):

@@ -1,5 +1,8 @@
 """Losses of the vocabulary in chunks: against all scores at once, and what exists in between."""
 
+import functools
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -37,39 +40,71 @@ def all_at_once(factors, labels, is_used):
     return tf.where(is_used, tf.stack([losses, -tf.reduce_mean(log_probs, -1), hits]), 0.0)
 
 
-def with_gradients(function, factors, labels, is_used):
-    slopes = tf.constant(np.random.default_rng(1).normal(size=(2, COUNT)), tf.float32)
+# The gradients of both losses: of a sum, a sum with smoothed labels, and anything else.
+SLOPES = {
+    "sum": np.array([[0.7], [0.0]]) * np.ones(COUNT),
+    "smoothed": np.array([[0.63], [0.07]]) * np.ones(COUNT),
+    "any": np.random.default_rng(1).normal(size=(2, COUNT)),
+}
+
+
+def with_gradients(function, factors, labels, is_used, slopes="any"):
     with tf.GradientTape() as tape:
         tape.watch(factors)
         scores = function(factors, labels, is_used)
-        total = tf.reduce_sum(scores[:2] * slopes)
+        total = tf.reduce_sum(scores[:2] * tf.constant(SLOPES[slopes], tf.float32))
     return scores, tape.gradient(total, factors)
 
 
-def chunked(factors, labels, is_used):
-    return module.label_scores(*factors, labels, is_used)
+def chunked(factors, labels, is_used, training=True):
+    return module.label_scores(*factors, labels, is_used, training)
 
 
 @pytest.mark.parametrize("share", (0.0, 0.4, 1.0))
-@pytest.mark.parametrize("jit_compile", (False, True))
-def test_scores_and_gradients_are_those_of_all_at_once(jit_compile, share):
+@pytest.mark.parametrize(
+    "slopes, training, jit_compile",
+    [
+        *itertools.product(("sum", "any"), (False, True), (False, True)),
+        ("smoothed", True, False),
+        ("smoothed", True, True),
+    ],
+)
+def test_scores_and_gradients_are_those_of_all_at_once(slopes, training, jit_compile, share):
     given = inputs(share)
+    own_scores = functools.partial(chunked, training=training)
     function = tf.function(
-        lambda *given: with_gradients(chunked, *given), jit_compile=jit_compile, autograph=False
+        lambda *given: with_gradients(own_scores, *given, slopes),
+        jit_compile=jit_compile,
+        autograph=False,
     )
-    expected, slopes = with_gradients(all_at_once, *given)
+    expected, others = with_gradients(all_at_once, *given, slopes)
     found, own = function(*given)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    for slope, other in zip(own, slopes, strict=True):
+    for slope, other in zip(own, others, strict=True):
         np.testing.assert_allclose(slope, other, atol=1e-5 * float(1 + tf.reduce_max(abs(other))))
 
 
-def test_half_precision_keeps_float32_losses():
+@pytest.mark.parametrize("slopes", SLOPES)
+def test_half_precision_keeps_float32_losses(slopes):
     given = inputs(0.7, "bfloat16")
-    found, slopes = with_gradients(chunked, *given)
-    expected, _ = with_gradients(all_at_once, *given)
-    assert found.dtype == tf.float32 and slopes[0].dtype == slopes[1].dtype == tf.bfloat16
+    found, own = with_gradients(chunked, *given, slopes)
+    expected, others = with_gradients(all_at_once, *given, slopes)
+    assert found.dtype == tf.float32 and own[0].dtype == own[1].dtype == tf.bfloat16
     np.testing.assert_allclose(found[0], expected[0], atol=0.1)
+    for slope, other in zip(own, others, strict=True):
+        slope, other = (tf.cast(values, tf.float32) for values in (slope, other))
+        np.testing.assert_allclose(slope, other, atol=0.03 * float(tf.reduce_max(abs(other))))
+
+
+@pytest.mark.parametrize("slopes, computations", (("sum", 1), ("smoothed", 1), ("any", 2)))
+def test_scores_are_computed_once_for_a_sum(slopes, computations, monkeypatch):
+    """Eagerly each chunk is a call; 150 predictions are five chunks of 32."""
+    logits, calls = module._Chunks._logits, []
+    monkeypatch.setattr(
+        module._Chunks, "_logits", lambda *given: calls.append(None) or logits(*given)
+    )
+    with_gradients(chunked, *inputs(1.0), slopes)
+    assert len(calls) == 5 * computations
 
 
 def sizes_in(graph):
