@@ -1,6 +1,6 @@
 """Pretraining data out of text: our tool against the classic way, on the same text in turns.
 
-  python making_data.py --text ../../shared/data/corpus/zh.txt.gz --vocab ../vocab.txt
+  python making_data.py --text zh.txt.gz --vocab vocab.txt
   python making_data.py --text ... --vocab ... --stages
 
 Each side is a command in processes of its own, from its start to its end: imports, reading and

@@ -1,6 +1,6 @@
 """Writes the text of `nezha_mini`: modern prose, encyclopedia paragraphs and regular poems.
 
-python examples/mini_corpus.py --data=../shared/data --output_file=out/mini/corpus.txt
+python examples/mini_corpus.py --data=data --output_file=out/mini/corpus.txt
 
 The output has a sentence a line and a blank line between documents. --data holds
 classical_modern/train.jsonl.gz (NiuTrans Classical-Modern, MIT: only the modern side),

@@ -7,6 +7,8 @@ import tensorflow as tf
 
 from nezha_tf.errors import UserError, first_line
 
+# A file of NVIDIA's driver on Linux.
+NVIDIA_DRIVER = "/proc/driver/nvidia/version"
 # Distance between the dropout seeds of two replicas: more than one replica can ever draw.
 _SEED_STRIDE = 0x1000003
 
@@ -47,6 +49,21 @@ def kind(strategy):
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return "TPU"
     return "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+
+
+def description():
+    """Returns the name of the first device, for the line at the start of a run.
+
+    It says so if the machine has a GPU that TensorFlow does not see: without NVIDIA's libraries
+    TensorFlow computes on the CPU, and its warning is one of the messages that `cli` holds back.
+    """
+    gpus = tf.config.get_visible_devices("GPU")
+    if gpus:
+        return tf.config.experimental.get_device_details(gpus[0]).get("device_name", gpus[0].name)
+    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0") in ("", "-1")
+    if is_hidden or not os.path.exists(NVIDIA_DRIVER):
+        return "the CPU"
+    return "the CPU (TensorFlow does not see the NVIDIA GPU here: pip install -e '.[gpu]')"
 
 
 def num_processors(strategy):

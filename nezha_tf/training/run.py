@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from nezha_tf import console, files, locks
 from nezha_tf.errors import UserError, require_flag
@@ -428,7 +427,7 @@ class Run:
             f"{config.num_attention_heads} heads, {config.position_encoding} positions, "
             f"{weights / 1e6:.1f} M weights, "
             + ("the layers frozen and mixed, " if self._settings.layer_mix else "")
-            + f"{self._settings.precision}, on {_device()}"
+            + f"{self._settings.precision}, on {devices.description()}"
             + (f", {replicas} replicas" if replicas > 1 else "")
         )
 
@@ -448,13 +447,6 @@ def _check(settings):
         from nezha_tf.pictures.fonts import require_matplotlib
 
         require_matplotlib()
-
-
-def _device():
-    gpus = tf.config.get_visible_devices("GPU")
-    if not gpus:
-        return "the CPU"
-    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", gpus[0].name)
 
 
 def _number(value):

@@ -113,11 +113,15 @@ def test_links_lead_somewhere(page):
 
 
 def anchors(text):
-    """Returns the anchors of a page's headings: those given, and those made from the words."""
-    found = set(re.findall(r"^#+ .*\{#([\w-]+)\}$", text, re.MULTILINE))
+    """Returns the anchors of a page: those given, and those made from the words of headings.
+
+    GitHub and MkDocs make different anchors from Chinese headings, so those need one of their own.
+    """
+    found = set(re.findall(r'^<a id="([\w-]+)"></a>$', text, re.MULTILINE))
     for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
-        words = re.sub(r"[^\w\s-]", "", heading.lower()).strip()
-        found.add(re.sub(r"[\s-]+", "-", words))
+        if heading.isascii():
+            words = re.sub(r"[^\w\s-]", "", heading.lower()).strip()
+            found.add(re.sub(r"[\s-]+", "-", words))
     return found
 
 
