@@ -31,6 +31,8 @@ EXAMPLES = Examples(schema.Lengths(LENGTH, 4), VOCABULARY)
 TEXT_TO_TEXT = ("span_corruption", "infilling", "mass", "prefix")
 SENTINELS = VOCABULARY.ids_of(UNUSED[::-1])
 END_IDS = VOCABULARY.ids_of(ENDS)
+# A document ends with [SEP], and with it a sentence.
+SENTENCE_ENDS = {*END_IDS, SEP}
 ROWS = st.lists(records(), min_size=1, max_size=8)
 FULL = Record([FIRST_OF_TEXT + 5] * (LENGTH - 2), [], [1] * (LENGTH - 2), 0, 7)
 SINGLE = Record([FIRST_OF_TEXT + 5], [], [1], 0, 7)
@@ -76,7 +78,7 @@ def sentences_of(text):
     sentences, current = [], []
     for piece, following in itertools.zip_longest(text, text[1:]):
         current.append(piece)
-        if (piece in END_IDS and following not in END_IDS) or following is None:
+        if (piece in SENTENCE_ENDS and following not in SENTENCE_ENDS) or following is None:
             sentences.append(tuple(current))
             current = []
     return sentences
@@ -141,6 +143,33 @@ def test_sources_and_targets_are_made_of_the_text(name, rows, seed):
         source, target, weights = parts_of(batch, number)
         assert batch["next_piece_weights"][number].tolist() == weights
         CHECKS[name](source, target, row.text)
+
+
+PARTS = st.sampled_from([[FIRST_OF_TEXT + 5], [FIRST_OF_TEXT + 6], END_IDS[:1], [SEP]])
+
+
+@laws.examples(40)
+@given(st.lists(PARTS, min_size=2, max_size=10), st.data(), st.integers(0, 2**62))
+@example([[FIRST_OF_TEXT + 5], END_IDS[:1], [SEP]] * 3, None, 2)
+def test_without_noise_infilling_only_permutes_sentences(parts, data, number):
+    """Documents of one text end with [SEP], which is no word of its own."""
+    text = list(itertools.chain(*parts))
+    starts = [int(piece != SEP) for piece in text]
+    if data:
+        starts = data.draw(st.lists(st.integers(0, 1), min_size=len(text), max_size=len(text)))
+    row = Record(text, [], [1, *starts[1:]], 0, number)
+    batch = corrupted("infilling", [row], 0, EXAMPLES._replace(noise_density=0.0))
+    source, target = infilled_parts_of(batch)
+    assert is_stretch(target, text)
+    orders = itertools.permutations(sentences_of(target))
+    assert any(source == list(itertools.chain(*order)) for order in orders)
+
+
+def infilled_parts_of(batch):
+    """Returns source and target of the first example; both may have a [SEP] inside."""
+    segments, ids = batch["segment_ids"][0].tolist(), batch["input_ids"][0].tolist()
+    target, count = segments.index(5), int(batch["input_mask"][0].sum())
+    return ids[1 : target - 1], ids[target : count - 1]
 
 
 @laws.examples(25)

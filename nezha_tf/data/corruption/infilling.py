@@ -20,21 +20,21 @@ class Infilling(Corruption):
     denoising_dataset.py: the lengths of spans have a Poisson distribution and are drawn until a
     share of the words is covered, the last span is cut to that, and spans begin at different words.
     What a span covers is left out, with the [MASK]s of spans that begin in it. Each span of length
-    0 inserts a [MASK] anywhere.
+    0 inserts a [MASK] anywhere. A [SEP] between two documents belongs to the sentence before it.
     """
 
     name = "infilling"
 
     def __init__(self, vocabulary, noise_density=0.3, mean_span_length=3.0):
         """Args:
-        vocabulary: the `Vocabulary` of the texts. Sentences end with 。！？!?… in it.
+        vocabulary: the `Vocabulary` of the texts. Sentences end with 。！？!?… in it, and documents
+          with [SEP].
         noise_density: share of the words that spans cover.
         mean_span_length: the mean of the Poisson distribution, in words.
         """
         self._mask_id = vocabulary.mask_id
-        self._ends = tf.constant(
-            [vocabulary.ids_of([end])[0] for end in SENTENCE_ENDS if end in vocabulary] or [-1]
-        )
+        ends = [end for end in SENTENCE_ENDS if end in vocabulary]
+        self._ends = tf.constant([*vocabulary.ids_of(ends), vocabulary.sep_id])
         self._density = noise_density
         self._poisson_ends = poisson_ends(mean_span_length)
 
@@ -72,6 +72,8 @@ def poisson_ends(mean):
 def permuted_sentences(texts, ends, keys):
     """Returns texts with their sentences in a random order, as `Rows`.
 
+    The first piece of a sentence begins a word, as it may come to stand behind another word.
+
     Args:
       texts: `Rows`.
       ends: int32 [n], the pieces that end a sentence; the last sentence may have no end.
@@ -83,7 +85,9 @@ def permuted_sentences(texts, ends, keys):
     sentence = tf.cumsum(tf.cast(last, tf.int64), axis=1, exclusive=True)
     order = tf.where(texts.is_piece, draws.graph_uniform(keys, sentence), 2.0)
     order = tf.argsort(order, axis=1, stable=True)
-    ids, starts = (tf.gather(v, order, batch_dims=1) for v in (texts.ids, texts.starts))
+    is_first = tf.pad(last, [[0, 0], [1, 0]])[:, :-1] & texts.is_piece
+    starts = tf.where(is_first, 1, texts.starts)
+    ids, starts = (tf.gather(values, order, batch_dims=1) for values in (texts.ids, starts))
     return Rows(ids, texts.counts, starts)
 
 
