@@ -16,7 +16,8 @@ class Score(NamedTuple):
       stage, metric, setting: names.
       x: see `plan.Setting`.
       values: dict of seed to value.
-      differences: the values minus those of the first setting with the same seeds, a list.
+      differences: the values minus those of the first setting with the same seeds, a list; [] for
+        the first setting, and for all if its runs have failed.
     """
 
     stage: str
@@ -89,21 +90,31 @@ def scores_of(ablation, jobs, folder, is_done):
                     f"{ablation.path}, stages.{stage}: no run has the metric {metric!r}; they have "
                     f"{known}"
                 )
-            scores += _scores_of_metric(ablation, stage, metric, found)
+            planned = {setting for setting, of, _ in jobs if of == stage}
+            scores += _scores_of_metric(ablation, stage, metric, found, planned)
     return scores
 
 
-def _scores_of_metric(ablation, stage, metric, found):
-    """Returns the list of `Score` of a metric, of {(setting, seed): {metric: value}}."""
-    scores, first = [], None
+def _scores_of_metric(ablation, stage, metric, found, planned):
+    """Returns the list of `Score` of a metric.
+
+    Args:
+      ablation: the `Ablation`.
+      stage, metric: names.
+      found: dict of (setting, seed) to {metric: value}, of the runs that have ended.
+      planned: the settings that run the stage.
+    """
+    scores, first, ended = [], None, {setting for setting, _ in found}
     for setting, about in ablation.settings.items():
+        if first is None and setting in planned - ended:
+            first = {}  # Without the first setting there is nothing to compare with.
         values = {
             seed: numbers[metric]
             for (name, seed), numbers in found.items()
             if name == setting and metric in numbers
         }
         if values:
-            first = first or values
+            first = values if first is None else first
             common = [seed for seed in values if seed in first and values is not first]
             differences = [values[seed] - first[seed] for seed in common]
             scores.append(Score(stage, metric, setting, about.x, values, differences))

@@ -78,6 +78,19 @@ def test_what_fails_is_told_at_the_end_and_goes_on_when_it_is_mended(tmp_path, c
     assert sum(runs_of(tmp_path).values()) == 3
 
 
+def test_without_the_first_setting_nothing_is_compared(tmp_path):
+    """Its runs failed: the second setting does not take its place."""
+    text = FILE.replace("[settings.plain]", "[settings.plain]\nsecond.fails = true")
+    third = "[settings.slow]\nsecond.rate = 1\n"
+    with pytest.raises(UserError, match="2 runs failed: second/plain"):
+        run(settings(tmp_path, text + third))
+    found = json.loads((tmp_path / "out" / "ablation.json").read_text())
+    assert [(score["setting"], score["differences"]) for score in found] == [
+        ("fast", []),
+        ("slow", []),
+    ]
+
+
 def test_flags_that_a_program_does_not_take_are_told_before_anything_runs(tmp_path):
     for change, words in (
         ("second.rat = 10", "second/fast/seed3: .*'rat'"),
