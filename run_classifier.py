@@ -27,7 +27,10 @@ def main(settings):
     from nezha_tf.tasks.finetuning.sweep import run
     from nezha_tf.tasks.prompting.task import Prompting
 
-    run_and_export(run, settings, Prompting if settings.pattern else Classification)
+    def make_task(settings):  # They have the pattern of the folder, if it is not given.
+        return (Prompting if settings.pattern else Classification)(settings)
+
+    run_and_export(run, settings, make_task)
 
 
 if __name__ == "__main__":

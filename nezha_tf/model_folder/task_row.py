@@ -111,6 +111,8 @@ class Task:
       settings: dict of the names of this task's own keys in `task.json` to their kinds of values;
         a key that is also a flag of the program has the flag's name.
       kinds: the `Kind`s of its model; if there are several, their `settings` distinguish them.
+      head_settings: dict of those `settings` that say what the head is and what it reads to the
+        flags that decide them (often of the same name); a run's folder is only used with the same.
       training: "module:name" of the `training.task.Task` that trains it.
       serving: "module:name" of a function (or class) of a `ModelFolder` that returns its
         `serving.saved_model.Serving`, or None. Without it, the export fills blanks.
@@ -128,6 +130,7 @@ class Task:
 
     settings: dict[str, Value]
     kinds: tuple[Kind, ...]
+    head_settings: dict[str, str] = dataclasses.field(default_factory=dict)
     training: str | None = None
     serving: str | None = None
     predictor: str | None = None

@@ -52,6 +52,12 @@ MASKED_LM = Kind(
     "ForMaskedLM",
 )
 
+
+def _same(*names):
+    """Returns the `Task.head_settings` of settings that are flags of the same name."""
+    return dict(zip(names, names, strict=True))
+
+
 # Tasks with heads of pretraining come first, because `kind_of` depends on the order.
 TASKS = {
     "pretraining": Task(
@@ -81,6 +87,7 @@ TASKS = {
             "banned_words": TEXTS,
         },
         kinds=(MASKED_LM,),
+        head_settings=_same("target_prediction"),
         training="nezha_tf.tasks.seq2seq.task:Seq2Seq",
         serving="nezha_tf.tasks.seq2seq.serving:Seq2SeqServing",
         predictor="nezha_tf.tasks.seq2seq.predictor:Writer",
@@ -103,6 +110,7 @@ TASKS = {
                 _OF_BOTH,
             ),
         ),
+        head_settings={**_same("label_type"), "is_pair": "text_pair_column"},
         training="nezha_tf.tasks.classification.task:Classification",
         serving="nezha_tf.tasks.classification.serving:ClassificationServing",
         predictor="nezha_tf.tasks.classification.predictor:Classifier",
@@ -119,6 +127,7 @@ TASKS = {
             "label_words": NAMES,
         },
         kinds=(MASKED_LM,),
+        head_settings={**_same("pattern", "label_words"), "is_pair": "text_pair_column"},
         training="nezha_tf.tasks.prompting.task:Prompting",
         serving="nezha_tf.tasks.prompting.serving:PromptingServing",
         predictor="nezha_tf.tasks.prompting.predictor:PromptedClassifier",
@@ -147,6 +156,7 @@ TASKS = {
                 settings={"crf": False},
             ),
         ),
+        head_settings=_same("crf"),
         training="nezha_tf.tasks.tagging.task:NamedEntities",
         serving="nezha_tf.tasks.tagging.serving:TaggingServing",
         predictor="nezha_tf.tasks.tagging.predictor:EntityFinder",
@@ -172,6 +182,7 @@ TASKS = {
                 ("max_seq_length",),
             ),
         ),
+        head_settings=_same("version_2_with_negative"),
         training="nezha_tf.tasks.reading_comprehension.task:ReadingComprehension",
         serving="nezha_tf.tasks.reading_comprehension.serving:ReadingComprehensionServing",
         predictor="nezha_tf.tasks.reading_comprehension.predictor:AnswerFinder",
@@ -182,6 +193,7 @@ TASKS = {
     "sentence_vectors": Task(
         settings={"pooling": one_of("cls", "mean")},
         kinds=(Kind("sentence_vectors", NezhaForSentenceVectors, (), None, ("max_seq_length",)),),
+        head_settings=_same("pooling"),
         training="nezha_tf.tasks.sentence_vectors.task:SentenceVectors",
     ),
     "multiple_choice": Task(
@@ -196,6 +208,7 @@ TASKS = {
                 has_choices=True,
             ),
         ),
+        head_settings={"has_blanks": "task_name"},
         training="nezha_tf.tasks.multiple_choice.task:MultipleChoice",
         serving="nezha_tf.tasks.multiple_choice.serving:MultipleChoiceServing",
         predictor="nezha_tf.tasks.multiple_choice.predictor:ChoiceFinder",

@@ -1,12 +1,73 @@
-"""Writes the files that a run's folder needs, beside the weights, to be used as a model."""
+"""The files of a run's folder that make it a model: written, compared, and taken by later runs."""
 
+import dataclasses
 import json
 import os
 
 from nezha_tf import files
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import task_file
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, read_settings, vocabulary_in
+from nezha_tf.model_folder.task_table import TASKS
+from nezha_tf.settings import changed, flag_text, flags_of
+
+
+def with_head_of_run(settings):
+    """Returns the settings with what the run in the folder says about its head.
+
+    Flags that are not given take its values, also the metric that has chosen its best checkpoint.
+    A run that trains says it all by its flags: it may begin, or must be the same run.
+
+    Args:
+      settings: `RunSettings`.
+
+    Raises:
+      UserError: a flag is given otherwise; or `task.json` is damaged.
+    """
+    folder = settings.output_dir
+    if not folder:
+        return settings  # The run tells that it needs the flag.
+    stored, given, taken = task_file.read(folder), changed(settings), {}
+    names = ("layer_mix", *TASKS[stored["task"]].head_settings) if stored else ()
+    for name in filter(flags_of(settings).__contains__, names):
+        there, here = stored.get(name, False), getattr(settings, name)
+        if settings.do_train or name in given:
+            _require_same_flag(folder, name, there, here)
+        else:
+            taken[name] = tuple(there) if isinstance(there, list) else there
+    if not settings.do_train:
+        taken |= _best_metric_of_run(settings, given)
+    return dataclasses.replace(settings, **taken)
+
+
+def _best_metric_of_run(settings, given):
+    """Returns {"best_metric": the metric that has chosen the folder's best checkpoint}, or {}."""
+    best = RunCheckpoints(settings.output_dir, {}, best_metric=None).best() or {}
+    metric = next((name for name in best if name != "global_step"), None)
+    if metric is None or "best_metric" not in flags_of(settings):
+        return {}
+    if given.get("best_metric", metric) != metric:
+        raise UserError(
+            f"the best checkpoint in {settings.output_dir} is that of --best_metric={metric}, not "
+            f"of --best_metric={settings.best_metric}; leave the flag out"
+        )
+    return {"best_metric": metric}
+
+
+def _require_same_flag(folder, name, there, here):
+    there, here = _told_flag(name, there), _told_flag(name, here)
+    if there != here:
+        raise UserError(
+            f"the run in {folder} is {there}, and this one {here}; give it the same flag, or "
+            "another --output_dir"
+        )
+
+
+def _told_flag(name, value):
+    if value is True:
+        return f"with --{name}"
+    return f"with --{name}={flag_text(value)}" if value else f"without --{name}"
 
 
 def write_settings(folder, task):
@@ -33,8 +94,8 @@ def check(folder, task):
       task: a `training.task.Task`.
 
     Raises:
-      UserError: the folder is for another task, or has another vocabulary or another value of
-        `do_lower_case` or `layer_mix`.
+      UserError: the folder is for another task, or has another vocabulary, another value of
+        `do_lower_case` or `layer_mix`, or another head (see `Task.head_settings` of the table).
     """
     wanted = settings_of(task)
     stored = read_settings(folder, wanted["task"])
@@ -44,18 +105,28 @@ def check(folder, task):
             f"{json.dumps(stored['do_lower_case'])} in the run in {folder}; pass another "
             "--output_dir"
         )
-    if stored and stored.get("layer_mix", False) != task.settings.layer_mix:
-        there, here = ("without", "with") if task.settings.layer_mix else ("with", "without")
-        raise UserError(
-            f"the run in {folder} is {there} --layer_mix, and this one {here} it; give it the same "
-            "flag, or another --output_dir"
-        )
+    if stored:
+        _check_head(folder, stored, wanted)
     source, target = task.settings.vocab_file, vocabulary_in(folder)
     if source and target and not files.same_bytes(source, target):
         raise UserError(
             f"--vocab_file={source} is another vocabulary than that of the run in {target}; "
             "pass that one, or another --output_dir"
         )
+
+
+def _check_head(folder, stored, wanted):
+    """Compares two contents of `task.json`."""
+    flags = {"layer_mix": "layer_mix", **TASKS[wanted["task"]].head_settings}
+    for name, flag in flags.items():
+        there, here = (values.get(name, False) for values in (stored, wanted))
+        if name == flag:
+            _require_same_flag(folder, flag, there, here)
+        elif there != here:
+            raise UserError(
+                f"{name} is {json.dumps(there)} in the run in {folder}, and {json.dumps(here)} "
+                f"here; give it the same --{flag}, or another --output_dir"
+            )
 
 
 def settings_of(task):

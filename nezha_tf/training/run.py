@@ -59,7 +59,7 @@ def run(settings, make_task):
       Terminated: the process received SIGTERM.
       WorkerLost: another worker does not answer.
     """
-    settings = start.with_files_beside(settings)
+    settings = output_folder.with_head_of_run(start.with_files_beside(settings))
     strategy = prepare(settings)
     task = make_task(with_precision(settings, strategy))
     run_in(strategy, task, task.settings)

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 from nezha_tf.config import NezhaConfig, told_defaults
 from nezha_tf.errors import UserError
-from nezha_tf.model_folder import task_file
 from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER
 from nezha_tf.model_folder.run_checkpoints import LOWEST_LOSS
 from nezha_tf.modeling import positions
@@ -55,7 +54,7 @@ class Task(abc.ABC):
         Raises:
           UserError: the configuration or the data is bad.
         """
-        self.settings = _with_mixture_of_run(settings)
+        self.settings = settings
         self.notes = []
         self.example_counts = {}
         self.config = NezhaConfig.from_json_file(settings.bert_config_file)
@@ -121,14 +120,3 @@ class Task(abc.ABC):
             f"--{flag}={max_seq_length}",
             where=self.settings.bert_config_file,
         )
-
-
-def _with_mixture_of_run(settings):
-    """Returns the settings with `layer_mix` if the run in the folder has it.
-
-    A run that trains says it by its flag: it may begin, or must be the same run.
-    """
-    stored = None if settings.do_train else task_file.read(settings.output_dir or "")
-    if stored and stored.get("layer_mix"):
-        return dataclasses.replace(settings, layer_mix=True)
-    return settings

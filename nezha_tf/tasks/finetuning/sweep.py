@@ -51,7 +51,7 @@ def run(settings, make_task):
       Terminated: the process received SIGTERM.
     """
     rates = learning_rates(settings.learning_rate)
-    settings = start.with_files_beside(settings)
+    settings = output_folder.with_head_of_run(start.with_files_beside(settings))
     base = dataclasses.replace(settings, learning_rate=rates[0], num_seeds=1)
     if len(rates) == settings.num_seeds == 1:
         return training_run.run(base, make_task)

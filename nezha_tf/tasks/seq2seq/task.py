@@ -106,7 +106,9 @@ class Seq2Seq(Task):
     def _check(self):
         settings = self.settings
         self.check_segments("sequence to sequence", SEGMENT_IDS["seq2seq"])
-        if settings.best_metric in metrics.NAMES and not settings.max_eval_generated:
+        is_written = settings.best_metric in metrics.NAMES
+        # A run that does not train takes the checkpoint that was chosen before.
+        if settings.do_train and is_written and not settings.max_eval_generated:
             raise UserError(
                 f"--best_metric={settings.best_metric} needs written texts; pass "
                 "--max_eval_generated above 0"

@@ -113,7 +113,15 @@ class NamedEntities(FineTuning):
         scheme = self.settings.scheme
         if scheme == "auto":
             scheme = "BIOES" if any(file.scheme == "BIOES" for file in found) else "BIO"
-        return TagSet.of_labels(labels, scheme)
+        tag_set = TagSet.of_labels(labels, scheme)
+        path, stored = labels_of_run(self.settings.output_dir, "tagging")
+        if stored and stored != tag_set.tags:
+            raise UserError(
+                f"the tags of --train_file are {' '.join(tag_set.tags)}, but those of the run in "
+                f"{path} are {' '.join(stored)}; pass another --output_dir, or the data and "
+                "--scheme of that run"
+            )
+        return tag_set
 
 
 def _stride_of(settings):

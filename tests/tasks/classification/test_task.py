@@ -165,6 +165,35 @@ def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path
     assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]  # again
 
 
+def test_the_head_of_the_folder_is_taken_or_told(settings, tmp_path):
+    """A run of several classes, without the flags that say it; and one of single texts."""
+    changes = {"num_train_steps": 2, "save_checkpoints_steps": 1}
+    start(settings("multi", do_train=True, do_eval=True, **changes), Classification)
+    folder = tmp_path / "run"
+    same = {"predict_file": settings("multi").predict_file, "do_predict": True}
+    start(settings("multi", **same), Classification)
+    right = lines_of(folder / "predictions.jsonl")
+    (folder / "predictions.jsonl").unlink()
+    start(settings("single", **same), Classification)  # the default, so it is not given
+    assert lines_of(folder / "predictions.jsonl") == right
+    assert isinstance(right[0]["prediction"], list)
+
+    is_multi = "is with --label_type=multi, and this one with --label_type="
+    pair = write(tmp_path / "pair.jsonl", {"text": "甲", "b": "乙", "label": "a"})
+    for kind, more, message in (
+        ("regression", same, f"{is_multi}regression; give it the same flag"),
+        ("single", {"do_train": True}, f"{is_multi}single; give it the same flag"),
+        ("multi", {**same, "best_metric": "loss"}, "is that of --best_metric=micro_f1, not of"),
+        (
+            "multi",
+            {**same, "predict_file": pair, "text_pair_column": "b"},
+            "is_pair is false in the run in .*run, and true here; give it the same --text_pair_col",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            start(settings(kind, **more), Classification)
+
+
 def test_numbers_are_learnt(settings, tmp_path):
     changes = {"do_train": True, "do_eval": True, "do_predict": True}
     changes |= {"best_metric": "mean_squared_error", "bucket_by_length": False}

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from commands import QUICK_CONFIG
+from commands import QUICK_CONFIG, run
 from demo_folders import assert_says_alike
 from export_folders import ODD_TEXTS, ask, make_export
 from hypothesis import given
@@ -128,6 +128,15 @@ def test_classes_are_learnt_and_exported(settings, tmp_path):
     lines = (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     assert {row["prediction"] for row in rows} == {"a", "b"}
+    # The command needs neither pattern nor words later: the folder has them.
+    (folder / "predictions.jsonl").unlink()
+    names = ("task_name", "predict_file", "vocab_file", "bert_config_file", "output_dir")
+    said = (f"--{name}={getattr(settings(), name)}" for name in names)
+    flags = (*said, "--max_seq_length=16", "--nojit_compile", "--do_predict")
+    result = run("run_classifier.py", *flags, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    lines = (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["prediction"] for line in lines] == [r["prediction"] for r in rows]
 
 
 def test_the_export_and_the_page_say_what_the_model_says(tmp_path):

@@ -145,6 +145,10 @@ def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
         with pytest.raises(UserError) as error:
             NamedEntities(dataclasses.replace(settings, **changes))
         assert message in str(error.value) and len(str(error.value).splitlines()) == 1
+    # The folder of a run with other tags.
+    (tmp_path / "labels.txt").write_text("O\nB-GPE\nI-GPE\nB-LOC\nI-LOC\n")
+    with pytest.raises(UserError, match=r"tags of --train_file are O B-LOC I-LOC B-PER I-PER, but"):
+        NamedEntities(settings)
 
 
 def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
