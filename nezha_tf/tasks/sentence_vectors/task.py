@@ -12,6 +12,7 @@ from nezha_tf.errors import UserError, require_flag
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.objectives.contrastive import ContrastiveLoss
 from nezha_tf.tasks.classification import metrics
+from nezha_tf.tasks.classification.label_types import Number
 from nezha_tf.tasks.finetuning.packing import TextPacking
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.task import FineTuning
@@ -147,9 +148,9 @@ class SentenceVectors(FineTuning):
                 bad_rows.add(f"{row.place}: a text has no pieces; write a text")
                 continue
             try:
-                labels.append(float(row.values[label]) if label in row.values else None)
-            except ValueError:
-                bad_rows.add(f"{row.place}: label {row.values[label][:40]!r} is not a number")
+                labels.append(Number().encode(row.values[label]) if label in row.values else None)
+            except ValueError as error:
+                bad_rows.add(f"{row.place}: {error}")
                 continue
             rows.append(row)
             packed.append([packing(ids) for ids in pair])

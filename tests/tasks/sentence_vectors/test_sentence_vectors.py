@@ -135,6 +135,17 @@ def test_texts_come_to_be_nearest_to_themselves(settings, data, tmp_path, poolin
         np.testing.assert_allclose(cosines, [row["similarity"] for row in rows], atol=1e-5)
 
 
+@pytest.mark.parametrize("label", ("nan", "inf", "1e39"))
+def test_labels_that_are_no_numbers_are_told_or_counted(settings, tmp_path, label):
+    pairs = [{"sentence1": "甲", "sentence2": "乙", "label": value} for value in (1, label)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
+    modes = {"do_eval": True, "eval_file": str(tmp_path / "pairs.jsonl")}
+    with pytest.raises(UserError, match=rf"pairs\.jsonl, line 2: label {label} is "):
+        SentenceVectors(settings(**modes))
+    task = SentenceVectors(settings(**modes, skip_bad_rows=True))
+    assert task.examples["eval"].labels == [1.0] and "bad rows skipped: 1" in task.notes[-1]
+
+
 def test_texts_without_pieces_are_told_or_counted(settings, tmp_path):
     (tmp_path / "texts.txt").write_text("甲乙\n\u200b\n丙\n")
     pairs = [{"sentence1": "甲", "sentence2": b, "label": 1} for b in ("乙", "\u200b")]
