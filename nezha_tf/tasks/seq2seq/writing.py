@@ -11,7 +11,7 @@ from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.sources import pad_left, rounded_up
 from nezha_tf.text.detokenization import detokenize
-from nezha_tf.text.vocabulary import CLS, MASK, PAD
+from nezha_tf.text.vocabulary import CLS, MASK, PAD, UNK
 
 # Pieces that are never written. [UNK] is allowed, because the source often shows what it means.
 BANNED_PIECES = (PAD, CLS, MASK)
@@ -108,12 +108,17 @@ def options_of(values, tokenizer):
       tokenizer: `FullTokenizer`.
 
     Raises:
-      UserError: settings are invalid, or a banned word is not a single piece.
+      UserError: settings are invalid, a word is not in the vocabulary, or a banned one is not a
+        single piece.
     """
-    exempt = [piece for word in values["exempt_words"] for piece in _pieces(word, tokenizer)]
+    exempt = [
+        piece
+        for word in values["exempt_words"]
+        for piece in _pieces("exempt_words", word, tokenizer)
+    ]
     banned = list(BANNED_PIECES)
     for word in values["banned_words"]:
-        pieces = _pieces(word, tokenizer)
+        pieces = _pieces("banned_words", word, tokenizer)
         if len(pieces) != 1:
             raise UserError(
                 f"--banned_words: {word!r} has {len(pieces)} pieces ({' '.join(pieces)}), but only "
@@ -133,6 +138,11 @@ def options_of(values, tokenizer):
     )
 
 
-def _pieces(word, tokenizer):
+def _pieces(flag, word, tokenizer):
     """Returns the pieces of a word; an entry of the vocabulary ([UNK], ##s) is one piece."""
-    return [word] if word in tokenizer.vocabulary else tokenizer.tokenize(word)
+    if word in tokenizer.vocabulary:
+        return [word]
+    pieces = tokenizer.tokenize(word)
+    if UNK in pieces:  # It stands for every unknown word.
+        raise UserError(f"--{flag}: {word!r} is not in the vocabulary; leave it out")
+    return pieces

@@ -199,12 +199,15 @@ def test_mistakes_are_one_line(settings, tmp_path):
         ),
         ({"best_metric": "bleu", "max_eval_generated": 0}, "--max_eval_generated"),
         ({"banned_words": ["甲乙"]}, "'甲乙' has 2 pieces"),
+        ({"banned_words": ["𠮷"]}, "--banned_words: '𠮷' is not in the vocabulary"),
+        ({"exempt_words": ["甲𠮷"]}, "--exempt_words: '甲𠮷' is not in the vocabulary"),
         ({"min_target_length": 9}, "min_length 9"),
         ({"temperature": 0.0}, "temperature"),
     ):
         with pytest.raises(UserError) as error:
             Seq2Seq(dataclasses.replace(settings, **changes))
         assert message in str(error.value) and len(str(error.value).splitlines()) == 1
+    Seq2Seq(dataclasses.replace(settings, banned_words=["[UNK]"]))
     # Without targets there is nothing to measure.
     settings = dataclasses.replace(settings, predict_file=short)
     Seq2Seq(settings)
