@@ -28,7 +28,7 @@ class Question(NamedTuple):
       id: the question's unique id, a str.
       context: the passage.
       text: the question.
-      answers: one `Answer` of each annotator; () if it is impossible or not labelled.
+      answers: one `Answer` of each annotator; () if it is impossible or has none.
       is_impossible: whether the file says that the passage does not answer the question.
       path: its file.
     """
@@ -47,7 +47,8 @@ class Question(NamedTuple):
 
     @property
     def is_labelled(self):
-        return bool(self.answers) or self.is_impossible
+        """Whether the file answers it; test files may have placeholders that are in no passage."""
+        return self.is_impossible or any(answer.start is not None for answer in self.answers)
 
 
 def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=None):

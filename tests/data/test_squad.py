@@ -63,7 +63,7 @@ def test_files_that_are_to_be_answered(tmp_path):
     del unlabelled["answers"]
     path = write(tmp_path, entry(0), unlabelled, entry(2, ("FAKE", -1)))
     found = read_questions([path], needs_answers=False)
-    assert [question.is_labelled for question in found] == [False, False, True]
+    assert [question.is_labelled for question in found] == [False, False, False]
     assert found[2].answers == (Answer("FAKE", None),)
 
 

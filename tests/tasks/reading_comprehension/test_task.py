@@ -218,9 +218,10 @@ def test_mistakes_are_one_line(settings, data, tmp_path):
     )
     assert len(task.examples["eval"].examples) == 2
     assert "; bad rows skipped: 1 (the first: " in task.notes[-2]
-    # It is answered nevertheless.
+    # It is answered nevertheless, and nothing is measured with an answer that is in no passage.
     task = ReadingComprehension(dataclasses.replace(settings, predict_file=bad_file))
     assert "answers that are not in their passages: 1" in task.notes[-1]
+    assert task.write_predictions(outputs_of(task.examples["predict"])) == {}
 
 
 def test_real_data_are_read(settings, shared_data):
