@@ -269,6 +269,9 @@ def test_mistakes_in_pretraining(folder):
         (["--early_stopping_patience=1"], ["--do_eval"]),
         (["--masked_lm_prob=0.2"], ["--masked_lm_prob=0.2 needs --dynamic_masking"]),
         (["--dynamic_masking=span"], ["needs --vocab_file"]),
+        (["--noise_density=0.2"], ["--noise_density=0.2 does nothing with --objectives=bidirecti"]),
+        (["--mean_span_length=2"], ["--mean_span_length=2.0 does nothing with", "and infilling)"]),
+        (["--num_predict=2"], ["--num_predict=2 does nothing", "(it is for permutation)"]),
         (["--dynamic_masking=entity"], ["dynamic_masking", "whole_word"]),
         (
             ["--dynamic_masking=span", f"--vocab_file={RESOURCES / 'vocab.txt'}"],

@@ -18,8 +18,23 @@ from nezha_tf.inference.settling import (
     settled_scoring_mode,
     target_format_of,
 )
+from nezha_tf.settings import changed, flag_text
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.reading import read_pairs
+
+_OF_PAIRS = (
+    "max_source_length",
+    "max_target_length",
+    "truncate_source",
+    "source_column",
+    "target_column",
+)
+# The flags that a mode does not read.
+_UNREAD = {
+    "seq2seq": (),
+    "left_to_right": _OF_PAIRS,
+    "bidirectional": (*_OF_PAIRS, "segment_ids", "target_prediction"),
+}
 
 
 def score_text(settings):
@@ -38,7 +53,9 @@ def score_text(settings):
     if settings.output_file:
         files.require_other(settings.output_file, "output_file", paths)
     opened = open_model(settings)
-    settings = settled_form(settled_scoring_mode(settings, opened), opened)
+    given, settings = settings, settled_scoring_mode(settings, opened)
+    _check_flags(given, settings.mode)
+    settings = settled_form(settings, opened)
     score, text_column = {
         "seq2seq": (_score_targets, "tgt"),
         "left_to_right": (_score_continuations, "text"),
@@ -59,6 +76,15 @@ def score_text(settings):
         for row, part in zip(rows, log_probs, strict=True):
             print(_table(row.values[text_column], part))
     return _table(f"{console.plural(len(rows), 'text')}{truncation}", np.concatenate(log_probs))
+
+
+def _check_flags(given, mode):
+    """Raises a `UserError` if flags are given that the mode does not read."""
+    for name, value in changed(given).items():
+        if name in _UNREAD[mode]:
+            raise UserError(
+                f"--{name}={flag_text(value)} does nothing with --mode={mode}; leave it out"
+            )
 
 
 def _score_targets(rows, opened, settings):

@@ -14,6 +14,8 @@ from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.terms import NEXT_PIECE
 from nezha_tf.pretraining_objectives.objective import Objective, Use
 
+_NOISE = ("noise_density", "mean_span_length")
+
 
 class NextPieceObjective(Objective):
     """The base of these objectives; their examples must not be masked."""
@@ -84,6 +86,8 @@ class TextToTextObjective(NextPieceObjective):
 class SpanCorruptionObjective(TextToTextObjective):
     """Spans become sentinels, and the target tells what stood there (T5, arXiv 1910.10683)."""
 
+    options = _NOISE
+
     def corruption(self, examples, vocabulary):
         length = examples.lengths.max_seq_length
         return SpanCorruption(vocabulary, length, **_noise_of(examples))
@@ -91,6 +95,8 @@ class SpanCorruptionObjective(TextToTextObjective):
 
 class InfillingObjective(TextToTextObjective):
     """Spans become [MASK]s, sentences change places; the target is the text (BART, 1910.13461)."""
+
+    options = _NOISE
 
     def corruption(self, examples, vocabulary):
         return Infilling(vocabulary, **_noise_of(examples))
@@ -112,8 +118,5 @@ class PrefixObjective(TextToTextObjective):
 
 def _noise_of(examples):
     """Returns the settings of noise that are given, as keyword arguments."""
-    given = {
-        "noise_density": examples.noise_density,
-        "mean_span_length": examples.mean_span_length,
-    }
+    given = {name: getattr(examples, name) for name in _NOISE}
     return {name: value for name, value in given.items() if value is not None}

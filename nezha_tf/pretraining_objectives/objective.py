@@ -56,6 +56,8 @@ class Objective(abc.ABC):
       model: class of the Keras model, called with a `NezhaConfig` and `dtype`. A mixture uses the
         class that is a subclass of all others, or joins several of `NezhaForPreTraining`.
       has_query_stream: see `PieceLoss`.
+      options: the names of those optional fields of `Examples` (from `noise_density` on) that it
+        reads; the user gets an error for a flag that no objective of the run reads.
       has_memory: whether its examples can go on from the states of the examples before them.
       uses: tuple of `Use`; a model trained only with this objective is exported for the first.
       best_metric: the held-out loss that chooses the best checkpoint.
@@ -67,6 +69,7 @@ class Objective(abc.ABC):
     segment_ids = (0, 1)
     model = NezhaForPreTraining
     has_query_stream = False
+    options: tuple[str, ...] = ()
     has_memory = False
     uses: tuple[Use, ...] = ()
     best_metric = "loss"

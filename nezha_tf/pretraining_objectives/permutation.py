@@ -18,6 +18,7 @@ class Permutation(Objective):
     reads = schema.UNMASKED_FEATURES
     model = NezhaForPermutationLM
     has_query_stream = has_memory = True
+    options = ("num_predict",)
 
     def transforms(self, examples):
         if examples.vocabulary is None:

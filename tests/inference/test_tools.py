@@ -117,8 +117,9 @@ def test_what_is_written_is_scored_alike(settings, tmp_path, target_prediction):
 def test_scores_of_texts(model, settings, tmp_path):
     """Perplexity from left to right and with pieces masked in turn, of one piece by hand."""
     write_lines(tmp_path / "in.jsonl", [{"text": text} for text in SOURCES])
+    own = {"max_source_length": None, "max_target_length": None}  # lengths of pairs
     for mode, segment, ids in (("left_to_right", 2, [2, 4]), ("bidirectional", 0, [2, 4, 3])):
-        score_text(settings(ScoreSettings, mode=mode))
+        score_text(settings(ScoreSettings, mode=mode, **own))
         scores = read_lines(tmp_path / "out.jsonl")
         assert [line["pieces"] for line in scores] == [len(text) for text in SOURCES]
         logits = model[1](
@@ -136,6 +137,25 @@ def test_scores_of_texts(model, settings, tmp_path):
         )["masked_lm_logits"][0, 0]
         expected = tf.nn.softmax(logits)[PIECES.index("丁")]
         np.testing.assert_allclose(scores[1]["perplexity"], 1 / expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "mode, name, value, said",
+    (
+        ("left_to_right", "max_source_length", 8, "8"),
+        ("left_to_right", "max_target_length", 8, "8"),
+        ("left_to_right", "truncate_source", "tail", "tail"),
+        ("left_to_right", "source_column", "text", "text"),
+        ("bidirectional", "segment_ids", ("0", "1"), "0,1"),
+        ("bidirectional", "target_prediction", "shift", "shift"),
+        ("bidirectional", "max_source_length", 8, "8"),
+    ),
+)
+def test_flags_that_a_mode_does_not_read_are_refused(settings, tmp_path, mode, name, value, said):
+    write_lines(tmp_path / "in.jsonl", [{"text": "甲"}])
+    none = {"max_source_length": None, "max_target_length": None}
+    with pytest.raises(UserError, match=f"--{name}={said} does nothing with --mode={mode}"):
+        score_text(settings(ScoreSettings, mode=mode, **{**none, name: value}))
 
 
 def test_a_prompt_goes_on(settings):

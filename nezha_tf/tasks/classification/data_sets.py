@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nezha_tf import files
 from nezha_tf.errors import UserError, require_flag
+from nezha_tf.settings import changed, flag_text
 from nezha_tf.tasks.classification.clue import keywords_first, marked_spans
 
 CUSTOM = "custom"
@@ -141,20 +142,27 @@ DATA_SETS = {
     ),
 }
 NAMES = (*DATA_SETS, CUSTOM)
+_OF_CUSTOM = ("text_column", "text_pair_column", "label_column", "columns")
 
 
 def data_set_of(settings):
     """Returns the `DataSet` of the settings.
 
     Args:
-      settings: an object with `task_name`; for `custom` also with `text_column`,
-        `text_pair_column`, `label_column` and `columns`.
+      settings: `ClassificationSettings`.
 
     Raises:
-      UserError: `columns` lacks a column, or two flags name the same column.
+      UserError: columns are given for a data set known by name, `columns` lacks a column, or two
+        flags name the same column.
     """
     name = require_flag(settings.task_name, "task_name")
     if name != CUSTOM:
+        given = changed(settings)
+        for flag in filter(given.__contains__, _OF_CUSTOM):
+            raise UserError(
+                f"--{flag}={flag_text(given[flag])} does nothing with --task_name={name}, whose "
+                f"columns are known; leave it out, or pass --task_name={CUSTOM}"
+            )
         return DATA_SETS[name]
     names = tuple(settings.columns)
     for flag in ("text_column", "text_pair_column"):

@@ -139,5 +139,10 @@ def _check(settings):
         raise UserError(
             "--label_smoothing needs classes; leave it out with --label_type=regression"
         )
+    if settings.label_words and not settings.pattern:
+        raise UserError(
+            f"--label_words={','.join(settings.label_words)} needs --pattern, the text in which a "
+            "class's word stands"
+        )
     if settings.do_eval or settings.do_predict:
         metrics.require_libraries()

@@ -17,6 +17,7 @@ from nezha_tf.pretraining_data.provenance import Provenance, counts_of, in_manif
 from nezha_tf.pretraining_data.shard_files import example_files
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.pretraining_objectives.objective import Examples
+from nezha_tf.pretraining_objectives.table import OBJECTIVES
 from nezha_tf.tasks.pretraining.evaluation import PretrainingEvaluation
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 from nezha_tf.training.memory import Memory
@@ -43,6 +44,7 @@ class Pretraining(Task):
         if max(self._mixture.segment_ids) > 1:
             self.check_segments(f"--objectives={settings.objectives}", self._mixture.segment_ids)
         self._check_masking(vocabulary)
+        self._check_options()
         self._files = {
             flag: example_files(require_flag(getattr(settings, flag), flag), flag)
             for flag, mode in (("input_file", "do_train"), ("eval_file", "do_eval"))
@@ -164,6 +166,17 @@ class Pretraining(Task):
                 f"--dynamic_masking={name} needs --vocab_file, the vocabulary that the examples "
                 "were made with"
             )
+
+    def _check_options(self):
+        """Raises a `UserError` for an option that no objective of the mixture reads."""
+        for name in dict.fromkeys(name for each in OBJECTIVES.values() for name in each.options):
+            value = getattr(self.settings, name)
+            readers = [key for key, each in OBJECTIVES.items() if name in each.options]
+            if value is not None and not set(readers) & set(self._mixture.objectives):
+                raise UserError(
+                    f"--{name}={value} does nothing with --objectives={self.settings.objectives}; "
+                    f"leave it out (it is for {' and '.join(readers)})"
+                )
 
     def _make_masking(self, vocabulary, lengths):
         name, share = self.settings.dynamic_masking, self.settings.masked_lm_prob

@@ -40,6 +40,11 @@ class SentenceVectors(FineTuning):
     def __init__(self, settings):
         if not settings.temperature:
             raise UserError("--temperature must be above 0")
+        if settings.label_smoothing:
+            raise UserError(
+                f"--label_smoothing={settings.label_smoothing:g} needs classes, but texts are "
+                "compared with one another here; leave it out"
+            )
         part = settings.train_batch_size // settings.gradient_accumulation_steps
         if settings.do_train and part < 2:
             raise UserError(

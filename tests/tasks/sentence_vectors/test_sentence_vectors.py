@@ -168,6 +168,7 @@ def test_texts_without_pieces_are_told_or_counted(settings, tmp_path):
         ({"label_column": "sentence1", "do_eval": True}, "label '.*' is not a number"),
         ({"text_pair_column": "c", "do_eval": True}, 'line 1: "c" is missing'),
         ({"r_drop_alpha": 1.0}, "--r_drop_alpha"),
+        ({"label_smoothing": 0.1}, "--label_smoothing=0.1 needs classes"),
     ),
 )
 def test_mistakes(settings, changes, message):
