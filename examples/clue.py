@@ -6,12 +6,14 @@ DATA has a folder for each task, with the files of CLUE's archives: afqmc_public
 iflytek_public, cmnli_public, ocnli_public, cluewsc2020_public, csl_public, cmrc2018_public,
 chid_public and c3_public; also without _public, and with FewCLUE's names. A task without a folder
 is left out, and so is one that is done already. Further flags go to all programs:
---num_seeds=3, --learning_rate=2e-5,3e-5, --precision=mixed_float16.
+--num_seeds=3, --learning_rate=2e-5,3e-5, --precision=mixed_float16. Another model or other flags
+need another --output_dir.
 """
 
 import argparse
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import zipfile
@@ -23,6 +25,8 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
+# A test set may be there later than the run.
+_PREDICTING = ("--do_predict", "--predict_file=")
 _TESTS = ("test1.1.json", "test1.0.json", "test.json")
 
 
@@ -166,18 +170,44 @@ def flags_of(task, data, model_folder, run_dir):
 def run_once(task, run_dir, program_flags):
     """Runs a task's program unless it has ended before with these flags.
 
+    The flags are noted before the program starts: a run that was killed goes on with them only.
+
     Raises:
-      UserError: the program failed.
+      UserError: the folder has a run with other flags, or the program failed.
     """
     note = os.path.join(run_dir, "clue.json")
-    if files.read_object(note) == {"flags": program_flags}:
+    before = files.read_object(note)
+    now = {"flags": program_flags, "is_done": True}
+    if before == now:
         print(f"{task.name}: done before")
         return
+    if before and has_checkpoint(run_dir):
+        require_same(run_dir, before.get("flags", []), program_flags)
     print(f"{task.name}: {task.program} {' '.join(program_flags)}", flush=True)
+    files.write_text(note, json.dumps({**now, "is_done": False}) + "\n")
     status = subprocess.run([sys.executable, task.program, *program_flags]).returncode
     if status:
         raise UserError(f"{task.name}: {task.program} ended with status {status}")
-    files.write_text(note, json.dumps({"flags": program_flags}) + "\n")
+    files.write_text(note, json.dumps(now) + "\n")
+
+
+def has_checkpoint(run_dir):
+    """Whether a program would go on from a checkpoint in the folder of one or several runs."""
+    return any(pathlib.Path(run_dir).rglob("model.ckpt-*.index"))
+
+
+def require_same(run_dir, before, now):
+    """Raises a `UserError` if a run was made with other flags, lists, that change its training."""
+    then, here = (
+        [flag for flag in flags if flag not in others and not flag.startswith(_PREDICTING)]
+        for flags, others in ((before, now), (now, before))
+    )
+    if then or here:
+        told = [" ".join(flags) or "not given" for flags in (then, here)]
+        raise UserError(
+            f"{run_dir} has a run with other flags, which would go on with its old weights (then "
+            f"{told[0]}, now {told[1]}); pass another --output_dir, or delete that folder"
+        )
 
 
 def figures_of(task, run_dir):

@@ -3,7 +3,8 @@
 #
 #   examples/clue.sh MODEL_FOLDER CLUE_DATA [flags for all programs, such as --num_seeds=3]
 #
-# examples/clue.py tells how CLUE_DATA looks. The results are in out/clue.
+# examples/clue.py tells how CLUE_DATA looks. The results are in out/clue; another model or other
+# flags need another folder: --output_dir=$PWD/out/other.
 set -euo pipefail
 model=$(realpath "${1:?the folder of the model}")
 data=$(realpath "${2:?the folder of the data of CLUE, see examples/clue.py}")

@@ -73,6 +73,45 @@ def test_what_is_there_is_run_and_what_is_done_is_not_done_again(
         clue.run_all(flags, [])
 
 
+def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, capsys):
+    flags, data, out = given_flags
+    (data / "csl").mkdir()
+    statuses, commands = [1, -15, 0, 0], []
+
+    def run(command):
+        commands.append(command[1:])
+        if len(commands) > 1:  # the first one ends before it has saved anything
+            (out / "csl" / "lr_2e-05").mkdir(parents=True, exist_ok=True)
+            (out / "csl" / "lr_2e-05" / "model.ckpt-2.index").touch()
+        return subprocess.CompletedProcess(command, statuses.pop(0))
+
+    def refused(further, message):
+        with pytest.raises(UserError, match=message) as error:
+            clue.run_all(flags, further)
+        assert "\n" not in str(error.value)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    refused(["--learning_rate=fast"], "ended with status 1")
+    refused(["--num_seeds=2"], "ended with status -15")
+    first, flags.model_folder = flags.model_folder, "other"
+    told = f"{out}/csl .*then --init_checkpoint={first}, now --init_checkpoint=other.*--output_dir"
+    refused(["--num_seeds=2"], told)
+    flags.model_folder = first
+    refused(["--num_seeds=2", "--seed=3"], "then not given, now --seed=3")
+    assert len(commands) == 2
+    # It was killed: the same flags go on. When it has ended, it is not done again.
+    done = clue.run_all(flags, ["--num_seeds=2"])
+    assert clue.run_all(flags, ["--num_seeds=2"]) == done and len(commands) == 3
+    assert "csl: done before\n" in capsys.readouterr().out
+    flags.model_folder = "other"
+    refused(["--num_seeds=2"], told)
+    # A test set that comes later changes nothing in the training.
+    flags.model_folder = first
+    write(data / "csl" / "test.json")
+    clue.run_all(flags, ["--num_seeds=2"])
+    assert len(commands) == 4 and "--do_predict" in commands[3]
+
+
 def test_the_table(given_flags):
     _, _, out = given_flags
     names = ("afqmc", "cmrc2018", "bustm")
