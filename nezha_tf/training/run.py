@@ -257,11 +257,13 @@ class Run:
                 f"--output_dir={self._folder} must be one folder that all of them see"
             )
         plan = recipe.make_plan(self._settings)
-        if first_step >= last_step or checkpoints.has_stalled(first_step, plan.patience_steps):
+        has_stalled = checkpoints.has_stalled(first_step, plan.patience_steps)
+        has_ended = has_stalled or first_step >= last_step
+        self._note_start(first_step if restored else 0, is_kept=not has_ended)
+        if has_ended:
             self._say(f"nothing to train: {restored} is at step {first_step} already")
             return first_step, {}
         checkpoints.clean()
-        self._note_start(first_step if restored else 0)
         with (
             StopRequest() as stop,
             contextlib.closing(self._record(first_step)) as record,
@@ -408,16 +410,20 @@ class Run:
         lines = (f"--{flag}={flag_text(value)}\n" for flag, value in flags if value is not None)
         files.write_text(os.path.join(self._folder, name), "".join([*comments, *lines]))
 
-    def _note_start(self, step):
-        """Writes the flags; for a resumed run, prints and stores the changes."""
+    def _note_start(self, step, is_kept):
+        """Prints the changes of a resumed run's flags; if `is_kept`, writes these and the flags.
+
+        They are not kept where nothing is trained: no step has them.
+        """
         if not self._is_chief:
             return
         history = flag_history.FlagHistory(self._folder, step)
         line = flag_history.told(history.take(flags_of(self._settings), self._task.config))
         if line:
             self._say(line)
-        self._record_settings(flag_history.FLAGS_FILE, history.comments())
-        history.write()
+        if is_kept:
+            self._record_settings(flag_history.FLAGS_FILE, history.comments())
+            history.write()
 
     def _description(self):
         config, replicas = self._task.config, self._strategy.num_replicas_in_sync

@@ -87,8 +87,10 @@ def test_a_run_of_before_has_its_flag_file_alone(tmp_path):
 def test_what_a_run_goes_on_with_is_told_and_kept(folder):
     first = run_pretraining(folder, "--num_train_steps=2")
     assert first.returncode == 0 and "flags that changed" not in first.stdout
-    again = run_pretraining(folder, "--num_train_steps=2")
-    assert "nothing to train" in again.stdout and "flags that changed" not in again.stdout
+    again = run_pretraining(folder, "--num_train_steps=2", "--seed=9")
+    # What is not read is told, but no step has it.
+    told, _, then = again.stdout.partition("nothing to train")
+    assert "flags that changed since the last start: --seed 9 (was 12345)\n" in told and then
     changes = ("--num_train_steps=4", "--seed=7", "--init_checkpoint=run/model.ckpt-2")
     second = run_pretraining(folder, *changes)
     assert second.returncode == 0 and second.stderr == "", second.stderr
@@ -100,6 +102,7 @@ def test_what_a_run_goes_on_with_is_told_and_kept(folder):
     assert "| 2 | `--seed` | 12345 | 7 |" in card and "from random weights" in card
     same = run("run_pretraining.py", "--flagfile=run/run.flags", folder=folder)
     assert same.returncode == 0 and "nothing to train" in same.stdout
+    assert "flags that changed" not in same.stdout
     entries = (folder / "run" / "flags_history.jsonl").read_text().splitlines()
     assert [json.loads(entry)["step"] for entry in entries] == [0, 2]
 
