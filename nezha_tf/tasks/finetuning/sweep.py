@@ -13,6 +13,7 @@ import numpy as np
 from nezha_tf import console, files, storage
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder import run_folder
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.settings import flags_of
 from nezha_tf.training import devices, model_card, output_folder, start
 from nezha_tf.training import run as training_run
@@ -47,17 +48,20 @@ def run(settings, make_task):
       Whether this process is the one that writes.
 
     Raises:
-      UserError: settings, files or data are bad, or a run failed; earlier runs stay.
+      UserError: settings, files or data are bad, the folder has one run and not several, or the
+        other way round, or a run failed; earlier runs stay.
       Terminated: the process received SIGTERM.
     """
     rates = learning_rates(settings.learning_rate)
     settings = output_folder.with_head_of_run(start.with_files_beside(settings))
     base = dataclasses.replace(settings, learning_rate=rates[0], num_seeds=1)
     if len(rates) == settings.num_seeds == 1:
+        _require_no_sweep(settings)
         return training_run.run(base, make_task)
     if not settings.do_eval:
         raise UserError("comparing several learning rates or seeds needs --do_eval")
     strategy = training_run.prepare(base)
+    _require_no_run(settings.output_dir)
     base = with_precision(base, strategy)
     sweep = Sweep(strategy, make_task(base))
     seeds = [(settings.seed + number) % 2**32 for number in range(settings.num_seeds)]
@@ -66,6 +70,32 @@ def run(settings, make_task):
         sweep.begin()
         sweep.conclude([sweep.outcome(*setting, grid) for setting in grid])
     return devices.is_chief(strategy)
+
+
+def _require_no_sweep(settings):
+    """Raises a `UserError` if one run would train in the folder of a sweep.
+
+    What opens a folder takes the one run or the best of the sweep: of both, one is out of date.
+    """
+    if not (settings.do_train and settings.output_dir):
+        return
+    path = os.path.join(settings.output_dir, run_folder.SWEEP_FILE)
+    if storage.exists(path):
+        raise UserError(
+            f"{path} is there: the folder is that of several runs; pass another --output_dir for "
+            "one learning rate and one seed"
+        )
+
+
+def _require_no_run(folder):
+    """Raises a `UserError` if a sweep would write into the folder of one run."""
+    checkpoints = RunCheckpoints(folder, {})
+    steps = checkpoints.steps()
+    if steps:
+        raise UserError(
+            f"{checkpoints.path(steps[-1])} is there: the folder is that of one run; pass another "
+            "--output_dir for several learning rates or seeds"
+        )
 
 
 def learning_rates(texts):

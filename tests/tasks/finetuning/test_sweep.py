@@ -136,6 +136,19 @@ def test_one_rate_and_seed_are_a_run_as_any_other(swept, alone):
     assert not (alone / "sweep.json").exists()
 
 
+def test_a_folder_has_one_run_or_several(swept, alone, data):
+    """What opens a folder with both would find old results."""
+    settings, out = swept
+    one = dataclasses.replace(settings, learning_rate=("0.5",), num_seeds=1)
+    with pytest.raises(UserError, match=r"sweep\.json.* several runs; .* another --output_dir"):
+        sweep.run(one, ToyTask)
+    assert not list(out.glob("model.ckpt-*"))
+    several = settings_in(data, alone, seed=SEEDS[1], num_seeds=2)
+    with pytest.raises(UserError, match=r"model\.ckpt-6.* one run; .* another --output_dir"):
+        sweep.run(several, ToyTask)
+    assert not list(alone.glob("lr_*"))
+
+
 def traced(compiled):
     """Returns the compiled functions of a run, and how often each was traced."""
     step, evaluation = compiled.train_step, compiled.evaluation
