@@ -12,6 +12,7 @@ import numpy as np
 from nezha_tf import console, files, locks
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder import run_folder
+from nezha_tf.model_folder.folder import folder_of_model
 from nezha_tf.model_folder.metrics_file import read_metrics
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.settings import flag_text, flags_of
@@ -359,8 +360,12 @@ class Run:
         return (steps[-1], checkpoints.path(steps[-1])) if steps else (None, initial)
 
     def _best_or_newest(self):
-        """Returns (step, prefix) of the folder's best checkpoint; without one, see `_newest`."""
-        checkpoints = RunCheckpoints(self._folder, {}, best_metric=self._task.best_metric)
+        """Returns (step, prefix) of the best checkpoint of the folder, or of the best of its runs.
+
+        Without one, see `_newest`.
+        """
+        folder = folder_of_model(self._folder)
+        checkpoints = RunCheckpoints(folder, {}, best_metric=self._task.best_metric)
         step = checkpoints.chosen()
         return self._newest() if step is None else (step, checkpoints.path(step))
 

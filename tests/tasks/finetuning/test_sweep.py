@@ -149,6 +149,16 @@ def test_a_folder_has_one_run_or_several(swept, alone, data):
     assert not list(alone.glob("lr_*"))
 
 
+def test_a_folder_of_several_runs_predicts_later(swept):
+    """With one rate and one seed, as for the folder of one run."""
+    settings, out = swept
+    before = load(out / "predictions.json")
+    (out / "predictions.json").unlink()
+    changes = {"learning_rate": ("0.5",), "num_seeds": 1, "do_train": False, "do_eval": False}
+    sweep.run(dataclasses.replace(settings, **changes), ToyTask)
+    np.testing.assert_allclose(load(out / "predictions.json"), before, atol=1e-5)
+
+
 def traced(compiled):
     """Returns the compiled functions of a run, and how often each was traced."""
     step, evaluation = compiled.train_step, compiled.evaluation
