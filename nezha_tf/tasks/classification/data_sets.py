@@ -81,9 +81,13 @@ def _parts(columns, *names):
 def _clue(columns):
     """Returns the parts of a task of CLUE or FewCLUE, by the names of their archives' files."""
     tests = [f"test{version}.json" for version in ("1.1", "1.0", "", "_public")]
-    few = ("_few_all.json", "_0.json")
-    train, dev = ([f"{part}.json", *(f"{part}{end}" for end in few)] for part in ("train", "dev"))
+    train, dev = ([f"{part}.json", *_few(part)] for part in ("train", "dev"))
     return _parts(columns, train, dev, tests)
+
+
+def _few(part):
+    """Returns the names of a part's files in FewCLUE."""
+    return [f"{part}_few_all.json", f"{part}_0.json"]
 
 
 _INFERENCE = ("contradiction", "entailment", "neutral")
@@ -116,9 +120,9 @@ DATA_SETS = {
     "ocnli": DataSet(
         _parts(
             _PAIR,
-            ["train.50k.json", "train.json", "train.jsonl"],
-            ["dev.json", "dev.jsonl"],
-            ["test.json", "test.jsonl"],
+            ["train.50k.json", "train.json", "train.jsonl", *_few("train")],
+            ["dev.json", "dev.jsonl", *_few("dev")],
+            ["test.json", "test.jsonl", "test_public.json"],
         ),
         _INFERENCE,
         no_label="-",

@@ -65,6 +65,21 @@ def read(folder, name, part, content, skip_bad_rows=False, data_set=None, file="
             "甲 乙 neutral",
         ),
         ("ocnli", "eval", "dev.jsonl", objects(pair("甲", "乙", label="neutral")), "甲 乙 neutral"),
+        (
+            "ocnli",
+            "train",
+            "train_few_all.json",
+            objects(pair("甲", "乙", label="neutral")),
+            "甲 乙 neutral",
+        ),
+        (
+            "ocnli",
+            "eval",
+            "dev_0.json",
+            objects(pair("甲", "乙", label="neutral")),
+            "甲 乙 neutral",
+        ),
+        ("ocnli", "predict", "test_public.json", objects(pair("甲", "乙", id=0)), "甲 乙 "),
         # Examples to predict are kept and have no label.
         (
             "ocnli",
@@ -91,13 +106,14 @@ def test_a_data_set_as_it_is_spread(tmp_path, name, part, file, content, expecte
 
 
 def test_the_first_file_that_is_there_goes(tmp_path):
-    (tmp_path / "train.jsonl").write_text(objects(pair("甲", "乙", label="neutral")))
+    for name in ("train.jsonl", "train_few_all.json"):
+        (tmp_path / name).write_text(objects(pair("甲", "乙", label="neutral")))
     content = objects(pair("丙", "丁", label="neutral"))
     found = read(tmp_path, "ocnli", "train", content, file="train.json")
     assert texts_of(found) == [("丙", "丁", "neutral")]
     data_set = DATA_SETS["ocnli"]
     settings = Settings(data_dir=str(tmp_path))
-    with pytest.raises(UserError, match=r"has no dev\.json or dev\.jsonl; or pass --eval_file"):
+    with pytest.raises(UserError, match=r"has no dev\.json or dev\.jsonl or .*; or pass --eval_"):
         files_of(data_set, "eval", settings)
     # A user's own file with the same columns.
     settings = Settings(eval_file=str(tmp_path / "train.jsonl"))
