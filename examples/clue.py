@@ -27,6 +27,9 @@ except ImportError as error:
 
 # A test set may be there later than the run.
 _PREDICTING = ("--do_predict", "--predict_file=")
+# The training files of CLUE, and those of FewCLUE, which the programs read if they are alone.
+_TRAINING = ("train.json", "train.50k.json", "train.jsonl")
+_FEW = ("train_few_all.json", "train_0.json")
 _TESTS = ("test1.1.json", "test1.0.json", "test.json")
 
 
@@ -146,7 +149,16 @@ def folder_of(task, root):
 
 def test_file(data):
     """Returns the path of the test set in a task's folder, or None."""
-    paths = [os.path.join(data, name) for name in _TESTS]
+    return _first_in(data, _TESTS)
+
+
+def is_few(data):
+    """Whether a task's folder has FewCLUE's data; CLUE's figures and site are not for them."""
+    return bool(_first_in(data, _FEW)) and not _first_in(data, _TRAINING)
+
+
+def _first_in(folder, names):
+    paths = [os.path.join(folder, name) for name in names]
     return next((path for path in paths if os.path.exists(path)), None)
 
 
@@ -248,10 +260,11 @@ def table(done):
       done: list of `Done`.
     """
     rows, first = [], []
+    few = [task.name for task, data, _ in done if is_few(data)]
     for task, _, run_dir in done:
         for number, (name, found) in enumerate(figures_of(task, run_dir).items()):
             mean, deviation, count = found
-            published = task.metrics[name]
+            published = () if task.name in few else task.metrics[name]
             if number == 0 and published:
                 first.append((mean, *published))
             told = f"{mean:6.2f}" + (f" ± {deviation:.2f} ({count})" if count > 1 else "")
@@ -265,20 +278,25 @@ def table(done):
         "development sets, percent: this model, then BERT-base and RoBERTa-wwm-ext as published "
         "with PaddleNLP's baseline"
     )
-    return console.table(title, rows)
+    lines = [console.table(title, rows)]
+    if few:
+        lines.append(
+            f"{', '.join(few)}: FewCLUE's data, so without CLUE's figures, and not in submit.zip"
+        )
+    return "\n".join(lines)
 
 
 def write_submission(done, flags):
     """Writes the predictions for the test sets as submit.zip; returns a line on it."""
     found = {}
     for task, data, run_dir in done:
-        test = task.submission and test_file(data)
-        if test:
+        test = test_file(data)
+        if task.submission and test and not is_few(data):
             version = "10" if test.endswith("1.0.json") else "11"
             name = f"{task.submission.format(version)}_predict.json"
             found[name] = predictions(task, run_dir, flags.c3_format)
     if not found:
-        return "no test set (test.json, test1.0.json or test1.1.json): no submit.zip"
+        return "no test set of CLUE (test.json, test1.0.json or test1.1.json): no submit.zip"
     path = os.path.join(flags.output_dir, "submit.zip")
     with files.whole_file(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -145,6 +145,38 @@ def test_the_table(given_flags):
         clue.table(done)
 
 
+def test_few_examples_have_no_published_figures_and_no_submission(given_flags):
+    """CLUE's figures and site are for other data than FewCLUE's, which have the same tasks."""
+    flags, data, out = given_flags
+    done = []
+    for name, train in (
+        *(("afqmc", "train.json"), ("tnews", "train.json"), ("csl", "train_few_all.json")),
+        *(("chid", "train_0.json"), ("ocnli", "train.50k.json")),
+    ):
+        write(data / name / train)
+        write(data / name / "test.json")
+        write(out / name / "eval_results.json", {"accuracy": 0.5})
+        write(out / name / "predictions.jsonl")
+        done.append(clue.Done(TASKS[name], str(data / name), str(out / name)))
+    # The programs read CLUE's file where both are.
+    write(data / "ocnli" / "train_few_all.json")
+    *lines, last = clue.table(done).splitlines()[1:]
+    assert [line.split() for line in lines] == [
+        ["afqmc", "accuracy", "50.00", "74.63", "74.60"],
+        ["tnews", "accuracy", "50.00", "57.13", "58.08"],
+        ["csl", "accuracy", "50.00"],
+        ["chid", "accuracy", "50.00"],
+        ["ocnli", "accuracy", "50.00", "75.22", "76.92"],
+        ["mean", "of", "3", "tasks", "50.00", "68.99", "69.87"],
+    ]
+    assert last.startswith("csl, chid: FewCLUE's data") and "submit.zip" in last
+    clue.write_submission(done, flags)
+    with zipfile.ZipFile(out / "submit.zip") as archive:
+        names = [f"{name}_predict.json" for name in ("afqmc", "tnews11", "ocnli_50k")]
+        assert archive.namelist() == names
+    assert "no submit.zip" in clue.write_submission(done[2:4], flags)
+
+
 def test_the_files_for_the_site(given_flags):
     flags, data, out = given_flags
     done = []
