@@ -32,6 +32,7 @@ def read_rows(
     json_columns=(),
     bad_rows=None,
     as_written=(),
+    may_be_empty=(),
 ):
     """Yields the examples of a file as `Row`s; white space at the ends of texts is removed.
 
@@ -47,6 +48,8 @@ def read_rows(
         returned as JSON text.
       bad_rows: `BadRows` that collects the faults; None: the first bad row is an error.
       as_written: the columns whose white space at the ends is kept.
+      may_be_empty: the columns that must be there, but whose text may be empty; then it is "" in
+        `values`.
 
     Raises:
       UserError: the file's name has an unknown ending; the file cannot be read, has no row, or
@@ -66,7 +69,9 @@ def read_rows(
             found = rows.parse(record)
             values = {name: _text(v, name, name in json_columns) for name, v in found.items()}
             values = {n: v if n in as_written else v.strip() for n, v in values.items()}
-            empty = [c for c in columns if c not in optional and not values.get(c)]
+            # A value of null is not there.
+            values = {n: v for n, v in values.items() if v or n in may_be_empty}
+            empty = [c for c in columns if c not in optional and c not in values]
             if empty:
                 raise _Fault(f"{empty[0]} is empty; write a text, or delete the line")
         except _NoColumn as error:
@@ -74,7 +79,7 @@ def read_rows(
         except _Fault as fault:
             bad_rows.add(f"{path}, line {line}: {fault}")
             continue
-        yield Row({column: value for column, value in values.items() if value}, path, line)
+        yield Row(values, path, line)
     if is_empty:
         raise UserError(f"{path} has no line with an example")
 

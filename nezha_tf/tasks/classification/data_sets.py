@@ -57,6 +57,7 @@ class DataSet(NamedTuple):
       rewrite: function of the values of the columns `text` and `text_pair`, the second as JSON,
         that returns the two texts; it raises ValueError with a fault. None: they are the texts.
       is_joined: whether `rewrite` makes one text of the two values.
+      may_have_no_class: whether an empty label is one of no class.
     """
 
     parts: Mapping
@@ -65,6 +66,7 @@ class DataSet(NamedTuple):
     no_label: str | None = None
     rewrite: Callable | None = None
     is_joined: bool = False
+    may_have_no_class: bool = False
 
     def is_pair(self, part):
         """Whether the examples of a part are pairs of texts."""
@@ -182,7 +184,7 @@ def data_set_of(settings):
     columns = Columns(
         settings.text_column, settings.text_pair_column or None, settings.label_column, names
     )
-    return DataSet(_parts(columns, [], [], []))
+    return DataSet(_parts(columns, [], [], []), may_have_no_class=settings.label_type == "multi")
 
 
 def files_of(data_set, part, settings):

@@ -120,8 +120,18 @@ def _rows(path, data_set, part, bad_rows):
     are_json, as_written = (columns.label, columns.id), ()
     if data_set.rewrite:
         are_json, as_written = (*are_json, columns.text_pair), (columns.text,)
-    file_columns = columns.file_columns
-    return read_rows(path, wanted, optional, file_columns, are_json, bad_rows, as_written)
+    # Of an example to predict, an empty label may also be one that is not known.
+    may_be_empty = (columns.label,) if data_set.may_have_no_class and part != "predict" else ()
+    return read_rows(
+        path,
+        wanted,
+        optional,
+        columns.file_columns,
+        are_json,
+        bad_rows,
+        as_written,
+        may_be_empty,
+    )
 
 
 def pack(part, tokenizer, packing, label_type):

@@ -7,6 +7,7 @@ import pytest
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification.data_sets import DATA_SETS, data_set_of, files_of
 from nezha_tf.tasks.classification.examples import read_part
+from nezha_tf.tasks.classification.label_types import LABEL_TYPES
 from nezha_tf.tasks.classification.settings import ClassificationSettings as Settings
 
 XNLI_HEADER = "language\tgold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpromptID"
@@ -141,6 +142,31 @@ def test_columns_of_ones_own(tmp_path):
         data_set_of(Settings(**names, columns=("y", "q")))
     with pytest.raises(UserError, match="--task_name is needed"):
         data_set_of(Settings())
+
+
+def test_an_empty_cell_is_no_class_where_there_may_be_several(tmp_path):
+    several = data_set_of(Settings(task_name="custom", label_type="multi"))
+    (tmp_path / "a.tsv").write_text("text\tlabel\n甲\t\n乙\ta,b\n")
+    paths = [str(tmp_path / "a.tsv")]
+    found = read_part(several, "train", paths, False)
+    assert texts_of(found) == [("甲", None, ""), ("乙", None, "a,b")]
+    labels = LABEL_TYPES["multi"](["a", "b"], ",")
+    assert [labels.encode(text.label) for text in found.texts] == [[0, 0], [1, 1]]
+    # Of what is to be predicted, the classes need not be known.
+    assert read_part(several, "predict", paths, False).texts[0].label is None
+    with pytest.raises(UserError, match="line 2: label is empty"):
+        read_part(data_set_of(Settings(task_name="custom")), "train", paths, False)
+    # A label that is not there is not an empty one.
+    for name, content, message in (
+        ("a.json", '{"text": "甲"}', '"label" is missing'),
+        ("b.json", '{"text": "甲", "label": null}', "label is empty"),
+        ("a.txt", "text\tlabel\n甲", "1 columns"),
+        ("b.txt", "text\tother\n甲\t乙", "there is no column 'label'"),
+        ("c.txt", "text\tlabel\n\ta", "text is empty"),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(UserError, match=message):
+            read_part(several, "train", [str(tmp_path / name)], False)
 
 
 def test_the_real_ones(shared_data):
