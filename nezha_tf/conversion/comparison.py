@@ -93,7 +93,7 @@ def _source_side(source, weights, inputs, said):
         values = source.config_values
         if "model_type" not in values:
             values = source.config.to_hugging_face()
-        elif weights.kind.has_labels:
+        if weights.kind.has_labels:
             values = {**values, "num_labels": weights.num_labels}
         dtype = next(iter(weights.values.values())).dtype
         tensors = {

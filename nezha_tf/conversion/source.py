@@ -3,26 +3,18 @@
 import os
 from typing import NamedTuple
 
-from nezha_tf.checkpoints import hugging_face, loading, tf1
-from nezha_tf.config import (
-    UNILM_SEGMENTS,
-    NezhaConfig,
-    encoding_of_tf1,
-    hugging_face_model,
-    read_values,
-)
+from nezha_tf.checkpoints import hugging_face, loading
+from nezha_tf.config import NezhaConfig, read_values
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder import published, task_file
+from nezha_tf.model_folder.configuration import read_config
 from nezha_tf.model_folder.kinds import kind_of_architecture
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
 from nezha_tf.model_folder.task_row import Kind
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.resources import model_path
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
-
-# The epsilon of UniLM's LayerNorm (modeling.py of UniLM v1); its configuration does not say it.
-UNILM_LAYER_NORM_EPS = 1e-5
 
 
 class Source(NamedTuple):
@@ -83,7 +75,8 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
         folder = os.path.dirname(path) or "."
     weights_path, reader = loading.open_checkpoint(path)
     config_file = config_file or _config_file(folder, weights_path)
-    config, values, notes = _read_config(config_file, reader)
+    config, notes = read_config(config_file, weights_path)
+    values = read_values(config_file)
     if not vocab_file:
         vocab_file = os.path.join(folder, VOCAB_FILE)
         if not os.path.exists(vocab_file):
@@ -131,38 +124,6 @@ def _read_vocabulary(path, config):
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     return vocabulary
-
-
-def _read_config(path, reader):
-    """Returns (`NezhaConfig`, dict of the file's values, list of notes).
-
-    A configuration beside weights of PyTorch is read as PyTorch's code reads it, even if it has no
-    `model_type`: its "gelu" is the exact function.
-    """
-    values, notes = read_values(path), []
-    assumed = {}
-    is_silent = "model_type" not in values and "position_encoding" not in values
-    if is_silent and isinstance(reader, hugging_face.HuggingFaceReader):
-        encoding = encoding_of_tf1(values.get("use_relative_position"))
-        groups = values.get("num_hidden_groups")
-        model = hugging_face_model(encoding, groups) or hugging_face_model(encoding)
-        assumed["model_type"] = model.model_type
-        notes.append(
-            f"{path} has no model_type: read as the configuration of {assumed['model_type']} in "
-            'PyTorch, where "gelu" is the exact function (gelu_erf)'
-        )
-        rows = reader.get_variable_to_shape_map().get(tf1.SEGMENT_TABLE, [0])[0]
-        if rows == UNILM_SEGMENTS and "layer_norm_eps" not in values:
-            assumed["layer_norm_eps"] = UNILM_LAYER_NORM_EPS
-            notes.append(
-                f"the model has six segment rows: read as a UniLM, whose LayerNorm has an epsilon "
-                f"of {UNILM_LAYER_NORM_EPS} (layer_norm_eps)"
-            )
-    values = {**values, **assumed}
-    try:
-        return NezhaConfig.from_dict(values), values, notes
-    except UserError as error:
-        raise UserError(f"config {path}: {error}") from error
 
 
 def _kind_said(task, values):

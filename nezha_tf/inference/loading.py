@@ -5,9 +5,9 @@ import os
 import sys
 
 from nezha_tf.checkpoints import loading
-from nezha_tf.config import NezhaConfig
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder import task_file
+from nezha_tf.model_folder.configuration import read_config
 from nezha_tf.model_folder.folder import open_folder, weights_of
 from nezha_tf.model_folder.kinds import POOLER
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
@@ -44,7 +44,9 @@ class BareCheckpoint:
             require_flag(getattr(settings, name), name) for name in BARE_FLAGS
         )
         self._do_lower_case = settings.do_lower_case is not False
-        self.config = NezhaConfig.from_json_file(config_file)
+        self.config, notes = read_config(config_file, weights_of(self._checkpoint)[0])
+        for line in notes:
+            print(line, file=sys.stderr)
         self.task = {"task": None, "layer_mix": _has_layer_mix(self._checkpoint)}
 
     @functools.cached_property

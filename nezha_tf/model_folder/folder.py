@@ -2,13 +2,14 @@
 
 import functools
 import os
+import sys
 
 from nezha_tf import storage
 from nezha_tf.checkpoints import hugging_face, loading
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.config import NezhaConfig
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import published, task_file
+from nezha_tf.model_folder.configuration import read_config
 from nezha_tf.model_folder.kinds import ENCODER, POOLER
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, best_sweep_member
@@ -80,10 +81,15 @@ class ModelFolder:
     """
 
     def __init__(self, path, do_lower_case=None):
-        """Arguments and errors are those of `open_folder`."""
+        """Arguments and errors are those of `open_folder`.
+
+        Lines on stderr say what was assumed of a configuration that does not say whose it is.
+        """
         self.path = path
         self.checkpoint = checkpoint_in(path)
-        self.config = NezhaConfig.from_json_file(config_file_in(path, self.checkpoint))
+        self.config, notes = read_config(config_file_in(path, self.checkpoint), self.checkpoint)
+        for line in notes:
+            print(line, file=sys.stderr)
         self.task = task_file.read(path)
         self.do_lower_case = do_lower_case
         if self.task is None:

@@ -2,11 +2,14 @@
 
 import abc
 import dataclasses
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nezha_tf.config import NezhaConfig, told_defaults
+from nezha_tf.config import told_defaults
 from nezha_tf.errors import UserError
+from nezha_tf.model_folder.configuration import read_config
+from nezha_tf.model_folder.folder import weights_of
 from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER
 from nezha_tf.model_folder.run_checkpoints import LOWEST_LOSS
 from nezha_tf.modeling import positions
@@ -52,12 +55,11 @@ class Task(abc.ABC):
           settings: the program's `RunSettings`.
 
         Raises:
-          UserError: the configuration or the data is bad.
+          UserError: the configuration, the data or a file of the initial weights is bad.
         """
         self.settings = settings
-        self.notes = []
         self.example_counts = {}
-        self.config = NezhaConfig.from_json_file(settings.bert_config_file)
+        self.config, self.notes = read_config(settings.bert_config_file, _weights(settings))
         if settings.do_train and settings.layer_mix and not settings.init_checkpoint:
             self.notes.append(
                 "warning: --layer_mix without --init_checkpoint: a new run freezes random weights"
@@ -120,3 +122,14 @@ class Task(abc.ABC):
             f"--{flag}={max_seq_length}",
             where=self.settings.bert_config_file,
         )
+
+
+def _weights(settings):
+    """Returns the path of the weights that the configuration is of.
+
+    These are the initial ones or, without them, those in the configuration's folder, if there are
+    any: so a later program that takes the same file and the run's weights reads it in the same way.
+    """
+    if settings.init_checkpoint:
+        return weights_of(settings.init_checkpoint)[0]
+    return os.path.dirname(settings.bert_config_file) or "."

@@ -6,15 +6,26 @@ import os
 
 import numpy as np
 import pytest
-from checkpoint_models import config_of, weights_like, write_model
+from checkpoint_models import (
+    UNILM,
+    config_of,
+    unilm_weights,
+    weights_like,
+    write_model,
+    write_vocabulary,
+)
+from safetensors.numpy import save_file
 
+import nezha_tf
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.conversion.source import open_source
 from nezha_tf.errors import UserError
 from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.inference.settings import ModelSettings
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
+from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import run as training_run
 from nezha_tf.training import start
 
@@ -79,6 +90,44 @@ def test_averages_that_are_not_there(folder):
     start.loading.tf1.write_tensors(path / "model.ckpt-7", weights)
     with pytest.raises(UserError, match=r"model\.ckpt-7 holds no moving averages of weights"):
         start.load(kinds()["pretraining"].model(config, 0), str(path), (), PretrainingSettings())
+
+
+def test_all_ways_read_a_configuration_as_pytorch_does_beside_its_weights(tmp_path, capsys):
+    """One without `model_type`, as UniLM's; each way says so in the lines of the converter."""
+    weights = unilm_weights(np.random.default_rng(0), UNILM, old=False)
+    save_file(weights, tmp_path / "model.safetensors")
+    config_file, vocab_file = tmp_path / "bert_config.json", tmp_path / "vocab.txt"
+    config_file.write_text(json.dumps(UNILM))
+    write_vocabulary(vocab_file, UNILM["vocab_size"])
+    notes = open_source(str(tmp_path)).notes
+    assert [line.partition(": read as ")[0] for line in notes] == [
+        f"{config_file} has no model_type",
+        "the model has six segment rows",
+    ]
+
+    def check(config):
+        assert (config.hidden_act, config.layer_norm_eps) == ("gelu_erf", 1e-5)
+
+    flags = {
+        "bert_config_file": str(config_file),
+        "vocab_file": str(vocab_file),
+        "do_lower_case": True,
+    }
+    for way in ({"model_folder": str(tmp_path)}, {**flags, "init_checkpoint": str(tmp_path)}):
+        model, _ = load_model(open_model(ModelSettings(**way)))
+        check(model.config)
+        assert capsys.readouterr().err.splitlines() == notes
+    check(nezha_tf.load(tmp_path)[1].config)
+    assert capsys.readouterr().err.splitlines() == notes
+    # A run from these weights, and a later one that is given the same file.
+    for initial in ({"init_checkpoint": str(tmp_path / "model.safetensors")}, {}):
+        task = Pretraining(PretrainingSettings(**flags, **initial, max_seq_length=16))
+        check(task.config)
+        assert task.notes[:2] == notes
+    # Beside weights of TF1 the same file means what TF1's programs make of it.
+    (tmp_path / "model.safetensors").unlink()
+    task = Pretraining(PretrainingSettings(**flags, max_seq_length=16))
+    assert task.config.hidden_act == "gelu" and notes[0] not in task.notes
 
 
 def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):

@@ -1,0 +1,66 @@
+"""Reads the configuration that lies beside weights of any layout."""
+
+import os
+
+from nezha_tf.checkpoints import hugging_face, loading
+from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
+from nezha_tf.config import (
+    UNILM_SEGMENTS,
+    NezhaConfig,
+    encoding_of_tf1,
+    hugging_face_model,
+    read_values,
+)
+from nezha_tf.errors import UserError
+
+# The epsilon of UniLM's LayerNorm (modeling.py of UniLM v1); its configuration does not say it.
+UNILM_LAYER_NORM_EPS = 1e-5
+
+
+def read_config(path, checkpoint):
+    """Reads the configuration of the model whose weights are in a checkpoint.
+
+    A configuration of weights of PyTorch is read as PyTorch's code reads it, even if it has no
+    `model_type`: its "gelu" is the exact function.
+
+    Args:
+      path: a `bert_config.json`, or a `config.json` of Hugging Face.
+      checkpoint: the weights, for `loading.open_checkpoint`; or a folder, which may have none.
+
+    Returns:
+      (`NezhaConfig`, list of lines that tell the user what was assumed).
+
+    Raises:
+      UserError: the configuration is missing or invalid, or the weights are damaged.
+    """
+    values = read_values(path)
+    assumed, notes = {}, []
+    weights = hugging_face.find_weights(os.fspath(checkpoint))
+    if weights and "model_type" not in values and "position_encoding" not in values:
+        assumed, notes = _assumed(path, values, weights)
+    try:
+        return NezhaConfig.from_dict({**values, **assumed}), notes
+    except UserError as error:
+        raise UserError(f"config {path}: {error}") from error
+
+
+def _assumed(path, values, weights):
+    """Returns (dict of the keys that PyTorch's code takes for granted, list of lines on them)."""
+    encoding = encoding_of_tf1(values.get("use_relative_position"))
+    groups = values.get("num_hidden_groups")
+    model = hugging_face_model(encoding, groups) or hugging_face_model(encoding)
+    assumed = {"model_type": model.model_type}
+    notes = [
+        f"{path} has no model_type: read as the configuration of {model.model_type} in PyTorch, "
+        'where "gelu" is the exact function (gelu_erf)'
+    ]
+    if "layer_norm_eps" in values:
+        return assumed, notes
+    shapes = loading.open_checkpoint(weights)[1].get_variable_to_shape_map()
+    if shapes.get(SEGMENT_TABLE, [0])[0] == UNILM_SEGMENTS:
+        assumed["layer_norm_eps"] = UNILM_LAYER_NORM_EPS
+        notes.append(
+            "the model has six segment rows: read as a UniLM, whose LayerNorm has an epsilon of "
+            f"{UNILM_LAYER_NORM_EPS} (layer_norm_eps)"
+        )
+    return assumed, notes
