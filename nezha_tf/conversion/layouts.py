@@ -7,11 +7,12 @@ import shutil
 import numpy as np
 
 from nezha_tf.checkpoints import hugging_face, tf1
-from nezha_tf.checkpoints.name_table import hugging_face_name
+from nezha_tf.checkpoints.name_table import hugging_face_name, tf1_names
 from nezha_tf.config import POSITION_ENCODINGS, NezhaConfig
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 from nezha_tf.model_folder import task_file
+from nezha_tf.model_folder.folder import model_of_task
 from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER
 from nezha_tf.model_folder.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
 from nezha_tf.model_folder.published import TOKENIZER_FILE
@@ -25,6 +26,7 @@ OURS, HUGGING_FACE = "nezha_tf", "hugging_face"
 _TF1_NAME = "bert_model.ckpt"
 # The activations that the original programs have. With others they fail or compute wrong numbers.
 _TF1_ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+_LACKS = "has no counterpart in"
 _PROBLEM_TYPES = {
     "single": "single_label_classification",
     "multi": "multi_label_classification",
@@ -45,9 +47,8 @@ def check_format(layout, weights, config, dtype):
         return
     if layout == HUGGING_FACE:
         config.to_hugging_face()
-        if not config.hugging_face_model.has_pooler:
-            _check_no_pooler(weights, config)
-        _check_names(weights, "Hugging Face's models")
+        theirs = config.hugging_face_model
+        _check_names(weights, "Hugging Face's models", "" if theirs.has_pooler else theirs.name)
         return
     if dtype != "float32":
         raise UserError(
@@ -72,38 +73,31 @@ def check_format(layout, weights, config, dtype):
     _check_names(weights, "TF1's programs")
 
 
-def _check_names(weights, reader):
+def _check_names(weights, reader, without_pooler=""):
     """Raises `UserError` if a weight has no counterpart in the original models.
+
+    The message names everything that must be left out.
 
     Args:
       weights: `Weights`.
       reader: who would read the weights, for the message.
+      without_pooler: the model of Hugging Face's that has no pooler; "": it has one.
     """
+    why = {}  # Prefix of weights to the reason why they have no place.
     if weights.has_layer_mix:
         # Without the mixture, the head would read what it was not trained on.
-        parts = ",".join((LAYER_MIX, *weights.kind.prefixes))
-        raise UserError(
-            f"a model whose head reads a mixture of layers (--layer_mix) has no counterpart in "
-            f"{reader}; leave out mixture and head with --drop={parts}"
-        )
+        mixed = f"a model whose head reads a mixture of layers (--layer_mix) {_LACKS} {reader}"
+        why |= dict.fromkeys((LAYER_MIX, *weights.kind.prefixes), mixed)
+    needs_pooler = (POOLER, *(h.prefix for h in weights.kind.heads if h.from_pooler))
     for name in weights.values:
-        if hugging_face_name(name) is None:
-            raise UserError(
-                f"{name} has no counterpart in {reader}; leave it out with "
-                f"--drop={name.partition('/')[0]}/"
-            )
-
-
-def _check_no_pooler(weights, config):
-    """Raises `UserError` if a weight needs a pooler: this model of Hugging Face's has none."""
-    on_pooler = (head.prefix for head in weights.kind.heads if head.from_pooler)
-    parts = (POOLER, *on_pooler)
-    for name in weights.values:
-        if name.startswith(parts):
-            raise UserError(
-                f"{name} has no counterpart in Hugging Face's {config.hugging_face_model.name}, "
-                f"which has no pooler; leave out all that needs one with --drop={','.join(parts)}"
-            )
+        if without_pooler and name.startswith(needs_pooler):
+            said = f"{name} {_LACKS} Hugging Face's {without_pooler}, which has no pooler"
+            why = {**dict.fromkeys(needs_pooler, said), **why}
+        elif hugging_face_name(name) is None:
+            why.setdefault("".join(name.partition("/")[:2]), f"{name} {_LACKS} {reader}")
+    if why:
+        reason = next(iter(why.values()))
+        raise UserError(f"{reason}; leave such weights out with --drop={','.join(why)}")
 
 
 def write(folder, layout, source, weights, config):
@@ -135,7 +129,7 @@ def write(folder, layout, source, weights, config):
             tf1.name_newest(folder, [name])
     if source.vocab_file:
         shutil.copyfile(source.vocab_file, os.path.join(folder, VOCAB_FILE))
-    task = _task(source, weights)
+    task = _task(source, weights, config)
     if task:
         task_file.write(folder, task)
     elif source.do_lower_case is not None and layout != HUGGING_FACE:
@@ -143,18 +137,19 @@ def write(folder, layout, source, weights, config):
     return path
 
 
-def _task(source, weights):
-    """Returns the dict for the new `task.json`, or None if the model has lost its head."""
+def _task(source, weights, config):
+    """Returns the dict for the new `task.json`, or None if weights of its model are left out."""
     if not source.task:
         return None
     task = {**source.task, "uses_averages": False}
     # A tagger without its CRF is still a tagger.
     is_of_task = weights.kind in TASKS[task["task"]].kinds
-    kind = weights.kind if is_of_task else source.kind
-    is_whole = all(any(name.startswith(head) for name in weights.values) for head in kind.prefixes)
+    task |= (weights.kind if is_of_task else source.kind).settings
     if not weights.has_layer_mix:
         task.pop("layer_mix", None)
-    return {**task, **kind.settings} if is_whole else None
+    model, may_be_missing = model_of_task(task, config)
+    needed = [name for name in tf1_names(model) if not name.startswith(may_be_missing)]
+    return task if weights.values.keys() >= set(needed) else None
 
 
 def _write_hugging_face(folder, source, weights, config):

@@ -9,10 +9,9 @@ from nezha_tf.errors import UserError
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder import published, task_file
 from nezha_tf.model_folder.configuration import read_config
-from nezha_tf.model_folder.kinds import kind_of_architecture
+from nezha_tf.model_folder.kinds import kind_of_architecture, kind_of_settings
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
 from nezha_tf.model_folder.task_row import Kind
-from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.resources import model_path
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 
@@ -65,7 +64,8 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
       `Source`.
 
     Raises:
-      UserError: there is no model, a file is damaged, or the vocabulary belongs to another model.
+      UserError: there is no model, a file is damaged or names unknown objectives,
+        or the vocabulary belongs to another model.
     """
     path = model_path(path)
     if os.path.isdir(path):
@@ -103,7 +103,7 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
         vocabulary=_read_vocabulary(vocab_file, config) if vocab_file else None,
         task=task,
         do_lower_case=do_lower_case,
-        kind=_kind_said(task, values),
+        kind=_kind_said(task, values, config),
         notes=notes,
     )
 
@@ -126,8 +126,8 @@ def _read_vocabulary(path, config):
     return vocabulary
 
 
-def _kind_said(task, values):
+def _kind_said(task, values, config):
     """Returns the `Kind` by `task.json`, or else by Hugging Face's config.json; or None."""
     if task:
-        return TASKS[task["task"]].kind(task)
+        return kind_of_settings(task, config)
     return kind_of_architecture(published.architecture_of(values))

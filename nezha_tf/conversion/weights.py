@@ -9,7 +9,7 @@ from nezha_tf.checkpoints import structure, tf1
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX, SEGMENT_TABLE, UNILM_ROWS
 from nezha_tf.errors import UserError
-from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER, kind_of
+from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER, heads, kind_of
 from nezha_tf.model_folder.task_row import Kind
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -78,6 +78,8 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     model = source.config.hugging_face_model
     if model and not model.has_pooler:
         allowed += (POOLER,)
+    # The model of a head that stays may have others, as ELECTRA's.
+    allowed += tuple(head for head in heads() if head.startswith(drop))
     shapes = source.reader.get_variable_to_shape_map()
     weights = {name for name in shapes if tf1.is_weight(name, shapes)}
     kept = {name for name in weights if not name.startswith(drop)}

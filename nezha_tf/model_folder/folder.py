@@ -10,10 +10,10 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import published, task_file
 from nezha_tf.model_folder.configuration import read_config
-from nezha_tf.model_folder.kinds import ENCODER, POOLER
+from nezha_tf.model_folder.kinds import ENCODER, POOLER, kind_of_settings
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, best_sweep_member
-from nezha_tf.model_folder.task_table import MASKED_LM, PRETRAINING, TASKS
+from nezha_tf.model_folder.task_table import MASKED_LM, PRETRAINING
 from nezha_tf.resources import model_path
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
@@ -127,7 +127,10 @@ class ModelFolder:
         Raises:
           UserError: the weights are damaged or belong to another model.
         """
-        model, may_be_missing = self._fresh_model()
+        if self.task["task"] is None:
+            model, may_be_missing = self._model_of_names(), (POOLER,)
+        else:
+            model, may_be_missing = model_of_task(self.task, self.config)
         self.load_into(model, may_be_missing)
         return model
 
@@ -144,21 +147,6 @@ class ModelFolder:
         averages = self.task.get("uses_averages", False)
         loading.load(model, self.checkpoint, may_be_missing, averages=averages)
 
-    def _fresh_model(self):
-        """Returns (model, prefixes of the names that the checkpoint may lack)."""
-        settings = self.task
-        if settings["task"] is None:
-            return self._model_of_names(), (POOLER,)
-        row = TASKS[settings["task"]]
-        if row.model_class:
-            return row.model_class(settings)(self.config), ()
-        kind = row.kind(settings)
-        # A regression model has no labels and one output.
-        num_labels = max(1, len(settings.get("labels", ())))
-        length, layer_mix = settings["max_seq_length"], settings.get("layer_mix", False)
-        model = kind.model(self.config, num_labels, length, layer_mix)
-        return model, () if kind.reads_pooler else (POOLER,)
-
     def _model_of_names(self):
         """Returns the largest model all of whose heads are in the checkpoint."""
         _, reader = loading.open_checkpoint(self.checkpoint)
@@ -168,6 +156,27 @@ class ModelFolder:
             if {name for name in tf1_names(model) if name.startswith(kind.prefixes)} <= names:
                 return model
         return ENCODER.model(self.config)
+
+
+def model_of_task(settings, config):
+    """Makes the model of a task, with random weights.
+
+    Args:
+      settings: dict, the contents of `task.json`.
+      config: its `NezhaConfig`.
+
+    Returns:
+      (Keras model, prefixes of the TF1 names that its checkpoint may lack).
+
+    Raises:
+      UserError: the configuration does not fit the settings, or these name unknown objectives.
+    """
+    kind = kind_of_settings(settings, config)
+    # A regression model has no labels and one output.
+    num_labels = max(1, len(settings.get("labels", ())))
+    length, layer_mix = settings["max_seq_length"], settings.get("layer_mix", False)
+    model = kind.model(config, num_labels, length, layer_mix)
+    return model, () if kind.reads_pooler else (POOLER,)
 
 
 def weights_of(path):

@@ -1,6 +1,7 @@
 """Finds out which kind of model of the table of tasks a checkpoint contains."""
 
-from nezha_tf.model_folder.task_row import Kind
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.model_folder.task_row import Head, Kind
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.encoder import NezhaEncoder
 
@@ -27,7 +28,7 @@ def kind_of(names, said=None):
       names: the TF1 names of its weights.
       said: the kind that a file beside it names, or None. It decides between kinds whose heads
         have the same names, such as taggers and classifiers. Without it, a checkpoint with a
-        pooler is of a kind that reads the pooler.
+        pooler is of a kind that reads the pooler. It need not be in the table.
     """
 
     def has(prefix):
@@ -35,6 +36,8 @@ def kind_of(names, said=None):
 
     every = list(kinds().values())
     found = [kind for kind in every if any(map(has, _own_heads(kind, every)))]
+    if said and said not in every and all(map(has, said.prefixes)):
+        found.insert(0, said)
     largest = [k for k in found if not any(set(k.prefixes) < set(o.prefixes) for o in found)]
     if not largest:
         return ENCODER
@@ -54,6 +57,35 @@ def _own_heads(kind, every):
     """Returns the prefixes of a kind's heads that no kind with fewer heads has."""
     smaller = [other for other in every if set(other.prefixes) < set(kind.prefixes)]
     return set(kind.prefixes).difference(*(other.prefixes for other in smaller))
+
+
+def kind_of_settings(settings, config):
+    """Returns the `Kind` of a model with these settings in its `task.json`.
+
+    A class of model that no row of the table has, such as that of a mixture of objectives, is a
+    kind with the heads of the classes that it is made of, and with its own.
+
+    Args:
+      settings: dict, the contents of `task.json`.
+      config: the `NezhaConfig`.
+
+    Raises:
+      UserError: the configuration does not fit the settings, or these name unknown objectives.
+    """
+    row = TASKS[settings["task"]]
+    if row.model_class is None:
+        return row.kind(settings)
+    model_class = row.model_class(settings)
+    parts = [kind for kind in kinds().values() if issubclass(model_class, kind.model_class)]
+    for kind in parts:
+        if kind.model_class is model_class:
+            return kind
+    found = {head.prefix: head for kind in parts for head in kind.heads}
+    for name in tf1_names(model_class(config)):
+        if not name.startswith(("bert/", *found)):
+            prefix = "".join(name.partition("/")[:2])
+            found[prefix] = Head(prefix, {})
+    return Kind(model_class.__name__, model_class, tuple(found.values()))
 
 
 def kind_of_architecture(name):

@@ -20,7 +20,11 @@ from nezha_tf.modeling.finetuning import (
     NezhaForSequenceClassification,
     NezhaForTokenClassification,
 )
-from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
+from nezha_tf.modeling.pretraining import (
+    NezhaForMaskedLM,
+    NezhaForPermutationLM,
+    NezhaForPreTraining,
+)
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
@@ -39,6 +43,11 @@ PRETRAINING = Kind(
         Head("cls/seq_relationship/", {"next_sentence_logits": "seq_relationship_logits"}, True),
     ),
     "ForPreTraining",
+)
+PERMUTATION = Kind(
+    "permutation",
+    NezhaForPermutationLM,
+    (*PRETRAINING.heads, Head("query_stream/", {})),
 )
 REPLACED_TOKENS = Kind(
     "replaced_tokens",
@@ -62,7 +71,7 @@ def _same(*names):
 TASKS = {
     "pretraining": Task(
         settings={"objectives": TEXT},
-        kinds=(PRETRAINING, REPLACED_TOKENS),
+        kinds=(PRETRAINING, PERMUTATION, REPLACED_TOKENS),
         model_class=lambda settings: (
             ObjectiveMixture.from_text(settings["objectives"], "objectives").model
         ),

@@ -25,11 +25,16 @@ from helpers import GOLDEN_MODELS
 from hugging_face_peer import KINDS, weights_of
 from safetensors.numpy import load_file, save_file
 
-from nezha_tf import NezhaConfig
+from nezha_tf import NezhaConfig, NezhaForPreTraining
+from nezha_tf.checkpoints import name_table
+from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
 from nezha_tf.conversion import conversion
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import folder as model_folder
+from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.pretraining_objectives.table import OBJECTIVES
+from nezha_tf.pretraining_objectives.unilm import Bidirectional
 
 pytestmark = pytest.mark.usefixtures("no_peer")
 SAFETENSORS = "model.safetensors"
@@ -320,6 +325,72 @@ def test_what_has_no_counterpart_is_refused(tmp_path):
     assert json.loads((tmp_path / "hf" / "task.json").read_text()) == TAGGING
     convert(tmp_path / "chain", tmp_path / "body", "hugging_face", drop=["crf/", "output_"])
     assert not (tmp_path / "body" / "task.json").exists()
+
+
+@pytest.mark.parametrize(
+    "objectives, lost",
+    [
+        ("permutation", ["query_stream/"]),
+        ("replaced_tokens", ["generator/", "discriminator_predictions/"]),
+        (
+            "bidirectional,permutation,replaced_tokens",
+            ["query_stream/", "generator/", "discriminator_predictions/"],
+        ),
+    ],
+)
+def test_a_pretrained_model_stays_whole_or_is_of_no_task(tmp_path, objectives, lost):
+    """Each new folder opens, also where a part that an objective needs was left out."""
+    rng = np.random.default_rng(6)
+    sizes = {"num_attention_heads": 4, "hidden_size": 16, "intermediate_size": 12}
+    config = config_of(rng, hidden_act="gelu", **sizes)
+    own = ObjectiveMixture.from_text(objectives).model
+    weights = {n: rng.normal(size=v.shape).astype("f4") for n, v in tf1_names(own(config)).items()}
+    task = {"task": "pretraining", "objectives": objectives, "max_seq_length": 8}
+    task |= {"do_lower_case": True, "uses_averages": False}
+    write_model(tmp_path / "run", config, weights, task)
+    convert(tmp_path / "run", tmp_path / "ours", "nezha_tf")
+    assert_equal(weights_in(tmp_path / "ours" / "model.ckpt-7"), weights)
+    opened = model_folder.open_folder(tmp_path / "ours")
+    assert opened.task == task and type(opened.make_model()) is own
+    for layout in ("tf1", "hugging_face"):
+        with pytest.raises(UserError, match="has no counterpart in") as error:
+            convert(tmp_path / "run", tmp_path / "none", layout)
+        assert str(error.value).endswith(f"--drop={','.join(lost)}")
+        convert(tmp_path / "run", tmp_path / layout, layout, drop=lost)
+    convert(tmp_path / "run", tmp_path / "part", "nezha_tf", drop=lost[:1])
+    for folder in ("tf1", "hugging_face", "part"):
+        opened = model_folder.open_folder(tmp_path / folder)
+        assert opened.task == {"task": None} and opened.do_lower_case
+        assert type(opened.make_model()) is NezhaForPreTraining
+
+
+class NezhaWithMark(NezhaForPreTraining):
+    """The model of an objective of another package, with a weight of its own."""
+
+    def build(self, input_shape=None):
+        if not self.built:
+            self.mark = self.add_weight(name="mark", shape=(3,))
+            super().build()
+
+
+def test_a_model_of_another_package_is_converted_too(tmp_path, monkeypatch):
+    objective = Bidirectional()
+    objective.model = NezhaWithMark
+    monkeypatch.setitem(OBJECTIVES, "marked", objective)
+    monkeypatch.setattr(name_table, "ROWS", [*name_table.ROWS, ("mark", "mark", None)])
+    rng = np.random.default_rng(7)
+    config = config_of(rng, hidden_act="gelu")
+    task = {"task": "pretraining", "objectives": "marked", "max_seq_length": 8}
+    task |= {"do_lower_case": True, "uses_averages": False}
+    weights = weights_like(rng, "pretraining", config)
+    write_model(tmp_path / "run", config, {**weights, "mark": np.ones(3, "f4")}, task)
+    convert(tmp_path / "run", tmp_path / "ours", "nezha_tf")
+    assert type(model_folder.open_folder(tmp_path / "ours").make_model()) is NezhaWithMark
+    with pytest.raises(UserError, match=r"mark has no counterpart in .*--drop=mark$"):
+        convert(tmp_path / "run", tmp_path / "tf1", "tf1")
+    convert(tmp_path / "run", tmp_path / "tf1", "tf1", drop=["mark"])
+    assert_equal(weights_in(tmp_path / "tf1" / "bert_model.ckpt"), weights)
+    assert type(model_folder.open_folder(tmp_path / "tf1").make_model()) is NezhaForPreTraining
 
 
 def test_a_model_that_computes_something_else_is_not_left(tmp_path, monkeypatch):

@@ -65,13 +65,13 @@ def names_of_bert(kind, config):
         for part in ("attention/output", "output"):
             parts |= {f"{layer}/{part}/dense": dense, f"{layer}/{part}/LayerNorm": norm}
         parts[f"{layer}/intermediate/dense"] = dense
-    if kind in ("pretraining", "masked_lm", "replaced_tokens"):
+    if kind in ("pretraining", "masked_lm", "permutation", "replaced_tokens"):
         parts |= {
             f"cls/predictions/transform/{n}": p for n, p in (("dense", dense), ("LayerNorm", norm))
         }
     head = ("output_weights", "output_bias")
     heads = {"pretraining": ["cls/seq_relationship/"], "reading_comprehension": ["cls/squad/"]}
-    heads["replaced_tokens"] = heads["pretraining"]
+    heads["permutation"] = heads["replaced_tokens"] = heads["pretraining"]
     names = [f"{below}{name}" for below in heads.get(kind, ()) for name in head]
     names += head if kind in TASKS else ()
     names += [f"{name}/{part}" for name, both in parts.items() for part in both]
@@ -81,7 +81,13 @@ def names_of_bert(kind, config):
     return sorted(names)
 
 
-OURS_ALONE = ("bert/encoder/relative_position/", "crf/", "generator/", "discriminator_predictions/")
+OURS_ALONE = (
+    "bert/encoder/relative_position/",
+    "crf/",
+    "query_stream/",
+    "generator/",
+    "discriminator_predictions/",
+)
 
 
 @laws.examples(5)
@@ -126,7 +132,8 @@ def test_models_come_back_bit_by_bit(tmp_path_factory, layout, values):
     write_model(folder / "run", config, weights, TASKS.get(kind))
     # TF1's programs have no rotary positions, and RoFormer in transformers no pooler.
     without = ("learned_relative", "rotary")
-    if config.position_encoding in without or kind in ("crf_tagging", "replaced_tokens"):
+    ours_alone = ("crf_tagging", "permutation", "replaced_tokens")
+    if config.position_encoding in without or kind in ours_alone:
         with pytest.raises(UserError, match="counterpart in"):
             convert(folder / "run", folder / "there", layout)
         assert not (folder / "there").exists()

@@ -40,6 +40,7 @@ def test_what_a_row_names_is_there(name):
         (MASKED_LM, "pretraining", "masked_lm"),
         (("cls/seq_relationship/output_bias",), None, "pretraining"),
         ((*MASKED_LM, "cls/seq_relationship/output_bias"), "masked_lm", "pretraining"),
+        ((*MASKED_LM, "query_stream/embedding"), None, "permutation"),
         ((*LABELS, *POOLER), None, "classification"),
         (LABELS, None, "tagging"),
         (LABELS[1:], None, "tagging"),

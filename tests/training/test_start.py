@@ -84,6 +84,15 @@ def test_all_ways_to_a_model_give_the_same_weights(folder, uses_averages, name):
     assert is_averaged(path, model_folder.open_folder(path).make_model()) == uses_averages
 
 
+def test_a_permutation_lm_begins_with_a_masked_lm(folder):
+    path, config = folder(False)
+    model = kinds()["permutation"].model(config)
+    flags = {"vocab_file": str(path / "vocab.txt"), "do_lower_case": True}
+    settings = PretrainingSettings(**flags)
+    (line,) = start.load_initial(model, str(path), Pretraining.fresh_names, settings)
+    assert line.endswith("missing there, so random: query_stream/embedding")
+
+
 def test_averages_that_are_not_there(folder):
     path, config = folder(True)
     weights = weights_like(np.random.default_rng(1), "pretraining", config)

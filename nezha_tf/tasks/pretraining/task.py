@@ -10,7 +10,7 @@ from nezha_tf.data.stream_reader import StreamReader
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder.run_checkpoints import BestMetric
 from nezha_tf.model_folder.run_folder import vocabulary_in
-from nezha_tf.model_folder.task_table import REPLACED_TOKENS
+from nezha_tf.model_folder.task_table import PERMUTATION, REPLACED_TOKENS
 from nezha_tf.modeling import positions
 from nezha_tf.pretraining_data.packing import SINGLE
 from nezha_tf.pretraining_data.provenance import Provenance, counts_of, in_manifests, provenance_of
@@ -30,7 +30,7 @@ class Pretraining(Task):
     Examples that are not pairs have no next-sentence prediction (RoBERTa, arXiv 1907.11692 §4.2).
     """
 
-    fresh_names = (*Task.fresh_names, *REPLACED_TOKENS.prefixes)
+    fresh_names = (*Task.fresh_names, *PERMUTATION.prefixes, *REPLACED_TOKENS.prefixes)
 
     def __init__(self, settings):
         super().__init__(settings)
