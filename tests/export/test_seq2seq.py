@@ -118,6 +118,13 @@ def test_seeds(exports):
     rows = ask(exports["sample"], "with_seed", **ask_for)["texts"].tolist()
     assert rows[0] == rows[2] == ask(exports["sample"], text=TEXTS[:1])["texts"][0].tolist()
     assert len({tuple(row) for row in rows}) == 3
+    tokenizer = open_folder(exports["sample"].with_name("sample")).tokenizer
+    pieces = ["[CLS]", *tokenizer.tokenize(TEXTS[0])[-22:], "[SEP]"]
+    ids = np.array([tokenizer.convert_tokens_to_ids(pieces)] * 4)
+    inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "seed": ask_for["seed"]}
+    found = ask(exports["sample"], "from_ids", **inputs)
+    by_text = ask(exports["sample"], "with_seed", **ask_for)
+    np.testing.assert_allclose(found["log_probs"], by_text["log_probs"], rtol=1e-5)
 
 
 def test_ids_that_are_padded_anyhow(exports):
