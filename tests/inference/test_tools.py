@@ -87,7 +87,7 @@ def read_lines(path):
 
 @pytest.mark.parametrize("target_prediction", ("masked", "shift"))
 def test_what_is_written_is_scored_alike(settings, tmp_path, target_prediction):
-    write_lines(tmp_path / "in.jsonl", [{"src": source} for source in SOURCES])
+    write_lines(tmp_path / "in.jsonl", [{"src": source, "id": "a"} for source in SOURCES])
     target_format = {"target_prediction": target_prediction}
     # An [UNK] would leave no trace in the text.
     changes = {"length_penalty": 0.0, "num_return_sequences": 3, "banned_words": ["[UNK]"]}
@@ -95,6 +95,7 @@ def test_what_is_written_is_scored_alike(settings, tmp_path, target_prediction):
     assert said.startswith("4 texts; too long, so truncated: 1 source; written to")
     written = read_lines(tmp_path / "out.jsonl")
     assert [line["src"] for line in written] == SOURCES
+    assert all(set(line) == {"src", "prediction", "score", "hypotheses"} for line in written)
     # Those that ended before the limit, so that there is a [SEP] in their score.
     pairs = [
         {"src": line["src"], "tgt": hypothesis["text"], "expected": hypothesis["score"]}

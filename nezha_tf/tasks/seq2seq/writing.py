@@ -82,7 +82,7 @@ class TargetWriter:
 
 
 def write_predictions(path, rows, written):
-    """Writes JSON lines: the columns of a row, the best text, its score, and the other texts.
+    """Writes JSON lines: a row's source and target, the best text, its score, and the other texts.
 
     Args:
       path: the file.
