@@ -8,6 +8,7 @@ import errno
 import glob as local_glob
 import io
 import os
+import re
 from concurrent import futures
 
 from nezha_tf.errors import first_line
@@ -19,6 +20,15 @@ ASKED_AT_ONCE = 32
 def is_remote(path):
     """Whether a path has a scheme, such as `gs://`."""
     return "://" in os.fspath(path)
+
+
+def with_single_slashes(path):
+    """Returns a path with one slash where it has several, as `glob` returns it.
+
+    The slashes of a scheme (`gs://`) stay.
+    """
+    scheme, separator, rest = path.rpartition("://")
+    return scheme + separator + re.sub("/+", "/", rest)
 
 
 def open_binary(path, mode):

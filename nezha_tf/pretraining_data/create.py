@@ -118,7 +118,9 @@ def create_pretraining_data(
       Terminated: the process received SIGTERM.
     """
     inputs = files.expand(input_file, "input_file", may_be_empty=True)
-    outputs = [require_flag(output_file, "output_file"), eval_output_file]
+    output_file = storage.with_single_slashes(require_flag(output_file, "output_file"))
+    eval_output_file = storage.with_single_slashes(eval_output_file)
+    outputs = [output_file, eval_output_file]
     _check_inputs(inputs, require_flag(vocab_file, "vocab_file"))
     dictionary = others.get("user_dict")
     _check_outputs(outputs, [*inputs, vocab_file, *filter(None, [dictionary])])

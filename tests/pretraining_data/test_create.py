@@ -160,7 +160,7 @@ def test_all_of_it_on_another_file_system(tmp_path, capsys):
     remote = {"vocab_file": "ram://corpus/vocab.txt", "num_output_shards": 3}
     create(str(RESOURCES / "sample_corpus.txt"), tmp_path, num_output_shards=3)
     create("ram://corpus/sample_*.txt", "ram://data", **remote)
-    create("ram://corpus/sample_*.txt", "ram://data", **remote)
+    create("ram://corpus/sample_*.txt", "ram://data/", **remote)
     assert "; 3 there already" in capsys.readouterr().out
     expected = contents(tmp_path)
     assert set(gfile.listdir("ram://data")) == set(expected)
@@ -199,6 +199,27 @@ def test_other_flags_are_refused_and_named(corpus, tmp_path):
     with pytest.raises(UserError, match=r"b\.txt\.gz, line \d+: not UTF-8"):
         create(corpus, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ("{}/data/", "{}//data", "{}/./data//.", "{}/data/../data"))
+def test_another_spelling_of_the_folder_is_the_same_folder(corpus, tmp_path, capsys, name):
+    plain, other = tmp_path / "data", name.format(tmp_path)
+    plain.mkdir()
+    made = {"on_invalid": "skip", "num_output_shards": 3, "eval_share": 0.3}
+    files = {"eval_output_file": f"{other}/eval.tfrecord"}
+    create(corpus, other, **made, **files)
+    whole = contents(plain)
+    (plain / "train-00001-of-00003.tfrecord").unlink()
+    (plain / "eval.tfrecord").unlink()
+    capsys.readouterr()
+    create(corpus, other, **made, **files)
+    assert "2 shards to make" in capsys.readouterr().out
+    for changes in ({"random_seed": 3}, {"num_output_shards": 2}):
+        with pytest.raises(UserError, match=r"train-00000-of-00003\.tfrecord was made with --"):
+            create(corpus, other, **{**made, **files, **changes})
+    assert contents(plain) == whole
+    create(corpus, plain, **made, eval_output_file=f"{plain}/eval.tfrecord")
+    assert contents(plain) == whole
 
 
 FLAGS = (
