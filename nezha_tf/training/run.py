@@ -387,8 +387,16 @@ class Run:
     def _results(self, step, trained):
         """Returns the final results, which the chief writes."""
         found = {n.removeprefix("eval_"): v for n, v in trained.items() if n.startswith("eval_")}
-        found = found or self._evaluation()
+        found = found or self._evaluation(self._average())
         return self._evaluation.write(step, found) if self._is_chief else found
+
+    def _average(self):
+        """Returns the `MovingAverage` of a run that has trained, else None.
+
+        `_load` puts averages in the place of the weights, so there is nothing to replace then.
+        """
+        is_loaded = self._task.reports_best or not self._settings.do_train
+        return None if is_loaded else self.compiled.recipe.moving_average
 
     def _throughput(self):
         task = self._task

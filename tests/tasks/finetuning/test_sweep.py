@@ -330,3 +330,16 @@ def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
         inputs["input_mask"] = np.ones_like(ids)[None]
         for each in (model, loaded):
             np.testing.assert_allclose(each(inputs)["logits"][0], row, atol=1e-5)
+
+
+def test_averages_are_evaluated_again_where_nothing_is_left_to_train(data, tmp_path):
+    class Newest(ToyTask):
+        reports_best = False  # as of pretraining: the newest weights are evaluated
+
+    changes = {"ema_decay": 0.5, "learning_rate": 0.03, "num_train_epochs": 2.0}
+    settings = settings_in(data, tmp_path / "out", do_predict=False, **changes)
+    training_run.run(settings, Newest)
+    at_end = load(tmp_path / "out" / "eval_results.json")
+    (tmp_path / "out" / "eval_results.json").unlink()  # as if it had been killed before
+    training_run.run(settings, Newest)
+    assert load(tmp_path / "out" / "eval_results.json") == pytest.approx(at_end, rel=1e-5)
