@@ -37,7 +37,7 @@ class AdamWeightDecay(MomentOptimizer):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.variant = variant
 
-    def _step(self, weights, m, v, count, decay):
+    def _step(self, weights, gradient, m, v, count, decay):
         if self.variant == "paper":
             m, v = self._corrected(m, v, count)
         return m / (ops.sqrt(v) + self.epsilon) + decay * weights, ops.ones((), weights.dtype)

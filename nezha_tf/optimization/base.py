@@ -99,7 +99,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         """
         m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
-        step, trust_ratio = self._step(weights, m, v, count, decay)
+        step, trust_ratio = self._step(weights, gradient, m, v, count, decay)
         return weights - rate * trust_ratio * step, m, v, trust_ratio
 
     def _corrected(self, m, v, count):
@@ -107,7 +107,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         count = ops.cast(count + 1, m.dtype)
         return m / (1.0 - ops.power(self.beta_1, count)), v / (1.0 - ops.power(self.beta_2, count))
 
-    def _step(self, weights, m, v, count, decay):
+    def _step(self, weights, gradient, m, v, count, decay):
         """Returns (step, trust ratio), factors of the learning rate; `decay` is 0 if excluded."""
         raise NotImplementedError("MomentOptimizer is abstract: use Lamb or AdamWeightDecay")
 

@@ -17,7 +17,8 @@ class Lamb(MomentOptimizer):
     `variant="nezha"` follows the LAMBOptimizer of NEZHA's optimization.py with its peculiarities:
     both moments are corrected for bias; the denominator of the trust ratio is the norm of
     m / sqrt(v + epsilon) + decay * w, with decay even for variables that are excluded from it;
-    the step itself is m / (sqrt(v) + epsilon) [+ decay * w]; the ratio is at most 10.
+    the step itself is m / (sqrt(v) + epsilon) [+ decay * w]; the ratio is at most 10, and it is 1
+    where the weights or the gradient are 0.
 
     `variant="paper"` follows LAMB_Optimizer_TF: no bias correction, no bound of the ratio, and the
     same step in the trust ratio and in the update.
@@ -46,24 +47,27 @@ class Lamb(MomentOptimizer):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.variant = variant
 
-    def _step(self, weights, m, v, count, decay):
+    def _step(self, weights, gradient, m, v, count, decay):
         if self.variant == "nezha":
             m, v = self._corrected(m, v, count)
         step = m / (ops.sqrt(v) + self.epsilon) + decay * weights
         if self.variant == "nezha":
             measured = m / ops.sqrt(v + self.epsilon) + self.weight_decay_rate * weights
-            ratio = ops.minimum(_trust_ratio(weights, measured), MAX_TRUST_RATIO)
+            ratio = ops.minimum(_trust_ratio(weights, measured, gradient), MAX_TRUST_RATIO)
         else:
-            ratio = _trust_ratio(weights, step)
+            ratio = _trust_ratio(weights, step, step)
         return step, ratio
 
     def get_config(self):
         return {**super().get_config(), "variant": self.variant}
 
 
-def _trust_ratio(weights, step):
-    """Returns norm(weights) / norm(step), or 1 if either norm is 0."""
-    weight_norm = ops.sqrt(ops.sum(ops.square(weights)))
-    step_norm = ops.sqrt(ops.sum(ops.square(step)))
-    both = ops.logical_and(weight_norm > 0, step_norm > 0)
-    return ops.where(both, weight_norm / ops.where(both, step_norm, 1.0), 1.0)
+def _trust_ratio(weights, step, tested):
+    """Returns norm(weights) / norm(step), or 1 if the norm of `weights` or of `tested` is 0."""
+    weight_norm = _norm(weights)
+    both = ops.logical_and(weight_norm > 0, _norm(tested) > 0)
+    return ops.where(both, weight_norm / ops.where(both, _norm(step), 1.0), 1.0)
+
+
+def _norm(values):
+    return ops.sqrt(ops.sum(ops.square(values)))

@@ -60,6 +60,24 @@ def test_lamb_of_the_paper(golden):
             )
 
 
+def test_lamb_where_a_gradient_is_zero():
+    """NEZHA's LAMBOptimizer takes the ratio 1 where `g_norm`, of the gradient, is 0."""
+    weights = keras.Variable([1.0, 0.0], name="kernel")
+    optimizer = Lamb(0.1, weight_decay_rate=0.01)
+    optimizer.apply([tf.zeros(2)], [weights])
+    np.testing.assert_allclose(weights, [0.999, 0.0], rtol=1e-7)  # 1 - 0.1 * 1 * 0.01 * 1
+    paper = Lamb(0.1, variant="paper", weight_decay_rate=0.01)
+    paper.apply([tf.zeros(2)], [weights])
+    np.testing.assert_allclose(weights, [0.999 - 0.1 * 0.999, 0.0], rtol=1e-6)
+    # Moments of earlier gradients move the weights, also with the ratio 1.
+    weights.assign([1.0, 0.0])
+    m, v = (tf.constant([value, value]) for value in (0.01, 0.001))
+    found, m, v, ratio = optimizer.moved(weights, tf.zeros(2), m, v, 0.1, 0, 0.01)
+    step = np.float32(0.009 / 0.1) / (np.sqrt(0.000999 / 0.001) + 1e-6)
+    assert ratio == 1
+    np.testing.assert_allclose(found, [1 - 0.1 * (step + 0.01), -0.1 * step], rtol=1e-5)
+
+
 def test_adamw_of_the_paper():
     rng = np.random.default_rng(5)
     start = rng.normal(size=(4, 3)).astype("float32")

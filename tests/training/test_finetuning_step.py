@@ -36,7 +36,7 @@ class Descent(MomentOptimizer):
 
     slot_names = ("adam_m", "adam_v")
 
-    def _step(self, weights, m, v, count, decay):
+    def _step(self, weights, gradient, m, v, count, decay):
         return m, ops.ones((), weights.dtype)
 
 
