@@ -16,6 +16,14 @@ SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
 STATE = ("global_step", "beta1_power", "beta2_power")
 # The name of a moving average is its weight's name, a slash and this.
 AVERAGE_SUFFIX = "ExponentialMovingAverage"
+# What decides whether a run has a state, by a part of the state's name in a checkpoint.
+_DECIDES_ON_STATE = {
+    f"/{AVERAGE_SUFFIX}": "--ema_decay",
+    "nezha_tf/loss_scale": "--precision",
+    "nezha_tf/memory": "--memory_length",
+    "nezha_tf/random_state": "the dropout of --bert_config_file",
+}
+_DECIDES_ON_SLOTS = "--optimizer and --freeze_layers"
 _ENDING = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
 # The row of BERT's table from which each row of UniLM's table starts (load_model of UniLM v1).
 UNILM_ROWS = (0, 1, 0, 0, 0, 1)
@@ -134,16 +142,14 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
       List of the names that the checkpoint lacks.
 
     Raises:
-      UserError: see `load_tf1_checkpoint`.
+      UserError: see `load_tf1_checkpoint`; of a missing state of training, the message names the
+        flags that decide on it.
     """
     shapes = reader.get_variable_to_shape_map()
     missing = [name for name in variables if name not in shapes]
     lacking = [name for name in missing if not name.startswith(tuple(may_be_missing))]
     if lacking:
-        raise UserError(
-            f"checkpoint {prefix} lacks {lacking[0]} ({len(lacking)} of {len(variables)} "
-            "variables are missing); is it of a model or a run of this kind?"
-        )
+        raise UserError(f"checkpoint {prefix} {_lack(prefix, lacking, variables)}")
     values, rows = {}, rows or {}
     for name in variables:
         if name in missing:
@@ -163,6 +169,32 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
     for name, value in values.items():
         variables[name].assign(tf.cast(value, variables[name].dtype))
     return missing
+
+
+def _lack(prefix, lacking, variables):
+    """Returns a message on missing variables: weights, or else states of training."""
+    weights = [name for name in lacking if is_weight(name, variables)]
+    text = (
+        f"lacks {(weights or lacking)[0]} ({len(lacking)} of {len(variables)} variables are "
+        "missing)"
+    )
+    if weights:
+        return f"{text}; is it of a model or a run of this kind?"
+    flags = sorted(set(filter(None, (_decides_on(name, variables) for name in lacking))))
+    if flags:
+        text += f", a state of training that depends on {', '.join(flags)}"
+    return (
+        f"{text}; pass the flags with which the run was begun, or begin a new run in another "
+        f"--output_dir with --init_checkpoint={prefix}"
+    )
+
+
+def _decides_on(name, variables):
+    """Returns the flags that decide whether a run has a state; None: every run has it."""
+    for part, flags in _DECIDES_ON_STATE.items():
+        if part in name:
+            return flags
+    return _DECIDES_ON_SLOTS if name.rpartition("/")[0] in variables else None
 
 
 def _unused(names, variables):

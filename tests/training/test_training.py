@@ -19,6 +19,8 @@ from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weighted
 from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
+from nezha_tf.training import recipe
+from nezha_tf.training.moving_average import MovingAverage
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.state import training_state
 from nezha_tf.training.step import COUNTERS, Recipe, TrainStep
@@ -160,6 +162,34 @@ def test_our_checkpoints_have_the_originals_names(batch, tmp_path):
     assert {n: s for n, s in found.items() if not n.startswith("nezha_tf/")} == expected
     assert ours.get_tensor("global_step") == 1
     assert ours.get_tensor("global_step").dtype == np.int64
+
+
+def test_other_flags_that_need_a_state_are_named(tmp_path):
+    config = dataclasses.replace(load_golden_model("nezha_tiny").config, num_hidden_layers=1)
+    models = [NezhaForPreTraining(config) for _ in range(2)]
+    recipe.freeze_layers(models[1].encoder, 1)
+
+    def state(optimizer_class=AdamWeightDecay, loss_scale=None, ema_decay=None, frozen=1):
+        optimizer = optimizer_class(1e-2)
+        optimizer.build(models[frozen].trainable_variables)
+        parts = [loss_scale and DynamicLossScale(loss_scale, 9)]
+        parts.append(ema_decay and MovingAverage(models[frozen], optimizer.iterations, ema_decay))
+        others = {str(part): part.state() for part in filter(None, parts)}
+        return training_state(models[frozen], optimizer, **others)
+
+    RunCheckpoints(str(tmp_path), state()).save(2)
+    for changes, named in (
+        ({"optimizer_class": Lamb}, "--optimizer and --freeze_layers"),
+        ({"frozen": 0}, "--optimizer and --freeze_layers"),
+        ({"ema_decay": 0.5}, "--ema_decay"),
+        ({"loss_scale": 8.0, "ema_decay": 0.5}, "--ema_decay, --precision"),
+    ):
+        with pytest.raises(UserError) as error:
+            RunCheckpoints(str(tmp_path), state(**changes)).restore_newest()
+        assert f"a state of training that depends on {named}; pass the flags" in str(error.value)
+        assert f"begin a new run in another --output_dir with --init_checkpoint={tmp_path}/" in (
+            str(error.value)
+        )
 
 
 def test_old_checkpoints_go_and_no_temporary_stays(tmp_path):
