@@ -10,7 +10,7 @@ from nezha_tf.data.corruption.policies import (
     check_share,
 )
 from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data.packing import PAIRS
+from nezha_tf.pretraining_data.packing import PAIRS, SINGLE
 from nezha_tf.settings import flag
 from nezha_tf.text.user_dictionary import read_user_dictionary
 from nezha_tf.text.word_segmentation import SEGMENTERS, require_segmenter
@@ -73,22 +73,42 @@ class Settings:
 
         Raises:
           UserError: a share is out of range, the dictionary is bad or missing, the segmenter is not
-            installed, or flags of masking are given with `masking="none"`.
+            installed, or a flag has a value and no effect.
         """
         settings = cls(**values)
         check_share(settings.masked_lm_prob)
+        _check_effects(settings)
         _check_words(settings)
-        if settings.masking != UNMASKED:
-            return settings
-        for name in ("masked_lm_prob", "max_predictions_per_seq", "dupe_factor"):
-            value, default = getattr(settings, name), getattr(cls, name)
-            if value != default and (name, value) != ("dupe_factor", 1):
-                raise UserError(
-                    f"--{name}={value} has no effect with --masking=none: each document has one "
-                    "pass, and run_pretraining.py masks it; leave the flag out, or pass "
-                    f"{1 if name == 'dupe_factor' else default}"
-                )
-        return dataclasses.replace(settings, dupe_factor=1)
+        if settings.masking == UNMASKED:
+            return dataclasses.replace(settings, dupe_factor=1)
+        return settings
+
+
+def _check_effects(settings):
+    """Raises a `UserError` if a flag that differs from its default does nothing."""
+    for name, (cause, why) in _without_effect(settings).items():
+        value, default = getattr(settings, name), getattr(Settings, name)
+        wanted = 1 if name == "dupe_factor" else default
+        if value not in (default, wanted):
+            raise UserError(
+                f"--{name}={value} has no effect with --{cause}={getattr(settings, cause)}: {why}; "
+                "leave the flag out" + (f", or pass {wanted}" if wanted else "")
+            )
+
+
+def _without_effect(settings):
+    """Returns {flag that does nothing: (flag that is the cause, the reason)}."""
+    found = {}
+    if settings.masking == UNMASKED:
+        why = "each document has one pass, and run_pretraining.py masks it"
+        names = ("masked_lm_prob", "max_predictions_per_seq", "dupe_factor")
+        found |= dict.fromkeys(names, ("masking", why))
+    elif not POLICIES[settings.masking].of_words:
+        found |= dict.fromkeys(("user_dict", "segmenter"), ("masking", "it needs no words"))
+    if settings.pair in SINGLE:
+        why = "an example is one segment that is as long as fits"
+        found |= dict.fromkeys(("short_seq_prob", "random_next_prob"), ("pair", why))
+    return found
 
 
 def _check_words(settings):

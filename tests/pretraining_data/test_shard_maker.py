@@ -229,3 +229,23 @@ def test_what_has_no_say_in_unmasked_records_is_refused():
         with pytest.raises(UserError, match=f"--{name}={value} has no effect with --masking=none"):
             Settings.of_flags(vocab_file="v", masking="none", **{name: value})
         assert getattr(Settings.of_flags(vocab_file="v", **{name: value}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("cause", "name", "value"),
+    (
+        ("masking=token", "user_dict", "words.txt"),
+        ("masking=token", "segmenter", "rjieba"),
+        ("pair=none", "short_seq_prob", 0.2),
+        ("pair=none", "random_next_prob", 0.25),
+        ("pair=stream", "short_seq_prob", 0.0),
+        ("pair=stream", "random_next_prob", 0.0),
+    ),
+)
+def test_what_has_no_say_for_pairs_and_pieces_is_refused(cause, name, value):
+    flag, chosen = cause.split("=")
+    flags = {"vocab_file": "v", flag: chosen}
+    with pytest.raises(UserError, match=f"^--{name}={value} has no effect with --{cause}: .*out"):
+        Settings.of_flags(**flags, **{name: value})
+    default = getattr(Settings, name)
+    assert getattr(Settings.of_flags(**flags, **{name: default}), name) == default

@@ -85,7 +85,12 @@ def draw_settings(case):
     }
     if settings["masking"] == "none":
         settings |= {"max_predictions_per_seq": 20, "masked_lm_prob": 0.15, "dupe_factor": 1}
-    if settings["masking"] == "entity" or case.some(0.2):
+    if settings["masking"] == "token":
+        settings["segmenter"] = "jieba"
+    if settings["pair"] == "none":
+        settings |= {"short_seq_prob": 0.1, "random_next_prob": 0.5}
+    with_words = settings["masking"] != "token" and case.some(0.2)
+    if settings["masking"] == "entity" or with_words:
         settings["user_dict"] = entities.FILE
     if case.some(0.4):
         settings["eval_output_file"] = "eval.tfrecord"
