@@ -12,6 +12,8 @@ EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias", "layer_mix")
 
 # A layer, or a group of layers that share their weights.
 _LAYER = re.compile(r"/(?:layer|group)_(\d+)/")
+# What lies below the layers; relative positions have their tables outside the embeddings.
+_EMBEDDINGS = ("/embeddings/", "/positions/")
 
 
 class MomentOptimizer(keras.optimizers.Optimizer):
@@ -133,14 +135,16 @@ def _path(variable):
 def _rate_factors(paths, layer_decay):
     """Returns the factor of each variable's learning rate.
 
-    The heads and the pooler have the full rate; the rate of each layer is `layer_decay` times that
-    of the layer above it, and the embeddings have the lowest (ELECTRA's `_get_layer_lrs`). A group
-    of layers that share their weights counts as one layer.
+    As in ELECTRA's `_get_layer_lrs`, the factor is layer_decay ** (n + 2 - depth) for n layers: the
+    embeddings are at depth 0, the layer i (from 0) at i + 1, and the heads at n + 2, so no layer
+    has n + 1. The pooler, which ELECTRA lacks, counts as a head, and tables of positions as
+    embeddings. A group of layers that share their weights counts as one layer.
     """
     found = [_LAYER.search(path) for path in paths]
     num_layers = 1 + max((int(match[1]) for match in found if match), default=-1)
     factors = []
     for path, match in zip(paths, found, strict=True):
-        depth = int(match[1]) + 1 if match else 0 if "/embeddings/" in path else num_layers + 1
-        factors.append(layer_decay ** (num_layers + 1 - depth))
+        is_embedding = any(part in path for part in _EMBEDDINGS)
+        depth = int(match[1]) + 1 if match else 0 if is_embedding else num_layers + 2
+        factors.append(layer_decay ** (num_layers + 2 - depth))
     return factors

@@ -115,7 +115,8 @@ def make_plan(settings):
 def freeze_layers(encoder, count):
     """Freezes the embeddings and the first `count` layers of an encoder; 0: freezes nothing.
 
-    The output table of the masked LM is that of the embeddings, so it is frozen too.
+    The output table of the masked LM is that of the embeddings, so it is frozen too, and so are
+    tables of positions, which all layers read.
 
     Raises:
       UserError: the encoder has fewer layers, or a layer that is not frozen shares the weights of
@@ -130,7 +131,7 @@ def freeze_layers(encoder, count):
             f"(num_hidden_groups {encoder.config.num_hidden_groups}); freeze whole groups"
         )
     if count:
-        for layer in (encoder.embeddings, *layers[:count]):
+        for layer in (encoder.embeddings, encoder.positions, *layers[:count]):
             layer.trainable = False
 
 

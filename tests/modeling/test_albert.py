@@ -160,8 +160,8 @@ def test_layer_decay_counts_groups():
     optimizer.build(variables)
     for variable, factor in zip(variables, optimizer._rate_factors, strict=True):
         path, group = part_of(variable)
-        depth = group + 1 if "{}" in path else 0 if "embeddings" in path else 3
-        assert factor == 0.5 ** (3 - depth), path
+        depth = group + 1 if "{}" in path else 0 if "embeddings" in path else 4
+        assert factor == 0.5 ** (4 - depth), path
 
 
 def test_names_are_those_of_the_program_of_albert():

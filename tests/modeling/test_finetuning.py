@@ -49,10 +49,10 @@ def changes(model_class, freeze=0, **settings):
 
 
 def depth(name):
-    """0 for the embeddings, 1 and 2 for the layers, 3 for pooler and head."""
+    """0 for the embeddings, 1 and 2 for the layers, 4 for pooler and head, as in ELECTRA."""
     if "/layer_" in name:
         return int(name.split("/layer_")[1].split("/")[0]) + 1
-    return 0 if "embeddings" in name else 3
+    return 0 if "embeddings" in name else 4
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def depth(name):
 def test_heads_move_at_the_full_rate_and_frozen_layers_not_at_all(model_class):
     plain = changes(model_class)
     decayed = changes(model_class, layer_decay=0.5)
-    assert {depth(name) for name in plain} == {0, 1, 2, 3}
+    assert {depth(name) for name in plain} == {0, 1, 2, 4}
     for name, change in plain.items():
-        expected = change * 0.5 ** (3 - depth(name))
+        expected = change * 0.5 ** (4 - depth(name))
         np.testing.assert_allclose(decayed[name], expected, atol=2e-7, err_msg=name)
     frozen = changes(model_class, freeze=1)
     assert set(frozen) == {name for name in plain if depth(name) > 1}

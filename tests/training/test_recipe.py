@@ -74,12 +74,16 @@ def test_settings_choose_the_optimizer(name, variant, optimizer_class):
     assert type(optimizer) is optimizer_class and optimizer.variant == variant
 
 
+# `_get_layer_lrs` of ELECTRA for two layers and 0.5: embeddings, layers, what is above.
+OF_ELECTRA = (0.0625, 0.125, 0.25, 1.0)
+
+
 @pytest.mark.parametrize("optimizer_class", (Lamb, AdamWeightDecay))
 def test_layer_decay_scales_each_layers_step(optimizer_class):
     (before, plain), *_ = one_step(optimizer_class(1e-2))
     (_, decayed), *_ = one_step(optimizer_class(1e-2, layer_decay=0.5))
     for name in before:
-        expected = (plain[name] - before[name]) * 0.5 ** (3 - depth(name))
+        expected = (plain[name] - before[name]) * OF_ELECTRA[depth(name)]
         np.testing.assert_allclose(decayed[name] - before[name], expected, atol=2e-7, err_msg=name)
 
 
@@ -90,6 +94,20 @@ def test_frozen_layers_stay_and_the_others_move():
         assert moved == (depth(name) > 1), name
     with pytest.raises(UserError, match="the model has 2 layers"):
         recipe.freeze_layers(model.encoder, 3)
+
+
+def test_tables_of_positions_are_embeddings():
+    model = NezhaForPreTraining(dataclasses.replace(CONFIG, position_encoding="learned_relative"))
+    names = [tf1_name(variable.path) for variable in model.trainable_variables]
+    optimizer = AdamWeightDecay(layer_decay=0.5)
+    optimizer.build(model.trainable_variables)
+    factors = dict(zip(names, optimizer._rate_factors, strict=True))
+    tables = [f"bert/encoder/relative_position/{name}" for name in ("keys", "values")]
+    assert [factors.pop(name) for name in tables] == [0.0625] * 2
+    assert factors == {name: OF_ELECTRA[depth(name)] for name in factors}
+    recipe.freeze_layers(model.encoder, 1)
+    left = {tf1_name(variable.path) for variable in model.trainable_variables}
+    assert left == {name for name in factors if depth(name) > 1}
 
 
 def test_recomputation_is_of_all_layers_or_refused():
