@@ -5,6 +5,8 @@ import contextlib
 import time
 
 from nezha_tf import console
+from nezha_tf.data.corruption.policies import UNMASKED
+from nezha_tf.pretraining_data.assignment import HELD_OUT
 from nezha_tf.pretraining_data.lines import KINDS
 from nezha_tf.pretraining_data.manifest import entry_of, write_manifest
 
@@ -79,7 +81,7 @@ def tell_end(sets, settings, identity, found, vocab_size, stages, made, seconds)
         anomalies.update(chosen.anomalies)
         empty += chosen.documents.count - chosen.statistics.documents
         print(console.table(chosen.output_file, chosen.statistics.rows(settings.pair)))
-        _warn_of_loss(chosen)
+        _warn_of_loss(chosen, settings)
     told = [(anomalies[kind], text) for kind, text in KINDS.items()]
     told += [(empty, "document without text"), (found.blank_files, "file without text")]
     told += [(found.cut_documents, "document cut at 4 MiB")]
@@ -97,16 +99,20 @@ def tell_end(sets, settings, identity, found, vocab_size, stages, made, seconds)
     print(f"{seconds:.0f} s{rate}")
 
 
-def _warn_of_loss(chosen):
+def _warn_of_loss(chosen, settings):
     """Prints a warning if much of a set's text is in no example."""
     statistics = chosen.statistics
     if statistics.used_share >= LEAST_USED:
         return
-    why = (
-        "the ends of pairs that are too long are lost; each further repetition (--dupe_factor) "
-        "cuts pairs at other places"
-    )
-    if statistics.long_sentences > MANY_LONG * statistics.sentences:
+    has_long = statistics.long_sentences > MANY_LONG * statistics.sentences
+    if chosen.name == HELD_OUT and not has_long:
+        return  # one pass over pairs loses so much, and the held-out set has no other
+    why = "the ends of pairs that are too long are lost; "
+    if settings.masking == UNMASKED:
+        why += "a larger --max_seq_length loses less, and --pair=none nothing"
+    else:
+        why += "each further repetition (--dupe_factor) cuts pairs at other places"
+    if has_long:
         why = (
             f"{statistics.long_sentences:,} of {statistics.sentences:,} sentences are longer than "
             "an example; write one sentence per line, with a line feed at its end, or raise "

@@ -222,6 +222,31 @@ def test_another_spelling_of_the_folder_is_the_same_folder(corpus, tmp_path, cap
     assert contents(plain) == whole
 
 
+@pytest.mark.parametrize(
+    ("changes", "advice"),
+    (
+        ({"dupe_factor": 1}, "each further repetition (--dupe_factor) cuts pairs at other places"),
+        (
+            {"masking": "none", "dupe_factor": 1, "max_predictions_per_seq": 20},
+            "a larger --max_seq_length loses less, and --pair=none nothing",
+        ),
+    ),
+)
+def test_a_warning_of_lost_text_advises_what_works(tmp_path, capsys, changes, advice):
+    document = "今天天气很好我们\n" * 8  # two sentences of 8 are cut to 13 pieces
+    (tmp_path / "text.txt").write_text(f"{document}\n" * 20, encoding="utf-8")
+    eval_file = {"eval_output_file": f"{tmp_path}/eval.tfrecord", "eval_share": 0.4}
+    changes = {"max_seq_length": 16, "short_seq_prob": 0.0, **changes, **eval_file}
+    create(f"{tmp_path}/text.txt", tmp_path, **changes)
+    shown = capsys.readouterr().out.splitlines()
+    used = [line.split()[-1] for line in shown if "characters that are in an example" in line]
+    assert len(used) == 2 and all(float(share.rstrip("%")) < 90 for share in used)
+    warnings = [line for line in shown if line.startswith("warning: ")]
+    # The held-out set has one pass, whatever the flags; its share is normal for that.
+    assert len(warnings) == 1 and "train.tfrecord" in warnings[0], warnings
+    assert warnings[0].endswith(f"the ends of pairs that are too long are lost; {advice}")
+
+
 FLAGS = (
     "--max_seq_length=32",
     "--max_predictions_per_seq=5",
