@@ -5,7 +5,7 @@ import functools
 import os
 import sys
 
-from nezha_tf import console
+from nezha_tf import console, storage
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.example_text import LEGEND, UNMASKED_LEGEND, arrays_of, text_of
@@ -100,6 +100,6 @@ def _vocab_file(path, named):
     """Returns the vocabulary of a file; `named` is the `shards_named` of its manifest."""
     _, entry, _ = named.get(os.path.basename(path), (None, None, None))
     vocab_file = entry["flags"]["vocab_file"] if entry else ""
-    if not os.path.exists(vocab_file):
+    if not storage.exists(vocab_file):
         raise UserError(f"{path}: --vocab_file is needed, the vocabulary that it was made with")
     return vocab_file

@@ -7,15 +7,16 @@ import pytest
 import records
 import tensorflow as tf
 from commands import assert_one_line, run
-from conftest import RESOURCES
+from conftest import REPOSITORY, RESOURCES
 
 from nezha_tf import Vocabulary
 from nezha_tf.data import schema
 from nezha_tf.data.framing import frame, read_frames, record_of
+from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data import record_check
 from nezha_tf.pretraining_data.create import create_pretraining_data
-from nezha_tf.pretraining_data.example_text import arrays_of, text_of
-from nezha_tf.pretraining_data.inspection import check
+from nezha_tf.pretraining_data.example_text import LEGEND, arrays_of, text_of
+from nezha_tf.pretraining_data.inspection import check, show
 from nezha_tf.pretraining_data.record_check import check_files
 from nezha_tf.pretraining_data.settings import InspectionSettings
 
@@ -223,6 +224,26 @@ def test_text_shows_what_is_predicted():
     ]
     coloured = text_of(arrays_of(record), vocabulary, in_colour=True)
     assert "\033[31m[unknown]\033[0m" in coloured and "\033[33m[。→去]\033[0m" in coloured
+
+
+def test_a_vocabulary_elsewhere_is_found_and_the_pages_have_the_legend(folder, capsys):
+    """The manifest may name a vocabulary on a remote store."""
+    with tf.io.gfile.GFile("ram://inspected/vocab.txt", "wb") as file:
+        file.write((RESOURCES / "vocab.txt").read_bytes())
+    manifest = json.loads((folder / "manifest.json").read_text())
+    settings = InspectionSettings(input_file=f"{folder}/*.tfrecord", num_records=1)
+    for name in ("ram://inspected/vocab.txt", "ram://inspected/gone.txt"):
+        manifest["data_sets"]["train.tfrecord"]["flags"]["vocab_file"] = name
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        if name.endswith("vocab.txt"):
+            show(settings)
+        else:
+            with pytest.raises(UserError, match="--vocab_file is needed"):
+                show(settings)
+    assert LEGEND in capsys.readouterr().out.splitlines()
+    for language in ("en", "zh"):
+        page = REPOSITORY / "docs" / language / "corpus.md"
+        assert LEGEND in page.read_text(encoding="utf-8").splitlines()
 
 
 def test_the_tool(folder):
