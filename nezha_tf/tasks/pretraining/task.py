@@ -3,7 +3,12 @@
 import functools
 
 from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
-from nezha_tf.data.corruption.policies import DEFAULT_MASKED_LM_PROB, POLICIES, check_share
+from nezha_tf.data.corruption.policies import (
+    DEFAULT_MASKED_LM_PROB,
+    POLICIES,
+    budgets,
+    check_share,
+)
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
 from nezha_tf.data.stream_reader import StreamReader
@@ -114,6 +119,19 @@ class Pretraining(Task):
             max_seq_length=made.max_seq_length,
             max_predictions_per_seq=made.max_predictions_per_seq,
         )
+        if settings.dynamic_masking and settings.max_predictions_per_seq is None:
+            self._note_few_predictions(made.max_seq_length, made.max_predictions_per_seq)
+
+    def _note_few_predictions(self, length, most):
+        """Adds a warning if the default bound leaves fewer predictions than their share."""
+        share = self._masked_lm_prob()
+        wanted = budgets(length, share, length)[length]
+        if most < wanted:
+            self.notes.append(
+                f"warning: of the {length} pieces of an example at most {most} are predicted, "
+                f"which is less than --masked_lm_prob={share:g}; pass --max_predictions_per_seq="
+                f"{wanted}, because its default with --dynamic_masking is {most}"
+            )
 
     def _check_memory(self):
         """Sets the lengths of the memory, and raises a `UserError` if there can be none."""
@@ -179,11 +197,14 @@ class Pretraining(Task):
                 )
 
     def _make_masking(self, vocabulary, lengths):
-        name, share = self.settings.dynamic_masking, self.settings.masked_lm_prob
+        name = self.settings.dynamic_masking
         if not name:
             return None
-        share = DEFAULT_MASKED_LM_PROB if share is None else share
-        return DynamicMasking(vocabulary, POLICIES[name], lengths, share)
+        return DynamicMasking(vocabulary, POLICIES[name], lengths, self._masked_lm_prob())
+
+    def _masked_lm_prob(self):
+        share = self.settings.masked_lm_prob
+        return DEFAULT_MASKED_LM_PROB if share is None else share
 
     def _reader(self, flag, memory_length):
         transforms = self._mixture.transforms(self._examples)

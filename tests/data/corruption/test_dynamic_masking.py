@@ -1,9 +1,13 @@
 """Masking in the graph: against exact probabilities, masks on arrays, and through the reader."""
 
+import json
+
 import classic
 import numpy as np
 import pytest
 import tensorflow as tf
+from commands import CONFIG
+from conftest import RESOURCES
 from masked_rows import (
     EXACT_CASES,
     HIGHEST_CHI_SQUARE,
@@ -28,6 +32,8 @@ from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.layout import Rows
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.pretraining_objectives.objective import Examples
+from nezha_tf.tasks.pretraining.settings import PretrainingSettings
+from nezha_tf.tasks.pretraining.task import Pretraining
 
 NAMES = [name for name, policy in POLICIES.items() if not policy.of_entities]
 LENGTH = 64
@@ -275,3 +281,24 @@ def test_records_of_the_other_kind_and_vocabulary_are_refused(tmp_path, paths, v
     masking = DynamicMasking(other, POLICIES["span"], LENGTHS, 0.15)
     with pytest.raises(UserError, match=r"ids 101 and 102, but \[CLS\] and"):
         reader_of(paths, masking)
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    (
+        ({"max_seq_length": 512}, 77),
+        ({"max_seq_length": 128}, None),  # 19 are wanted
+        ({"max_seq_length": 128, "masked_lm_prob": 0.2}, 26),
+        ({"max_seq_length": 512, "max_predictions_per_seq": 20}, None),  # this is chosen
+        ({"max_seq_length": 512, "dynamic_masking": None}, None),
+    ),
+)
+def test_a_default_that_leaves_few_predictions_is_told(tmp_path, flags, wanted):
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    paths = {"bert_config_file": str(tmp_path / "config.json"), "output_dir": str(tmp_path)}
+    paths["vocab_file"] = str(RESOURCES / "vocab.txt")
+    task = Pretraining(PretrainingSettings(**{**paths, "dynamic_masking": "token", **flags}))
+    found = [note for note in task.notes if note.startswith("warning: ")]
+    assert len(found) == (wanted is not None), found
+    if wanted:
+        assert f"pass --max_predictions_per_seq={wanted}, because" in found[0]
