@@ -23,11 +23,12 @@ def with_head_of_run(settings):
       settings: `RunSettings`.
 
     Raises:
-      UserError: a flag is given otherwise; or `task.json` is damaged.
+      UserError: a flag is given otherwise, `task.json` is damaged, or the folder is a file.
     """
     folder = settings.output_dir
     if not folder:
         return settings  # The run tells that it needs the flag.
+    files.require_folder(folder, "output_dir")
     stored, given, taken = task_file.read(folder), changed(settings), {}
     names = ("layer_mix", *TASKS[stored["task"]].head_settings) if stored else ()
     for name in filter(flags_of(settings).__contains__, names):

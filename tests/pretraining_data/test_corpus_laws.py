@@ -73,6 +73,7 @@ def test_documents_are_those_of_the_whole_text(tmp_path, monkeypatch, text, bloc
 @given(texts(60), BLOCKS, BLOCKS, st.integers(8, 16))
 @example("\u3000" * 6 + "\n\n", 4, 30, 8)  # white space that is longer than a document
 @example("好\n" + "\u3000" * 6 + "\n好", 4, 30, 8)
+@example("好\n好好好人。\n\t\u1680\n", 4, 5, 15)  # longer than a block
 def test_a_long_document_is_cut_and_nothing_is_lost(
     tmp_path, monkeypatch, text, block, other, longest
 ):
@@ -85,8 +86,10 @@ def test_a_long_document_is_cut_and_nothing_is_lost(
         monkeypatch.setattr(corpus, "BLOCK_BYTES", size)
         found.append([(sentences(d.text), *d[1:]) for d in raw_documents(str(path))])
     assert [part[:2] for part in found[0]] == [part[:2] for part in found[1]]
-    # The ends of blocks decide whether very long white space ends a document.
-    if all(len(run.encode()) < longest for run in re.findall(r"\s+", text)):
+    # The ends of blocks decide whether white space that is longer than a block, or than the longest
+    # document, ends a document, or whether this is cut before it.
+    shortest = min(longest, block, other)
+    if all(len(run.encode()) < shortest for run in re.findall(r"\s+", text)):
         assert found[0] == found[1]
     for part, _, was_cut in raw_documents(str(path)):
         assert len(part) <= longest and part.decode().strip()
