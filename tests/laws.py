@@ -7,6 +7,7 @@ prints the example; add it as `hypothesis.example` to the test, so that it is tr
 import os
 
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
 
 QUICK, LONG = "quick", "long"
 # A long search tries this many examples for each one of a quick run.
@@ -23,6 +24,10 @@ def load_profile(is_long):
     """Chooses the profile; call it before importing a module with property tests."""
     # Shrinking a failure takes more runs of the test; explaining it would take even more.
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
+    if not is_long:
+        # Hypothesis also draws constants of the modules that are imported by then. Which these are
+        # depends on what the worker ran before, so each run of the suite would draw other examples.
+        providers._get_local_constants = providers.Constants
     settings.register_profile(QUICK, derandomize=True, phases=phases, **_COMMON)
     settings.register_profile(LONG, phases=phases, **_COMMON)
     settings.load_profile(LONG if is_long else QUICK)
