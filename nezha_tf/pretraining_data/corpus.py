@@ -107,8 +107,9 @@ def raw_documents(path, start=0):
             if not block:
                 yield from _cut(rest, offset)
                 return
-            # With one more block in `rest`, it is known whether the document ends here anyway.
-            while len(rest) > LONGEST_DOCUMENT + BLOCK_BYTES:
+            # With as much again in `rest`, it is known whether the document ends here anyway, unless
+            # white space as long as a document follows.
+            while len(rest) > 2 * LONGEST_DOCUMENT:
                 end = _end_of_part(rest)
                 yield from _part(rest, end, offset, True)
                 rest, offset = _from_text_on(rest, end, offset)
