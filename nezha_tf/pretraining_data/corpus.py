@@ -107,8 +107,8 @@ def raw_documents(path, start=0):
             if not block:
                 yield from _cut(rest, offset)
                 return
-            # With as much again in `rest`, it is known whether the document ends here anyway, unless
-            # white space as long as a document follows.
+            # With as much again in `rest`, it is known whether the document ends here anyway,
+            # unless white space as long as a document follows.
             while len(rest) > 2 * LONGEST_DOCUMENT:
                 end = _end_of_part(rest)
                 yield from _part(rest, end, offset, True)
