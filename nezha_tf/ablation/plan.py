@@ -13,7 +13,7 @@ _KEYS = ("seeds", "paths", "stages", "settings")
 _STAGE_KEYS = ("program", "flags", "metrics", "results", "is_seeded")
 _SETTING_KEYS = ("x", "without")
 _NAME = re.compile(r"\w[\w.-]*")
-_PLACEHOLDER = re.compile(r"\{(\w[\w.-]*)\}")
+_PLACEHOLDER = re.compile(r"\{\{(?P<kept>\w[\w.-]*)\}\}|\{(?P<name>\w[\w.-]*)\}")
 _OUTPUT, _SEED = "output", "seed"
 
 
@@ -200,12 +200,17 @@ class _Maker:
         return ",".join(self._filled_part(name, part, output) for part in value.split(","))
 
     def _filled_part(self, name, part, output):
-        filled = _PLACEHOLDER.sub(lambda match: self._meaning(name, match[1], output), part)
-        used = set(_PLACEHOLDER.findall(part))
+        filled = _PLACEHOLDER.sub(lambda match: self._text_of(name, match, output), part)
+        used = {match["name"] for match in _PLACEHOLDER.finditer(part)} - {None}
         is_given = used and used <= set(self._ablation.paths)
         if is_given and not storage.is_remote(filled) and not storage.glob(filled):
             raise UserError(f"{self._where}: --{name}: no file matches {filled!r}")
         return filled
+
+    def _text_of(self, flag, match, output):
+        if match["kept"]:
+            return f"{{{match['kept']}}}"
+        return self._meaning(flag, match["name"], output)
 
     def _meaning(self, flag, placeholder, output):
         if placeholder == _OUTPUT:
@@ -218,7 +223,8 @@ class _Maker:
         if job is None:
             raise UserError(
                 f"{self._where}: --{flag} has {{{placeholder}}}, which is neither one of [paths] "
-                "nor a stage that this setting runs before"
+                "nor a stage that this setting runs before (braces of the flag itself are doubled: "
+                f"{{{{{placeholder}}}}})"
             )
         stages = self._ablation.stages
         if stages[placeholder].is_seeded and not stages[self._stage].is_seeded:

@@ -144,6 +144,23 @@ def test_names_that_look_like_others_and_lists_of_files(tmp_path):
     )
 
 
+def test_doubled_braces_are_the_flags_own(tmp_path):
+    """A pattern of `--pattern` has {text} of its own, beside a placeholder or alone."""
+    text = f"""
+    paths.here = "{tmp_path}"
+    [stages.data]
+    program = "{TOY}"
+    flags.start = "{{here}}{{{{text}}}}"
+    [settings.plain]
+    [settings.alone]
+    data.start = "{{{{text}}}}，{{{{text_pair}}}}"
+    """
+    (tmp_path.parent / f"{tmp_path.name}{{text}}").touch()
+    found = jobs(tmp_path, text)
+    assert f"--start={tmp_path}{{text}}" in found["plain", "data", 0].flags
+    assert "--start={text}，{text_pair}" in found["alone", "data", 0].flags
+
+
 def test_some_settings_of_a_file(tmp_path):
     ablation = plan.read(settings(tmp_path))
     found = plan.jobs_of(ablation, "out")
