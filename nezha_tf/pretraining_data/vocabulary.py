@@ -22,7 +22,7 @@ def make_vocabulary(settings):
       settings: `text.settings.VocabularySettings`.
 
     Returns:
-      Text to print: a table with the number of pieces and the share of Chinese characters covered.
+      Text to print: a table with the number of pieces and what of the text they cover.
 
     Raises:
       UserError: a flag is missing, the output is also an input, a file cannot be read, there is no
@@ -47,7 +47,9 @@ def make_vocabulary(settings):
             builder.add(*counts)
     pieces, coverage = builder.build()
     files.write_text(output_file, "".join(f"{piece}\n" for piece in pieces))
-    rows = [("pieces", f"{len(pieces):,}"), ("Chinese characters covered", f"{coverage:.3%}")]
+    rows = [("pieces", f"{len(pieces):,}")]
+    shares = {"Chinese characters covered": coverage.chinese, "other words covered": coverage.other}
+    rows += [(name, f"{share:.3%}") for name, share in shares.items() if share is not None]
     if settings.vocab_size is None:
         rows += [
             ("--vocab_size, by the text", builder.vocab_size),

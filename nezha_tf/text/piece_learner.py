@@ -23,17 +23,22 @@ MOST_WORDS = 5_000_000
 
 
 class PieceLearner:
-    """Learns the pieces of some words, with one threshold or with a bound on their number."""
+    """Learns the pieces of some words, with one threshold or with a bound on their number.
+
+    Attributes:
+      words: list of (word, its count): those that are not left out.
+      alphabet: set of their characters; each makes two pieces, one of them with "##".
+    """
 
     def __init__(self, counts):
         """Args:
         counts: list of (word, its count), by falling count; at least one.
         """
         self._most = counts[0][1]
-        self._words = _usable(counts)
-        self._alphabet = {char for word, _ in self._words for char in word}
+        self.words = _usable(counts)
+        self.alphabet = {char for word, _ in self.words for char in word}
         self._rests = collections.Counter()
-        for word, count in self._words:
+        for word, count in self.words:
             for start in range(1, len(word)):
                 self._rests[word[start:]] += count
 
@@ -70,13 +75,13 @@ class PieceLearner:
           continue a word begin with "##".
         """
         # What begins a word is the same in all rounds: frequent words, and characters.
-        number = bisect.bisect_right(self._words, -threshold, key=lambda pair: -pair[1])
-        whole = dict(self._words[:number])
-        beginnings = self._alphabet | whole.keys()
+        number = bisect.bisect_right(self.words, -threshold, key=lambda pair: -pair[1])
+        whole = dict(self.words[:number])
+        beginnings = self.alphabet | whole.keys()
         room = math.inf if size is None else size - len(beginnings)
-        if len(self._alphabet) > room:
+        if len(self.alphabet) > room:
             return None
-        first_rests = _first_rests(self._words[number:], beginnings)
+        first_rests = _first_rests(self.words[number:], beginnings)
         # Each round counts these rests, and others.
         if len(self._kept(first_rests, threshold)) > room:
             return None
@@ -85,26 +90,31 @@ class PieceLearner:
             rests = _cut(first_rests, self._kept(rests, threshold))
         if len(self._kept(rests, threshold)) > room:
             return None
-        counts = {JOINER + char: 1 for char in self._alphabet}
+        counts = {JOINER + char: 1 for char in self.alphabet}
         counts.update((JOINER + r, count) for r, count in rests.items() if count >= threshold)
-        counts.update((word, count) for word, count in whole.items() if word not in self._alphabet)
-        return sorted(self._alphabet) + sorted(counts, key=lambda piece: (-counts[piece], piece))
+        counts.update((word, count) for word, count in whole.items() if word not in self.alphabet)
+        return sorted(self.alphabet) + sorted(counts, key=lambda piece: (-counts[piece], piece))
 
     def _kept(self, rests, threshold):
         """Returns a set of the rests that are pieces, and of all characters."""
-        return self._alphabet.union(r for r, count in rests.items() if count >= threshold)
+        return self.alphabet.union(r for r, count in rests.items() if count >= threshold)
 
 
 def _usable(counts):
     """Returns the (word, count) pairs of `counts` that the learner looks at."""
     counts = [(word, count) for word, count in counts if len(word) <= LONGEST_WORD]
+    return of_common_characters(counts, MOST_CHARACTERS)[:MOST_WORDS]
+
+
+def of_common_characters(counts, most):
+    """Returns the (word, count) pairs of words made of the `most` most frequent characters."""
     characters = collections.Counter()
     for word, count in counts:
         for char in word:
             characters[char] += count
-    common = sorted(characters, key=lambda char: (-characters[char], char))[:MOST_CHARACTERS]
+    common = sorted(characters, key=lambda char: (-characters[char], char))[:most]
     is_common = set(common).issuperset
-    return [(word, count) for word, count in counts if is_common(word)][:MOST_WORDS]
+    return [(word, count) for word, count in counts if is_common(word)]
 
 
 def _first_rests(words, beginnings):

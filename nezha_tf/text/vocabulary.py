@@ -7,6 +7,7 @@ from nezha_tf.errors import UserError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_PIECES = (PAD, UNK, CLS, SEP, MASK)
+LONGEST_PIECE = 256  # bytes; tensorflow-text takes no longer one
 
 
 class Vocabulary:
@@ -39,8 +40,8 @@ class Vocabulary:
         """Reads a `vocab.txt`: one piece per line; white space around it is removed.
 
         Raises:
-          UserError: the file is missing, is not UTF-8 (with the line number), or lacks special
-            pieces.
+          UserError: the file is missing, is not UTF-8 or has a piece that is too long (with the
+            line number), or lacks special pieces.
         """
         try:
             with storage.open_binary(path, "rb") as file:
@@ -53,11 +54,17 @@ class Vocabulary:
         for number, line in enumerate(lines, start=1):
             try:
                 # A byte order mark does not belong to the first piece.
-                pieces.append(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
+                piece = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
             except UnicodeDecodeError as error:
                 raise UserError(
                     f"vocabulary {path}, line {number}: not UTF-8; convert the file"
                 ) from error
+            if len(piece.encode()) > LONGEST_PIECE:
+                raise UserError(
+                    f"vocabulary {path}, line {number}: a piece has more than {LONGEST_PIECE} "
+                    "bytes; is this file a vocabulary?"
+                )
+            pieces.append(piece)
         return cls(pieces, source=f"vocabulary {path}")
 
     def __len__(self):

@@ -2,10 +2,11 @@
 
 import collections
 import string
+from typing import NamedTuple
 
 from nezha_tf.errors import UserError
 from nezha_tf.text import characters
-from nezha_tf.text.piece_learner import JOINER, PieceLearner
+from nezha_tf.text.piece_learner import JOINER, PieceLearner, of_common_characters
 from nezha_tf.text.unit_counts import tokens_of
 from nezha_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 
@@ -16,6 +17,18 @@ PUNCTUATION = string.punctuation + "，。、；：？！“”‘’（）《�
 # (99.95 % are covered), and there are no more pieces than in the published Chinese vocabularies.
 CHARACTERS_FOR_ONE_LEFT_OUT = 2_000
 MOST_PIECES = 21_128
+
+
+class Coverage(NamedTuple):
+    """What a vocabulary covers of its text; None where the text has none.
+
+    Attributes:
+      chinese: share of the CJK characters that are pieces.
+      other: share of the other words of which every character is a piece.
+    """
+
+    chinese: float | None
+    other: float | None
 
 
 class VocabularyBuilder:
@@ -78,7 +91,7 @@ class VocabularyBuilder:
         self._add_tokens(single)
 
     def build(self):
-        """Returns (list of pieces, share of the text's CJK characters that are among them).
+        """Returns (list of pieces, their `Coverage`).
 
         Raises:
           UserError: there is no text, or `vocab_size` is too small for its characters.
@@ -92,11 +105,9 @@ class VocabularyBuilder:
             self._decide(learner)
         pieces = self._pieces()
         if learner and len(pieces) < self.vocab_size:
-            learned = set(learner.within(self.vocab_size - len(pieces))) - set(pieces)
+            learned = set(_learned(learner, self.vocab_size - len(pieces))) - set(pieces)
             pieces += sorted(piece for piece in learned if not _is_inner_punctuation(piece))
-        known = set(pieces)
-        covered = sum(count for char, count in self._cjk.items() if char in known)
-        return pieces, covered / max(self._cjk.total(), 1)
+        return pieces, self._coverage(set(pieces))
 
     def _add_tokens(self, units):
         """Counts the tokens of units, and the pieces that these make necessary."""
@@ -126,6 +137,13 @@ class VocabularyBuilder:
         # dict.fromkeys drops duplicates and keeps the order.
         return list(dict.fromkeys([*SPECIALS, *chosen, *self._fixed]))
 
+    def _coverage(self, pieces):
+        def has_all(word):
+            inner = (JOINER + char for char in word[1:])
+            return word in pieces or (word[0] in pieces and pieces.issuperset(inner))
+
+        return Coverage(_share(self._cjk, pieces.__contains__), _share(self._words, has_all))
+
     def _decide(self, learner):
         """Sets the numbers that the text decides."""
         least, left = 0, self._cjk.total()
@@ -143,6 +161,28 @@ class VocabularyBuilder:
 
 def _by_frequency(counter):
     return sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _learned(learner, room):
+    """Returns the pieces of a learner, at most `room`.
+
+    Each character of the words makes two pieces. If there is no room for all of them, nothing could
+    be learned, not even frequent words of common letters. So words with rarer characters are left
+    out then, until characters take no more than half of the room.
+    """
+    if 2 * len(learner.alphabet) > room:
+        counts = of_common_characters(learner.words, room // 4)
+        if not counts:
+            return []
+        learner = PieceLearner(counts)
+    return learner.within(room)
+
+
+def _share(counter, is_covered):
+    """Returns the share of what is counted for which `is_covered` is true; None if none is."""
+    if not counter:
+        return None
+    return sum(count for key, count in counter.items() if is_covered(key)) / counter.total()
 
 
 def _is_inner_punctuation(piece):

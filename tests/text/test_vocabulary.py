@@ -6,6 +6,7 @@ from conftest import REPOSITORY, RESOURCES
 from nezha_tf import FullTokenizer, Vocabulary
 from nezha_tf.data.corpus import read_documents
 from nezha_tf.errors import UserError
+from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.unit_counts import UnitCounter
 from nezha_tf.text.vocabulary_builder import SPECIALS, VocabularyBuilder
 
@@ -37,6 +38,15 @@ def test_the_line_that_is_not_utf8_is_named(tmp_path):
         Vocabulary.from_file(path)
 
 
+def test_pieces_are_as_long_as_the_tokenizer_in_the_graph_takes_them(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*SPECIALS, "a" * 256]) + "\n", encoding="utf-8")
+    assert GraphTokenizer(Vocabulary.from_file(path)).tokenize(["a"]).numpy().tolist()
+    path.write_text("\n".join([*SPECIALS, "字" * 86]) + "\n", encoding="utf-8")
+    with pytest.raises(UserError, match=f"line {len(SPECIALS) + 1}: a piece has more than 256"):
+        Vocabulary.from_file(path)
+
+
 def test_shipped_vocabulary_is_what_the_builder_makes():
     """The command is in nezha_tf/resources/README.md."""
     include = list(sentences("latin_words.txt"))
@@ -48,7 +58,7 @@ def test_shipped_vocabulary_is_what_the_builder_makes():
         include=include,
     )
     assert pieces == Vocabulary.from_file(RESOURCES / "vocab.txt").pieces
-    assert coverage == 1.0
+    assert coverage == (1.0, 1.0)
 
 
 def test_shipped_vocabulary():
@@ -81,7 +91,7 @@ def test_builder_orders_characters_by_frequency_and_bounds_the_size():
     text = ["好好好好的的的人人我"] * 2 + ["playing played player plays play"] * 5
     pieces, coverage = build(text, 300, min_character_count=3)
     assert pieces[104:107] == ["好", "的", "人"]
-    assert coverage == pytest.approx(18 / 20)
+    assert coverage.chinese == pytest.approx(18 / 20) and coverage.other == 1.0
     assert "play" in pieces and "我" not in pieces
     assert len(pieces) <= 300
     assert not any(piece.startswith("##") and "\u4e00" <= piece[2] <= "\u9fff" for piece in pieces)
@@ -89,6 +99,19 @@ def test_builder_orders_characters_by_frequency_and_bounds_the_size():
         build(text, 150)
     with pytest.raises(UserError, match="no text"):
         build([], 300)
+
+
+def test_rare_characters_leave_room_for_frequent_words():
+    """As in pages of the web: words of common letters, and each emoji once."""
+    emoji = [chr(0x1F300 + n) for n in range(600)]
+    text = ["hello world"] * 50 + emoji
+    always = len(build(["a"], 300)[0])
+    pieces, coverage = build(text, always + 100)
+    assert {"hello", "world"} <= set(pieces) and len(pieces) <= always + 100
+    kept = len(set(pieces) & set(emoji))
+    assert 0 < kept <= 25 and coverage == (None, (100 + kept) / 700)
+    pieces, coverage = build(text, always + 1300)  # room for all of them, and their "##" pieces
+    assert {"hello", "world", *emoji} <= set(pieces) and coverage == (None, 1.0)
 
 
 def test_what_is_too_small_is_told_before_the_end_of_the_text():

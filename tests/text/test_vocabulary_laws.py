@@ -34,7 +34,7 @@ def test_the_text_decides(monkeypatch, cjk, words, least, most):
     kept = {char: count for char, count in cjk.items() if count >= chosen.min_character_count}
     assert kept.keys() == cjk.keys() & set(pieces)
     if chosen.min_character_count > least:
-        assert coverage >= 0.9995
+        assert coverage.chinese >= 0.9995
         more = sum(count for count in kept.values() if count > chosen.min_character_count)
         assert more < 0.9995 * sum(cjk.values())
     if most == 21_128:
