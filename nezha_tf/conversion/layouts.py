@@ -56,6 +56,7 @@ def check_format(layout, weights, config, dtype):
         )
     positions = POSITION_ENCODINGS[config.position_encoding].use_relative_position
     in_groups = config.num_hidden_groups is not None
+    originals = NezhaConfig(vocab_size=1)  # what the programs take for granted
     for key, fits in (
         ("position_encoding", positions is not None),
         # ALBERT's program has absolute positions. It takes 128 where embedding_size is missing, and
@@ -63,7 +64,12 @@ def check_format(layout, weights, config, dtype):
         ("num_hidden_groups", not (in_groups and positions)),
         ("embedding_size", in_groups == (config.embedding_width != config.hidden_size)),
         ("hidden_act", config.hidden_act in _TF1_ACTIVATIONS),
-        ("layer_norm_eps", config.layer_norm_eps == NezhaConfig(vocab_size=1).layer_norm_eps),
+        ("layer_norm_eps", config.layer_norm_eps == originals.layer_norm_eps),
+        # NEZHA's modeling.py has no key for it: attention_layer sets it to 64.
+        (
+            "max_relative_position",
+            not positions or config.max_relative_position == originals.max_relative_position,
+        ),
     ):
         if not fits:
             raise UserError(

@@ -29,9 +29,11 @@ from nezha_tf import NezhaConfig, NezhaForPreTraining
 from nezha_tf.checkpoints import name_table
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
-from nezha_tf.conversion import conversion
+from nezha_tf.conversion import conversion, layouts
+from nezha_tf.conversion.weights import Weights
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import folder as model_folder
+from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.pretraining_objectives.table import OBJECTIVES
 from nezha_tf.pretraining_objectives.unilm import Bidirectional
@@ -299,6 +301,27 @@ def test_heads_and_pooler_are_left_out_on_request(tmp_path):
     allowed += [SEGMENT_TABLE]
     report = convert(tmp_path / "nothing", tmp_path / "half", "tf1", allow_missing=allowed)
     assert f"not compared: the model cannot run without {SEGMENT_TABLE}" in report
+
+
+@pytest.mark.parametrize(
+    "encoding, distance, fits",
+    [
+        ("functional_relative", 64, True),
+        ("functional_relative", 63, False),
+        ("absolute", 63, True),  # a BERT has no distances
+    ],
+)
+def test_nezhas_program_clips_distances_at_64(encoding, distance, fits):
+    """Its attention_layer has this number in its code."""
+    values = {"position_encoding": encoding, "max_relative_position": distance}
+    config = NezhaConfig(vocab_size=9, **values)
+    weights = Weights(kinds()["encoder"], 1, {}, [], [])
+    layouts.check_format("hugging_face", weights, config, "float32")
+    if fits:
+        layouts.check_format("tf1", weights, config, "float32")
+    else:
+        with pytest.raises(UserError, match="max_relative_position 63 has no counterpart in TF1"):
+            layouts.check_format("tf1", weights, config, "float32")
 
 
 def test_what_has_no_counterpart_is_refused(tmp_path):
