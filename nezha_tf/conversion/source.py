@@ -88,6 +88,8 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     if do_lower_case is None:
         case = published.do_lower_case(folder, default=None)
         do_lower_case = task["do_lower_case"] if task else case
+    how = (do_lower_case is not False, do_lower_case is not None)
+    notes += published.told_reading(folder, vocab_file, *how)
     if task is None and "architectures" in values:
         # The config.json of Hugging Face names the class of the model, and so its head.
         task = published.settings_of(folder, config, weights_path)

@@ -91,12 +91,14 @@ class ModelFolder:
         for line in notes:
             print(line, file=sys.stderr)
         self.task = task_file.read(path)
-        self.do_lower_case = do_lower_case
+        if do_lower_case is None and self.task:
+            do_lower_case = self.task["do_lower_case"]
+        elif do_lower_case is None:
+            do_lower_case = published.do_lower_case(path, default=None)
+        self._is_case_said = do_lower_case is not None
+        self.do_lower_case = do_lower_case is not False
         if self.task is None:
             self.task = published.settings_of(path, self.config, self.checkpoint)
-        if do_lower_case is None:
-            found = self.task.get("do_lower_case")
-            self.do_lower_case = published.do_lower_case(path) if found is None else found
 
     @property
     def vocab_file(self):
@@ -110,12 +112,18 @@ class ModelFolder:
 
     @functools.cached_property
     def tokenizer(self):
-        """The `FullTokenizer`; a vocabulary that does not fit the model is a `UserError`."""
+        """The `FullTokenizer`; a vocabulary that does not fit the model is a `UserError`.
+
+        Lines on stderr say how it may differ from that of the model's training.
+        """
         tokenizer = FullTokenizer(self.vocab_file, self.do_lower_case)
         try:
             check_vocabulary(self.config, tokenizer.vocabulary)
         except UserError as error:
             raise UserError(f"{self.path}: {error}") from error
+        how = (self.vocab_file, self.do_lower_case, self._is_case_said)
+        for line in published.told_reading(self.path, *how):
+            print(line, file=sys.stderr)
         return tokenizer
 
     def make_model(self):

@@ -129,6 +129,20 @@ def test_random_models_come_back_bit_by_bit(tmp_path, kind, task, layout):
         assert opened.make_model().num_labels == 3 and not opened.do_lower_case
 
 
+def test_what_the_converter_assumes_of_the_case_is_told(tmp_path):
+    rng = np.random.default_rng(11)
+    config = config_of(rng)
+    write_model(tmp_path / "run", config, weights_like(rng, "encoder", config))
+    path = tmp_path / "run" / "vocab.txt"
+    path.write_text(path.read_text().replace("w1\n", "Ab\n"))
+    report = convert(tmp_path / "run", tmp_path / "unsaid", "nezha_tf")
+    assert f"capitals, such as Ab in {path}; if the model is cased, pass --nodo_lower" in report
+    for case in (True, False):
+        target = tmp_path / f"said_{case}"
+        assert "capitals" not in convert(tmp_path / "run", target, "nezha_tf", do_lower_case=case)
+        assert model_folder.open_folder(target).do_lower_case == case
+
+
 def test_labels_and_case_are_told_in_the_way_of_hugging_face(tmp_path):
     rng = np.random.default_rng(0)
     config = config_of(rng, position_encoding="absolute", hidden_act="gelu_erf")

@@ -184,6 +184,44 @@ def test_without_all_heads_it_is_the_model_of_those_it_has(published, lacking, k
             np.testing.assert_array_equal(variable.numpy(), reader.get_tensor(name))
 
 
+def test_what_may_be_read_otherwise_than_in_training_is_told(published, capsys):
+    """The vocabulary has the piece AB."""
+
+    def told(**options):
+        assert open_folder(published, **options).tokenizer
+        return capsys.readouterr().err.splitlines()
+
+    [line] = told()
+    path = published / "tokenizer_config.json"
+    assert f"such as AB in {published / 'vocab.txt'};" in line and str(path) in line
+    assert "--nodo_lower_case" in line
+    assert told(do_lower_case=True) == told(do_lower_case=False) == []
+    for values, parts in (
+        ({"do_lower_case": False}, []),
+        ({"do_lower_case": True}, []),
+        ({"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}, []),
+        ({"do_lower_case": False, "strip_accents": False}, []),
+        ({"do_lower_case": True, "strip_accents": False}, ["strip_accents false"]),
+        ({"do_lower_case": False, "strip_accents": True}, ["strip_accents true"]),
+        (
+            {"do_lower_case": True, "tokenize_chinese_chars": False},
+            ["tokenize_chinese_chars false"],
+        ),
+    ):
+        path.write_text(json.dumps(values))
+        lines = told()
+        assert len(lines) == len(parts), (values, lines)
+        for shown, part in zip(lines, parts, strict=True):
+            assert f"{path} says {part}, but " in shown
+    path.unlink()
+    # Such pieces are in Google's lower-cased vocabularies.
+    for pieces in ("<S>\n<T>", "[EOS]\nb"):
+        text = (published / "vocab.txt").read_text(encoding="utf-8")
+        (published / "vocab.txt").write_text(text.replace("ab\nAB", pieces), encoding="utf-8")
+        assert told() == []
+        (published / "vocab.txt").write_text(text, encoding="utf-8")
+
+
 def test_the_checkpoint_is_the_best_one_or_the_newest(published):
     model = NezhaForPreTraining(open_folder(published).config)
     for step in (2, 10, 9):
