@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 
 import numpy as np
 
@@ -133,8 +132,10 @@ def write(folder, layout, source, weights, config):
         tf1.write_tensors(path, weights.values)
         if layout == OURS:
             tf1.name_newest(folder, [name])
-    if source.vocab_file:
-        shutil.copyfile(source.vocab_file, os.path.join(folder, VOCAB_FILE))
+    if source.vocabulary:
+        # Not the bytes of the file: to other readers a byte order mark would be part of a piece.
+        lines = (f"{piece}\n" for piece in source.vocabulary.pieces)
+        write_text(os.path.join(folder, VOCAB_FILE), "".join(lines))
     task = _task(source, weights, config)
     if task:
         task_file.write(folder, task)

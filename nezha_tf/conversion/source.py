@@ -24,8 +24,7 @@ class Source(NamedTuple):
       reader: the reader that `loading.open_checkpoint` returns.
       config: `NezhaConfig`.
       config_values: dict, the content of the configuration file.
-      vocab_file: path, or None if there is no vocabulary.
-      vocabulary: `Vocabulary`, or None.
+      vocabulary: `Vocabulary`, or None if there is none.
       task: dict, the content of `task.json`, or what a config.json of Hugging Face says of a task;
         None if the model belongs to no task.
       do_lower_case: bool, or None if no file says it.
@@ -37,7 +36,6 @@ class Source(NamedTuple):
     reader: object
     config: NezhaConfig
     config_values: dict
-    vocab_file: str | None
     vocabulary: Vocabulary | None
     task: dict | None
     do_lower_case: bool | None
@@ -101,7 +99,6 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
         reader=reader,
         config=config,
         config_values=values,
-        vocab_file=vocab_file,
         vocabulary=_read_vocabulary(vocab_file, config) if vocab_file else None,
         task=task,
         do_lower_case=do_lower_case,

@@ -129,6 +129,19 @@ def test_random_models_come_back_bit_by_bit(tmp_path, kind, task, layout):
         assert opened.make_model().num_labels == 3 and not opened.do_lower_case
 
 
+def test_a_vocabulary_is_written_piece_by_piece(tmp_path):
+    """transformers would take a byte order mark for a part of the first piece."""
+    rng = np.random.default_rng(8)
+    config = config_of(rng)
+    write_model(tmp_path / "run", config, weights_like(rng, "encoder", config))
+    plain = (tmp_path / "run" / "vocab.txt").read_bytes()
+    for mark, ending in ((b"\xef\xbb\xbf", b"\n"), (b"", b"\r\n"), (b"\xef\xbb\xbf", b"\r\n")):
+        (tmp_path / "run" / "vocab.txt").write_bytes(mark + plain.replace(b"\n", ending))
+        target = tmp_path / f"{len(mark)}_{len(ending)}"
+        convert(tmp_path / "run", target, "hugging_face")
+        assert (target / "vocab.txt").read_bytes() == plain
+
+
 def test_what_the_converter_assumes_of_the_case_is_told(tmp_path):
     rng = np.random.default_rng(11)
     config = config_of(rng)
