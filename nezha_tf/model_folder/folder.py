@@ -191,23 +191,30 @@ def weights_of(path):
     """Returns the weights that --init_checkpoint means: those of the folder's model.
 
     Args:
-      path: a checkpoint (see `loading.open_checkpoint`) or its folder; a run's folder means its
-        best checkpoint, as in `ModelFolder`; "mini" means the model of the package.
+      path: a checkpoint (see `loading.open_checkpoint`) or its folder, of which `ModelFolder`
+        would take the same; "mini" means the model of the package.
 
     Returns:
       (path for `loading.open_checkpoint`, whether the moving averages in it are the weights, as
       `task.json` beside it says).
 
     Raises:
-      UserError: `task.json` is damaged.
+      UserError: the folder has no weights, or `task.json` is damaged.
     """
     path = model_path(path)
     folder = os.path.dirname(path) or "."
-    if storage.isdir(path):
+    if is_folder(path):
         folder = folder_of_model(path)
-        step = RunCheckpoints(folder, {}, best_metric=None).chosen()
-        path = path if step is None else RunCheckpoints(folder, {}).path(step)
+        path = checkpoint_in(folder)
     return path, bool((task_file.read(folder) or {}).get("uses_averages"))
+
+
+def is_folder(path):
+    """Whether the path of a model is a folder, not the prefix of a checkpoint.
+
+    TensorFlow's file system in memory says of a checkpoint's prefix, too, that it is a folder.
+    """
+    return storage.isdir(path) and not storage.exists(f"{path}.index")
 
 
 def checkpoint_in(folder):

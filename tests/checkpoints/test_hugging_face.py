@@ -295,7 +295,9 @@ def test_a_program_starts_from_it(folder):
     changes = ("--bert_config_file=peer/config.json", "--init_checkpoint=peer")
     result = run_pretraining(folder, *changes, "--num_train_steps=2", "--learning_rate=0")
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    fresh_names = re.search("weights from peer; missing there, so random: (.*)", result.stdout)[1]
+    fresh_names = re.search(
+        "weights from peer/model.safetensors; missing there, so random: (.*)", result.stdout
+    )[1]
     assert re.findall(r"(\w+)/\w+/\w+", fresh_names) == ["bert"] * 2 + ["cls"] * 2
     assert NezhaConfig.from_json_file(folder / "run" / "bert_config.json") == config
     reader = tf.train.load_checkpoint(str(folder / "run" / "model.ckpt-2"))

@@ -15,7 +15,7 @@ from nezha_tf import NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkp
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.errors import UserError
-from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.model_folder.folder import open_folder, weights_of
 from nezha_tf.modeling.finetuning import (
     NezhaForMultipleChoice,
     NezhaForQuestionAnswering,
@@ -24,7 +24,7 @@ from nezha_tf.modeling.finetuning import (
 )
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
-from nezha_tf.training import model_card
+from nezha_tf.training import model_card, start
 
 SETTINGS = {
     "task": "pretraining",
@@ -220,6 +220,25 @@ def test_what_may_be_read_otherwise_than_in_training_is_told(published, capsys):
         (published / "vocab.txt").write_text(text.replace("ab\nAB", pieces), encoding="utf-8")
         assert told() == []
         (published / "vocab.txt").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("written", (None, "/home/somebody/bert/bert_model.ckpt"))
+def test_a_published_folder_is_a_start_as_it_is_a_model(published, capfd, written):
+    """Google's zips have no file `checkpoint`; others have one with the paths of their makers."""
+    if written:
+        text = f'model_checkpoint_path: "{written}"\nall_model_checkpoint_paths: "{written}"\n'
+        (published / "checkpoint").write_text(text)
+    checkpoint, averages = weights_of(str(published))
+    assert checkpoint == str(published / "bert_model.ckpt") == open_folder(published).checkpoint
+    assert not averages
+    model = NezhaForPreTraining(open_folder(published).config)
+    settings = PretrainingSettings(do_lower_case=False)
+    [line] = start.load_initial(model, str(published), (), settings)
+    assert line == f"weights from {checkpoint}"
+    assert "match" not in capfd.readouterr().err  # TensorFlow's "Couldn't match files"
+    (published / "bert_model.ckpt.index").unlink()
+    with pytest.raises(UserError, match="no weights in"):
+        weights_of(str(published))
 
 
 def test_the_checkpoint_is_the_best_one_or_the_newest(published):
