@@ -3,6 +3,7 @@
 import os
 from typing import NamedTuple
 
+from nezha_tf import storage
 from nezha_tf.checkpoints import hugging_face, loading
 from nezha_tf.config import NezhaConfig, read_values
 from nezha_tf.errors import UserError
@@ -66,7 +67,7 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
         or the vocabulary belongs to another model.
     """
     path = model_path(path)
-    if os.path.isdir(path):
+    if model_folder.is_folder(path):
         folder = model_folder.folder_of_model(path)
         path = model_folder.checkpoint_in(folder)
     else:
@@ -77,7 +78,7 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     values = read_values(config_file)
     if not vocab_file:
         vocab_file = os.path.join(folder, VOCAB_FILE)
-        if not os.path.exists(vocab_file):
+        if not storage.exists(vocab_file):
             notes.append(
                 f"no {vocab_file}: the new folder has no vocabulary; to have one, pass --vocab_file"
             )

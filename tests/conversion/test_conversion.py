@@ -5,6 +5,7 @@ import json
 import ml_dtypes
 import numpy as np
 import pytest
+import tensorflow as tf
 from checkpoint_models import (
     CLASSIFICATION,
     MULTIPLE_CHOICE,
@@ -140,6 +141,26 @@ def test_a_vocabulary_is_written_piece_by_piece(tmp_path):
         target = tmp_path / f"{len(mark)}_{len(ending)}"
         convert(tmp_path / "run", target, "hugging_face")
         assert (target / "vocab.txt").read_bytes() == plain
+
+
+def test_a_model_on_a_remote_store_is_converted(tmp_path):
+    rng = np.random.default_rng(9)
+    config = config_of(rng)
+    weights = weights_like(rng, "encoder", config)
+    write_model(tmp_path / "run", config, weights)
+    remote = "ram://conversion/published"
+    for path in (tmp_path / "run").iterdir():
+        tf.io.gfile.copy(str(path), f"{remote}/{path.name}")
+    for name, source in (("folder", remote), ("prefix", f"{remote}/model.ckpt-7")):
+        report = convert(source, tmp_path / name, "tf1")
+        assert "no vocabulary" not in report
+        assert_equal(weights_in(tmp_path / name / "bert_model.ckpt"), weights)
+        vocabulary = (tmp_path / name / "vocab.txt").read_bytes()
+        assert vocabulary == (tmp_path / "run" / "vocab.txt").read_bytes()
+    with pytest.raises(UserError, match=r"no checkpoint at ram://conversion/nothing"):
+        convert("ram://conversion/nothing", tmp_path / "none", "tf1")
+    with pytest.raises(UserError, match=r"ram://new is not on this machine; name a folder here"):
+        convert(remote, "ram://new", "tf1")
 
 
 def test_what_the_converter_assumes_of_the_case_is_told(tmp_path):
