@@ -267,6 +267,21 @@ def test_a_pickle_of_more_than_weights_is_refused(tmp_path):
         assert_refused(path, "is damaged, or a pickle of more than weights")
 
 
+@needs_transformers
+def test_a_pickle_of_parameters(tmp_path):
+    """As of `dict(model.named_parameters())`; they carry their gradient's history."""
+    import torch
+
+    weights = {
+        name: torch.nn.Parameter(torch.tensor(value).to(torch.bfloat16))
+        for name, value in weights_of("nezha_tiny").items()
+    }
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    model = fresh("nezha_tiny")
+    assert checkpoints.load(model, tmp_path) == ([], [], "")
+    assert_equal_weights(model, "nezha_tiny", ml_dtypes.bfloat16)
+
+
 def test_a_pickle_of_another_torch_is_refused(tmp_path, monkeypatch):
     class OldTorch:
         __version__ = "2.5.1+cpu"
