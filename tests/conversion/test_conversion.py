@@ -26,8 +26,8 @@ from helpers import GOLDEN_MODELS
 from hugging_face_peer import KINDS, weights_of
 from safetensors.numpy import load_file, save_file
 
-from nezha_tf import NezhaConfig, NezhaForPreTraining
-from nezha_tf.checkpoints import name_table
+from nezha_tf import NezhaConfig, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
+from nezha_tf.checkpoints import name_table, tf1
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
 from nezha_tf.conversion import conversion, layouts
@@ -161,6 +161,21 @@ def test_a_model_on_a_remote_store_is_converted(tmp_path):
         convert("ram://conversion/nothing", tmp_path / "none", "tf1")
     with pytest.raises(UserError, match=r"ram://new is not on this machine; name a folder here"):
         convert(remote, "ram://new", "tf1")
+
+
+def test_the_loss_scale_of_nezhas_programs_is_no_weight(tmp_path):
+    """These are the names of TF 1.15's ExponentialUpdateLossScaleManager."""
+    rng = np.random.default_rng(10)
+    config = config_of(rng)
+    weights = weights_like(rng, "masked_lm", config)
+    scale = {"loss_scale": np.float32(2**32), "good_steps": np.int32(5), "bad_steps": np.int32(0)}
+    write_model(tmp_path / "run", config, {**weights})
+    tf1.write_tensors(tmp_path / "run" / "model.ckpt-7", {**weights, **scale})
+    report = convert(tmp_path / "run", tmp_path / "tf1", "tf1")
+    assert "state of the run" in report and "3: bad_steps, good_steps, loss_scale" in report
+    assert_equal(weights_in(tmp_path / "tf1" / "bert_model.ckpt"), weights)
+    model = NezhaForMaskedLM(config)
+    assert checkpoints.load(model, tmp_path / "run" / "model.ckpt-7").unused == []
 
 
 def test_what_the_converter_assumes_of_the_case_is_told(tmp_path):
