@@ -8,6 +8,7 @@ from nezha_tf import storage
 from nezha_tf.checkpoints import hugging_face, loading
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
+from nezha_tf.files import read_object
 from nezha_tf.model_folder import published, task_file
 from nezha_tf.model_folder.configuration import read_config
 from nezha_tf.model_folder.kinds import ENCODER, POOLER, kind_of_settings
@@ -20,6 +21,8 @@ from nezha_tf.text.vocabulary import check_vocabulary
 
 # The name in the folders of ALBERT that Google published.
 ALBERT_CONFIG_FILE = "albert_config.json"
+# Of unused weights no more are named.
+_MOST_NAMES = 6
 
 
 def load(folder):
@@ -130,7 +133,8 @@ class ModelFolder:
         """Returns the task's Keras model, with the weights or with their moving averages.
 
         Without a task, the heads in the checkpoint decide: `NezhaForPreTraining`,
-        `NezhaForMaskedLM` or `NezhaEncoder`; a pooler that the checkpoint lacks stays random.
+        `NezhaForMaskedLM` or `NezhaEncoder`; a pooler that the checkpoint lacks stays random. A
+        line on stderr names weights that are not in this model, such as those of another head.
 
         Raises:
           UserError: the weights are damaged or belong to another model.
@@ -139,8 +143,22 @@ class ModelFolder:
             model, may_be_missing = self._model_of_names(), (POOLER,)
         else:
             model, may_be_missing = model_of_task(self.task, self.config)
-        self.load_into(model, may_be_missing)
+        report = self.load_into(model, may_be_missing)
+        if self.task["task"] is None and report.unused:
+            print(self._told_unused(model, report.unused), file=sys.stderr)
         return model
+
+    def _told_unused(self, model, names):
+        """Returns a line on the weights that the model of the checkpoint's names does not have."""
+        config_file = os.path.join(self.path, published.CONFIG_FILE)
+        theirs = published.architecture_of(read_object(config_file) or {})
+        more = len(names) - _MOST_NAMES
+        listed = ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+        said = f", a {theirs}," if theirs else ""
+        return (
+            f"warning: {self.checkpoint}{said} is opened as {type(model).__name__}; there, but not "
+            f"in this model: {listed}"
+        )
 
     def load_into(self, model, may_be_missing=()):
         """Loads the weights, or their moving averages, into a model of another kind.
@@ -149,11 +167,14 @@ class ModelFolder:
           model: a Keras model whose variables are in the name table.
           may_be_missing: see `loading.load`.
 
+        Returns:
+          A `LoadReport`.
+
         Raises:
           UserError: the weights are damaged or belong to another model.
         """
         averages = self.task.get("uses_averages", False)
-        loading.load(model, self.checkpoint, may_be_missing, averages=averages)
+        return loading.load(model, self.checkpoint, may_be_missing, averages=averages)
 
     def _model_of_names(self):
         """Returns the largest model all of whose heads are in the checkpoint."""

@@ -184,6 +184,43 @@ def test_without_all_heads_it_is_the_model_of_those_it_has(published, lacking, k
             np.testing.assert_array_equal(variable.numpy(), reader.get_tensor(name))
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "prefix", "shown"),
+    (
+        (
+            "bert",
+            "BertForNextSentencePrediction",
+            "cls.seq_relationship",
+            "cls/seq_relationship/output_bias, cls/seq_relationship/output_weights",
+        ),
+        (
+            "roformer",
+            "RoFormerForSequenceClassification",
+            "classifier.out_proj",
+            "classifier.out_proj.bias, classifier.out_proj.weight",
+        ),
+    ),
+)
+def test_weights_of_a_head_that_no_task_has_are_told(tmp_path, capsys, kind, name, prefix, shown):
+    folder = tmp_path / "model"
+    shutil.copytree(GOLDEN / f"hugging_face_{kind}", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": [name]}))
+    write_vocabulary(folder, 20)
+    tensors = load_file(folder / "model.safetensors")
+    body = {n: value for n, value in tensors.items() if not n.startswith("cls.")}
+    width = config["hidden_size"]
+    own = {f"{prefix}.weight": np.ones((2, width), "f4"), f"{prefix}.bias": np.ones(2, "f4")}
+    save_file({**body, **own}, folder / "model.safetensors")
+    assert type(open_folder(folder).make_model()) is NezhaEncoder
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"model.safetensors, a {name}, is opened as NezhaEncoder; there, but not in" in line
+    assert line.endswith(f": {shown}")
+    save_file(body, folder / "model.safetensors")
+    open_folder(folder).make_model()
+    assert capsys.readouterr().err == ""
+
+
 def test_what_may_be_read_otherwise_than_in_training_is_told(published, capsys):
     """The vocabulary has the piece AB."""
 
