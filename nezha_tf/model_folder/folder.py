@@ -86,7 +86,7 @@ class ModelFolder:
     def __init__(self, path, do_lower_case=None):
         """Arguments and errors are those of `open_folder`.
 
-        Lines on stderr say what was assumed of a configuration that does not say whose it is.
+        Lines on stderr say what was assumed of a configuration that lacks keys.
         """
         self.path = path
         self.checkpoint = checkpoint_in(path)

@@ -14,6 +14,7 @@ import nezha_tf
 from nezha_tf import NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import write_tensors
+from nezha_tf.conversion.source import open_source
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.folder import open_folder, weights_of
 from nezha_tf.modeling.finetuning import (
@@ -23,6 +24,7 @@ from nezha_tf.modeling.finetuning import (
     NezhaForTokenClassification,
 )
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
+from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 from nezha_tf.training import model_card, start
 
@@ -257,6 +259,24 @@ def test_what_may_be_read_otherwise_than_in_training_is_told(published, capsys):
         (published / "vocab.txt").write_text(text.replace("ab\nAB", pieces), encoding="utf-8")
         assert told() == []
         (published / "vocab.txt").write_text(text, encoding="utf-8")
+
+
+def test_defaults_of_keys_that_the_file_lacks_are_told_once(published, capsys):
+    """Of those that only training reads, a model that is used needs none."""
+    path = published / "bert_config.json"
+    values = json.loads(path.read_text())
+    for key in ("type_vocab_size", "hidden_dropout_prob"):
+        del values[key]
+    path.write_text(json.dumps(values))
+    line = f"{path} lacks keys; their defaults are used: type_vocab_size 16"
+    open_folder(published)
+    assert capsys.readouterr().err.splitlines() == [line]
+    assert [note for note in open_source(str(published)).notes if "lacks" in note] == [line]
+    settings = PretrainingSettings(
+        bert_config_file=str(path), vocab_file=str(published / "vocab.txt"), max_seq_length=16
+    )
+    notes = [note for note in Pretraining(settings).notes if "lacks" in note]
+    assert notes == [line.replace("used: ", "used: hidden_dropout_prob 0.1, ")]
 
 
 @pytest.mark.parametrize("written", (None, "/home/somebody/bert/bert_model.ckpt"))
