@@ -14,6 +14,8 @@ from types import MappingProxyType
 from nezha_tf.errors import UserError
 from nezha_tf.files import read_object, write_text
 
+# Keys that only training reads; they may be others than those a model was trained with.
+OF_TRAINING = {"hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
 
@@ -374,14 +376,16 @@ def missing_keys(values):
     return [name for name in names if name not in {*values, *ours_alone, *_OF_ALBERT}]
 
 
-def told_defaults(path, config):
+def told_defaults(path, config, is_trained=True):
     """Returns a line that names the keys a configuration file lacks, or "".
 
     Args:
       path: the file.
       config: the `NezhaConfig` that was read from it.
+      is_trained: whether the model will be trained; if not, `OF_TRAINING` may be missing.
     """
     missing = missing_keys(read_values(path))
+    missing = [name for name in missing if is_trained or name not in OF_TRAINING]
     taken = ", ".join(f"{name} {getattr(config, name)}" for name in missing)
     return f"{path} lacks keys; their defaults are used: {taken}" if taken else ""
 

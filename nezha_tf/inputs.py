@@ -8,7 +8,7 @@ import dataclasses
 import os
 
 from nezha_tf import files, storage
-from nezha_tf.config import NezhaConfig
+from nezha_tf.config import OF_TRAINING, NezhaConfig
 from nezha_tf.errors import UserError
 from nezha_tf.resources import model_path
 from nezha_tf.text.vocabulary import Vocabulary
@@ -22,8 +22,6 @@ _PATTERNS = {
 }
 _CHECKPOINTS = ("init_checkpoint", "from")
 _FOLDERS = ("model_folder", "saved_model")
-# What a configuration may say otherwise than the one that a model was trained with.
-_FREE_KEYS = {"hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
 _READERS = {"bert_config_file": NezhaConfig.from_json_file, "vocab_file": Vocabulary.from_file}
 
 
@@ -74,7 +72,7 @@ def _check_beside(name, flags):
             dataclasses.asdict(NezhaConfig.from_json_file(path))
             for path in (os.path.join(folder, "bert_config.json"), config_file)
         )
-        for key in sorted(own.keys() - _FREE_KEYS):
+        for key in sorted(own.keys() - OF_TRAINING):
             if own[key] != given[key]:
                 raise UserError(
                     f"--bert_config_file={config_file} has {key} {given[key]}, but {name} has "

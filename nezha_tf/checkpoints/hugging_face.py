@@ -173,7 +173,8 @@ class _Pickle:
         return tuple(self._tensors[name].shape)
 
     def tensor(self, name):
-        tensor = self._tensors[name]
+        # A parameter of PyTorch carries its gradient's history, which NumPy refuses.
+        tensor = self._tensors[name].detach()
         # NumPy has no bfloat16.
         return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
 

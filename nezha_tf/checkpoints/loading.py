@@ -12,7 +12,7 @@ def open_checkpoint(path):
 
     Args:
       path: see `tf1.open_checkpoint` and `hugging_face.find_weights`; in a folder with both
-        layouts, TF1's is opened.
+        layouts, TF1's is opened if the file `checkpoint` is there, else Hugging Face's.
 
     Returns:
       (path for messages, reader of tensors by TF1 name with the interface of

@@ -12,8 +12,16 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, first_line
 
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
-# TF1's variables of the training state and of Adam, beside weights and their slots.
-STATE = ("global_step", "beta1_power", "beta2_power")
+# TF1's variables of the training state, of Adam, and of the loss scale with which NEZHA's programs
+# train in float16 (tf.contrib.mixed_precision), beside weights and their slots.
+STATE = (
+    "global_step",
+    "beta1_power",
+    "beta2_power",
+    "loss_scale",
+    "good_steps",
+    "bad_steps",
+)
 # The name of a moving average is its weight's name, a slash and this.
 AVERAGE_SUFFIX = "ExponentialMovingAverage"
 # What decides whether a run has a state, by a part of the state's name in a checkpoint.

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from nezha_tf import console, files
+from nezha_tf import console, files, storage
 from nezha_tf.conversion import comparison, layouts
 from nezha_tf.conversion.source import open_source
 from nezha_tf.conversion.weights import read_weights, rounded, with_segments
@@ -23,7 +23,9 @@ def convert_checkpoint(settings):
       UserError: the model cannot be converted, or the folder to make exists; then nothing is
         written.
     """
-    target = os.path.normpath(require_flag(settings.to, "to"))
+    target = require_flag(settings.to, "to")
+    # Of gs://bucket this would make a folder gs: here; a remote one is refused below.
+    target = target if storage.is_remote(target) else os.path.normpath(target)
     if os.path.lexists(target):
         raise UserError(f"--to={target} exists already; name a new folder")
     with console.progress(total=3, bar_format="{desc} ({n}/{total}, {elapsed})") as steps:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 
 import numpy as np
 
@@ -56,6 +55,7 @@ def check_format(layout, weights, config, dtype):
         )
     positions = POSITION_ENCODINGS[config.position_encoding].use_relative_position
     in_groups = config.num_hidden_groups is not None
+    originals = NezhaConfig(vocab_size=1)  # what the programs take for granted
     for key, fits in (
         ("position_encoding", positions is not None),
         # ALBERT's program has absolute positions. It takes 128 where embedding_size is missing, and
@@ -63,7 +63,12 @@ def check_format(layout, weights, config, dtype):
         ("num_hidden_groups", not (in_groups and positions)),
         ("embedding_size", in_groups == (config.embedding_width != config.hidden_size)),
         ("hidden_act", config.hidden_act in _TF1_ACTIVATIONS),
-        ("layer_norm_eps", config.layer_norm_eps == NezhaConfig(vocab_size=1).layer_norm_eps),
+        ("layer_norm_eps", config.layer_norm_eps == originals.layer_norm_eps),
+        # NEZHA's modeling.py has no key for it: attention_layer sets it to 64.
+        (
+            "max_relative_position",
+            not positions or config.max_relative_position == originals.max_relative_position,
+        ),
     ):
         if not fits:
             raise UserError(
@@ -127,8 +132,10 @@ def write(folder, layout, source, weights, config):
         tf1.write_tensors(path, weights.values)
         if layout == OURS:
             tf1.name_newest(folder, [name])
-    if source.vocab_file:
-        shutil.copyfile(source.vocab_file, os.path.join(folder, VOCAB_FILE))
+    if source.vocabulary:
+        # Not the bytes of the file: to other readers a byte order mark would be part of a piece.
+        lines = (f"{piece}\n" for piece in source.vocabulary.pieces)
+        write_text(os.path.join(folder, VOCAB_FILE), "".join(lines))
     task = _task(source, weights, config)
     if task:
         task_file.write(folder, task)

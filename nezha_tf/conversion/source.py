@@ -3,6 +3,7 @@
 import os
 from typing import NamedTuple
 
+from nezha_tf import storage
 from nezha_tf.checkpoints import hugging_face, loading
 from nezha_tf.config import NezhaConfig, read_values
 from nezha_tf.errors import UserError
@@ -24,8 +25,7 @@ class Source(NamedTuple):
       reader: the reader that `loading.open_checkpoint` returns.
       config: `NezhaConfig`.
       config_values: dict, the content of the configuration file.
-      vocab_file: path, or None if there is no vocabulary.
-      vocabulary: `Vocabulary`, or None.
+      vocabulary: `Vocabulary`, or None if there is none.
       task: dict, the content of `task.json`, or what a config.json of Hugging Face says of a task;
         None if the model belongs to no task.
       do_lower_case: bool, or None if no file says it.
@@ -37,7 +37,6 @@ class Source(NamedTuple):
     reader: object
     config: NezhaConfig
     config_values: dict
-    vocab_file: str | None
     vocabulary: Vocabulary | None
     task: dict | None
     do_lower_case: bool | None
@@ -68,7 +67,7 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
         or the vocabulary belongs to another model.
     """
     path = model_path(path)
-    if os.path.isdir(path):
+    if model_folder.is_folder(path):
         folder = model_folder.folder_of_model(path)
         path = model_folder.checkpoint_in(folder)
     else:
@@ -79,7 +78,7 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     values = read_values(config_file)
     if not vocab_file:
         vocab_file = os.path.join(folder, VOCAB_FILE)
-        if not os.path.exists(vocab_file):
+        if not storage.exists(vocab_file):
             notes.append(
                 f"no {vocab_file}: the new folder has no vocabulary; to have one, pass --vocab_file"
             )
@@ -88,6 +87,8 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     if do_lower_case is None:
         case = published.do_lower_case(folder, default=None)
         do_lower_case = task["do_lower_case"] if task else case
+    how = (do_lower_case is not False, do_lower_case is not None)
+    notes += published.told_reading(folder, vocab_file, *how)
     if task is None and "architectures" in values:
         # The config.json of Hugging Face names the class of the model, and so its head.
         task = published.settings_of(folder, config, weights_path)
@@ -99,7 +100,6 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
         reader=reader,
         config=config,
         config_values=values,
-        vocab_file=vocab_file,
         vocabulary=_read_vocabulary(vocab_file, config) if vocab_file else None,
         task=task,
         do_lower_case=do_lower_case,

@@ -10,6 +10,7 @@ from nezha_tf.config import (
     encoding_of_tf1,
     hugging_face_model,
     read_values,
+    told_defaults,
 )
 from nezha_tf.errors import UserError
 
@@ -17,7 +18,7 @@ from nezha_tf.errors import UserError
 UNILM_LAYER_NORM_EPS = 1e-5
 
 
-def read_config(path, checkpoint):
+def read_config(path, checkpoint, is_trained=False):
     """Reads the configuration of the model whose weights are in a checkpoint.
 
     A configuration of weights of PyTorch is read as PyTorch's code reads it, even if it has no
@@ -26,9 +27,11 @@ def read_config(path, checkpoint):
     Args:
       path: a `bert_config.json`, or a `config.json` of Hugging Face.
       checkpoint: the weights, for `loading.open_checkpoint`; or a folder, which may have none.
+      is_trained: whether the model will be trained.
 
     Returns:
-      (`NezhaConfig`, list of lines that tell the user what was assumed).
+      (`NezhaConfig`, list of lines that tell the user what was assumed of keys that the file
+      lacks).
 
     Raises:
       UserError: the configuration is missing or invalid, or the weights are damaged.
@@ -39,9 +42,11 @@ def read_config(path, checkpoint):
     if weights and "model_type" not in values and "position_encoding" not in values:
         assumed, notes = _assumed(path, values, weights)
     try:
-        return NezhaConfig.from_dict({**values, **assumed}), notes
+        config = NezhaConfig.from_dict({**values, **assumed})
     except UserError as error:
         raise UserError(f"config {path}: {error}") from error
+    defaults = told_defaults(path, config, is_trained)
+    return config, notes + ([defaults] if defaults else [])
 
 
 def _assumed(path, values, weights):

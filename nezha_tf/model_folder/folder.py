@@ -8,6 +8,7 @@ from nezha_tf import storage
 from nezha_tf.checkpoints import hugging_face, loading
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
+from nezha_tf.files import read_object
 from nezha_tf.model_folder import published, task_file
 from nezha_tf.model_folder.configuration import read_config
 from nezha_tf.model_folder.kinds import ENCODER, POOLER, kind_of_settings
@@ -20,6 +21,8 @@ from nezha_tf.text.vocabulary import check_vocabulary
 
 # The name in the folders of ALBERT that Google published.
 ALBERT_CONFIG_FILE = "albert_config.json"
+# Of unused weights no more are named.
+_MOST_NAMES = 6
 
 
 def load(folder):
@@ -83,7 +86,7 @@ class ModelFolder:
     def __init__(self, path, do_lower_case=None):
         """Arguments and errors are those of `open_folder`.
 
-        Lines on stderr say what was assumed of a configuration that does not say whose it is.
+        Lines on stderr say what was assumed of a configuration that lacks keys.
         """
         self.path = path
         self.checkpoint = checkpoint_in(path)
@@ -91,12 +94,14 @@ class ModelFolder:
         for line in notes:
             print(line, file=sys.stderr)
         self.task = task_file.read(path)
-        self.do_lower_case = do_lower_case
+        if do_lower_case is None and self.task:
+            do_lower_case = self.task["do_lower_case"]
+        elif do_lower_case is None:
+            do_lower_case = published.do_lower_case(path, default=None)
+        self._is_case_said = do_lower_case is not None
+        self.do_lower_case = do_lower_case is not False
         if self.task is None:
             self.task = published.settings_of(path, self.config, self.checkpoint)
-        if do_lower_case is None:
-            found = self.task.get("do_lower_case")
-            self.do_lower_case = published.do_lower_case(path) if found is None else found
 
     @property
     def vocab_file(self):
@@ -110,19 +115,26 @@ class ModelFolder:
 
     @functools.cached_property
     def tokenizer(self):
-        """The `FullTokenizer`; a vocabulary that does not fit the model is a `UserError`."""
+        """The `FullTokenizer`; a vocabulary that does not fit the model is a `UserError`.
+
+        Lines on stderr say how it may differ from that of the model's training.
+        """
         tokenizer = FullTokenizer(self.vocab_file, self.do_lower_case)
         try:
             check_vocabulary(self.config, tokenizer.vocabulary)
         except UserError as error:
             raise UserError(f"{self.path}: {error}") from error
+        how = (self.vocab_file, self.do_lower_case, self._is_case_said)
+        for line in published.told_reading(self.path, *how):
+            print(line, file=sys.stderr)
         return tokenizer
 
     def make_model(self):
         """Returns the task's Keras model, with the weights or with their moving averages.
 
         Without a task, the heads in the checkpoint decide: `NezhaForPreTraining`,
-        `NezhaForMaskedLM` or `NezhaEncoder`; a pooler that the checkpoint lacks stays random.
+        `NezhaForMaskedLM` or `NezhaEncoder`; a pooler that the checkpoint lacks stays random. A
+        line on stderr names weights that are not in this model, such as those of another head.
 
         Raises:
           UserError: the weights are damaged or belong to another model.
@@ -131,8 +143,22 @@ class ModelFolder:
             model, may_be_missing = self._model_of_names(), (POOLER,)
         else:
             model, may_be_missing = model_of_task(self.task, self.config)
-        self.load_into(model, may_be_missing)
+        report = self.load_into(model, may_be_missing)
+        if self.task["task"] is None and report.unused:
+            print(self._told_unused(model, report.unused), file=sys.stderr)
         return model
+
+    def _told_unused(self, model, names):
+        """Returns a line on the weights that the model of the checkpoint's names does not have."""
+        config_file = os.path.join(self.path, published.CONFIG_FILE)
+        theirs = published.architecture_of(read_object(config_file) or {})
+        more = len(names) - _MOST_NAMES
+        listed = ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+        said = f", a {theirs}," if theirs else ""
+        return (
+            f"warning: {self.checkpoint}{said} is opened as {type(model).__name__}; there, but not "
+            f"in this model: {listed}"
+        )
 
     def load_into(self, model, may_be_missing=()):
         """Loads the weights, or their moving averages, into a model of another kind.
@@ -141,11 +167,14 @@ class ModelFolder:
           model: a Keras model whose variables are in the name table.
           may_be_missing: see `loading.load`.
 
+        Returns:
+          A `LoadReport`.
+
         Raises:
           UserError: the weights are damaged or belong to another model.
         """
         averages = self.task.get("uses_averages", False)
-        loading.load(model, self.checkpoint, may_be_missing, averages=averages)
+        return loading.load(model, self.checkpoint, may_be_missing, averages=averages)
 
     def _model_of_names(self):
         """Returns the largest model all of whose heads are in the checkpoint."""
@@ -183,23 +212,30 @@ def weights_of(path):
     """Returns the weights that --init_checkpoint means: those of the folder's model.
 
     Args:
-      path: a checkpoint (see `loading.open_checkpoint`) or its folder; a run's folder means its
-        best checkpoint, as in `ModelFolder`; "mini" means the model of the package.
+      path: a checkpoint (see `loading.open_checkpoint`) or its folder, of which `ModelFolder`
+        would take the same; "mini" means the model of the package.
 
     Returns:
       (path for `loading.open_checkpoint`, whether the moving averages in it are the weights, as
       `task.json` beside it says).
 
     Raises:
-      UserError: `task.json` is damaged.
+      UserError: the folder has no weights, or `task.json` is damaged.
     """
     path = model_path(path)
     folder = os.path.dirname(path) or "."
-    if storage.isdir(path):
+    if is_folder(path):
         folder = folder_of_model(path)
-        step = RunCheckpoints(folder, {}, best_metric=None).chosen()
-        path = path if step is None else RunCheckpoints(folder, {}).path(step)
+        path = checkpoint_in(folder)
     return path, bool((task_file.read(folder) or {}).get("uses_averages"))
+
+
+def is_folder(path):
+    """Whether the path of a model is a folder, not the prefix of a checkpoint.
+
+    TensorFlow's file system in memory says of a checkpoint's prefix, too, that it is a folder.
+    """
+    return storage.isdir(path) and not storage.exists(f"{path}.index")
 
 
 def checkpoint_in(folder):

@@ -1,6 +1,8 @@
 """Finds the settings of a published model in a folder without `task.json`."""
 
+import json
 import os
+import re
 
 from nezha_tf.checkpoints import loading
 from nezha_tf.errors import UserError
@@ -9,10 +11,13 @@ from nezha_tf.model_folder import task_file
 from nezha_tf.model_folder.hugging_face_settings import Published
 from nezha_tf.model_folder.kinds import LAYER_MIX, kind_of, kind_of_architecture, task_of
 from nezha_tf.model_folder.task_table import TASKS
+from nezha_tf.text.vocabulary import Vocabulary
 
 CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer_config.json"
 # The length of pretraining of published models; relative positions themselves have no bound.
 MAX_SEQ_LENGTH = 512
+# Pieces that stand for no text, such as [CLS], [unused1] and <S>, have capitals in any vocabulary.
+_OF_NO_TEXT = re.compile(r"\[.*\]|<.*>")
 
 
 def do_lower_case(folder, default=True):
@@ -29,6 +34,54 @@ def do_lower_case(folder, default=True):
     if not isinstance(value, bool):
         raise UserError(f"{path}: do_lower_case must be true or false, not {value!r}")
     return value
+
+
+def told_reading(folder, vocab_file, lower_cases, is_said):
+    """Returns warnings if texts may be cut into pieces otherwise than in the model's training.
+
+    Args:
+      folder: the model's folder.
+      vocab_file: path of the vocabulary, or None.
+      lower_cases: whether texts are lower-cased.
+      is_said: whether a file or the user says so; if not, it is assumed.
+
+    Raises:
+      UserError: a file is damaged.
+    """
+    path = os.path.join(folder, TOKENIZER_FILE)
+    lines = _told_tokenizer_file(path, lower_cases)
+    is_assumed = lower_cases and not is_said
+    piece = _piece_in_capitals(vocab_file) if is_assumed and vocab_file else None
+    if piece:
+        lines.append(
+            f"warning: no file says the case of the model in {folder}, so text is lower-cased and "
+            f"never has pieces with capitals, such as {piece} in {vocab_file}; if the model is "
+            f'cased, pass --nodo_lower_case or write {{"do_lower_case": false}} into {path}'
+        )
+    return lines
+
+
+def _told_tokenizer_file(path, lower_cases):
+    """Returns a warning for each key of `tokenizer_config.json` that asks for other pieces."""
+    found, lines = read_object(path) or {}, []
+    accents = "are stripped" if lower_cases else "stay"
+    for key, ours, meaning in (
+        ("strip_accents", lower_cases, f"accents {accents} here, by --do_lower_case alone"),
+        ("tokenize_chinese_chars", True, "each Chinese character is a token of its own here"),
+    ):
+        theirs = found.get(key)
+        if theirs not in (None, ours):
+            lines.append(
+                f"warning: {path} says {key} {json.dumps(theirs)}, but {meaning}; the model may "
+                "get other pieces than in its training"
+            )
+    return lines
+
+
+def _piece_in_capitals(vocab_file):
+    """Returns the first piece with a capital letter of those that stand for text, or None."""
+    pieces = Vocabulary.from_file(vocab_file).pieces
+    return next((p for p in pieces if re.search("[A-Z]", p) and not _OF_NO_TEXT.fullmatch(p)), None)
 
 
 def architecture_of(values):

@@ -88,7 +88,7 @@ def load(model, path, may_be_missing, settings):
 
 
 def differences(checkpoint, vocab_file, do_lower_case):
-    """Returns warnings if the vocabulary or the case beside weights differs from the run's.
+    """Returns warnings if a run reads texts otherwise than the files beside weights say.
 
     Args:
       checkpoint: path of the weights.
@@ -108,7 +108,8 @@ def differences(checkpoint, vocab_file, do_lower_case):
     if case not in (None, do_lower_case):
         flag = "--do_lower_case" if case else "--nodo_lower_case"
         lines.append(f"warning: the weights are of a model with {flag}; pass this flag too")
-    return lines
+    is_said = case is not None
+    return lines + published.told_reading(folder, vocab_file or beside, do_lower_case, is_said)
 
 
 def _folder_of(checkpoint):

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nezha_tf.config import told_defaults
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.configuration import read_config
 from nezha_tf.model_folder.folder import weights_of
@@ -59,14 +58,12 @@ class Task(abc.ABC):
         """
         self.settings = settings
         self.example_counts = {}
-        self.config, self.notes = read_config(settings.bert_config_file, _weights(settings))
+        config_file, weights = settings.bert_config_file, _weights(settings)
+        self.config, self.notes = read_config(config_file, weights, is_trained=True)
         if settings.do_train and settings.layer_mix and not settings.init_checkpoint:
             self.notes.append(
                 "warning: --layer_mix without --init_checkpoint: a new run freezes random weights"
             )
-        defaults = told_defaults(settings.bert_config_file, self.config)
-        if defaults:
-            self.notes.append(defaults)
 
     def resolve(self, **values):
         """Sets fields of `settings` that depend on the data; the caller's object is unchanged."""

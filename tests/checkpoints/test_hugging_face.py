@@ -267,6 +267,21 @@ def test_a_pickle_of_more_than_weights_is_refused(tmp_path):
         assert_refused(path, "is damaged, or a pickle of more than weights")
 
 
+@needs_transformers
+def test_a_pickle_of_parameters(tmp_path):
+    """As of `dict(model.named_parameters())`; they carry their gradient's history."""
+    import torch
+
+    weights = {
+        name: torch.nn.Parameter(torch.tensor(value).to(torch.bfloat16))
+        for name, value in weights_of("nezha_tiny").items()
+    }
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    model = fresh("nezha_tiny")
+    assert checkpoints.load(model, tmp_path) == ([], [], "")
+    assert_equal_weights(model, "nezha_tiny", ml_dtypes.bfloat16)
+
+
 def test_a_pickle_of_another_torch_is_refused(tmp_path, monkeypatch):
     class OldTorch:
         __version__ = "2.5.1+cpu"
@@ -295,7 +310,9 @@ def test_a_program_starts_from_it(folder):
     changes = ("--bert_config_file=peer/config.json", "--init_checkpoint=peer")
     result = run_pretraining(folder, *changes, "--num_train_steps=2", "--learning_rate=0")
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    fresh_names = re.search("weights from peer; missing there, so random: (.*)", result.stdout)[1]
+    fresh_names = re.search(
+        "weights from peer/model.safetensors; missing there, so random: (.*)", result.stdout
+    )[1]
     assert re.findall(r"(\w+)/\w+/\w+", fresh_names) == ["bert"] * 2 + ["cls"] * 2
     assert NezhaConfig.from_json_file(folder / "run" / "bert_config.json") == config
     reader = tf.train.load_checkpoint(str(folder / "run" / "model.ckpt-2"))

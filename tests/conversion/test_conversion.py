@@ -5,6 +5,7 @@ import json
 import ml_dtypes
 import numpy as np
 import pytest
+import tensorflow as tf
 from checkpoint_models import (
     CLASSIFICATION,
     MULTIPLE_CHOICE,
@@ -25,13 +26,15 @@ from helpers import GOLDEN_MODELS
 from hugging_face_peer import KINDS, weights_of
 from safetensors.numpy import load_file, save_file
 
-from nezha_tf import NezhaConfig, NezhaForPreTraining
-from nezha_tf.checkpoints import name_table
+from nezha_tf import NezhaConfig, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
+from nezha_tf.checkpoints import name_table, tf1
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
-from nezha_tf.conversion import conversion
+from nezha_tf.conversion import conversion, layouts
+from nezha_tf.conversion.weights import Weights
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import folder as model_folder
+from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.pretraining_objectives.table import OBJECTIVES
 from nezha_tf.pretraining_objectives.unilm import Bidirectional
@@ -125,6 +128,68 @@ def test_random_models_come_back_bit_by_bit(tmp_path, kind, task, layout):
         assert json.loads((back / "task.json").read_text()) == task
         opened = model_folder.open_folder(back)
         assert opened.make_model().num_labels == 3 and not opened.do_lower_case
+
+
+def test_a_vocabulary_is_written_piece_by_piece(tmp_path):
+    """transformers would take a byte order mark for a part of the first piece."""
+    rng = np.random.default_rng(8)
+    config = config_of(rng)
+    write_model(tmp_path / "run", config, weights_like(rng, "encoder", config))
+    plain = (tmp_path / "run" / "vocab.txt").read_bytes()
+    for mark, ending in ((b"\xef\xbb\xbf", b"\n"), (b"", b"\r\n"), (b"\xef\xbb\xbf", b"\r\n")):
+        (tmp_path / "run" / "vocab.txt").write_bytes(mark + plain.replace(b"\n", ending))
+        target = tmp_path / f"{len(mark)}_{len(ending)}"
+        convert(tmp_path / "run", target, "hugging_face")
+        assert (target / "vocab.txt").read_bytes() == plain
+
+
+def test_a_model_on_a_remote_store_is_converted(tmp_path):
+    rng = np.random.default_rng(9)
+    config = config_of(rng)
+    weights = weights_like(rng, "encoder", config)
+    write_model(tmp_path / "run", config, weights)
+    remote = "ram://conversion/published"
+    for path in (tmp_path / "run").iterdir():
+        tf.io.gfile.copy(str(path), f"{remote}/{path.name}")
+    for name, source in (("folder", remote), ("prefix", f"{remote}/model.ckpt-7")):
+        report = convert(source, tmp_path / name, "tf1")
+        assert "no vocabulary" not in report
+        assert_equal(weights_in(tmp_path / name / "bert_model.ckpt"), weights)
+        vocabulary = (tmp_path / name / "vocab.txt").read_bytes()
+        assert vocabulary == (tmp_path / "run" / "vocab.txt").read_bytes()
+    with pytest.raises(UserError, match=r"no checkpoint at ram://conversion/nothing"):
+        convert("ram://conversion/nothing", tmp_path / "none", "tf1")
+    with pytest.raises(UserError, match=r"ram://new is not on this machine; name a folder here"):
+        convert(remote, "ram://new", "tf1")
+
+
+def test_the_loss_scale_of_nezhas_programs_is_no_weight(tmp_path):
+    """These are the names of TF 1.15's ExponentialUpdateLossScaleManager."""
+    rng = np.random.default_rng(10)
+    config = config_of(rng)
+    weights = weights_like(rng, "masked_lm", config)
+    scale = {"loss_scale": np.float32(2**32), "good_steps": np.int32(5), "bad_steps": np.int32(0)}
+    write_model(tmp_path / "run", config, {**weights})
+    tf1.write_tensors(tmp_path / "run" / "model.ckpt-7", {**weights, **scale})
+    report = convert(tmp_path / "run", tmp_path / "tf1", "tf1")
+    assert "state of the run" in report and "3: bad_steps, good_steps, loss_scale" in report
+    assert_equal(weights_in(tmp_path / "tf1" / "bert_model.ckpt"), weights)
+    model = NezhaForMaskedLM(config)
+    assert checkpoints.load(model, tmp_path / "run" / "model.ckpt-7").unused == []
+
+
+def test_what_the_converter_assumes_of_the_case_is_told(tmp_path):
+    rng = np.random.default_rng(11)
+    config = config_of(rng)
+    write_model(tmp_path / "run", config, weights_like(rng, "encoder", config))
+    path = tmp_path / "run" / "vocab.txt"
+    path.write_text(path.read_text().replace("w1\n", "Ab\n"))
+    report = convert(tmp_path / "run", tmp_path / "unsaid", "nezha_tf")
+    assert f"capitals, such as Ab in {path}; if the model is cased, pass --nodo_lower" in report
+    for case in (True, False):
+        target = tmp_path / f"said_{case}"
+        assert "capitals" not in convert(tmp_path / "run", target, "nezha_tf", do_lower_case=case)
+        assert model_folder.open_folder(target).do_lower_case == case
 
 
 def test_labels_and_case_are_told_in_the_way_of_hugging_face(tmp_path):
@@ -299,6 +364,27 @@ def test_heads_and_pooler_are_left_out_on_request(tmp_path):
     allowed += [SEGMENT_TABLE]
     report = convert(tmp_path / "nothing", tmp_path / "half", "tf1", allow_missing=allowed)
     assert f"not compared: the model cannot run without {SEGMENT_TABLE}" in report
+
+
+@pytest.mark.parametrize(
+    "encoding, distance, fits",
+    [
+        ("functional_relative", 64, True),
+        ("functional_relative", 63, False),
+        ("absolute", 63, True),  # a BERT has no distances
+    ],
+)
+def test_nezhas_program_clips_distances_at_64(encoding, distance, fits):
+    """Its attention_layer has this number in its code."""
+    values = {"position_encoding": encoding, "max_relative_position": distance}
+    config = NezhaConfig(vocab_size=9, **values)
+    weights = Weights(kinds()["encoder"], 1, {}, [], [])
+    layouts.check_format("hugging_face", weights, config, "float32")
+    if fits:
+        layouts.check_format("tf1", weights, config, "float32")
+    else:
+        with pytest.raises(UserError, match="max_relative_position 63 has no counterpart in TF1"):
+            layouts.check_format("tf1", weights, config, "float32")
 
 
 def test_what_has_no_counterpart_is_refused(tmp_path):

@@ -14,8 +14,9 @@ import nezha_tf
 from nezha_tf import NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import write_tensors
+from nezha_tf.conversion.source import open_source
 from nezha_tf.errors import UserError
-from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.model_folder.folder import open_folder, weights_of
 from nezha_tf.modeling.finetuning import (
     NezhaForMultipleChoice,
     NezhaForQuestionAnswering,
@@ -23,8 +24,9 @@ from nezha_tf.modeling.finetuning import (
     NezhaForTokenClassification,
 )
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
+from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
-from nezha_tf.training import model_card
+from nezha_tf.training import model_card, start
 
 SETTINGS = {
     "task": "pretraining",
@@ -182,6 +184,118 @@ def test_without_all_heads_it_is_the_model_of_those_it_has(published, lacking, k
     for name, variable in tf1_names(model).items():
         if not name.startswith(lacking):
             np.testing.assert_array_equal(variable.numpy(), reader.get_tensor(name))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "prefix", "shown"),
+    (
+        (
+            "bert",
+            "BertForNextSentencePrediction",
+            "cls.seq_relationship",
+            "cls/seq_relationship/output_bias, cls/seq_relationship/output_weights",
+        ),
+        (
+            "roformer",
+            "RoFormerForSequenceClassification",
+            "classifier.out_proj",
+            "classifier.out_proj.bias, classifier.out_proj.weight",
+        ),
+    ),
+)
+def test_weights_of_a_head_that_no_task_has_are_told(tmp_path, capsys, kind, name, prefix, shown):
+    folder = tmp_path / "model"
+    shutil.copytree(GOLDEN / f"hugging_face_{kind}", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": [name]}))
+    write_vocabulary(folder, 20)
+    tensors = load_file(folder / "model.safetensors")
+    body = {n: value for n, value in tensors.items() if not n.startswith("cls.")}
+    width = config["hidden_size"]
+    own = {f"{prefix}.weight": np.ones((2, width), "f4"), f"{prefix}.bias": np.ones(2, "f4")}
+    save_file({**body, **own}, folder / "model.safetensors")
+    assert type(open_folder(folder).make_model()) is NezhaEncoder
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"model.safetensors, a {name}, is opened as NezhaEncoder; there, but not in" in line
+    assert line.endswith(f": {shown}")
+    save_file(body, folder / "model.safetensors")
+    open_folder(folder).make_model()
+    assert capsys.readouterr().err == ""
+
+
+def test_what_may_be_read_otherwise_than_in_training_is_told(published, capsys):
+    """The vocabulary has the piece AB."""
+
+    def told(**options):
+        assert open_folder(published, **options).tokenizer
+        return capsys.readouterr().err.splitlines()
+
+    [line] = told()
+    path = published / "tokenizer_config.json"
+    assert f"such as AB in {published / 'vocab.txt'};" in line and str(path) in line
+    assert "--nodo_lower_case" in line
+    assert told(do_lower_case=True) == told(do_lower_case=False) == []
+    for values, parts in (
+        ({"do_lower_case": False}, []),
+        ({"do_lower_case": True}, []),
+        ({"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}, []),
+        ({"do_lower_case": False, "strip_accents": False}, []),
+        ({"do_lower_case": True, "strip_accents": False}, ["strip_accents false"]),
+        ({"do_lower_case": False, "strip_accents": True}, ["strip_accents true"]),
+        (
+            {"do_lower_case": True, "tokenize_chinese_chars": False},
+            ["tokenize_chinese_chars false"],
+        ),
+    ):
+        path.write_text(json.dumps(values))
+        lines = told()
+        assert len(lines) == len(parts), (values, lines)
+        for shown, part in zip(lines, parts, strict=True):
+            assert f"{path} says {part}, but " in shown
+    path.unlink()
+    # Such pieces are in Google's lower-cased vocabularies.
+    for pieces in ("<S>\n<T>", "[EOS]\nb"):
+        text = (published / "vocab.txt").read_text(encoding="utf-8")
+        (published / "vocab.txt").write_text(text.replace("ab\nAB", pieces), encoding="utf-8")
+        assert told() == []
+        (published / "vocab.txt").write_text(text, encoding="utf-8")
+
+
+def test_defaults_of_keys_that_the_file_lacks_are_told_once(published, capsys):
+    """Of those that only training reads, a model that is used needs none."""
+    path = published / "bert_config.json"
+    values = json.loads(path.read_text())
+    for key in ("type_vocab_size", "hidden_dropout_prob"):
+        del values[key]
+    path.write_text(json.dumps(values))
+    line = f"{path} lacks keys; their defaults are used: type_vocab_size 16"
+    open_folder(published)
+    assert capsys.readouterr().err.splitlines() == [line]
+    assert [note for note in open_source(str(published)).notes if "lacks" in note] == [line]
+    settings = PretrainingSettings(
+        bert_config_file=str(path), vocab_file=str(published / "vocab.txt"), max_seq_length=16
+    )
+    notes = [note for note in Pretraining(settings).notes if "lacks" in note]
+    assert notes == [line.replace("used: ", "used: hidden_dropout_prob 0.1, ")]
+
+
+@pytest.mark.parametrize("written", (None, "/home/somebody/bert/bert_model.ckpt"))
+def test_a_published_folder_is_a_start_as_it_is_a_model(published, capfd, written):
+    """Google's zips have no file `checkpoint`; others have one with the paths of their makers."""
+    if written:
+        text = f'model_checkpoint_path: "{written}"\nall_model_checkpoint_paths: "{written}"\n'
+        (published / "checkpoint").write_text(text)
+    checkpoint, averages = weights_of(str(published))
+    assert checkpoint == str(published / "bert_model.ckpt") == open_folder(published).checkpoint
+    assert not averages
+    model = NezhaForPreTraining(open_folder(published).config)
+    settings = PretrainingSettings(do_lower_case=False)
+    [line] = start.load_initial(model, str(published), (), settings)
+    assert line == f"weights from {checkpoint}"
+    assert "match" not in capfd.readouterr().err  # TensorFlow's "Couldn't match files"
+    (published / "bert_model.ckpt.index").unlink()
+    with pytest.raises(UserError, match="no weights in"):
+        weights_of(str(published))
 
 
 def test_the_checkpoint_is_the_best_one_or_the_newest(published):

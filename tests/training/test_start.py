@@ -157,6 +157,14 @@ def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     assert start.differences(str(path / "model.ckpt-7"), *flags.values()) == []
     (path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
     assert len(start.differences(str(path / "model.ckpt-7"), *flags.values())) == 1
+    # A vocabulary with capitals, of a model whose case no file says.
+    (path / "tokenizer_config.json").unlink()
+    other.write_text("\n".join([*pieces, "The"]))
+    [line] = start.differences(str(path / "model.ckpt-7"), *flags.values())
+    assert f"such as The in {other}; if the model is cased, pass --nodo_lower_case" in line
+    assert start.differences(str(path / "model.ckpt-7"), str(other), False) == []
+    (path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
+    assert start.differences(str(path / "model.ckpt-7"), *flags.values()) == []
 
 
 @pytest.mark.parametrize("name", ["model.ckpt-7", ""])
