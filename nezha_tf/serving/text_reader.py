@@ -78,6 +78,24 @@ class TextReader(tf.Module):
         """Returns the ids of texts, string [B], as int32 RaggedTensor [B, (pieces)]."""
         return self.graph_tokenizer.tokenize(valid(text))
 
+    def ids_with(self, text, mark, mark_id):
+        """Returns the ids of texts, int32 RaggedTensor [B, (n)], with `mark_id` for each mark.
+
+        The texts are tokenized in parts, because the tokenizer would split the mark.
+
+        Args:
+          text: string [B].
+          mark: str.
+          mark_id: int.
+        """
+        parts = tf.strings.split(valid(text), mark)
+        ids = self.ids(parts.values)
+        ids = tf.concat([ids, tf.fill([ids.nrows(), 1], mark_id)], axis=1)
+        splits = tf.gather(ids.row_splits, parts.row_splits)
+        joined = tf.RaggedTensor.from_row_splits(ids.values, splits)
+        # No mark follows the last part.
+        return heads(joined, joined.row_lengths() - 1)
+
     def pieces(self, text):
         """Returns the `Pieces` of texts, string [B]."""
         text = valid(text)
