@@ -55,9 +55,14 @@ def run_and_export(run, settings, make_task):
       make_task: as for `run`.
 
     Raises:
-      UserError: as for `run` and `export_folder`. The folders are checked before the run begins.
+      UserError: as for `run` and `export_folder`, or --export_dir without --do_export. The folders
+        are checked before the run begins.
     """
     folder = settings.output_dir
+    if settings.export_dir and not settings.do_export:
+        raise UserError(
+            f"--export_dir={settings.export_dir} does nothing without --do_export; leave it out"
+        )
     if not settings.do_export or not folder:
         run(settings, make_task)
         return

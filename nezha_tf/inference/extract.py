@@ -50,9 +50,8 @@ def extract_features(settings):
     if settings.output_file:
         files.require_other(settings.output_file, "output_file", paths)
     columns = settings.text_column, settings.text_pair_column
-    label_column = settings.label_column if settings.similarity else None
-    rows = text_files.read_pairs(paths, settings.similarity, columns, label_column)
-    labels = _labels(rows) if label_column else None
+    rows = text_files.read_pairs(paths, settings.similarity, columns, settings.label_column)
+    labels = _labels(rows) if settings.label_column else None
     if settings.level == "character" and "text_pair" in rows[0].values:
         raise UserError(
             f"{rows[0].place}: --level=character takes one text on each line, not a pair"
@@ -82,6 +81,15 @@ def _check(settings):
         raise UserError(f"--similarity compares whole texts; leave out --level={settings.level}")
     if output_file and not output_file.endswith(endings):
         raise UserError(f"--output_file={output_file} must end in {', '.join(endings)}")
+    if settings.label_column and not settings.similarity:
+        raise UserError(
+            f"--label_column={settings.label_column} does nothing without --similarity; leave it "
+            "out"
+        )
+    if settings.pooling and settings.level != "text":
+        raise UserError(
+            f"--pooling={settings.pooling} does nothing with --level={settings.level}; leave it out"
+        )
     if settings.pooling == "pooler" and settings.layers not in (None, LAST_LAYER):
         raise UserError(
             "--pooling=pooler reads the last layer or the learned mixture; leave out --layers"

@@ -259,7 +259,7 @@ def test_mistakes_are_named(settings, tmp_path):
         ),
     ):
         with pytest.raises(UserError, match=message):
-            generate_text(settings(GenerateSettings, **prompt, **changes))
+            generate_text(settings(GenerateSettings, **{**prompt, **changes}))
 
 
 TASK = {
