@@ -42,6 +42,21 @@ def require_flag(value, flag):
     return value
 
 
+def require_unicode(text, flag):
+    """Raises a `UserError` if a flag's text was not UTF-8, which Python reads as half characters.
+
+    Args:
+      text: the flag's value.
+      flag: its name.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"--{flag}: the text is not UTF-8 from character {error.start + 1} on; convert it"
+        ) from error
+
+
 def first_line(error):
     """Returns the first line of an exception's text that says what happened.
 

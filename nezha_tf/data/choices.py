@@ -13,7 +13,7 @@ from nezha_tf.errors import UserError
 BLANK = re.compile(r"#idiom\d*#")
 ONE_BLANK = "#idiom#"
 # What CLUE's program for ChID replaces in a passage, in this order.
-_CHID_PUNCTUATION = (
+CHID_PUNCTUATION = (
     *(("“", '"'), ("”", '"'), ("——", "--"), ("—", "-"), ("―", "-")),
     *(("…", "..."), ("‘", "'"), ("’", "'")),
 )
@@ -57,6 +57,13 @@ class Columns(NamedTuple):
     choices: str
     answer: str
     answer_type: str
+
+
+def with_ascii_punctuation(passage):
+    """Returns a passage as `read_chid` reads it: quotes, dashes and ellipses in ASCII."""
+    for old, new in CHID_PUNCTUATION:
+        passage = passage.replace(old, new)
+    return passage
 
 
 def read_c3(path, needs_answers=True, bad_rows=None):
@@ -185,9 +192,7 @@ def _blanks(row, answers, needs_answers):
     choices = _choices(_listed(choices), '"candidates"')
     found = []
     for passage in passages if isinstance(passages, list) else [passages]:
-        passage = _checked(passage, '"content"')
-        for old, new in _CHID_PUNCTUATION:
-            passage = passage.replace(old, new)
+        passage = with_ascii_punctuation(_checked(passage, '"content"'))
         for mark in dict.fromkeys(BLANK.findall(passage)):
             answer = row.values.get("answer", (answers or {}).get(mark))
             if answer is None and needs_answers:

@@ -2,7 +2,7 @@
 
 import os
 
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder.folder import open_folder
 
 EXPORT_FILE = "saved_model.pb"
@@ -18,8 +18,9 @@ def open_models(paths):
       dict of ability to dict of the model's name to its predictor (see `demo.predictors`).
 
     Raises:
-      UserError: a folder has no model, or the page has no tab for it.
+      UserError: no path, a folder has no model, or the page has no tab for it.
     """
+    require_flag(paths, "model_folder")
     models = {}
     for name, path in zip(_names(paths), paths, strict=True):
         for ability, predictor in _open(path).items():

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 
+from nezha_tf import files, storage
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder import folder as model_folder
 from nezha_tf.model_folder.run_folder import VOCAB_FILE
@@ -54,16 +55,21 @@ def run_and_export(run, settings, make_task):
       make_task: as for `run`.
 
     Raises:
-      UserError: as for `run` and `export_folder`. The folders are checked before the run begins.
+      UserError: as for `run` and `export_folder`, or --export_dir without --do_export. The folders
+        are checked before the run begins.
     """
     folder = settings.output_dir
+    if settings.export_dir and not settings.do_export:
+        raise UserError(
+            f"--export_dir={settings.export_dir} does nothing without --do_export; leave it out"
+        )
     if not settings.do_export or not folder:
         run(settings, make_task)
         return
     export_dir = settings.export_dir or os.path.join(folder, "export")
-    check_output_dir(export_dir)
+    check_output_dir(export_dir, "export_dir")
     has_vocabulary = start.with_files_beside(settings).vocab_file
-    if not has_vocabulary and not os.path.exists(os.path.join(folder, VOCAB_FILE)):
+    if not has_vocabulary and not storage.exists(os.path.join(folder, VOCAB_FILE)):
         raise UserError(
             "--do_export needs the vocabulary, which becomes part of the SavedModel; pass "
             "--vocab_file"
@@ -124,10 +130,21 @@ def _serving_of(folder, task):
     return task, OF_PRETRAINED[task](folder)
 
 
-def check_output_dir(path):
-    """Raises `UserError` if the folder to write exists."""
+def check_output_dir(path, flag="output_dir"):
+    """Raises `UserError` if the folder to write exists, or cannot be made.
+
+    Args:
+      path: the folder.
+      flag: the flag that names it.
+    """
+    if storage.is_remote(path):
+        raise UserError(
+            f"--{flag}={path} is not on this machine; name a folder here, and copy the SavedModel "
+            "there"
+        )
     if os.path.lexists(path):
         raise UserError(f"{path} exists already; name a new folder for the SavedModel")
+    files.require_folder(path, flag)
 
 
 def _length_of(folder):

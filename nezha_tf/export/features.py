@@ -19,13 +19,16 @@ MEANINGS = {
     "num_pieces": "number of pieces of each text, `[CLS]` and `[SEP]` included",
     "start": "each piece's first character (code point, from 0); -1 for `[CLS]`, `[SEP]` and after",
     "end": "the character after each piece's last one; -1 as for `start`",
-    "vectors": "the last layer's vector of each piece; 0 after the last one",
+    "vectors": "the vector of each piece; 0 after the last one",
 }
 SPECIAL_PIECES = 2  # [CLS] and [SEP]
 
 
 class FeaturesServing(Serving):
-    """Serves the last layer's vectors of texts and of pieces."""
+    """Serves vectors of texts and of pieces.
+
+    They are the last layer's or, of a model with `layer_mix`, the mixture that its head reads.
+    """
 
     meanings = MEANINGS
     example = 'text=tf.constant(["今天很冷。"])'
@@ -35,7 +38,7 @@ class FeaturesServing(Serving):
         folder: `ModelFolder` of any model.
         max_seq_length: longest text in pieces, [CLS] and [SEP] included.
         """
-        layer_mix = folder.task.get("layer_mix", False)  # which the pooler reads
+        layer_mix = folder.task.get("layer_mix", False)
         model = NezhaEncoder(folder.config, max_seq_length, layer_mix=layer_mix)
         folder.load_into(model, (POOLER,))
         super().__init__(model, folder.tokenizer)
@@ -60,7 +63,7 @@ class FeaturesServing(Serving):
             inputs = self._reader.packed(heads(pieces.ids, self._room))
             is_piece = inputs["input_mask"] > 0
             names = tf.gather(self._reader.vocabulary.pieces, inputs["input_ids"])
-            vectors = self._model(inputs)["encoder_outputs"][-1]
+            vectors = self._model(inputs)["sequence_output"]
             return {
                 "piece": tf.where(is_piece, names, ""),
                 "num_pieces": tf.reduce_sum(inputs["input_mask"], axis=1),
@@ -83,7 +86,7 @@ class FeaturesServing(Serving):
         is_special = (ids == vocabulary.cls_id) | (ids == vocabulary.sep_id)
         is_text = tf.where(is_special, 0, inputs["input_mask"])
         outputs = self._model(inputs)
-        vectors = outputs["encoder_outputs"][-1]
+        vectors = outputs["sequence_output"]
         has_text = tf.reduce_any(is_text > 0, axis=1)[:, None]
         found = {
             "mean": tf.where(has_text, pooled(vectors, is_text, "mean"), 0.0),

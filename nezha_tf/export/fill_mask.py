@@ -6,7 +6,7 @@ from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.serving.saved_model import Serving, as_graphs
-from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_spec, valid
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_spec
 from nezha_tf.text.vocabulary import MASK
 
 SPECIAL_PIECES = 2  # [CLS] and [SEP]
@@ -53,7 +53,8 @@ class FillMaskServing(Serving):
 
     def signatures(self):
         def of_texts(text):
-            inputs = self._reader.packed(heads(self._with_masks(text), self._room))
+            ids = self._reader.ids_with(text, MASK, self._reader.vocabulary.mask_id)
+            inputs = self._reader.packed(heads(ids, self._room))
             segment_ids = tf.fill(tf.shape(inputs["input_ids"]), SEGMENT_IDS["bidirectional"][0])
             return self._filled({**inputs, "segment_ids": segment_ids})
 
@@ -63,20 +64,6 @@ class FillMaskServing(Serving):
                 "from_ids": of_ids(self._filled),
             }
         )
-
-    def _with_masks(self, text):
-        """Returns the ids of texts with [MASK], int32 RaggedTensor [B, (n)].
-
-        The texts are tokenized in parts, because the tokenizer would split "[MASK]".
-        """
-        parts = tf.strings.split(valid(text), MASK)
-        ids = self._reader.ids(parts.values)
-        masks = tf.fill([ids.nrows(), 1], self._reader.vocabulary.mask_id)
-        ids = tf.concat([ids, masks], axis=1)
-        splits = tf.gather(ids.row_splits, parts.row_splits)
-        joined = tf.RaggedTensor.from_row_splits(ids.values, splits)
-        # No [MASK] follows the last part.
-        return heads(joined, joined.row_lengths() - 1)
 
     def _filled(self, inputs):
         """Returns the outputs, dict of name to tensor, for a dict of the model's inputs [B, T]."""

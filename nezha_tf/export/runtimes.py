@@ -17,8 +17,11 @@ from nezha_tf.errors import UserError, first_line, require_flag
 SIGNATURE = "from_ids"
 # Version of ONNX's operators; onnxruntime has it since 1.14.
 OPSET = 18
+# The axes of an input of a rank, and the sizes with which the runtimes are compared.
+_AXES = {1: ("batch",), 2: ("batch", "pieces"), 3: ("batch", "choices", "pieces")}
+_SIZES = ({"batch": 3, "choices": 2, "pieces": 20}, {"batch": 1, "choices": 3, "pieces": 7})
 # Finds the name of an operation in the message of a converter or runtime that does not have it.
-_LACKING = re.compile(r"(?<=No Op registered for )\w+|(?<='tf\.)\w+(?=' op is neither)")
+_LACKING = re.compile(r"(?<=No Op registered for )\w+|(?<='tf\.)\w+(?=' op )")
 
 
 def convert_export(settings):
@@ -44,6 +47,7 @@ def convert_export(settings):
     else:
         content, run = _quietly(folder, "TFLite", lambda: _tflite(folder, settings.variant))
     differences = _quietly(folder, suffix[1:], lambda: _differences(exported, run, folder))
+    _require_finite(differences, folder)
     with files.whole_file(path) as temporary, open(temporary, "wb") as file:
         file.write(content)
     rows = [(name, f"{difference:.1e}") for name, difference in differences.items()]
@@ -131,8 +135,9 @@ def _onnx(exported):
     )
     model, _ = tf2onnx.convert.from_function(untraced, specs, opset=OPSET)
     for value in model.graph.input:
-        for size, name in zip(value.type.tensor_type.shape.dim, ("batch", "pieces"), strict=False):
-            size.dim_param = name
+        sizes = value.type.tensor_type.shape.dim
+        for size, axis in zip(sizes, _AXES[len(sizes)], strict=True):
+            size.dim_param = axis
     content = model.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
@@ -154,7 +159,8 @@ def _require_onnx():
 def _differences(exported, run, folder):
     """Returns dict of output to largest difference, for two batches of random ids.
 
-    Outputs that are no floating-point numbers are not compared.
+    Outputs that are no floating-point numbers are not compared. A difference is NaN if an output
+    is NaN.
 
     Args:
       exported: the loaded SavedModel.
@@ -164,15 +170,27 @@ def _differences(exported, run, folder):
     with open(os.path.join(folder, "assets", "vocab.txt"), encoding="utf-8") as file:
         vocab_size = sum(1 for _ in file)
     function = exported.signatures[SIGNATURE]
-    names = function.structured_input_signature[1]
+    specs = function.structured_input_signature[1]
     rng, found = np.random.default_rng(0), {}
-    for shape in ((3, 20), (1, 7)):
-        arrays = dict.fromkeys(names, np.zeros(shape, "int32"))
-        arrays["input_ids"] = rng.integers(0, vocab_size, shape, "int32")
-        arrays["input_mask"] = np.ones(shape, "int32")
+    for sizes in _SIZES:
+        shapes = {n: [sizes[axis] for axis in _AXES[s.shape.rank]] for n, s in specs.items()}
+        arrays = {name: np.zeros(shape, "int32") for name, shape in shapes.items()}
+        arrays["input_ids"] = rng.integers(0, vocab_size, shapes["input_ids"], "int32")
+        arrays["input_mask"] = np.ones(shapes["input_mask"], "int32")
         outputs = run(**arrays)
         for name, tensor in function(**{n: tf.constant(a) for n, a in arrays.items()}).items():
             if tensor.dtype.is_floating:
                 difference = np.abs(outputs[name] - tensor.numpy()).max()
-                found[name] = max(found.get(name, 0.0), float(difference))
+                # Python's `max` would pass over NaN.
+                found[name] = float(np.maximum(found.get(name, 0.0), difference))
     return found
+
+
+def _require_finite(differences, folder):
+    """Raises `UserError` if a difference is not finite."""
+    for name, difference in differences.items():
+        if not np.isfinite(difference):
+            raise UserError(
+                f"{folder}: the difference of {name} from the export, on random ids, is "
+                f"{difference}, so nothing is written; check the weights of the model"
+            )

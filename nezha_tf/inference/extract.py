@@ -13,6 +13,7 @@ from nezha_tf.inference import texts as text_files
 from nezha_tf.inference.loading import UNREAD_NAMES, load_model, open_model
 from nezha_tf.inference.settling import settled
 from nezha_tf.inference.vectors import (
+    MIX,
     VectorFile,
     layer_numbers,
     make_step,
@@ -49,15 +50,14 @@ def extract_features(settings):
     if settings.output_file:
         files.require_other(settings.output_file, "output_file", paths)
     columns = settings.text_column, settings.text_pair_column
-    label_column = settings.label_column if settings.similarity else None
-    rows = text_files.read_pairs(paths, settings.similarity, columns, label_column)
-    labels = _labels(rows) if label_column else None
+    rows = text_files.read_pairs(paths, settings.similarity, columns, settings.label_column)
+    labels = _labels(rows) if settings.label_column else None
     if settings.level == "character" and "text_pair" in rows[0].values:
         raise UserError(
             f"{rows[0].place}: --level=character takes one text on each line, not a pair"
         )
     opened = open_model(settings)
-    settings = settled(settings, opened, {"max_seq_length": MAX_SEQ_LENGTH, "pooling": POOLING})
+    settings = settled(settings, opened, _defaults(opened))
     model, tokenizer = _load(settings, opened)
     alone = text_files.each_alone(rows) if settings.similarity else rows
     texts = text_files.pack(alone, tokenizer, settings.max_seq_length)
@@ -81,10 +81,26 @@ def _check(settings):
         raise UserError(f"--similarity compares whole texts; leave out --level={settings.level}")
     if output_file and not output_file.endswith(endings):
         raise UserError(f"--output_file={output_file} must end in {', '.join(endings)}")
-    if settings.pooling == "pooler" and settings.layers != LAST_LAYER:
+    if settings.label_column and not settings.similarity:
+        raise UserError(
+            f"--label_column={settings.label_column} does nothing without --similarity; leave it "
+            "out"
+        )
+    if settings.pooling and settings.level != "text":
+        raise UserError(
+            f"--pooling={settings.pooling} does nothing with --level={settings.level}; leave it out"
+        )
+    if settings.pooling == "pooler" and settings.layers not in (None, LAST_LAYER):
         raise UserError(
             "--pooling=pooler reads the last layer or the learned mixture; leave out --layers"
         )
+
+
+def _defaults(opened):
+    """Returns the values of flags that neither the user nor the model folder gives, a dict."""
+    # What the head of the model reads, and what sentence vectors are trained for.
+    layers = (MIX,) if opened.task.get("layer_mix") else LAST_LAYER
+    return {"max_seq_length": MAX_SEQ_LENGTH, "pooling": POOLING, "layers": layers}
 
 
 def _load(settings, opened):

@@ -8,7 +8,7 @@ import tensorflow as tf
 from nezha_tf import console
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.corpus import read_lines
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, require_unicode
 from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.text.vocabulary import MASK
 
@@ -73,6 +73,8 @@ def fill_mask(settings):
     """
     if settings.input_file and settings.text:
         raise UserError("--text and --input_file: pass one of them")
+    if settings.text:
+        require_unicode(settings.text, "text")
     if settings.input_file:
         lines = list(_file_lines(settings.input_file))
     filler = BlankFiller(*load_model(open_model(settings)), settings.top_k)

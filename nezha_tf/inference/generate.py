@@ -4,7 +4,7 @@ import dataclasses
 
 from nezha_tf import console, files
 from nezha_tf.data.rows import Row
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, require_unicode
 from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.inference.prompts import pack_prompts
 from nezha_tf.inference.settling import (
@@ -65,6 +65,7 @@ def _read(settings):
     if bool(settings.prompt) == bool(settings.input_file):
         raise UserError("one of --prompt and --input_file is needed")
     if settings.prompt:
+        require_unicode(settings.prompt, "prompt")
         return [Row({"src": settings.prompt}, "--prompt", 1)]
     # A row may also have a target, as in the files of run_seq2seq.py; it is copied to the output.
     paths = files.expand(settings.input_file, "input_file")

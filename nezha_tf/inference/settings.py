@@ -147,10 +147,11 @@ class ExtractSettings(ModelSettings):
         "of its characters.",
         choices=("piece", "character", "text"),
     )
-    layers: tuple[str, ...] = flag(
-        ("-1",),
+    layers: tuple[str, ...] | None = flag(
+        None,
         "Layers whose vectors are joined, comma-separated: 0 is the embeddings, -1 the last layer, "
-        "mix the learned mixture of all layers of a model that was trained with --layer_mix.",
+        "mix the learned mixture of all layers of a model that was trained with --layer_mix; "
+        "default: mix of such a model, -1 of others.",
     )
     pooling: str | None = flag(
         None,

@@ -15,7 +15,7 @@ COMMON = {
     "max_seq_length": kinds_of_values.at_least(1),
     "uses_averages": kinds_of_values.BOOL,
 }
-# What may be there: runs that do not use it, and all older ones, do not write it.
+# What may be there in every task: runs that do not use it, and all older ones, do not write it.
 OPTIONAL = {"layer_mix": kinds_of_values.BOOL}
 
 
@@ -38,7 +38,7 @@ def write(folder, settings):
     Args:
       folder: the run's folder.
       settings: dict of "task", the keys of `COMMON` and those of the task's row; keys of
-        `OPTIONAL` may be there.
+        `OPTIONAL` and of the row's `optional` may be there.
     """
     path = os.path.join(folder, FILE_NAME)
     check(path, settings)
@@ -50,9 +50,11 @@ def check(path, values):
     task = values.get("task")
     if not isinstance(task, str) or task not in TASKS:
         raise UserError(f"{path}: task must be one of {', '.join(TASKS)}, not {task!r}")
-    for name, kind in {**COMMON, **TASKS[task].settings, **OPTIONAL}.items():
+    row = TASKS[task]
+    optional = {**row.optional, **OPTIONAL}
+    for name, kind in {**COMMON, **row.settings, **optional}.items():
         if name not in values:
-            if name in OPTIONAL:
+            if name in optional:
                 continue
             raise UserError(f"{path} lacks {name!r}; it is damaged, restore it")
         if not kind.fits(values[name]):

@@ -111,6 +111,7 @@ class Task:
       settings: dict of the names of this task's own keys in `task.json` to their kinds of values;
         a key that is also a flag of the program has the flag's name.
       kinds: the `Kind`s of its model; if there are several, their `settings` distinguish them.
+      optional: the same of keys that may be missing; a run writes them only if it uses them.
       head_settings: dict of those `settings` that say what the head is and what it reads to the
         flags that decide them (often of the same name); a run's folder is only used with the same.
       training: "module:name" of the `training.task.Task` that trains it.
@@ -130,6 +131,7 @@ class Task:
 
     settings: dict[str, Value]
     kinds: tuple[Kind, ...]
+    optional: dict[str, Value] = dataclasses.field(default_factory=dict)
     head_settings: dict[str, str] = dataclasses.field(default_factory=dict)
     training: str | None = None
     serving: str | None = None

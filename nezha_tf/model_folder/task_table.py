@@ -207,6 +207,8 @@ TASKS = {
     ),
     "multiple_choice": Task(
         settings={"has_blanks": BOOL},
+        # Whether texts are read by `data.choices.with_ascii_punctuation`, as those of ChID.
+        optional={"ascii_punctuation": BOOL},
         kinds=(
             Kind(
                 "multiple_choice",

@@ -78,6 +78,24 @@ class TextReader(tf.Module):
         """Returns the ids of texts, string [B], as int32 RaggedTensor [B, (pieces)]."""
         return self.graph_tokenizer.tokenize(valid(text))
 
+    def ids_with(self, text, mark, mark_id):
+        """Returns the ids of texts, int32 RaggedTensor [B, (n)], with `mark_id` for each mark.
+
+        The texts are tokenized in parts, because the tokenizer would split the mark.
+
+        Args:
+          text: string [B].
+          mark: str.
+          mark_id: int.
+        """
+        parts = tf.strings.split(valid(text), mark)
+        ids = self.ids(parts.values)
+        ids = tf.concat([ids, tf.fill([ids.nrows(), 1], mark_id)], axis=1)
+        splits = tf.gather(ids.row_splits, parts.row_splits)
+        joined = tf.RaggedTensor.from_row_splits(ids.values, splits)
+        # No mark follows the last part.
+        return heads(joined, joined.row_lengths() - 1)
+
     def pieces(self, text):
         """Returns the `Pieces` of texts, string [B]."""
         text = valid(text)
@@ -101,17 +119,23 @@ class TextReader(tf.Module):
         ]
         parts = [edges[0], first, edges[1]] + ([second, edges[1]] if second is not None else [])
         ids = tf.concat(parts, axis=1)
-        lengths = ids.row_lengths()
-        # Without any text T is 2, not 0: the model reads the first piece of each row.
-        longest = tf.reduce_max(tf.concat([lengths, [2]], axis=0))
-        place = tf.range(longest)
-        is_piece = place < lengths[:, None]
-        is_second = is_piece & (place >= first.row_lengths()[:, None] + 2)
+        ids, mask = padded(ids)
+        place = tf.range(tf.shape(ids, tf.int64)[1])
+        is_second = (mask > 0) & (place >= first.row_lengths()[:, None] + 2)
         return {
-            "input_ids": ids.to_tensor(shape=tf.stack([count, longest])),
-            "input_mask": tf.cast(is_piece, tf.int32),
+            "input_ids": ids,
+            "input_mask": mask,
             "segment_ids": tf.cast(is_second, tf.int32),
         }
+
+
+def padded(ids):
+    """Returns (ids, mask of the pieces), int32 [B, T], of an int32 RaggedTensor [B, (n)]."""
+    lengths = ids.row_lengths()
+    # Without any text T is 2, not 0: the model reads the first piece of each row.
+    longest = tf.reduce_max(tf.concat([lengths, [2]], axis=0))
+    is_piece = tf.range(longest) < lengths[:, None]
+    return ids.to_tensor(shape=tf.stack([ids.nrows(), longest])), tf.cast(is_piece, tf.int32)
 
 
 def valid(text):

@@ -171,6 +171,7 @@ def test_mistakes_are_told(models, folders, tmp_path):
         (lambda: open_models([str(tmp_path)]), "no weights in"),
         (lambda: open_models([damaged_export(tmp_path)]), "cannot be read as an export"),
         (lambda: open_models([folders["names"][0]] * 2), "a folder twice"),
+        (lambda: open_models(()), "--model_folder is needed"),
     ):
         with pytest.raises(UserError, match=message):
             call()

@@ -3,8 +3,14 @@
 import json
 
 import numpy as np
+import pytest
+import tensorflow as tf
 from commands import assert_each_one_line, run
 from export_folders import ask, write_folder
+
+from nezha_tf.errors import UserError
+from nezha_tf.export.exporter import export_folder, run_and_export
+from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 
 LABELLED = [
     {"text": f"{text}{number}", "label": label}
@@ -53,3 +59,37 @@ def test_what_there_is_is_exported_without_a_run(tmp_path):
         (("--nodo_export",), ("nothing to do: pass --do_train or --do_eval or --do_export",)),
     )
     assert_each_one_line("run_pretraining.py", standard, mistakes, tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_run(tmp_path):
+    write_folder(tmp_path / "run", PRETRAINING)
+    vocabulary = str(tmp_path / "run" / "vocab.txt")
+
+    def run(*_):
+        raise AssertionError("the run began")
+
+    for changes, message in (
+        ({"export_dir": "gs://bucket/export"}, "--export_dir=gs://bucket/export is not on this"),
+        ({"output_dir": "ram://runs/a"}, "--export_dir=ram://runs/a/export is not on this"),
+        ({"export_dir": f"{vocabulary}/export"}, r"--export_dir=.*vocab\.txt is a file"),
+    ):
+        values = {"output_dir": str(tmp_path / "run"), "vocab_file": vocabulary, **changes}
+        settings = PretrainingSettings(do_train=True, do_export=True, **values)
+        with pytest.raises(UserError, match=message):
+            run_and_export(run, settings, None)
+    settings = PretrainingSettings(do_train=True, export_dir="export", output_dir="run")
+    with pytest.raises(UserError, match="--export_dir=export does nothing without --do_export"):
+        run_and_export(run, settings, None)
+    with pytest.raises(UserError, match=r"--output_dir=.*vocab\.txt is a file"):
+        export_folder(str(tmp_path / "run"), f"{vocabulary}/export")
+
+
+def test_the_vocabulary_of_a_remote_run_is_found(tmp_path):
+    remote = "ram://exported_run"
+    with tf.io.gfile.GFile(f"{remote}/vocab.txt", "w") as file:
+        file.write("[PAD]")
+    begun = []
+    values = {"output_dir": remote, "export_dir": str(tmp_path / "export"), "do_train": True}
+    settings = PretrainingSettings(do_export=True, **values)
+    run_and_export(lambda *arguments: begun.append(arguments), settings, None)
+    assert len(begun) == 1

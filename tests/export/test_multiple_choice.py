@@ -1,5 +1,7 @@
 """Exports of multiple choice, in a process without our code, against the Python path."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,11 +11,12 @@ from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real
 
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.choices import ONE_BLANK, Question
+from nezha_tf.data.choices import ONE_BLANK, Columns, Question, read_chid, read_own
 from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.examples import Packer
+from nezha_tf.tasks.multiple_choice.predictor import ChoiceFinder
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
 LENGTH = 24
@@ -55,19 +58,23 @@ def inputs_of(questions):
     return inputs
 
 
+def predicted(folder, questions):
+    """Returns the `Examples` of questions, and the probabilities that the program predicts."""
+    vocabulary, has_blanks = folder.tokenizer.vocabulary, folder.task["has_blanks"]
+    packer = Packer(GraphTokenizer(vocabulary, True), vocabulary, LENGTH, has_blanks)
+    examples = packer(questions, ["texts"], BadRows(skip=True))
+    reader = ArrayReader(examples.arrays, LENGTH)
+    python = predict(folder.make_model(), MultipleChoiceLoss(), reader, 32, False)
+    return examples, np.stack(python["probabilities"])
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_outputs_equal_the_python_path(exports, name):
     questions = questions_of(name)
-    folder = open_folder(exports[name].with_name(name))
-    vocabulary = folder.tokenizer.vocabulary
-    packer = Packer(GraphTokenizer(vocabulary, True), vocabulary, LENGTH, KINDS[name])
-    examples = packer(questions, ["texts"], BadRows(skip=True))
+    examples, probabilities = predicted(open_folder(exports[name].with_name(name)), questions)
     # Only questions whose text has no piece are left out.
     assert len(examples.questions) >= len(questions) - 2
-    reader = ArrayReader(examples.arrays, LENGTH)
-    python = predict(folder.make_model(), MultipleChoiceLoss(), reader, 32, False)
     found = ask(exports[name], **inputs_of(examples.questions))
-    probabilities = np.stack(python["probabilities"])
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
     best = probabilities.argmax(axis=-1)
     assert found["index"].tolist() == best.tolist() and len(set(best)) > 1
@@ -80,6 +87,61 @@ def test_outputs_equal_the_python_path(exports, name):
         question = examples.questions[index]
         alone = ask(exports[name], **inputs_of([question]))["probabilities"][0]
         np.testing.assert_allclose(alone, probabilities[index][: len(alone)], atol=1e-5)
+
+
+IDIOMS = ["绵绵不断", "画蛇添足", "一日千里"]
+# Another blank on each side and on both, with a number and without, also beyond the window.
+OTHERS = [
+    "雨{}，下个不停。",
+    "他说：“雨{}”——下个‘不停’…―—",
+    "雨#idiom000002#，他{}。",
+    "#idiom12##idiom#今天{}天气不错，#idiom000003#，#idiom#也好#idiom4#",
+    "今天天气不错，我们出去走走吧，#idiom000001#真好{}",
+    "雨{}，他#idiom#，今天天气不错，我们出去走走吧，再#idiom7#说",
+]
+
+
+def read(name, mark, path):
+    """Returns the questions that the program reads of texts with a blank `mark`."""
+    texts = [text.format(mark) for text in OTHERS]
+    if name == "chid":
+        rows = [{"content": [text], "candidates": IDIOMS} for text in texts]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return [q for q in read_chid(str(path), False) if q.blank == mark]
+    texts = [text for text in texts if text.count(ONE_BLANK) == 1]
+    rows = [{"context": text, "choices": IDIOMS} for text in texts]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = Columns("context", None, "choices", "answer", "text")
+    return read_own(str(path), columns, needs_answers=False)
+
+
+@pytest.mark.parametrize("name, mark", (("chid", "#idiom99#"), ("blanks", ONE_BLANK)))
+def test_other_blanks_and_punctuation_are_read_as_in_training(exports, tmp_path, name, mark):
+    export = exports.get(name)
+    if export is None:
+        settings = settings_of("blanks") | {"ascii_punctuation": True}
+        export = make_export(tmp_path / name, settings)
+    folder = open_folder(export.with_name(name))
+    examples, probabilities = predicted(folder, read(name, mark, tmp_path / "rows.json"))
+    assert np.ptp(probabilities, axis=0).min() > 1e-3
+    finder = ChoiceFinder(folder, folder.make_model())
+    # The text of a ChID's row, in which the export and the page call the blank #idiom#.
+    texts = [text for text in OTHERS if name == "chid" or ONE_BLANK not in text]
+    for text, expected in zip(texts, probabilities, strict=True):
+        # What stands before it may not have this mark.
+        text = text.replace(ONE_BLANK, "#idiom5#").format(ONE_BLANK)
+        found = finder(text, None, IDIOMS).probabilities.values()
+        np.testing.assert_allclose(list(found), expected, atol=1e-5, err_msg=text)
+        answered = ask(export, context=[text], choices=[IDIOMS])["probabilities"][0]
+        np.testing.assert_allclose(answered, expected, atol=1e-5, err_msg=text)
+    # FewCLUE's rows have several blanks of one mark, of which the first is asked for.
+    text = "雨#idiom#，他#idiom#。"
+    twice = examples.questions[0]._replace(context=text, blank=ONE_BLANK)
+    expected = predicted(folder, [twice])[1][0]
+    found = finder(text, None, IDIOMS).probabilities.values()
+    np.testing.assert_allclose(list(found), expected, atol=1e-5)
+    answered = ask(export, context=[text], choices=[IDIOMS])["probabilities"][0]
+    np.testing.assert_allclose(answered, expected, atol=1e-5)
 
 
 def test_no_text_and_no_utf_8(exports):

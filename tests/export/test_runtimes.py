@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from commands import assert_one_line, run
-from export_folders import make_export
+from export_folders import make_export, write_folder
 
+from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.errors import UserError
+from nezha_tf.export import runtimes
+from nezha_tf.export.exporter import export_folder
 from nezha_tf.export.runtimes import convert_export
 from nezha_tf.export.settings import ConvertExportSettings
 
@@ -80,6 +83,58 @@ def test_onnx(exported, model, tmp_path):
     )
 
 
+@pytest.fixture(scope="module")
+def choices(tmp_path_factory):
+    settings = {"task": "multiple_choice", "max_seq_length": 24, "has_blanks": False}
+    return make_export(tmp_path_factory.mktemp("choices") / "model", settings)
+
+
+def assert_same_choices(run, exported):
+    """For other numbers of questions and choices, some of which are not there."""
+    rng, signature = np.random.default_rng(2), tf.saved_model.load(str(exported)).signatures
+    for shape in ((2, 4, 9), (1, 2, 24)):
+        mask = np.ones(shape, "int32")
+        mask[0, -1] = 0
+        ids = rng.integers(5, 9000, shape).astype("int32") * mask
+        inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(ids)}
+        tensors = {name: tf.constant(values) for name, values in inputs.items()}
+        expected = signature["from_ids"](**tensors)["probabilities"]
+        assert np.ptp(expected) > 0.01
+        np.testing.assert_allclose(run(inputs)["probabilities"], expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+def test_choices_as_tflite(choices, tmp_path):
+    path = tmp_path / "model.tflite"
+    assert "probabilities" in convert(choices, path)
+    runner = tf.lite.Interpreter(str(path)).get_signature_runner("from_ids")
+    assert_same_choices(lambda inputs: runner(**inputs), choices)
+
+
+def test_choices_as_onnx(choices, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    convert(choices, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    assert all(spec.shape == ["batch", "choices", "pieces"] for spec in session.get_inputs())
+    names = [output.name for output in session.get_outputs()]
+    run = lambda inputs: dict(zip(names, session.run(None, inputs), strict=True))  # noqa: E731
+    assert_same_choices(run, choices)
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+def test_a_model_of_nan_is_not_called_the_same(tmp_path):
+    write_folder(tmp_path / "model", SETTINGS)
+    reader = tf.train.load_checkpoint(str(tmp_path / "model" / "model.ckpt-1"))
+    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    tensors["output_bias"][:] = np.nan
+    write_tensors(tmp_path / "model" / "model.ckpt-1", tensors)
+    export_folder(str(tmp_path / "model"), str(tmp_path / "export"))
+    with pytest.raises(UserError, match=r"difference of probabilit\w+ .* is nan, so nothing is"):
+        convert(tmp_path / "export", tmp_path / "out.tflite")
+    assert not (tmp_path / "out.tflite").exists()
+
+
 def test_mistakes_are_one_line(exported, tmp_path, monkeypatch):
     for saved_model, name, variant, message in (
         (exported, "model.pb", "float32", r"must end in \.tflite or \.onnx"),
@@ -92,6 +147,20 @@ def test_mistakes_are_one_line(exported, tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"pip install -e '\.\[onnx\]'"):
         convert(exported, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_names_of_operations_are_found_in_all_forms_of_the_message():
+    for message in (
+        'loc(callsite(fused["X:", "Y"]))): \'tf.TensorListReserve\' op is neither a custom op nor',
+        "loc(\"X\"): 'tf.TensorListReserve' op requires element_shape to be static during TF Lite",
+        "No Op registered for TensorListReserve with domain_version of 18",
+    ):
+        with pytest.raises(UserError, match="the operations TensorListReserve; serve"):
+            runtimes._quietly("export", "TFLite", lambda text=message: fail(text))
+
+
+def fail(message):
+    raise ValueError(message)
 
 
 def test_what_a_runtime_lacks_is_one_line(tmp_path):

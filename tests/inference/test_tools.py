@@ -242,6 +242,7 @@ def test_mistakes_are_named(settings, tmp_path):
             r"line 1: no \[MASK",
         ),
         (FillMaskSettings, fill_mask, {"init_checkpoint": "none"}, "no checkpoint at none"),
+        (FillMaskSettings, fill_mask, {"text": "\udcff[MASK]", "input_file": None}, "not UTF-8"),
     ):
         with pytest.raises(UserError, match=message):
             function(settings(settings_class, **changes))
@@ -249,6 +250,7 @@ def test_mistakes_are_named(settings, tmp_path):
     for changes, message in (
         ({"init_checkpoint": None}, "--init_checkpoint is needed"),
         ({"segment_ids": ["4"]}, "--segment_ids=4 must be two numbers"),
+        ({"prompt": "甲\udcff"}, "--prompt: the text is not UTF-8 from character 2 on"),
         (two_rows, r"segments 4 and 5, and the model has 2 .*--segment_ids"),
         ({**two_rows, "segment_ids": ["0", "1"]}, r"token_type_embeddings has shape \[6, 16\]"),
         (
@@ -257,7 +259,7 @@ def test_mistakes_are_named(settings, tmp_path):
         ),
     ):
         with pytest.raises(UserError, match=message):
-            generate_text(settings(GenerateSettings, **prompt, **changes))
+            generate_text(settings(GenerateSettings, **{**prompt, **changes}))
 
 
 TASK = {

@@ -19,11 +19,13 @@ class DataSet(NamedTuple):
       has_blanks: whether its contexts have blanks instead of questions.
       parts: {"train", "eval" or "predict": tuple of tuples of file names}. Of the first tuple with
         a file in the folder, all files that are there belong to the part.
+      ascii_punctuation: whether contexts are read by `with_ascii_punctuation`.
     """
 
     read: Callable
     has_blanks: bool
     parts: dict
+    ascii_punctuation: bool = False
 
 
 def _of_c3(part):
@@ -50,6 +52,7 @@ DATA_SETS = {
             "eval": (("dev.json",), ("dev_few_all.json",), ("dev_0.json",)),
             "predict": tuple((name,) for name in _TESTS),
         },
+        ascii_punctuation=True,
     ),
 }
 NAMES = (*DATA_SETS, CUSTOM)

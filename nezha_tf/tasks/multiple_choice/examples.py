@@ -105,9 +105,7 @@ class Packer:
         """Returns the ids that the packing takes before those of the choice: two lists."""
         if not self._has_blanks:
             return ids[question.context], ids[question.text]
-        marks, texts = BLANK.findall(question.context), BLANK.split(question.context)
-        at = marks.index(question.blank)
-        return _around(texts[: at + 1], ids), _around(texts[at + 1 :], ids)
+        return around_blank(question.context, question.blank, ids.__getitem__)
 
     def _note(self, named, sequences):
         count, cut = len(sequences), self._packing.num_truncated
@@ -118,9 +116,22 @@ class Packer:
         return line + (f"; too long, so truncated: {cut:,} choices" if cut else "")
 
 
-def _around(texts, ids):
+def around_blank(context, mark, ids_of):
+    """Returns the ids before and after the first blank with a mark: two lists of int.
+
+    Args:
+      context: a text with this blank.
+      mark: as of `Question.blank`; other blanks become `OTHER_BLANK`.
+      ids_of: function of a text that returns its ids.
+    """
+    marks, texts = BLANK.findall(context), BLANK.split(context)
+    at = marks.index(mark)
+    return _joined(texts[: at + 1], ids_of), _joined(texts[at + 1 :], ids_of)
+
+
+def _joined(texts, ids_of):
     """Returns the ids of texts with another blank between each two, a list of int."""
-    joined = list(ids[texts[0]])
+    joined = list(ids_of(texts[0]))
     for text in texts[1:]:
-        joined += [OTHER_BLANK, *ids[text]]
+        joined += [OTHER_BLANK, *ids_of(text)]
     return joined

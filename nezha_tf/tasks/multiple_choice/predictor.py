@@ -2,10 +2,11 @@
 
 import tensorflow as tf
 
-from nezha_tf.data.choices import ONE_BLANK
+from nezha_tf.data.choices import BLANK, ONE_BLANK, with_ascii_punctuation
 from nezha_tf.errors import UserError
 from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
 from nezha_tf.serving.predictor import Classes, Predictor
+from nezha_tf.tasks.multiple_choice.examples import around_blank
 from nezha_tf.tasks.multiple_choice.packing import BlankPacking, QuestionPacking
 
 NO_BLANK = f"the text has no blank; write {ONE_BLANK} where a choice belongs"
@@ -23,6 +24,7 @@ class ChoiceFinder(Predictor):
     def __init__(self, folder, model):
         super().__init__(folder, model)
         self.has_blanks = folder.task["has_blanks"]
+        self._is_ascii = folder.task.get("ascii_punctuation", False)
         packing = BlankPacking if self.has_blanks else QuestionPacking
         self._packing = packing(folder.tokenizer.vocabulary, folder.task["max_seq_length"])
         self._predictions = MultipleChoiceLoss().predictions
@@ -52,13 +54,15 @@ class ChoiceFinder(Predictor):
 
     def _sides(self, context):
         """Returns the ids in front of the blank and behind it; either may be empty."""
-        if ONE_BLANK not in (context or ""):
+        tokenizer, context = self._tokenizer, context or ""
+        context = with_ascii_punctuation(context) if self._is_ascii else context
+        if ONE_BLANK not in BLANK.findall(context):
             raise UserError(NO_BLANK)
-        tokenizer = self._tokenizer
-        return [
-            tokenizer.convert_tokens_to_ids(tokenizer.tokenize(side))
-            for side in context.split(ONE_BLANK, 1)
-        ]
+        return around_blank(
+            context,
+            ONE_BLANK,
+            lambda text: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)),
+        )
 
 
 def checked_choices(choices):

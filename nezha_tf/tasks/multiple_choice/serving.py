@@ -2,12 +2,20 @@
 
 import tensorflow as tf
 
-from nezha_tf.data.choices import ONE_BLANK
+from nezha_tf.data.choices import CHID_PUNCTUATION, ONE_BLANK
 from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, MODEL_INPUTS, heads, text_spec, valid
-from nezha_tf.tasks.multiple_choice.packing import BlankPacking, QuestionPacking, blank_id
+from nezha_tf.tasks.multiple_choice.packing import (
+    OTHER_BLANK,
+    OTHER_BLANK_PIECES,
+    BlankPacking,
+    QuestionPacking,
+    blank_id,
+)
 
+# `data.choices.BLANK` in the syntax of RE2.
+_ANY_BLANK = r"#idiom\p{Nd}*#"
 _IDS = " of each choice's sequence; all 0: there is no such choice"
 MEANINGS = {
     **{name: meaning + _IDS for name, meaning in INPUT_MEANINGS.items() if name in MODEL_INPUTS},
@@ -32,6 +40,7 @@ class MultipleChoiceServing(Serving):
         """
         super().__init__(folder.make_model(), folder.tokenizer)
         self._has_blanks = folder.task["has_blanks"]
+        self._is_ascii = folder.task.get("ascii_punctuation", False)
         packing = BlankPacking if self._has_blanks else QuestionPacking
         self._length = folder.task["max_seq_length"]
         self._room = self._length - packing.special_pieces
@@ -103,25 +112,41 @@ class MultipleChoiceServing(Serving):
 
     def _with_blanks(self, context, owner, choice):
         """Returns the model's inputs as `BlankPacking` makes them, [B * C, T]."""
-        # Without a blank the whole text is in front of it.
         context = valid(context)
+        for old, new in CHID_PUNCTUATION if self._is_ascii else ():
+            context = tf.strings.regex_replace(context, old, new)
+        # Without a blank the whole text is in front of it.
         left = tf.strings.regex_replace(context, f"(?s){ONE_BLANK}.*", "")
         end = tf.minimum(tf.strings.length(left) + len(ONE_BLANK), tf.strings.length(context))
         right = tf.strings.substr(context, end, tf.strings.length(context) - end)
-        left, right = (tf.gather(self._reader.ids(text), owner) for text in (left, right))
+        left, right = (tf.gather(self._around(text), owner) for text in (left, right))
         choice = heads(choice, self._room - 1)
         lengths = [side.row_lengths() for side in (left, right)]
         room = self._room - choice.row_lengths()
         before = tf.minimum(lengths[0], tf.maximum(room // 2, room - lengths[1]))
-        left = tf.reverse(left, [1])
-        left = tf.reverse(heads(left, before), [1])
-        right = heads(right, tf.minimum(lengths[1], room - before))
+        after = tf.minimum(lengths[1], room - before)
+        left = _tails(self._with_masks(_tails(left, before)), before)
+        right = heads(self._with_masks(heads(right, after)), after)
         count = choice.nrows()
         blank = tf.RaggedTensor.from_uniform_row_length(
             tf.repeat([self._blank_id], count), 1, count
         )
         inputs = self._reader.packed(choice, tf.concat([left, blank, right], axis=1))
         return {**inputs, "segment_ids": tf.zeros_like(inputs["segment_ids"])}
+
+    def _around(self, text):
+        """Returns the ids of texts, int32 RaggedTensor [B, (n)], `OTHER_BLANK` for each blank."""
+        text = tf.strings.regex_replace(text, _ANY_BLANK, ONE_BLANK)
+        return self._reader.ids_with(text, ONE_BLANK, OTHER_BLANK)
+
+    def _with_masks(self, ids):
+        """Returns ids, RaggedTensor [N, (n)], with the [MASK]s of the other blanks."""
+        is_blank = ids.values == OTHER_BLANK
+        counts = tf.where(is_blank, OTHER_BLANK_PIECES, 1)
+        values = tf.where(is_blank, self._reader.vocabulary.mask_id, ids.values)
+        ends = tf.cumsum(tf.concat([[0], counts], axis=0))
+        splits = tf.cast(tf.gather(ends, ids.row_splits), tf.int64)
+        return tf.RaggedTensor.from_row_splits(tf.repeat(values, counts), splits, validate=False)
 
     def _found(self, inputs):
         """Returns the outputs for the model's inputs, [B, C, T]."""
@@ -131,6 +156,11 @@ class MultipleChoiceServing(Serving):
             "probability": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
         }
+
+
+def _tails(ragged, lengths):
+    """Returns the last entries of each row of a RaggedTensor [B, (n)], at most `lengths`, [B]."""
+    return tf.reverse(heads(tf.reverse(ragged, [1]), lengths), [1])
 
 
 def _truncated(texts, room):

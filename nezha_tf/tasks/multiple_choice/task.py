@@ -37,7 +37,8 @@ class MultipleChoice(FineTuning):
         return examples
 
     def task_file_settings(self):
-        return {"task": "multiple_choice", "has_blanks": self._data_set.has_blanks}
+        found = {"task": "multiple_choice", "has_blanks": self._data_set.has_blanks}
+        return found | ({"ascii_punctuation": True} if self._data_set.ascii_punctuation else {})
 
     def make_model(self, precision):
         length, layer_mix = self.settings.max_seq_length, self.settings.layer_mix

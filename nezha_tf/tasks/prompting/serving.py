@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from nezha_tf.serving.text_reader import cut
+from nezha_tf.serving.text_reader import cut, padded
 from nezha_tf.tasks.classification.serving import ClassificationServing
 from nezha_tf.tasks.prompting.pattern import TEXT
 from nezha_tf.tasks.prompting.predictor import objective_of, pattern_of
@@ -27,9 +27,7 @@ class PromptingServing(ClassificationServing):
             for part in self._pattern.parts
             if isinstance(part, str) or part
         ]
-        ids = tf.concat(parts, axis=1)
-        mask = tf.ones_like(ids).to_tensor()
-        ids = ids.to_tensor(shape=[None, None])
+        ids, mask = padded(tf.concat(parts, axis=1))
         return {"input_ids": ids, "input_mask": mask, "segment_ids": tf.zeros_like(ids)}
 
     def predictions(self, inputs):

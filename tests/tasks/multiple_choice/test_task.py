@@ -165,7 +165,8 @@ def test_blanks_of_a_passage(settings, tmp_path):
     start(settings(**changes, **modes, predict_file=str(tmp_path / "dev.json")), MultipleChoice)
     folder = tmp_path / "run"
     assert json.loads((folder / "eval_results.json").read_text())["accuracy"] > 0.9
-    assert open_folder(folder).task["has_blanks"] is True
+    task = open_folder(folder).task
+    assert task["has_blanks"] is True and task["ascii_punctuation"] is True
     found = lines_of(folder / "predictions.jsonl")
     assert np.mean([answers[row["id"]] == row["prediction"] for row in found]) > 0.9
     for first, second in zip(found[::2], found[1::2], strict=True):

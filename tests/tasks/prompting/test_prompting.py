@@ -154,6 +154,7 @@ def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
         others = texts[::-1]
         inputs = {"text": texts, "text_pair": others} if is_pair else {"text": texts}
         found = ask(export, **inputs)
+        assert set(map(len, ask(export, **{name: [] for name in inputs}).values())) == {0}
         opened = open_folder(folder)
         model, tokenizer = opened.make_model(), opened.tokenizer
         packing = Pattern(pattern, tokenizer, 24, is_pair)

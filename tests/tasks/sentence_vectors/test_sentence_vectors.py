@@ -115,24 +115,42 @@ def test_texts_come_to_be_nearest_to_themselves(settings, data, tmp_path, poolin
     assert type(opened.make_model()) is NezhaForSentenceVectors
     assert opened.task["pooling"] == pooling
 
+    rows, said = assert_extracted_as_predicted(folder, data)
+    assert said.endswith(f"Spearman correlation with the labels {results['spearman']:.4f}")
+    if pooling == "mean":
+        assert_exported_as_predicted(folder, rows)
+
+
+def assert_extracted_as_predicted(folder, data):
+    """Returns the rows that extract_features writes for a run's pairs, and what it says."""
     way = {"model_folder": str(folder), "input_file": str(data / "pairs.jsonl")}
     columns = {"text_column": "sentence1", "text_pair_column": "sentence2", "label_column": "label"}
-    output = str(tmp_path / "similarity.jsonl")
+    output = str(folder.with_name("similarity.jsonl"))
     said = extract_features(ExtractSettings(**way, **columns, similarity=True, output_file=output))
-    assert said.endswith(f"Spearman correlation with the labels {results['spearman']:.4f}")
     rows = [json.loads(line) for line in open(output, encoding="utf-8")]
     predicted = (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
     for row, line in zip(rows, map(json.loads, predicted), strict=True):
         assert row["similarity"] == pytest.approx(line["similarity"], abs=1e-5)
+    return rows, said
 
-    if pooling == "mean":
-        export_folder(str(folder), str(tmp_path / "export"))
-        vectors = [
-            ask(tmp_path / "export", text=[row[c] for row in rows])["mean"]
-            for c in ("text", "text_pair")
-        ]
-        cosines = (unit(vectors[0]) * unit(vectors[1])).sum(-1)
-        np.testing.assert_allclose(cosines, [row["similarity"] for row in rows], atol=1e-5)
+
+def assert_exported_as_predicted(folder, rows):
+    export = folder.with_name("export")
+    export_folder(str(folder), str(export))
+    vectors = [ask(export, text=[row[c] for row in rows])["mean"] for c in ("text", "text_pair")]
+    cosines = (unit(vectors[0]) * unit(vectors[1])).sum(-1)
+    np.testing.assert_allclose(cosines, [row["similarity"] for row in rows], atol=1e-5)
+    # The mean of the vectors that the export gives for the pieces.
+    pieces = ask(export, "pieces", text=[row["text"] for row in rows])
+    for found, count, mean in zip(pieces["vectors"], pieces["num_pieces"], vectors[0], strict=True):
+        np.testing.assert_allclose(found[1 : count - 1].mean(0), mean, atol=1e-5)
+
+
+def test_vectors_of_a_mixture_are_those_of_the_training(settings, data, tmp_path):
+    modes = {"do_train": True, "do_predict": True, "num_train_steps": 1}
+    start(settings(pooling="mean", layer_mix=True, **modes), SentenceVectors)
+    rows, _ = assert_extracted_as_predicted(tmp_path / "run", data)
+    assert_exported_as_predicted(tmp_path / "run", rows)
 
 
 @pytest.mark.parametrize("label", ("nan", "inf", "1e39"))
