@@ -229,7 +229,7 @@ def _own_question(name, row, columns):
     if columns.question:
         text = row.values[columns.question]
         return Question(name, context, text, choices, answer, None, None, row.place)
-    if context.count(ONE_BLANK) != 1:
+    if BLANK.findall(context).count(ONE_BLANK) != 1:
         raise _Fault(f'"{columns.context}" must have one blank {ONE_BLANK}')
     return Question(name, context, None, choices, answer, ONE_BLANK, None, row.place)
 

@@ -75,6 +75,10 @@ def test_rows_of_ones_own(tmp_path):
     assert read_own(path, by_index, needs_answers=False)[0].answer is None
     with pytest.raises(UserError, match=r'd\.jsonl, line 1: "answer" is missing'):
         read_own(path, by_index)
+    # Two marks share a "#", so the second one is text.
+    row = {"context": "天#idiom1#idiom#", "choices": ["1", "0"], "answer": 0}
+    with pytest.raises(UserError, match=r'e\.jsonl, line 1: "context" must have one blank'):
+        read_own(write(tmp_path / "e.jsonl", row), by_index)
 
 
 def changed(**changes):
