@@ -6,13 +6,14 @@ import datetime
 import graphlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import threading
 import time
 
-from nezha_tf import console, files
+from nezha_tf import console, files, storage
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 _TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
@@ -42,8 +43,8 @@ def _parsed(job):
 class Runner:
     """Runs the jobs of an ablation in processes.
 
-    A job that has ended well is recorded in FOLDER.json beside its folder, with its flags, and is
-    not run again. Its output is in FOLDER.log.
+    FOLDER.json beside a job's folder records its flags, whether it has ended well (then it is not
+    run again), and which runs of other jobs it was made from. Its output is in FOLDER.log.
     """
 
     def __init__(self, folder, num_jobs):
@@ -64,10 +65,14 @@ class Runner:
         """Whether the job has ended well before.
 
         Raises:
-          UserError: it ended well with other flags.
+          UserError: its folder was made with other flags, or from what is not there any more.
         """
-        found = files.read_object(self._path(job, ".json"))
+        found = self._record(job.name)
         if found is None:
+            return False
+        # Records of version 0.2 are of jobs that have ended, and name no others.
+        is_done = found.get("is_done", True)
+        if not is_done and not storage.glob(os.path.join(self._path(job), "*")):
             return False
         if found.get("flags") != list(job.flags) or found.get("program") != job.program:
             other = sorted(set(found.get("flags") or ()) ^ set(job.flags))
@@ -75,7 +80,13 @@ class Runner:
                 f"{self._path(job)} was made with other flags ({', '.join(other)}); take another "
                 "--output_dir, or remove it and the .json beside it"
             )
-        return True
+        for name, made in found.get("made_from", {}).items():
+            if self._made(name) != made:
+                raise UserError(
+                    f"{self._path(job)} was made from {name}, which was removed or made anew "
+                    "since; remove it and the .json beside it"
+                )
+        return is_done
 
     def run(self, jobs):
         """Runs the jobs that are not done.
@@ -144,11 +155,17 @@ class Runner:
         start = time.monotonic()
         os.makedirs(os.path.dirname(self._path(job)), exist_ok=True)
         log = self._path(job, ".log")
+        record = {
+            "program": job.program,
+            "flags": job.flags,
+            "made": secrets.token_hex(8),
+            "made_from": {name: self._made(name) for name in job.needs},
+        }
+        self._write(job, {**record, "is_done": False})
         with open(log, "wb") as output:
             status = self._status(job, output)
         if status == 0:
-            done = {"program": job.program, "flags": job.flags}
-            files.write_text(self._path(job, ".json"), json.dumps(done, indent=2) + "\n")
+            self._write(job, {**record, "is_done": True})
             return None, time.monotonic() - start
         with open(log, encoding="utf-8", errors="replace") as file:
             line = _last_line(file.read())
@@ -174,6 +191,16 @@ class Runner:
         finally:
             with self._lock:
                 self._processes.discard(process)
+
+    def _made(self, name):
+        """Returns what tells this run of a job from others, or None."""
+        return (self._record(name) or {}).get("made")
+
+    def _record(self, name):
+        return files.read_object(os.path.join(self._folder, name) + ".json")
+
+    def _write(self, job, record):
+        files.write_text(self._path(job, ".json"), json.dumps(record, indent=2) + "\n")
 
     def _path(self, job, ending=""):
         return os.path.join(self._folder, job.name) + ending

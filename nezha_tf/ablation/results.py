@@ -17,7 +17,7 @@ class Score(NamedTuple):
       x: see `plan.Setting`.
       values: dict of seed to value.
       differences: the values minus those of the first setting with the same seeds, a list; [] for
-        the first setting, and for all if its runs have failed.
+        the first setting, and for all if it has no values.
     """
 
     stage: str
@@ -76,9 +76,9 @@ def scores_of(ablation, jobs, folder, is_done):
     scores = []
     for stage, about in ablation.stages.items():
         found = {
-            (setting, seed): _numbers(os.path.join(folder, job.name, about.results))
-            for (setting, of, seed), job in jobs.items()
-            if of == stage and about.metrics and is_done(job)
+            key: _numbers(os.path.join(folder, job.name, about.results))
+            for key, job in _different(jobs, stage).items()
+            if about.metrics and is_done(job)
         }
         known = set().union(*found.values())
         for metric in about.metrics:
@@ -90,31 +90,40 @@ def scores_of(ablation, jobs, folder, is_done):
                     f"{ablation.path}, stages.{stage}: no run has the metric {metric!r}; they have "
                     f"{known}"
                 )
-            planned = {setting for setting, of, _ in jobs if of == stage}
-            scores += _scores_of_metric(ablation, stage, metric, found, planned)
+            scores += _scores_of_metric(ablation, stage, metric, found)
     return scores
 
 
-def _scores_of_metric(ablation, stage, metric, found, planned):
+def _different(jobs, stage):
+    """Returns a dict of (setting, seed) to the job of a stage; each job once for a setting.
+
+    A stage without a seed runs once, and its result must not look like that of several runs.
+    """
+    found = {}
+    for (setting, of, seed), job in jobs.items():
+        if of == stage:
+            found.setdefault((setting, job.name), (seed, job))
+    return {(setting, seed): job for (setting, _), (seed, job) in found.items()}
+
+
+def _scores_of_metric(ablation, stage, metric, found):
     """Returns the list of `Score` of a metric.
 
     Args:
       ablation: the `Ablation`.
       stage, metric: names.
       found: dict of (setting, seed) to {metric: value}, of the runs that have ended.
-      planned: the settings that run the stage.
     """
-    scores, first, ended = [], None, {setting for setting, _ in found}
+    scores, first = [], None
     for setting, about in ablation.settings.items():
-        if first is None and setting in planned - ended:
-            first = {}  # Without the first setting there is nothing to compare with.
         values = {
             seed: numbers[metric]
             for (name, seed), numbers in found.items()
             if name == setting and metric in numbers
         }
+        # No other setting takes the place of the first one if that has no values.
+        first = values if first is None else first
         if values:
-            first = values if first is None else first
             common = [seed for seed in values if seed in first and values is not first]
             differences = [values[seed] - first[seed] for seed in common]
             scores.append(Score(stage, metric, setting, about.x, values, differences))

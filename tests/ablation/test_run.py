@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import shutil
 import signal
 import statistics
 import subprocess
@@ -134,10 +135,44 @@ def test_a_signal_ends_the_programs_and_the_same_command_goes_on(tmp_path, numbe
     assert result.returncode == (75 if number == signal.SIGTERM else 130), result
     assert len(result.stderr.splitlines()) == 1, result
     assert not programs_in(tmp_path)
-    assert not list(tmp_path.rglob("seed1.json"))
-    # Without the flag that made it slow: what has not ended may go on with other flags.
+    (record,) = tmp_path.rglob("seed1.json")
+    assert json.loads(record.read_text())["is_done"] is False
+    # The program could go on from what it has saved, and without this flag that is another run.
+    with pytest.raises(UserError, match=r"made with other flags \(--seconds=100\); take another"):
+        run(settings(tmp_path, seeds=("1",)))
+    shutil.rmtree(record.with_suffix(""))
     run(settings(tmp_path, seeds=("1",)))
-    assert runs_of(tmp_path)["first/plain/seed1"] == 2
+    assert set(runs_of(tmp_path).values()) == {1}
+
+
+def test_what_was_made_from_a_removed_run_is_no_result(tmp_path):
+    """The first stage is made anew with another rate, as the message about its flags says."""
+    run(settings(tmp_path, seeds=("1",)))
+    first, second = (tmp_path / "out" / stage / "plain" / "seed1" for stage in ("first", "second"))
+    changed = FILE.replace("rate = 2", "rate = 5")
+
+    def remove(folder):
+        shutil.rmtree(folder)
+        folder.with_suffix(".json").unlink()
+
+    remove(first)
+    told = r"out/second/\w+/seed1 was made from first/plain/seed1, which was removed or made anew"
+    for _ in range(2):
+        with pytest.raises(UserError, match=told):
+            run(settings(tmp_path, changed, seeds=("1",)))
+    for setting in ("plain", "fast"):
+        remove(second.parent.parent / setting / "seed1")
+    run(settings(tmp_path, changed, seeds=("1",)))
+    found = json.loads((tmp_path / "out" / "ablation.json").read_text())
+    assert [score["values"] for score in found] == [{"1": 6.0}, {"1": 15.0}]
+
+
+def test_a_stage_without_a_seed_is_one_run(tmp_path):
+    once = FILE.replace("program =", "is_seeded = false\nprogram =")
+    run(settings(tmp_path, once, seeds=("1", "2", "3")))
+    table = (tmp_path / "out" / "ablation.md").read_text()
+    assert {row.split("|")[2].strip() for row in table.splitlines()[4:]} == {"1"}
+    assert "±" not in table
 
 
 def test_two_at_a_time_in_one_folder_are_refused(tmp_path):
