@@ -5,14 +5,16 @@
 #
 # One on each machine of a run on several workers. Started again is what ended with 75 (SIGTERM), 76
 # (another worker does not answer), or a signal that kills. All other statuses, such as 1 (a mistake
-# in flags or data), are passed on. SIGTERM to this script ends the command, and then the script.
+# in flags or data), are passed on. SIGTERM to this script, Ctrl-C and the end of its terminal end the command, and
+# then the script.
 #   MOST_STARTS (1000)  so many times at most
 #   PAUSE (10)          seconds before it starts again
 set -uo pipefail
 (($#)) || { echo "supervise.sh: error: pass the command to run" >&2; exit 1; }
 is_stopped=
 child=
-trap 'is_stopped=yes; [ -z "$child" ] || kill -TERM "$child"' TERM
+# A command in the background ignores Ctrl-C, so it always gets SIGTERM, on which it saves.
+trap 'is_stopped=yes; [ -z "$child" ] || kill -TERM "$child"' TERM INT HUP
 for ((number = 1; ; number++)); do
   "$@" &
   child=$!
