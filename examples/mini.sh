@@ -22,4 +22,5 @@ for length in 128 512; do
     --input_file=$corpus --vocab_file=$vocab
   python run_pretraining.py --flagfile=configs/$flags.flags --vocab_file=$vocab
 done
-python tools/convert_checkpoint.py --from=$out/length_512 --to=$out/nezha_mini --dtype=float16
+[ -e $out/nezha_mini ] || python tools/convert_checkpoint.py --from=$out/length_512 \
+  --to=$out/nezha_mini --dtype=float16

@@ -5,8 +5,8 @@
 #
 # One on each machine of a run on several workers. Started again is what ended with 75 (SIGTERM), 76
 # (another worker does not answer), or a signal that kills. All other statuses, such as 1 (a mistake
-# in flags or data), are passed on. SIGTERM to this script, Ctrl-C and the end of its terminal end the command, and
-# then the script.
+# in flags or data), are passed on. SIGTERM to this script, Ctrl-C and the end of its terminal end
+# the command, and then the script.
 #   MOST_STARTS (1000)  so many times at most
 #   PAUSE (10)          seconds before it starts again
 set -uo pipefail
