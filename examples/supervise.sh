@@ -3,8 +3,8 @@
 #
 #   examples/supervise.sh python run_pretraining.py --flagfile=... --distribution_strategy=multi_worker
 #
-# One on each machine of a run on several workers. Started again is what ended with 75 (SIGTERM), 76
-# (another worker does not answer), or a signal that kills. All other statuses, such as 1 (a mistake
+# One on each machine of a run on several workers. Started again is what ended with 75 or 143 (SIGTERM,
+# while it trained or at another time), 76 (another worker does not answer), or a signal that kills. All other statuses, such as 1 (a mistake
 # in flags or data), are passed on. SIGTERM to this script, Ctrl-C and the end of its terminal end
 # the command, and then the script.
 #   MOST_STARTS (1000)  so many times at most
@@ -27,7 +27,7 @@ for ((number = 1; ; number++)); do
   done
   child=
   case $status in
-    75 | 76 | 134 | 137 | 139) ;;
+    75 | 76 | 134 | 137 | 139 | 143) ;;
     *) exit "$status" ;;
   esac
   [ -z "$is_stopped" ] && ((number < ${MOST_STARTS:-1000})) || exit "$status"
