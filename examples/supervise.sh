@@ -3,10 +3,10 @@
 #
 #   examples/supervise.sh python run_pretraining.py --flagfile=... --distribution_strategy=multi_worker
 #
-# One on each machine of a run on several workers. Started again is what ended with 75 or 143 (SIGTERM,
-# while it trained or at another time), 76 (another worker does not answer), or a signal that kills. All other statuses, such as 1 (a mistake
-# in flags or data), are passed on. SIGTERM to this script, Ctrl-C and the end of its terminal end
-# the command, and then the script.
+# One on each machine of a run on several workers. Started again is what ended with 75 (SIGTERM), 143
+# (SIGTERM before or after the loop of steps), 76 (another worker does not answer), or a signal that
+# kills. All other statuses, such as 1 (a mistake in flags or data), are passed on. SIGTERM to this
+# script, Ctrl-C and the end of its terminal end the command, and then the script.
 #   MOST_STARTS (1000)  so many times at most
 #   PAUSE (10)          seconds before it starts again
 set -uo pipefail
