@@ -9,6 +9,11 @@
 set -euo pipefail
 corpus=$(realpath "${1:?the corpus}")
 cd "$(dirname "$0")/.."
+# The picture comes last, hours from now.
+python -c 'import matplotlib' 2>/dev/null || {
+  echo "memory.sh: error: the picture needs matplotlib: pip install -e '.[plot]'" >&2
+  exit 1
+}
 out=out/memory
 vocab=$out/vocab.txt
 

@@ -18,8 +18,9 @@ mkdir -p $out
 for length in 128 512; do
   flags=mini_$length
   [ $length = 128 ] && flags=mini
-  [ -e $out/eval_$length.tfrecord ] || python tools/create_pretraining_data.py \
-    --flagfile=configs/${flags}_data.flags --input_file=$corpus --vocab_file=$vocab
+  python tools/create_pretraining_data.py --flagfile=configs/${flags}_data.flags \
+    --input_file=$corpus --vocab_file=$vocab
   python run_pretraining.py --flagfile=configs/$flags.flags --vocab_file=$vocab
 done
-python tools/convert_checkpoint.py --from=$out/length_512 --to=$out/nezha_mini --dtype=float16
+[ -e $out/nezha_mini ] || python tools/convert_checkpoint.py --from=$out/length_512 \
+  --to=$out/nezha_mini --dtype=float16

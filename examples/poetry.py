@@ -27,13 +27,13 @@ _LINE = re.compile(r"([\u3400-\u9fff]+)[，。！？；、]")
 
 def corpus(poems, output_file):
     """Writes a corpus in which each poem is a document of one line."""
-    rows = (row.values for row in read_rows(poems, ("form", "title", "text")))
+    rows = rows_of(poems, ("form", "title", "text"), "form")
     files.write_text(output_file, "".join(f"{prompt_of(row)}{row['text']}\n\n" for row in rows))
 
 
 def prompts(poems, output_file):
     """Writes the prompts of poems, with the poems as targets."""
-    rows = (row.values for row in read_rows(poems, ("form", "title", "text")))
+    rows = rows_of(poems, ("form", "title", "text"), "form")
     lines = ({"src": prompt_of(row), "tgt": row["text"]} for row in rows)
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     files.write_text(output_file, text)
@@ -41,7 +41,7 @@ def prompts(poems, output_file):
 
 def fit(written):
     """Prints how many of the written poems fit their form, and the first one of each form."""
-    rows = [row.values for row in read_rows(written, ("src", "prediction"))]
+    rows = list(rows_of(written, ("src", "prediction"), "src"))
     fits = [(row["src"][:4], does_fit(row["prediction"], row["src"][:4])) for row in rows]
     for name in (*FORMS, "all"):
         found = [is_fit for form, is_fit in fits if name in (form, "all")]
@@ -49,7 +49,23 @@ def fit(written):
             f"{name}: {sum(found):,} of {len(found):,} fit, {sum(found) / max(len(found), 1):.1%}"
         )
     for form in FORMS:
-        print(*next(row.values() for row in rows if row["src"].startswith(form)), sep="")
+        for row in [row for row in rows if row["src"].startswith(form)][:1]:
+            print(*row.values(), sep="")
+
+
+def rows_of(path, columns, column):
+    """Yields the columns of a file's rows as dicts; one of them begins with a regular form.
+
+    Raises:
+      UserError: the file cannot be read, or a row has another form.
+    """
+    for row in read_rows(path, columns):
+        if not row.values[column].startswith(tuple(FORMS)):
+            raise UserError(
+                f"{row.place}: {column} {row.values[column]!r} does not begin with one of "
+                f"{', '.join(FORMS)}; remove the row, or add its form to FORMS in poetry.py"
+            )
+        yield row.values
 
 
 def prompt_of(row):

@@ -8,7 +8,8 @@
 # and dev.json in SQuAD's form. Results are in out/question_generation. What is done already is
 # not done again.
 set -euo pipefail
-corpus=${1:?the corpus} questions=${2:?the folder of train.json and dev.json}
+corpus=$(realpath "${1:?the corpus}")
+questions=$(realpath "${2:?the folder of train.json and dev.json}")
 cd "$(dirname "$0")/.."
 small=out/unilm_small out=out/question_generation
 vocab=$out/vocab.txt

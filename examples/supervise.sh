@@ -3,16 +3,18 @@
 #
 #   examples/supervise.sh python run_pretraining.py --flagfile=... --distribution_strategy=multi_worker
 #
-# One on each machine of a run on several workers. Started again is what ended with 75 (SIGTERM), 76
-# (another worker does not answer), or a signal that kills. All other statuses, such as 1 (a mistake
-# in flags or data), are passed on. SIGTERM to this script ends the command, and then the script.
+# One on each machine of a run on several workers. Started again is what ended with 75 (SIGTERM), 143
+# (SIGTERM before or after the loop of steps), 76 (another worker does not answer), or a signal that
+# kills. All other statuses, such as 1 (a mistake in flags or data), are passed on. SIGTERM to this
+# script, Ctrl-C and the end of its terminal end the command, and then the script.
 #   MOST_STARTS (1000)  so many times at most
 #   PAUSE (10)          seconds before it starts again
 set -uo pipefail
 (($#)) || { echo "supervise.sh: error: pass the command to run" >&2; exit 1; }
 is_stopped=
 child=
-trap 'is_stopped=yes; [ -z "$child" ] || kill -TERM "$child"' TERM
+# A command in the background ignores Ctrl-C, so it always gets SIGTERM, on which it saves.
+trap 'is_stopped=yes; [ -z "$child" ] || kill -TERM "$child"' TERM INT HUP
 for ((number = 1; ; number++)); do
   "$@" &
   child=$!
@@ -25,7 +27,7 @@ for ((number = 1; ; number++)); do
   done
   child=
   case $status in
-    75 | 76 | 134 | 137 | 139) ;;
+    75 | 76 | 134 | 137 | 139 | 143) ;;
     *) exit "$status" ;;
   esac
   [ -z "$is_stopped" ] && ((number < ${MOST_STARTS:-1000})) || exit "$status"

@@ -14,7 +14,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 @contextlib.contextmanager
-def held(path, what):
+def held(path, what, waits=False):
     """Holds a lock on a file while the block runs, and removes the file afterwards.
 
     The lock is POSIX's (`fcntl.lockf`): the system releases it when the process ends, even if it is
@@ -25,9 +25,10 @@ def held(path, what):
       path: a file that is used for nothing else; its folder is made if it is missing. A
         killed process leaves the file behind, without the lock.
       what: what is locked, for the message.
+      waits: whether to wait for a process that holds the lock; for jobs of a moment.
 
     Raises:
-      UserError: another process holds the lock.
+      UserError: another process holds the lock, and `waits` is False.
       OSError: the file cannot be written.
     """
     if storage.is_remote(path):
@@ -36,7 +37,7 @@ def held(path, what):
     folder = os.path.dirname(path) or "."
     is_new = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
-    file = _locked(path, what)
+    file = _locked(path, what, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
         yield
     finally:
@@ -49,12 +50,12 @@ def held(path, what):
                 os.rmdir(folder)
 
 
-def _locked(path, what):
+def _locked(path, what, kind):
     """Returns the open, locked file."""
     while True:
         file = open(path, "a+", encoding="utf-8")
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file, kind)
         except OSError as error:
             if error.errno in _NO_LOCKS:
                 return file

@@ -9,6 +9,7 @@ import glob as local_glob
 import io
 import os
 import re
+import shutil
 from concurrent import futures
 
 from nezha_tf.errors import first_line
@@ -107,6 +108,18 @@ def replace(source, target):
 def remove(path):
     """Removes a file."""
     _remote("remove", path) if is_remote(path) else os.remove(path)
+
+
+def remove_all(path):
+    """Removes a file, or a folder and what is in it."""
+    if not isdir(path):
+        remove(path)
+    elif is_remote(path):
+        _remote("rmtree", path)
+    elif os.path.islink(path):
+        os.remove(path)
+    else:
+        shutil.rmtree(path)
 
 
 class _RemoteFile(io.RawIOBase):

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.data.corpus import read_documents, read_lines, write_documents
+from nezha_tf.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,17 @@ def test_a_poem_is_a_document_and_its_beginning_a_prompt(poetry, tmp_path, capsy
     poetry.prompts(paths[0], paths[2])
     found = next(iter(read_lines(paths[2])))
     assert found == f'{{"src": "五言绝句《静夜思》", "tgt": "{QUIET_NIGHT}"}}\n'
+
+
+def test_not_all_forms_are_needed_and_another_form_is_refused(poetry, tmp_path, capsys):
+    written = tmp_path / "written.jsonl"
+    row = f'{{"src": "五言绝句《静夜思》", "prediction": "{QUIET_NIGHT}"}}\n'
+    written.write_text(row, encoding="utf-8")
+    poetry.fit(str(written))
+    assert "all: 1 of 1 fit" in capsys.readouterr().out
+    written.write_text(row + row.replace("五言绝句", "词"), encoding="utf-8")
+    with pytest.raises(UserError, match=r"jsonl, line 2: src '词《静夜思》' does not begin with"):
+        poetry.fit(str(written))
 
 
 def write_json(path, **values):

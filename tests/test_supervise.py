@@ -30,7 +30,7 @@ def supervise(folder, command, **environment):
         ("0", 1, 0),
         ("1 0", 1, 1),
         ("130 0", 1, 130),
-        ("75 76 137 139 134 0", 6, 0),
+        ("75 76 137 139 134 143 0", 7, 0),
         ("76 76 1 0", 3, 1),
     ],
 )
@@ -47,12 +47,13 @@ def test_a_number_of_starts_is_the_most(tmp_path):
     assert (tmp_path / "starts").read_text() == "start\n" * 3
 
 
-def test_sigterm_ends_the_command_and_is_not_answered_by_a_new_start(tmp_path):
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+def test_a_signal_ends_the_command_and_is_not_answered_by_a_new_start(tmp_path, number):
     # The command takes a while to end, as one that saves.
     command = "trap 'sleep 0.3; exit 75' TERM; echo start >> starts; while :; do sleep 0.05; done"
     process = supervise(tmp_path, command)
     wait_until((tmp_path / "starts").exists, process)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     assert ended(process).returncode == 75
     assert (tmp_path / "starts").read_text() == "start\n"
 

@@ -16,7 +16,8 @@ from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 
 _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
-# Files that `tf1.write_tensors` and `files.whole_file` leave behind when a run is killed.
+# What `tf1.write_tensors`, `files.whole_file` and `files.whole_folder` leave behind when a run is
+# killed.
 _LEFTOVER = re.compile(r".*\.\d+\.tmp")
 _ENDINGS = (".index", ".data-00000-of-00001")
 BEST_FILE = "best_checkpoint.json"
@@ -104,14 +105,14 @@ class RunCheckpoints:
         return None
 
     def clean(self):
-        """Deletes incomplete files of runs that were killed while they wrote or deleted."""
+        """Deletes what runs that were killed while they wrote or deleted left half done."""
         names = storage.listdir(self.folder) if self._is_chief else ()
         for name in names:
             index = name.removesuffix(_ENDINGS[1]) + _ENDINGS[0]
             is_half = _FILE_NAME.match(index) and index not in names
             if is_half or _LEFTOVER.match(name):
                 with contextlib.suppress(FileNotFoundError):
-                    storage.remove(os.path.join(self.folder, name))
+                    storage.remove_all(os.path.join(self.folder, name))
 
     def save(self, step):
         """Writes the complete checkpoint of a step, or nothing, and deletes old checkpoints.

@@ -12,7 +12,7 @@ from nezha_tf.pretraining_data.example_text import LEGEND, UNMASKED_LEGEND, arra
 from nezha_tf.pretraining_data.manifest import manifest_path, shards_named
 from nezha_tf.pretraining_data.provenance import fault_of_vocabulary
 from nezha_tf.pretraining_data.record_check import check_files
-from nezha_tf.pretraining_data.shard_files import example_files
+from nezha_tf.pretraining_data.shard_files import example_files, parts_of_sets
 from nezha_tf.text.vocabulary import Vocabulary
 
 FAULTS_SHOWN = 20
@@ -81,8 +81,8 @@ def check(settings):
             print(fault)
         if len(found.faults) > FAULTS_SHOWN:
             print(f"more faults in the same file: {len(found.faults) - FAULTS_SHOWN:,}")
-    for fault in missing:
-        print(fault)
+    for line in missing + parts_of_sets(paths, "input_file"):
+        print(line)
     faults = sum(len(found.faults) for found in checked.values()) + len(missing)
     records = sum(found.records for found in checked.values())
     size = sum(found.bytes for found in checked.values())

@@ -1,10 +1,11 @@
 """Reads and writes `manifest.json`: the origin and contents of the sets in a folder."""
 
+import contextlib
 import dataclasses
 import json
 import os
 
-from nezha_tf import files, storage
+from nezha_tf import files, locks, storage
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.shard_files import MANIFEST_NAME
 
@@ -94,7 +95,8 @@ def write_manifest(output_file, entry):
       UserError: the manifest cannot be written.
     """
     path = manifest_path(output_file)
-    _write(path, {**read_manifest(path), os.path.basename(output_file): entry})
+    with _alone(path):
+        _write(path, {**read_manifest(path), os.path.basename(output_file): entry})
 
 
 def remove_entry(output_file):
@@ -104,15 +106,27 @@ def remove_entry(output_file):
       UserError: the manifest cannot be written.
     """
     path = manifest_path(output_file)
-    sets = read_manifest(path)
-    if sets.pop(os.path.basename(output_file), None):
-        _write(path, sets)
+    with _alone(path):
+        sets = read_manifest(path)
+        if sets.pop(os.path.basename(output_file), None):
+            _write(path, sets)
+
+
+@contextlib.contextmanager
+def _alone(path):
+    """Lets other runs wait meanwhile: of two that read and write a manifest at once, one is lost.
+
+    Remote manifests are not locked.
+    """
+    folder, name = os.path.split(path)
+    try:
+        with locks.held(os.path.join(folder, f".{name}.lock"), path, waits=True):
+            yield
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _write(path, sets):
     # By name: the bytes do not depend on which set was made first.
     manifest = {"format": FORMAT, "data_sets": dict(sorted(sets.items()))}
-    try:
-        files.write_text(path, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from error
+    files.write_text(path, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 from typing import NamedTuple
 
 import google_crc32c
@@ -24,6 +25,8 @@ FORMAT = "nezha_tf pretraining shard 1"
 RECORDS_AT_ONCE = 256
 # The manifest describes all sets of a folder; see `manifest`.
 MANIFEST_NAME = "manifest.json"
+# The names that `shard_name` gives: what is before the number, the number of shards, the ending.
+_SHARD = re.compile(r"(.*-)\d{5}(-of-(\d{5,})[^/]*)")
 
 
 class ShardJob(NamedTuple):
@@ -76,6 +79,28 @@ def example_files(patterns, flag, may_be_empty=False):
             "files themselves"
         )
     return kept
+
+
+def parts_of_sets(paths, flag):
+    """Returns a warning for each set of which some shards are not among the files.
+
+    An interrupted run leaves such sets, and a glob takes them without a word. A user may want a
+    part of a set, so this is no error.
+
+    Args:
+      paths: TFRecord files.
+      flag: the flag that names them.
+    """
+    sets = collections.defaultdict(set)
+    for path in paths:
+        if match := _SHARD.fullmatch(path):
+            sets[f"{match[1]}*{match[2]}", int(match[3])].add(path)
+    return [
+        f"warning: --{flag} has only {len(found)} of the {count} files {name}; name all of them, "
+        "and if some do not exist, repeat the command that made the others: it makes the rest"
+        for (name, count), found in sets.items()
+        if len(found) < count
+    ]
 
 
 def _is_beside(path):

@@ -69,6 +69,11 @@ def frames_of(path):
     return [frame for _, frame, _ in read_frames(str(path))]
 
 
+def test_a_part_of_a_set_is_told(folder, capsys):
+    check(InspectionSettings(input_file=f"{folder}/{SHARDS[1]}"))
+    assert "only 1 of the 3 files" in capsys.readouterr().out
+
+
 def test_a_cut_file_is_found_with_its_record(folder):
     path = folder / SHARDS[1]
     frames = frames_of(path)

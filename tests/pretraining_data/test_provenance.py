@@ -3,12 +3,15 @@
 import json
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
+from waiting import ended
 
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.identity import digest
-from nezha_tf.pretraining_data.manifest import write_manifest
+from nezha_tf.pretraining_data.manifest import read_manifest, write_manifest
 from nezha_tf.pretraining_data.provenance import (
     Provenance,
     counts_of,
@@ -134,3 +137,24 @@ def test_records_are_counted_by_summaries_that_fit(tmp_path):
     for path, size in ((whole, 100), (changed, 101), (alone, 100)):
         path.write_bytes(b"." * size)
     assert counts_of([str(whole), str(changed), str(alone)]) == {str(whole): 5}
+
+
+# Writes entries into the manifest of a folder, one after the other.
+WRITER = """
+import sys
+from nezha_tf.pretraining_data.manifest import remove_entry, write_manifest
+for number in range(40):
+    name = f"{sys.argv[1]}-{number}"
+    write_manifest(name, {"shards": []})
+    if number % 2:
+        remove_entry(name)
+"""
+
+
+def test_runs_that_write_into_one_folder_keep_the_entries_of_each_other(tmp_path):
+    command = [sys.executable, "-c", WRITER]
+    writers = [subprocess.Popen([*command, str(tmp_path / name)]) for name in "ab"]
+    assert [ended(writer).returncode for writer in writers] == [0, 0]
+    sets = read_manifest(str(tmp_path / "manifest.json"))
+    assert set(sets) == {f"{name}-{number}" for name in "ab" for number in range(0, 40, 2)}
+    assert os.listdir(tmp_path) == ["manifest.json"]

@@ -16,6 +16,7 @@ from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_files import (
     ShardJob,
     make_shard,
+    parts_of_sets,
     read_record,
     record_name,
     shard_names,
@@ -115,6 +116,13 @@ def test_names():
     assert shard_names("a/train.tfrecord", 1) == ["a/train.tfrecord"]
     assert shard_names("a/train.tfrecord", 12)[11] == "a/train-00011-of-00012.tfrecord"
     assert record_name("a/train.tfrecord") == "a/train.tfrecord.json"
+
+
+def test_parts_of_sets_are_told():
+    whole, part = shard_names("a/eval.tfrecord", 2), shard_names("a/train-1.tfrecord", 8)[:3]
+    assert parts_of_sets([*whole, "a/b.tfrecord", "a/c-of-00004"], "input_file") == []
+    (told,) = parts_of_sets([*whole, *part], "input_file")
+    assert "--input_file has only 3 of the 8 files a/train-1-*-of-00008.tfrecord;" in told
 
 
 def test_odd_lines_are_counted():

@@ -139,6 +139,8 @@ def test_what_killed_runs_leave_is_cleaned(tmp_path):
         "run.flags.77.tmp",
     ):
         (tmp_path / name).touch()
+    # A folder, as a killed --do_export leaves it.
+    (tmp_path / "export.77.tmp" / "variables").mkdir(parents=True)
     RunCheckpoints(str(tmp_path), {}, is_chief=False).clean()
     assert set(os.listdir(tmp_path)) != before
     kept.clean()

@@ -19,7 +19,7 @@ from nezha_tf.model_folder.task_table import PERMUTATION, REPLACED_TOKENS
 from nezha_tf.modeling import positions
 from nezha_tf.pretraining_data.packing import SINGLE
 from nezha_tf.pretraining_data.provenance import Provenance, counts_of, in_manifests, provenance_of
-from nezha_tf.pretraining_data.shard_files import example_files
+from nezha_tf.pretraining_data.shard_files import example_files, parts_of_sets
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 from nezha_tf.pretraining_objectives.objective import Examples
 from nezha_tf.pretraining_objectives.table import OBJECTIVES
@@ -55,6 +55,8 @@ class Pretraining(Task):
             for flag, mode in (("input_file", "do_train"), ("eval_file", "do_eval"))
             if getattr(settings, mode)
         }
+        for flag, paths in self._files.items():
+            self.notes += parts_of_sets(paths, flag)
         self._look_at_records()
         self._check_memory()
         lengths = Lengths(self.settings.max_seq_length, self.settings.max_predictions_per_seq)
