@@ -24,6 +24,8 @@ CONFIG = {
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "intermediate_size": 32,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 512,
     "type_vocab_size": 6,
     "use_relative_position": True,
     # So that what is put out depends on what is read.

@@ -21,6 +21,8 @@ def supervise(folder, command, **environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Under nohup these tests ignore hangups, and the script would inherit it.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
 
 
