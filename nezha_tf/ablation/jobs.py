@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from nezha_tf import console, files, storage
+from nezha_tf import console, files
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 _TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
@@ -72,7 +72,7 @@ class Runner:
             return False
         # Records of version 0.2 are of jobs that have ended, and name no others.
         is_done = found.get("is_done", True)
-        if not is_done and not storage.glob(os.path.join(self._path(job), "*")):
+        if not is_done and not (os.path.isdir(self._path(job)) and os.listdir(self._path(job))):
             return False
         if found.get("flags") != list(job.flags) or found.get("program") != job.program:
             other = sorted(set(found.get("flags") or ()) ^ set(job.flags))

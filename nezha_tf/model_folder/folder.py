@@ -11,7 +11,7 @@ from nezha_tf.errors import UserError
 from nezha_tf.files import read_object
 from nezha_tf.model_folder import published, task_file
 from nezha_tf.model_folder.configuration import read_config
-from nezha_tf.model_folder.kinds import ENCODER, POOLER, kind_of_settings
+from nezha_tf.model_folder.kinds import ENCODER, POOLER, kind_of_settings, listed
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, best_sweep_member
 from nezha_tf.model_folder.task_table import MASKED_LM, PRETRAINING
@@ -21,8 +21,6 @@ from nezha_tf.text.vocabulary import check_vocabulary
 
 # The name in the folders of ALBERT that Google published.
 ALBERT_CONFIG_FILE = "albert_config.json"
-# Of unused weights no more are named.
-_MOST_NAMES = 6
 
 
 def load(folder):
@@ -152,12 +150,10 @@ class ModelFolder:
         """Returns a line on the weights that the model of the checkpoint's names does not have."""
         config_file = os.path.join(self.path, published.CONFIG_FILE)
         theirs = published.architecture_of(read_object(config_file) or {})
-        more = len(names) - _MOST_NAMES
-        listed = ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
         said = f", a {theirs}," if theirs else ""
         return (
             f"warning: {self.checkpoint}{said} is opened as {type(model).__name__}; there, but not "
-            f"in this model: {listed}"
+            f"in this model: {listed(names)}"
         )
 
     def load_into(self, model, may_be_missing=()):

@@ -7,6 +7,8 @@ from nezha_tf.modeling.encoder import NezhaEncoder
 
 POOLER, LAYER_MIX = "bert/pooler/", "layer_mix/"
 ENCODER = Kind("encoder", NezhaEncoder, (), "Model")
+# A head with more weights than this is named as a whole.
+_MOST_NAMES = 8
 
 
 def kinds():
@@ -19,6 +21,18 @@ def kinds():
 def heads():
     """Returns the prefixes of the TF1 names of all heads' weights, a tuple of str."""
     return tuple({prefix: None for kind in kinds().values() for prefix in kind.prefixes})
+
+
+def listed(names):
+    """Returns the TF1 names of weights as text; of a head with many weights, their number."""
+    parts = {}
+    for name in names:
+        head = next((prefix for prefix in heads() if name.startswith(prefix)), name)
+        parts.setdefault(head, []).append(name)
+    return ", ".join(
+        f"{head} ({len(own)} weights)" if len(own) > _MOST_NAMES else ", ".join(own)
+        for head, own in parts.items()
+    )
 
 
 def kind_of(names, said=None):

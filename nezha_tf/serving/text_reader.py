@@ -129,11 +129,16 @@ class TextReader(tf.Module):
         }
 
 
-def padded(ids):
-    """Returns (ids, mask of the pieces), int32 [B, T], of an int32 RaggedTensor [B, (n)]."""
+def padded(ids, least=2):
+    """Returns (ids, mask of the pieces), int32 [B, T], of an int32 RaggedTensor [B, (n)].
+
+    Args:
+      ids: the ids.
+      least: the pieces that each row has, [CLS] and [SEP] among them. Without any text T is this
+        number, not 0, because the model reads some of these pieces.
+    """
     lengths = ids.row_lengths()
-    # Without any text T is 2, not 0: the model reads the first piece of each row.
-    longest = tf.reduce_max(tf.concat([lengths, [2]], axis=0))
+    longest = tf.reduce_max(tf.concat([lengths, [least]], axis=0))
     is_piece = tf.range(longest) < lengths[:, None]
     return ids.to_tensor(shape=tf.stack([ids.nrows(), longest])), tf.cast(is_piece, tf.int32)
 

@@ -10,11 +10,8 @@ from nezha_tf.errors import UserError
 from nezha_tf.files import same_bytes
 from nezha_tf.model_folder import published, task_file
 from nezha_tf.model_folder.folder import config_file_in, weights_of
-from nezha_tf.model_folder.kinds import LAYER_MIX, heads
+from nezha_tf.model_folder.kinds import LAYER_MIX, listed
 from nezha_tf.model_folder.run_folder import vocabulary_in
-
-# A head with more weights than this is named as a whole.
-_MOST_NAMES = 8
 
 
 def with_files_beside(settings):
@@ -127,21 +124,9 @@ def told(checkpoint, report, averages):
     """
     line = f"weights from {checkpoint}" + (", their moving averages" if averages else "")
     if report.missing:
-        line += f"; missing there, so random: {_listed(report.missing)}"
+        line += f"; missing there, so random: {listed(report.missing)}"
     if report.unused:
-        line += f"; there, but not in this model: {_listed(report.unused)}"
+        line += f"; there, but not in this model: {listed(report.unused)}"
     if report.extended:
         line += f"; {report.extended}"
     return line
-
-
-def _listed(names):
-    """Returns names as text; of the generator of ELECTRA, which has hundreds, their number."""
-    parts = {}
-    for name in names:
-        head = next((prefix for prefix in heads() if name.startswith(prefix)), name)
-        parts.setdefault(head, []).append(name)
-    return ", ".join(
-        f"{head} ({len(own)} weights)" if len(own) > _MOST_NAMES else ", ".join(own)
-        for head, own in parts.items()
-    )

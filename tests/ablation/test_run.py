@@ -92,6 +92,17 @@ def test_without_the_first_setting_nothing_is_compared(tmp_path):
     ]
 
 
+def test_a_setting_without_the_stage_is_not_replaced_as_the_first(tmp_path):
+    third = "[settings.slow]\nsecond.rate = 1\n"
+    text = FILE.replace("[settings.plain]", '[settings.plain]\nwithout = ["second"]') + third
+    run(settings(tmp_path, text, seeds=("1",)))
+    found = json.loads((tmp_path / "out" / "ablation.json").read_text())
+    assert [(score["setting"], score["differences"]) for score in found] == [
+        ("fast", []),
+        ("slow", []),
+    ]
+
+
 def test_flags_that_a_program_does_not_take_are_told_before_anything_runs(tmp_path):
     for change, words in (
         ("second.rat = 10", "second/fast/seed3: .*'rat'"),

@@ -27,7 +27,7 @@ class PromptingServing(ClassificationServing):
             for part in self._pattern.parts
             if isinstance(part, str) or part
         ]
-        ids, mask = padded(tf.concat(parts, axis=1))
+        ids, mask = padded(tf.concat(parts, axis=1), least=self._pattern.num_blanks + 2)
         return {"input_ids": ids, "input_mask": mask, "segment_ids": tf.zeros_like(ids)}
 
     def predictions(self, inputs):

@@ -139,6 +139,21 @@ def test_classes_are_learnt_and_exported(settings, tmp_path):
     assert [json.loads(line)["prediction"] for line in lines] == [r["prediction"] for r in rows]
 
 
+def test_an_export_with_several_blanks_takes_no_texts(tmp_path):
+    settings = {
+        "task": "prompting",
+        "label_type": "single",
+        "labels": ["不像", "像"],
+        "label_words": ["也不像", "真的像"],
+        "max_seq_length": 24,
+        "is_pair": False,
+        "pattern": "{text}[MASK][MASK][MASK]",
+    }
+    export = make_export(tmp_path / "model", settings)
+    assert set(map(len, ask(export, text=[]).values())) == {0}
+    assert ask(export, text=["他在北京。"])["label"][0] in settings["labels"]
+
+
 def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
     shared = {
         "task": "prompting",
