@@ -1,10 +1,11 @@
 """A Transformer layer with only what lies between its products compiled by XLA.
 
 XLA computes bfloat16 in float32 on a CPU, while the products of TensorFlow's graph mode are
-oneDNN's, which has bfloat16. So an idea for bfloat16 on processors: products in graph mode, and
-what lies between them (bias, heads, softmax, dropout, residual, LayerNorm, GELU) in small compiled
-functions, whose gradients compute their inside again. Here the idea stands alone, in plain
-TensorFlow, against the same layers compiled as a whole, and not at all.
+oneDNN's, which has bfloat16. So the model's form for bfloat16 on processors is: products in graph
+mode, and what lies between them (bias, heads, softmax, dropout, residual, LayerNorm, GELU) in small
+compiled functions, whose gradients compute their inside again. Here the idea stands alone, in plain
+TensorFlow, against the same layers compiled as a whole, and not at all: it shows on a machine what
+`nezha_tf/modeling/between_products.py` can gain there.
 """
 
 import functools

@@ -50,17 +50,17 @@ def make_python(served, texts, batch_size, form):
     import keras
 
     import nezha_tf
+    from nezha_tf.training.compilation import compiled
 
     keras.config.set_dtype_policy(form.policy)
     ids_of, labels = _packing(served)
     _, model = nezha_tf.load(served.model)
     names = ("input_ids", "input_mask", "segment_ids")
-    specs = [tf.TensorSpec([None, None], tf.int32) for _ in names]
-    probabilities = tf.function(
+    probabilities = compiled(
         lambda *inputs: tf.nn.softmax(model(dict(zip(names, inputs, strict=True)))["logits"]),
-        specs,
-        jit_compile=form.is_compiled,
-        autograph=False,
+        form.is_compiled,
+        model,
+        tf.distribute.get_strategy(),
     )
 
     def of_batch(batch):

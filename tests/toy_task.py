@@ -36,7 +36,9 @@ class ToyObjective:
         return {"toy_loss": ops.cast(batch["input_mask"][:, 0], "float32")}
 
     def losses(self, outputs, batch):
-        values = cross_entropies(outputs["logits"], batch["label_ids"], self._label_smoothing)
+        values = cross_entropies(
+            outputs["logits"], batch["label_ids"], label_smoothing=self._label_smoothing
+        )
         return {"toy_loss": weighted(values, self.loss_weights(batch)["toy_loss"])}
 
     def metrics(self, outputs, batch):

@@ -6,7 +6,8 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import layers
-from nezha_tf.modeling.dropout import Dropout
+from nezha_tf.modeling.between_products import fused
+from nezha_tf.modeling.dropout import Dropout, dropped
 
 # This is added to the logits of masked keys, as in the originals. It is finite, so that the softmax
 # of a row with only masked keys is defined, and within the range of float16.
@@ -86,17 +87,24 @@ class SelfAttention(keras.layers.Layer):
             query = self._queries(hidden_states)
             query, _ = positions.turned(query, query)
         blocks = (*past_key_values, own) if has_own_keys else past_key_values
-        probs = self._softmax(query, [keys for keys, _ in blocks], attention_mask, positions)
-        probs = ops.cast(probs, self.compute_dtype)
-        probs = self.probs_dropout(probs, training=training, keys=probs_keys)
+        probs = _dropped_softmax(
+            *_scores(query, [keys for keys, _ in blocks], positions),
+            attention_mask,
+            self.probs_dropout.keys_of_call(training, probs_keys),
+            rate=self.probs_dropout.rate,
+            dtype=self.compute_dtype,
+        )
         context = _weighted_sum(probs, [values for _, values in blocks])
-        of_positions = positions.context(probs)
-        if of_positions is not None:
-            context = context + of_positions
-        context = ops.transpose(context, (0, 2, 1, 3))
-        output = self.projection(ops.reshape(context, ops.shape(hidden_states)))
-        output = self.output_dropout(output, training=training, keys=output_keys)
-        return self.layer_norm(output + hidden_states), own
+        output = layers.added_and_normed(
+            _joined(context, positions.context(probs)),
+            self.projection,
+            self.output_dropout,
+            self.layer_norm,
+            hidden_states,
+            training,
+            output_keys,
+        )
+        return output, own
 
     def draw_keys(self):
         """Returns the keys of new dropout masks, a tuple; see `Dropout.draw`."""
@@ -109,18 +117,7 @@ class SelfAttention(keras.layers.Layer):
         """
         query, key, _ = self._heads(hidden_states)
         query, key = positions.turned(query, key)
-        return self._softmax(query, [key], attention_mask, positions)
-
-    def _softmax(self, query, blocks, attention_mask, positions):
-        """Returns the probabilities, float32 [B, N, Q, S]; the keys are in several blocks."""
-        scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys in blocks]
-        scores = ops.concatenate(scores, axis=-1) if len(blocks) > 1 else scores[0]
-        of_positions = positions.scores(query)
-        if of_positions is not None:
-            scores = scores + of_positions
-        # The softmax is computed in float32 for every compute dtype.
-        scores = ops.cast(scores, "float32")
-        return ops.softmax(scores + ops.where(attention_mask, 0.0, MASKED_BIAS), axis=-1)
+        return _softmax(*_scores(query, [key], positions), attention_mask)
 
     def _heads(self, states):
         """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H].
@@ -128,14 +125,10 @@ class SelfAttention(keras.layers.Layer):
         One product with the three kernels concatenated is faster than three products, and so are
         its gradients.
         """
-        batch, length, _ = ops.shape(states)
-        heads, size = self.config.num_attention_heads, self.config.head_size
         parts = (self.query, self.key, self.value)
         kernel = ops.concatenate([part.kernel for part in parts], axis=1)
         bias = ops.concatenate([part.bias for part in parts], axis=0)
-        states = ops.reshape(ops.matmul(states, kernel) + bias, (batch, length, 3, heads, size))
-        query, key, value = ops.unstack(ops.transpose(states, (2, 0, 3, 1, 4)), 3)
-        return query * (1.0 / math.sqrt(size)), key, value
+        return _split(ops.matmul(states, kernel), bias, heads=self.config.num_attention_heads)
 
     def _queries(self, states):
         """Returns the query alone (scaled by 1/sqrt(H)), [B, N, T, H]."""
@@ -143,6 +136,47 @@ class SelfAttention(keras.layers.Layer):
         heads, size = self.config.num_attention_heads, self.config.head_size
         query = ops.reshape(self.query(states), (batch, length, heads, size))
         return ops.transpose(query, (0, 2, 1, 3)) * (1.0 / math.sqrt(size))
+
+
+@fused
+def _split(product, bias, *, heads):
+    """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H], of [B, T, 3 N H]."""
+    batch, length, width = ops.shape(product)
+    size = width // (3 * heads)
+    states = ops.reshape(product + bias, (batch, length, 3, heads, size))
+    query, key, value = ops.unstack(ops.transpose(states, (2, 0, 3, 1, 4)), 3)
+    return query * (1.0 / math.sqrt(size)), key, value
+
+
+def _scores(query, blocks, positions):
+    """Returns the scores [B, N, Q, S], the keys in several blocks, and those of positions."""
+    scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys in blocks]
+    scores = ops.concatenate(scores, axis=-1) if len(blocks) > 1 else scores[0]
+    return scores, positions.scores(query)
+
+
+def _softmax(scores, of_positions, attention_mask):
+    """Returns the probabilities, float32 [B, N, Q, S]."""
+    if of_positions is not None:
+        scores = scores + of_positions
+    # The softmax is computed in float32 for every compute dtype.
+    scores = ops.cast(scores, "float32")
+    return ops.softmax(scores + ops.where(attention_mask, 0.0, MASKED_BIAS), axis=-1)
+
+
+@fused
+def _dropped_softmax(scores, of_positions, attention_mask, keys, *, rate, dtype):
+    probs = ops.cast(_softmax(scores, of_positions, attention_mask), dtype)
+    return dropped(probs, keys, rate)
+
+
+@fused
+def _joined(context, of_positions):
+    """Returns the heads' sums [B, N, Q, H] side by side, [B, Q, N H]."""
+    if of_positions is not None:
+        context = context + of_positions
+    batch, heads, length, size = ops.shape(context)
+    return ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, length, heads * size))
 
 
 def _weighted_sum(probs, blocks):

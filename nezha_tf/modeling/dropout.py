@@ -19,6 +19,12 @@ class Dropout(keras.layers.Dropout):
         """Returns the keys of a new mask, uint32 [2]; None if the rate is 0."""
         return mix(ops.cast(self.seed_generator.next(), "uint32")) if self.rate else None
 
+    def keys_of_call(self, training, keys=None):
+        """Returns the keys for `dropped`: those given, or new ones; None without dropout."""
+        if not training or not self.rate:
+            return None
+        return self.draw() if keys is None else keys
+
     def call(self, inputs, training=False, keys=None):
         """Args:
           inputs: float tensor of any shape.
@@ -29,12 +35,22 @@ class Dropout(keras.layers.Dropout):
         Returns:
           The inputs, scaled, with some entries 0.
         """
-        if not training or not self.rate:
-            return inputs
-        keys = self.draw() if keys is None else keys
-        bits = hashed_bits(keys[0], keys[1], ops.shape(inputs))
-        keep = bits >= ops.cast(round(self.rate * 2**32), "uint32")
-        return ops.where(keep, inputs * (1.0 / (1.0 - self.rate)), ops.zeros_like(inputs))
+        return dropped(inputs, self.keys_of_call(training, keys), self.rate)
+
+
+def dropped(inputs, keys, rate):
+    """Returns inputs [...], scaled, with a share `rate` of the entries 0.
+
+    Args:
+      inputs: float tensor of any shape.
+      keys: the result of `Dropout.keys_of_call`; None: the inputs are returned as they are.
+      rate: from 0 to 1, without 1.
+    """
+    if keys is None:
+        return inputs
+    bits = hashed_bits(keys[0], keys[1], ops.shape(inputs))
+    keep = bits >= ops.cast(round(rate * 2**32), "uint32")
+    return ops.where(keep, inputs * (1.0 / (1.0 - rate)), ops.zeros_like(inputs))
 
 
 def hashed_bits(first_key, second_key, shape):

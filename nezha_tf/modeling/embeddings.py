@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import layers
-from nezha_tf.modeling.dropout import Dropout
+from nezha_tf.modeling.between_products import fused
+from nezha_tf.modeling.dropout import Dropout, dropped
 
 
 class Embeddings(keras.layers.Layer):
@@ -38,7 +39,8 @@ class Embeddings(keras.layers.Layer):
 
     def build(self, input_shape=None):
         config = self.config
-        self.word_embeddings = self._table("word_embeddings", config.vocab_size)
+        # Cast as a whole it would be another table, which is read and written in each step.
+        self.word_embeddings = self._table("word_embeddings", config.vocab_size, autocast=False)
         self.token_type_embeddings = self._table("token_type_embeddings", config.type_vocab_size)
         if self.positions is not None:
             self.positions.build()
@@ -48,11 +50,12 @@ class Embeddings(keras.layers.Layer):
             self.mapping.build(embedded)
         self.built = True
 
-    def _table(self, name, rows):
+    def _table(self, name, rows, autocast=True):
         return self.add_weight(
             name=name,
             shape=(rows, self.config.embedding_width),
             initializer=layers.initializer(self.config),
+            autocast=autocast,
         )
 
     def call(
@@ -94,15 +97,33 @@ class Embeddings(keras.layers.Layer):
     ):
         """Returns what `call` maps, [B, T, E]; arguments and errors are those of `call`."""
         if vectors is None:
-            output = ops.take(self.word_embeddings, input_ids, axis=0)
+            output = ops.cast(ops.take(self.word_embeddings, input_ids, axis=0), self.compute_dtype)
         else:
             output = ops.cast(vectors, self.compute_dtype)
-        if perturbation is not None:
-            output = output + ops.cast(perturbation, output.dtype)
         # As in the original, a product with one-hot rows: its gradient is dense, and the table has
         # only a few rows.
         segments = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype)
-        output = output + ops.matmul(segments, self.token_type_embeddings)
+        of_positions = None
         if self.positions is not None:
-            output = output + self.positions.embeddings(position_ids, ops.shape(input_ids)[1])
-        return self.dropout(self.layer_norm(output), training=training)
+            of_positions = self.positions.embeddings(position_ids, ops.shape(input_ids)[1])
+        return _normed_sum(
+            output,
+            perturbation,
+            ops.matmul(segments, self.token_type_embeddings),
+            of_positions,
+            self.layer_norm.gamma,
+            self.layer_norm.beta,
+            self.dropout.keys_of_call(training),
+            rate=self.dropout.rate,
+            epsilon=self.layer_norm.epsilon,
+        )
+
+
+@fused
+def _normed_sum(words, perturbation, segments, of_positions, gamma, beta, keys, *, rate, epsilon):
+    if perturbation is not None:
+        words = words + ops.cast(perturbation, words.dtype)
+    output = words + segments
+    if of_positions is not None:
+        output = output + of_positions
+    return dropped(layers.normed(output, gamma, beta, epsilon), keys, rate)

@@ -30,11 +30,7 @@ class TransformerLayer(keras.layers.Layer):
         policy = self.dtype_policy
         self.attention = SelfAttention(config, dtype=policy, name="attention")
         self.intermediate = layers.dense(
-            config.intermediate_size,
-            config,
-            dtype=policy,
-            name="intermediate",
-            activation=layers.activation(config.hidden_act),
+            config.intermediate_size, config, dtype=policy, name="intermediate"
         )
         self.projection = layers.dense(config.hidden_size, config, dtype=policy, name="output")
         self.dropout = Dropout(config.hidden_dropout_prob, dtype=policy)
@@ -87,9 +83,11 @@ class TransformerLayer(keras.layers.Layer):
             training=training,
             **arguments,
         )
-        output = self.projection(self.intermediate(attended))
-        output = self.dropout(output, training=training, keys=of_output) + attended
-        return self.layer_norm(output), *(own or ())
+        raised = layers.activated(attended, self.intermediate, self.config.hidden_act)
+        output = layers.added_and_normed(
+            raised, self.projection, self.dropout, self.layer_norm, attended, training, of_output
+        )
+        return output, *(own or ())
 
 
 class NezhaEncoder(keras.Model):

@@ -4,7 +4,11 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import layers
+from nezha_tf.modeling.between_products import fused
 from nezha_tf.modeling.label_scores import label_scores
+
+# So many states or fewer are scored as in a step of decoding.
+FEW_ROWS = 64
 
 
 class MaskedLMHead(keras.layers.Layer):
@@ -18,11 +22,7 @@ class MaskedLMHead(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         self.transform = layers.dense(
-            config.embedding_width,
-            config,
-            dtype=self.dtype_policy,
-            name="transform",
-            activation=layers.activation(config.hidden_act),
+            config.embedding_width, config, dtype=self.dtype_policy, name="transform"
         )
         self.layer_norm = layers.layer_norm(config, dtype=self.dtype_policy)
 
@@ -48,12 +48,9 @@ class MaskedLMHead(keras.layers.Layer):
     def logits(self, states, word_embeddings):
         """Returns the logits [B, P, V] in float32 of states [B, P, hidden_size]; see `call`."""
         states, table, bias = self._factors(states, word_embeddings)
-        # With the table as the left factor, the few rows of a decoding step take half the time, and
-        # those of a training step the same time.
         batch, count, width = ops.shape(states)
-        logits = ops.matmul(table, ops.transpose(ops.reshape(states, (batch * count, width))))
-        logits = ops.reshape(ops.transpose(logits), (batch, count, self.config.vocab_size))
-        return ops.cast(logits, "float32") + bias
+        logits = _with_bias(_product(ops.reshape(states, (batch * count, width)), table), bias)
+        return ops.reshape(logits, (batch, count, self.config.vocab_size))
 
     def label_scores(self, states, labels, is_used, word_embeddings, training=False):
         """Scores given pieces without keeping the logits.
@@ -76,7 +73,14 @@ class MaskedLMHead(keras.layers.Layer):
 
     def _factors(self, states, word_embeddings):
         """Returns (transformed states, output table, bias in float32)."""
-        states = self.layer_norm(self.transform(states))
+        states = _transformed(
+            layers.times_kernel(states, self.transform),
+            self.transform.bias,
+            self.layer_norm.gamma,
+            self.layer_norm.beta,
+            hidden_act=self.config.hidden_act,
+            epsilon=self.layer_norm.epsilon,
+        )
         table = ops.cast(word_embeddings, self.compute_dtype)
         return states, table, ops.cast(self.output_bias, "float32")
 
@@ -110,6 +114,25 @@ class LinearHead(keras.layers.Layer):
         """Maps states [..., hidden_size] to logits [..., num_labels] in float32."""
         logits = ops.matmul(states, ops.transpose(self.output_weights))
         return ops.cast(logits + self.output_bias, "float32")
+
+
+@fused
+def _transformed(product, bias, gamma, beta, *, hidden_act, epsilon):
+    states = layers.activation(hidden_act)(product + ops.cast(bias, product.dtype))
+    return layers.normed(states, gamma, beta, epsilon)
+
+
+def _product(states, table):
+    """Returns states [n, E] times the table [V, E], as [n, V]."""
+    if isinstance(states.shape[0], int) and states.shape[0] > FEW_ROWS:
+        return ops.matmul(states, ops.transpose(table))
+    # With the table as the left factor, the few rows of a decoding step take half the time.
+    return ops.transpose(ops.matmul(table, ops.transpose(states)))
+
+
+@fused
+def _with_bias(product, bias):
+    return ops.cast(product, "float32") + bias
 
 
 def gather_positions(sequence_output, positions):

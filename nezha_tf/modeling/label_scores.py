@@ -4,6 +4,8 @@ import math
 
 from keras import ops
 
+from nezha_tf.modeling.between_products import fused
+
 # The number of predictions whose scores exist at a time.
 CHUNK = 512
 # Above so many scores at once (256 MiB in float32), masked LM is computed in chunks, too.
@@ -91,18 +93,17 @@ class _Chunks:
     def _forward(self, factors, training):
         """Returns (scores [3, N]; the gradients of the sum of all losses, [] outside training)."""
 
+        bias = factors[2]
+
         def chunk(start, found, *of_sum):
-            logits, labels = self._logits(start, factors), self._at(start, self._labels)
-            log_sum = ops.logsumexp(logits, axis=-1)
-            own = ops.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
-            even = log_sum - ops.mean(logits, axis=-1)
-            hit = ops.cast(ops.equal(ops.argmax(logits, axis=-1), labels), "float32")
-            found = ops.slice_update(found, (0, start), ops.stack([log_sum - own, even, hit]))
+            product, labels = self._product(start, factors), self._at(start, self._labels)
             if not training:
-                return (found,)
+                own = _scores(product, bias, labels)
+                return (ops.slice_update(found, (0, start), own),)
             one = ops.cast(self._at(start, self._is_used), "float32")
-            change = _change(logits, log_sum, labels, one, ops.zeros_like(one))
-            return (found, *self._added(start, change, factors, of_sum))
+            own, *changes = _scores_and_changes(product, bias, labels, one)
+            found = ops.slice_update(found, (0, start), own)
+            return (found, *self._added(start, changes, factors, of_sum))
 
         of_sum = self._no_gradients(factors) if training else []
         found = ops.zeros((3, self._labels.shape[0]), "float32")
@@ -150,11 +151,10 @@ class _Chunks:
         """Returns the gradients of the factors for any slopes, from scores that are made again."""
 
         def chunk(start, *gradients):
-            logits, labels = self._logits(start, factors), self._at(start, self._labels)
+            product, labels = self._product(start, factors), self._at(start, self._labels)
             own = ops.slice(slopes, (0, start), (3, self._size))
-            log_sum = ops.logsumexp(logits, axis=-1)
-            change = _change(logits, log_sum, labels, own[LOSS], own[EVEN_LOSS])
-            return self._added(start, change, factors, gradients)
+            changes = _changes(product, factors[2], labels, own[LOSS], own[EVEN_LOSS])
+            return self._added(start, changes, factors, gradients)
 
         of_states, of_table, of_bias = self._over_chunks(chunk, self._no_gradients(factors))
         return of_states, ops.cast(of_table, factors[1].dtype), of_bias
@@ -165,15 +165,16 @@ class _Chunks:
         sums = (ops.zeros(values.shape, "float32") for values in (table, bias))
         return (ops.zeros(states.shape, states.dtype), *sums)
 
-    def _added(self, start, change, factors, gradients):
-        """Returns gradients with those of a chunk whose logits have the gradients `change`."""
+    def _added(self, start, changes, factors, gradients):
+        """Returns gradients with those of a chunk; `changes` are those of its product and bias."""
         states, table, _ = factors
         of_states, of_table, of_bias = gradients
-        narrow, own = ops.cast(change, states.dtype), self._at(start, states)
+        of_product, of_own_bias = changes
+        of_own_table = ops.matmul(ops.transpose(of_product), self._at(start, states))
         return (
-            ops.slice_update(of_states, (start, 0), ops.matmul(narrow, table)),
-            of_table + ops.cast(ops.matmul(ops.transpose(narrow), own), "float32"),
-            of_bias + ops.sum(change, axis=0),
+            ops.slice_update(of_states, (start, 0), ops.matmul(of_product, table)),
+            of_table + ops.cast(of_own_table, "float32"),
+            of_bias + of_own_bias,
         )
 
     def _over_chunks(self, chunk, values):
@@ -185,16 +186,49 @@ class _Chunks:
 
         return ops.while_loop(goes_on, step, (ops.cast(0, "int32"), *values))[1:]
 
-    def _logits(self, start, factors):
-        states, table, bias = factors
-        # With the table as the left factor, as in `MaskedLMHead`.
-        logits = ops.transpose(ops.matmul(table, ops.transpose(self._at(start, states))))
-        return ops.cast(logits, "float32") + bias
+    def _product(self, start, factors):
+        states, table, _ = factors
+        return ops.matmul(self._at(start, states), ops.transpose(table))
 
     def _at(self, start, values):
         """Returns the part of a chunk of values [N, ...]."""
         rest = tuple(values.shape[1:])
         return ops.slice(values, (start, *[0] * len(rest)), (self._size, *rest))
+
+
+@fused
+def _scores(product, bias, labels):
+    """Returns float32 [3, n], see `label_scores`, of the products [n, V] without the bias."""
+    return _scores_of_logits(*_logits(product, bias), labels)
+
+
+@fused
+def _changes(product, bias, labels, of_loss, of_even):
+    """Returns the gradients of the products and of the bias for the slopes of both losses, [n]."""
+    change = _change(*_logits(product, bias), labels, of_loss, of_even)
+    return ops.cast(change, product.dtype), ops.sum(change, axis=0)
+
+
+@fused
+def _scores_and_changes(product, bias, labels, of_loss):
+    """Returns the result of `_scores`, then those of `_changes`, in one pass."""
+    logits, log_sum = _logits(product, bias)
+    change = _change(logits, log_sum, labels, of_loss, ops.zeros_like(of_loss))
+    scores = _scores_of_logits(logits, log_sum, labels)
+    return scores, ops.cast(change, product.dtype), ops.sum(change, axis=0)
+
+
+def _logits(product, bias):
+    """Returns the logits, float32 [n, V], and the logarithm of each row's sum of exponentials."""
+    logits = ops.cast(product, "float32") + bias
+    return logits, ops.logsumexp(logits, axis=-1)
+
+
+def _scores_of_logits(logits, log_sum, labels):
+    own = ops.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
+    even = log_sum - ops.mean(logits, axis=-1)
+    hit = ops.cast(ops.equal(ops.argmax(logits, axis=-1), labels), "float32")
+    return ops.stack([log_sum - own, even, hit])
 
 
 def _change(logits, log_sum, labels, of_loss, of_even):

@@ -42,7 +42,7 @@ class ClassificationLoss:
           logits: [B, L].
           label_ids: `label_ids` of the batch.
         """
-        return cross_entropies(logits, label_ids, self._label_smoothing)
+        return cross_entropies(logits, label_ids, label_smoothing=self._label_smoothing)
 
     def metrics(self, outputs, batch):
         """Returns the metrics, a dict of name to `WeightedMean`."""

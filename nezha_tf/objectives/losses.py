@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from keras import ops
 
+from nezha_tf.modeling.between_products import fused
+
 
 class WeightedMean(NamedTuple):
     """A sum and a weight, which are summed over replicas and batches before they are divided.
@@ -44,7 +46,8 @@ def weighted(values, weights, epsilon=0.0):
     return WeightedMean(ops.sum(values * weights), ops.sum(weights), epsilon)
 
 
-def cross_entropies(logits, labels, label_smoothing=0.0):
+@fused
+def cross_entropies(logits, labels, *, label_smoothing=0.0):
     """Returns the cross-entropies of logits and labels, float32 [...].
 
     Args:
@@ -61,6 +64,7 @@ def cross_entropies(logits, labels, label_smoothing=0.0):
     return losses
 
 
+@fused
 def hits(logits, labels):
     """Returns float32 [...], 1 if the most probable class is right, else 0."""
     right = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))

@@ -29,7 +29,9 @@ class TaggingLoss:
 
     def losses(self, outputs, batch):
         """Returns {name of the loss: `WeightedMean`}."""
-        losses = cross_entropies(outputs["logits"], batch["label_ids"], self._label_smoothing)
+        losses = cross_entropies(
+            outputs["logits"], batch["label_ids"], label_smoothing=self._label_smoothing
+        )
         return {"tagging_loss": weighted(losses, self.loss_weights(batch)["tagging_loss"])}
 
     def metrics(self, outputs, batch):

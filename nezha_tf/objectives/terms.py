@@ -81,7 +81,9 @@ class MaskedLM(LossTerm):
     def values(self, outputs, batch, label_smoothing=0.0):
         if f"{self.name}_scores" in outputs:
             return _losses(outputs[f"{self.name}_scores"], label_smoothing)
-        return cross_entropies(outputs[f"{self.name}_logits"], self.labels(batch), label_smoothing)
+        return cross_entropies(
+            outputs[f"{self.name}_logits"], self.labels(batch), label_smoothing=label_smoothing
+        )
 
     def hits(self, outputs, batch):
         if f"{self.name}_scores" in outputs:

@@ -29,7 +29,7 @@ def with_precision(settings, strategy):
         return settings
     kind = devices.kind(strategy)
     rates = {} if kind == "TPU" else _rates(kind)
-    precision = fastest(kind, rates, settings.jit_compile)
+    precision = fastest(kind, rates)
     if not devices.agree_on(strategy, PRECISIONS.index(precision)):
         raise UserError(
             f"the workers would choose different arithmetic (this one {precision}); pass "
@@ -41,18 +41,15 @@ def with_precision(settings, strategy):
     return dataclasses.replace(settings, precision=precision)
 
 
-def fastest(kind, rates, jit_compile):
+def fastest(kind, rates):
     """Returns the precision that is fastest on a kind of device.
 
     Args:
       kind: "CPU", "GPU" or "TPU".
       rates: dict of precision to the `product_rate`, empty for a TPU.
-      jit_compile: whether XLA compiles the step. On a CPU it computes bfloat16 in float32.
     """
     if kind == "TPU":
         return "mixed_bfloat16"
-    if kind == "CPU" and jit_compile:
-        return "float32"
     needed = LEAST_GAIN * rates["float32"]
     fast = [name for name in _WORTH if rates.get(name, 0) >= needed]
     return max(fast, key=lambda name: rates[name] * _WORTH[name], default="float32")

@@ -9,6 +9,7 @@ from nezha_tf.modeling.encoder import with_memory
 from nezha_tf.objectives.losses import WeightedMean
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training.adversarial import PERTURBATION, gradients_of_both
+from nezha_tf.training.compilation import compiled
 
 # The counters of a run beside its updates; checkpoints contain them.
 COUNTERS = ("batches_read", "skipped_steps", "skipped_in_a_row")
@@ -123,7 +124,7 @@ class TrainStep:
             recipe.optimizer.build(self.variables)
             self._counters = {name: _counter() for name in COUNTERS}
         self._sums_over_replicas = strategy.num_replicas_in_sync > 1
-        self._gradients = tf.function(self._gradients_of, jit_compile=jit_compile, autograph=False)
+        self._gradients = compiled(self._gradients_of, jit_compile, model, strategy)
         self._moved = _traced_by_rank(recipe.optimizer.moved)
         self._change = self._clip_and_update
         if jit_compile and not self._sums_over_replicas:
@@ -334,12 +335,13 @@ def make_eval_step(strategy, model, objective, jit_compile=False, memory=None):
       memory: the `Memory` of the model, or None.
     """
 
-    @tf.function(jit_compile=jit_compile, autograph=False)
     def figures(batch):
         inputs = objective.inputs(batch)
         outputs = model(inputs, training=False)
         ratios = {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
         return ratios, {} if memory is None else with_memory(inputs, outputs)
+
+    figures = compiled(figures, jit_compile, model, strategy)
 
     def replica_step(batch):
         if memory is None:

@@ -12,6 +12,7 @@ from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.errors import UserError
+from nezha_tf.modeling.dropout import dropped
 from nezha_tf.optimization.adamw import AdamWeightDecay
 from nezha_tf.training import recipe
 from nezha_tf.training.flops import training_flops
@@ -109,16 +110,12 @@ def test_each_use_of_a_layer_draws_its_own_dropout():
     encoder = NezhaEncoder(dataclasses.replace(SHARED, num_hidden_layers=2, num_hidden_groups=1))
     layer = encoder.transformer_layers[0]
     assert encoder.transformer_layers[1] is layer
-    draw, masks = layer.dropout.call, []
-
-    def record(inputs, **options):
-        masks.append(np.array(draw(keras.ops.ones_like(inputs), **options)))
-        return inputs
-
-    layer.dropout.call = record
+    keys_of_call, found = layer.dropout.keys_of_call, []
+    layer.dropout.keys_of_call = lambda *given: found.append(keys_of_call(*given)) or found[-1]
     encoder(batch_of(9), training=True)
-    first, second = masks
-    assert first.shape == second.shape == (2, 9, 12) and (first != second).any()
+    ones = keras.ops.ones((2, 9, 12))
+    first, second = (np.array(dropped(ones, keys, layer.dropout.rate)) for keys in found)
+    assert (first != second).any() and 0 in first and 0 in second
 
 
 def test_numbers_by_hand():

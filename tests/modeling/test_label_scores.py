@@ -99,9 +99,9 @@ def test_half_precision_keeps_float32_losses(slopes):
 @pytest.mark.parametrize("slopes, computations", (("sum", 1), ("smoothed", 1), ("any", 2)))
 def test_scores_are_computed_once_for_a_sum(slopes, computations, monkeypatch):
     """Eagerly each chunk is a call; 150 predictions are five chunks of 32."""
-    logits, calls = module._Chunks._logits, []
+    product, calls = module._Chunks._product, []
     monkeypatch.setattr(
-        module._Chunks, "_logits", lambda *given: calls.append(None) or logits(*given)
+        module._Chunks, "_product", lambda *given: calls.append(None) or product(*given)
     )
     with_gradients(chunked, *inputs(1.0), slopes)
     assert len(calls) == 5 * computations

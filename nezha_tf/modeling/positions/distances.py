@@ -4,6 +4,7 @@ import dataclasses
 
 from keras import ops
 
+from nezha_tf.modeling.between_products import fused
 from nezha_tf.modeling.positions.base import AttentionPositions
 
 
@@ -29,9 +30,10 @@ class SequencePositions(AttentionPositions):
     def context(self, probs):
         """Returns probs [B, N, T, T] times the values, as [B, N, T, H]."""
         distances = ops.shape(self.values)[0]
-        return ops.matmul(collect_distances(probs, distances), self.values)
+        return ops.matmul(collect_distances(probs, distances=distances), self.values)
 
 
+@fused
 def spread_distances(by_distance):
     """Returns, for each pair of positions, the entry of its distance.
 
@@ -51,7 +53,8 @@ def spread_distances(by_distance):
     return spread(by_distance)
 
 
-def collect_distances(by_pair, distances):
+@fused
+def collect_distances(by_pair, *, distances):
     """Returns the sum of all pairs of each distance: the transpose of `spread_distances`.
 
     Args:

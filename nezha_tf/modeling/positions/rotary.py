@@ -6,6 +6,7 @@ import numpy as np
 from keras import ops
 
 from nezha_tf.errors import UserError
+from nezha_tf.modeling.between_products import fused
 from nezha_tf.modeling.positions.base import AttentionPositions, Positions
 
 # A position is split into two digits of this base, so there are 2^20 positions.
@@ -84,6 +85,7 @@ class Rotation(AttentionPositions):
         return _turned(query, *self.of_query), _turned(key, *self.of_key)
 
 
+@fused
 def _turned(states, cos, sin):
     """Returns states [B, N, K, H] with each pair of columns rotated by the last K angles."""
     count = ops.shape(states)[2]

@@ -5,6 +5,7 @@ import contextlib
 import tensorflow as tf
 
 from nezha_tf import console
+from nezha_tf.training.compilation import compiled
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.step import reduced
 from nezha_tf.training.summaries import Averages
@@ -74,7 +75,6 @@ def make_predict_step(strategy, model, objective, jit_compile, is_labelled):
     [B], which is -1 for examples that consist only of padding).
     """
 
-    @tf.function(jit_compile=jit_compile, autograph=False)
     def replica_step(batch):
         outputs = model(objective.inputs(batch), training=False)
         found = objective.predictions(outputs)
@@ -84,6 +84,8 @@ def make_predict_step(strategy, model, objective, jit_compile, is_labelled):
         if not is_labelled:
             return {}, found
         return {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}, found
+
+    replica_step = compiled(replica_step, jit_compile, model, strategy)
 
     @tf.function(autograph=False)
     def step(batch):
