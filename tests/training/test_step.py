@@ -31,10 +31,12 @@ def replicas(count):
     return tf.distribute.MirroredStrategy([f"CPU:{index}" for index in range(count)], sums)
 
 
-def new_step(strategy, loss_scale=None, training=False, jit_compile=False, **recipe):
+def new_step(
+    strategy, loss_scale=None, training=False, jit_compile=False, dtype="float32", **recipe
+):
     with strategy.scope():
         keras.utils.set_random_seed(3)
-        model = NezhaForPreTraining(CONFIG)
+        model = NezhaForPreTraining(CONFIG, dtype=dtype)
         scale = loss_scale and DynamicLossScale(loss_scale, 1000)
         step = TrainStep(
             strategy,
@@ -95,6 +97,15 @@ def test_weights_do_not_depend_on_how_a_batch_is_computed(one_device, settings):
         np.testing.assert_allclose(value, one_device[0][name], atol=1e-5, rtol=0, err_msg=name)
     for name, value in metrics.items():
         assert value == pytest.approx(one_device[1][name], rel=1e-4), name
+
+
+def test_bfloat16_whose_parts_are_compiled_is_the_same_in_replicas_and_micro_batches(one_device):
+    settings = {"jit_compile": True, "dtype": "mixed_bfloat16"}
+    _, metrics = weights_after_20_steps(**settings)
+    _, others = weights_after_20_steps(count=2, accumulation_steps=2, **settings)
+    for name, value in one_device[1].items():
+        assert metrics[name] == pytest.approx(value, rel=0.02), name
+        assert others[name] == pytest.approx(metrics[name], rel=0.02), name
 
 
 def test_a_fault_on_the_second_replica_skips_the_step_on_all():
