@@ -13,7 +13,7 @@ import laws
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from records import write_numbers
 
@@ -117,13 +117,24 @@ def recipes():
             "optimizer": st.sampled_from(["lamb", "adamw"]),
             "gradient_accumulation_steps": st.sampled_from([2, 1]),
             "ema_decay": st.sampled_from([0.9, 0.0]),
-            "precision": st.sampled_from(["mixed_float16", "float32"]),
+            "precision": st.sampled_from(["mixed_float16", "mixed_bfloat16", "float32"]),
             "objectives": st.sampled_from(["bidirectional,seq2seq", "bidirectional"]),
         }
     )
 
 
+# On a processor bfloat16 is compiled in parts.
+IN_PARTS = {
+    "optimizer": "adamw",
+    "gradient_accumulation_steps": 2,
+    "ema_decay": 0.0,
+    "precision": "mixed_bfloat16",
+    "objectives": "bidirectional",
+}
+
+
 @laws.examples(2)
+@example(IN_PARTS, {3}, 1)
 @given(recipes(), st.sets(st.integers(0, 7), min_size=1, max_size=2), st.integers(0, 2**32 - 1))
 def test_a_run_that_goes_on_is_one_that_was_never_stopped(
     make, tmp_path_factory, changes, at, seed
