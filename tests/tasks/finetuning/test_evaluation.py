@@ -1,5 +1,6 @@
 """Evaluation and prediction of examples with several sequences, against NumPy for each one."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,9 +12,11 @@ from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
 LONGEST = 40
 
 
-def score(inputs, training):
+class Sums(keras.Model):
     """A model without weights: it sums the pieces of each sequence."""
-    return {"scores": tf.reduce_sum(inputs["input_ids"] * inputs["input_mask"], axis=-1)}
+
+    def call(self, inputs, training):
+        return {"scores": tf.reduce_sum(inputs["input_ids"] * inputs["input_mask"], axis=-1)}
 
 
 class HighestSum:
@@ -61,7 +64,7 @@ def test_evaluation_is_of_all_examples_once(held, replicas, most, tmp_path):
     strategy = tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice())
     reader = ArrayReader(held, LONGEST)
     arguments = (reader, 6, most, str(tmp_path), False, Measured())
-    results = PredictingEvaluation(strategy, score, HighestSum(), *arguments)()
+    results = PredictingEvaluation(strategy, Sums(), HighestSum(), *arguments)()
     sums = sums_of(held, 6 * most if most else 23)
     assert np.array(results["outputs"]["scores"]).tolist() == sums
     wrong = np.mean(np.argmax(sums, axis=-1) != held["label_ids"][: len(sums)])
@@ -70,5 +73,5 @@ def test_evaluation_is_of_all_examples_once(held, replicas, most, tmp_path):
 
 def test_predictions_are_in_the_order_of_the_examples(held):
     unlabelled = {"input_ids": held["input_ids"]}
-    outputs = predict(score, HighestSum(), ArrayReader(unlabelled, LONGEST), 5, True)
+    outputs = predict(Sums(), HighestSum(), ArrayReader(unlabelled, LONGEST), 5, True)
     assert np.array(outputs["scores"]).tolist() == sums_of(held, 23)
