@@ -3,9 +3,8 @@
 XLA computes bfloat16 in float32 on a CPU, while the products of TensorFlow's graph mode are
 oneDNN's, which has bfloat16. So the model's form for bfloat16 on processors is: products in graph
 mode, and what lies between them (bias, heads, softmax, dropout, residual, LayerNorm, GELU) in small
-compiled functions, whose gradients compute their inside again. Here the idea stands alone, in plain
-TensorFlow, against the same layers compiled as a whole, and not at all: it shows on a machine what
-`nezha_tf/modeling/between_products.py` can gain there.
+compiled functions (`nezha_tf/modeling/between_products.py`). Here the idea stands alone: layers in
+plain TensorFlow, against the same layers compiled as a whole, and not at all.
 """
 
 import functools
@@ -16,6 +15,9 @@ from absl import app, flags
 from timing import import_tensorflow, milliseconds, ratio, run_in_turns
 
 tf = import_tensorflow()
+# After TensorFlow, which gets its threads first.
+from nezha_tf.modeling.between_products import compiled_parts, fused  # noqa: E402
+
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
     "size",
@@ -63,12 +65,12 @@ def make_step(size, form, dtype):
         "normed": _normed,
         "gelu": _gelu,
     }
-    if form == "between products":
-        parts = {name: _compiled(part) for name, part in parts.items()}
+    parts = {name: fused(part) for name, part in parts.items()}
     states = tf.random.normal((batch * length, hidden))
     distances = tf.random.normal((length, length, hidden // heads))
 
     @functools.partial(tf.function, jit_compile=form == "whole", autograph=False)
+    @compiled_parts(form == "between products")
     def step(key):
         with tf.GradientTape() as tape:
             output = tf.cast(states, dtype)
@@ -80,29 +82,6 @@ def make_step(size, form, dtype):
         return tf.linalg.global_norm(tape.gradient(loss, variables))
 
     return lambda: step(tf.constant(5, tf.uint32)).numpy()
-
-
-def _compiled(function):
-    """Returns a function whose gradient keeps its arguments alone, both compiled by XLA."""
-    forward = tf.function(function, jit_compile=True, autograph=False)
-
-    @functools.partial(tf.function, jit_compile=True, autograph=False)
-    def backward(arguments, upstream):
-        given = [argument for argument in arguments if argument.dtype.is_floating]
-        with tf.GradientTape() as tape:
-            tape.watch(given)
-            result = function(*arguments)
-        return tape.gradient(result, given, upstream, unconnected_gradients="zero")
-
-    @tf.custom_gradient
-    def wrapped(*arguments):
-        def gradient(*upstream):
-            found = iter(backward(arguments, upstream if len(upstream) > 1 else upstream[0]))
-            return [next(found) if each.dtype.is_floating else None for each in arguments]
-
-        return forward(*arguments), gradient
-
-    return lambda *arguments: wrapped(*map(tf.convert_to_tensor, arguments))
 
 
 def _layer(parts, states, weights, distances, keys):
