@@ -18,7 +18,11 @@ _compiles_parts = contextvars.ContextVar("compiles_parts", default=False)
 
 @contextlib.contextmanager
 def compiled_parts(is_on=True):
-    """Within it, `fused` functions that are traced are compiled; TensorFlow's backend only."""
+    """Within it, `fused` functions are compiled; for TensorFlow's backend only.
+
+    Args:
+      is_on: False: they are called as they are, also within another such context.
+    """
     token = _compiles_parts.set(is_on)
     try:
         yield

@@ -20,7 +20,7 @@ class Dropout(keras.layers.Dropout):
         return mix(ops.cast(self.seed_generator.next(), "uint32")) if self.rate else None
 
     def keys_of_call(self, training, keys=None):
-        """Returns the keys for `dropped`: those given, or new ones; None without dropout."""
+        """Returns the keys for `dropped`, uint32 [2]: those given or new ones; None: no dropout."""
         if not training or not self.rate:
             return None
         return self.draw() if keys is None else keys

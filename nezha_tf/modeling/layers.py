@@ -48,12 +48,20 @@ def times_kernel(states, layer):
 
 
 def activated(states, layer, hidden_act):
-    """Returns the activation of what a dense layer without one makes of states [..., n]."""
+    """Returns the activation of what a dense layer makes of states [..., n], as [..., units].
+
+    Args:
+      states: tensor of the compute dtype.
+      layer: the dense layer, which has no activation of its own.
+      hidden_act: see `activation`.
+    """
     return _activated(times_kernel(states, layer), layer.bias, hidden_act=hidden_act)
 
 
 def added_and_normed(states, layer, dropout, layer_norm, residual, training, keys=None):
-    """Returns LayerNorm(dropout(layer(states)) + residual), the end of each half of a layer.
+    """Returns LayerNorm(dropout(layer(states)) + residual), [B, T, hidden_size].
+
+    It is the end of each half of a layer (`transformer_model` of BERT's modeling.py).
 
     Args:
       states: [B, T, n].

@@ -27,6 +27,12 @@ PAD, UNK, CLS, SEP, MASK = range(5)
 PIECES = [*SPECIAL, *"甲乙丙丁很不好差，。是"]
 TOKENIZER = FullTokenizer(vocabulary=Vocabulary(PIECES))
 ID = {piece: number for number, piece in enumerate(PIECES)}
+SETTINGS = {
+    "task": "prompting",
+    "label_type": "single",
+    "labels": ["不像", "像"],
+    "max_seq_length": 24,
+}
 
 
 def ids(text):
@@ -140,28 +146,15 @@ def test_classes_are_learnt_and_exported(settings, tmp_path):
 
 
 def test_an_export_with_several_blanks_takes_no_texts(tmp_path):
-    settings = {
-        "task": "prompting",
-        "label_type": "single",
-        "labels": ["不像", "像"],
-        "label_words": ["也不像", "真的像"],
-        "max_seq_length": 24,
-        "is_pair": False,
-        "pattern": "{text}[MASK][MASK][MASK]",
-    }
+    own = {"label_words": ["也不像", "真的像"], "is_pair": False}
+    settings = {**SETTINGS, **own, "pattern": "{text}[MASK][MASK][MASK]"}
     export = make_export(tmp_path / "model", settings)
     assert set(map(len, ask(export, text=[]).values())) == {0}
     assert ask(export, text=["他在北京。"])["label"][0] in settings["labels"]
 
 
 def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
-    shared = {
-        "task": "prompting",
-        "label_type": "single",
-        "labels": ["不像", "像"],
-        "label_words": ["不", "很"],
-        "max_seq_length": 24,
-    }
+    shared = {**SETTINGS, "label_words": ["不", "很"]}
     for name, is_pair, pattern in (("pair", True, "{text}和{text_pair}的意思[MASK]像。"),):
         folder = tmp_path / name
         export = make_export(folder, {**shared, "is_pair": is_pair, "pattern": pattern})
