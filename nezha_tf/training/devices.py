@@ -1,11 +1,13 @@
 """The devices of a run: one device, several GPUs, several machines, or a TPU."""
 
+import contextlib
 import json
 import os
 
 import tensorflow as tf
 
 from nezha_tf.errors import UserError, first_line
+from nezha_tf.training.lost_worker import CAUSES
 
 # A file of NVIDIA's driver on Linux.
 NVIDIA_DRIVER = "/proc/driver/nvidia/version"
@@ -123,7 +125,7 @@ def part_random_states(strategy, variables):
 
 
 def agree_on(strategy, number):
-    """Whether all workers pass the same number."""
+    """Whether all workers pass the same number. If not, they may all end at once."""
     context = _per_worker(strategy, number)
 
     @tf.function(autograph=False)
@@ -136,7 +138,13 @@ def agree_on(strategy, number):
 
         return strategy.run(replica, args=(context,))
 
-    return bool(strategy.experimental_local_results(spread())[0])
+    agreed = bool(strategy.experimental_local_results(spread())[0])
+    if not agreed:
+        # The sum may be here before it is at another worker, which would find this one gone and
+        # blame it. Who has a second sum knows that all have had the first.
+        with contextlib.suppress(*CAUSES):
+            spread()
+    return agreed
 
 
 def _per_worker(strategy, number):
