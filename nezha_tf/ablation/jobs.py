@@ -14,6 +14,7 @@ import threading
 import time
 
 from nezha_tf import console, files
+from nezha_tf.cores import available_cores
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 _TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
@@ -27,7 +28,7 @@ def check(jobs):
     Raises:
       UserError: a program does not take its flags.
     """
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(available_cores()) as pool:
         for job, answer in zip(jobs, pool.map(_parsed, jobs), strict=True):
             if answer.returncode:
                 # absl puts a title before the error, and a hint after it.
@@ -52,7 +53,7 @@ class Runner:
         folder: the folder of all output.
         num_jobs: jobs that run at the same time; 0: as many as there are cores.
         """
-        cores = len(os.sched_getaffinity(0))
+        cores = available_cores()
         self._folder = folder
         self._num_jobs = num_jobs or cores
         threads = str(max(1, cores // self._num_jobs))

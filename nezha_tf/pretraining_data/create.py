@@ -10,6 +10,7 @@ import threading
 import time
 
 from nezha_tf import console, files, locks, storage
+from nezha_tf.cores import available_cores
 from nezha_tf.errors import Terminated, UserError, require_flag
 from nezha_tf.pretraining_data import leftovers, report
 from nezha_tf.pretraining_data.assignment import (
@@ -23,7 +24,7 @@ from nezha_tf.pretraining_data.corpus import measure
 from nezha_tf.pretraining_data.identity import finished_shards, identity_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest, remove_entry
 from nezha_tf.pretraining_data.output_set import OutputSet
-from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool, available_cores
+from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
 from nezha_tf.pretraining_data.runners import RUNNERS
 from nezha_tf.pretraining_data.runners.work import Work, make_shards, outputs_of
 from nezha_tf.pretraining_data.settings import Settings

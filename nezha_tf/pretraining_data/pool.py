@@ -32,13 +32,6 @@ def _cause(exit_code):
     return signal.Signals(-exit_code).name if exit_code < 0 else f"status {exit_code}"
 
 
-def available_cores():
-    """Returns the number of cores that this process may use, or of all if that is unknown."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
-
-
 class WorkerPool:
     """Spawned (not forked) processes; each makes a function and calls it for its tasks.
 

@@ -4,9 +4,10 @@ import contextlib
 import functools
 
 from nezha_tf import console, files, storage
+from nezha_tf.cores import available_cores
 from nezha_tf.data.corpus import decoded, read_documents, read_stretches
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool, available_cores
+from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
 from nezha_tf.text.vocabulary_builder import VocabularyBuilder
 
 # To start a process takes as long as to count about this much text.

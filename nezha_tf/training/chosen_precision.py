@@ -5,7 +5,8 @@ import dataclasses
 import tensorflow as tf
 
 from nezha_tf.errors import UserError
-from nezha_tf.training import devices
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.training import devices, flag_history
 from nezha_tf.training.product_rates import product_rate
 from nezha_tf.training.settings import PRECISIONS
 
@@ -15,21 +16,24 @@ LEAST_GAIN = 1.5
 _WORTH = {"mixed_bfloat16": 1.25, "mixed_float16": 1.0}
 
 
-def with_precision(settings, strategy):
+def with_precision(settings, strategy, folders):
     """Returns the settings of a run with a precision in place of "auto", and says which.
+
+    A run that goes on keeps its precision: what is measured again may be nearly as fast.
 
     Args:
       settings: `RunSettings`.
       strategy: the `tf.distribute.Strategy`.
+      folders: sequence of the folders of the run, or of the runs of a sweep.
 
     Raises:
       UserError: the workers would choose differently.
     """
     if settings.precision != "auto":
         return settings
-    kind = devices.kind(strategy)
-    rates = {} if kind == "TPU" else _rates(kind)
-    precision = fastest(kind, rates)
+    kind, before = devices.kind(strategy), _begun_with(folders) if settings.do_train else None
+    rates = {} if before or kind == "TPU" else _rates(kind)
+    precision = before or fastest(kind, rates)
     if not devices.agree_on(strategy, PRECISIONS.index(precision)):
         raise UserError(
             f"the workers would choose different arithmetic (this one {precision}); pass "
@@ -37,8 +41,16 @@ def with_precision(settings, strategy):
         )
     if devices.is_chief(strategy):
         shown = ", ".join(f"{name} {rate / 1e12:.3g}" for name, rate in rates.items())
-        print(f"precision {precision}" + (f" (TFLOP/s of products: {shown})" if shown else ""))
+        shown = "as before" if before else shown and f"TFLOP/s of products: {shown}"
+        print(f"precision {precision}" + (f" ({shown})" if shown else ""))
     return dataclasses.replace(settings, precision=precision)
+
+
+def _begun_with(folders):
+    """Returns the precision of the first folder that has checkpoints; None: there is no such."""
+    begun = next((folder for folder in folders if RunCheckpoints(folder, {}).steps()), None)
+    precision = flag_history.last_flags(begun).get("--precision") if begun else None
+    return precision if precision in PRECISIONS else None
 
 
 def fastest(kind, rates):

@@ -41,6 +41,11 @@ def begun_with(folder):
     return _begun_with(_read(os.path.join(folder, FILE_NAME)))
 
 
+def last_flags(folder):
+    """Returns a dict of the flags of a run's last start, as texts; {} if unknown."""
+    return _last_flags(_entries_in(folder))
+
+
 def changes_in(folder):
     """Returns the list of `Change` of the run in a folder."""
     return _changes(_read(os.path.join(folder, FILE_NAME)))
@@ -59,9 +64,7 @@ class FlagHistory:
         self._step = step
         self._entries = []
         if step:
-            # Runs of older versions have no history, only the flag file.
-            found = _read(self._path) or [{"step": 0, "flags": _stored(folder)}]
-            self._entries = [entry for entry in found if entry["step"] < step]
+            self._entries = [entry for entry in _entries_in(folder) if entry["step"] < step]
 
     def take(self, flags, config):
         """Adds a start to the history.
@@ -73,11 +76,10 @@ class FlagHistory:
         Returns:
           List of `Change` since the previous start; [] for the first start.
         """
-        now, before = _texts(flags, config), dict(_begun_with(self._entries))
+        now, before = _texts(flags, config), _last_flags(self._entries)
         if not before:
             self._entries = [{"step": 0, "flags": now}]
             return []
-        before.update({change.name: change.after for change in _changes(self._entries)})
         changed = {
             name: [before.get(name), now.get(name)]
             for name in sorted(before.keys() | now.keys())
@@ -145,12 +147,21 @@ def _begun_with(entries):
     return entries[0]["flags"] if entries else {}
 
 
+def _last_flags(entries):
+    return _begun_with(entries) | {change.name: change.after for change in _changes(entries)}
+
+
 def _changes(entries):
     return [
         Change(entry["step"], name, *values)
         for entry in entries[1:]
         for name, values in entry["changed"].items()
     ]
+
+
+def _entries_in(folder):
+    # Runs of older versions have no history, only the flag file.
+    return _read(os.path.join(folder, FILE_NAME)) or [{"step": 0, "flags": _stored(folder)}]
 
 
 def _read(path):

@@ -191,4 +191,9 @@ def _profile_steps(settings):
     if not 0 <= first < last:
         text = ",".join(settings.profile_steps)
         raise UserError(f"--profile_steps={text} must be two steps, the first one smaller")
+    if last > settings.num_train_steps:
+        raise UserError(
+            f"--profile_steps={first},{last} end after the last step, "
+            f"--num_train_steps={settings.num_train_steps}"
+        )
     return first, last

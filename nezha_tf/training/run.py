@@ -62,7 +62,7 @@ def run(settings, make_task):
     """
     settings = output_folder.with_head_of_run(start.with_files_beside(settings))
     strategy = prepare(settings)
-    task = make_task(with_precision(settings, strategy))
+    task = make_task(with_precision(settings, strategy, [settings.output_dir]))
     run_in(strategy, task, task.settings)
     return devices.is_chief(strategy)
 

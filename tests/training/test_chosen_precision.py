@@ -4,10 +4,11 @@ import json
 import re
 
 import tensorflow as tf
-from commands import PRETRAINING, run_anew
+from commands import PRETRAINING, run_anew, run_pretraining
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nezha_tf.training import flag_history
 from nezha_tf.training.chosen_precision import LEAST_GAIN, fastest
 from nezha_tf.training.product_rates import product_rate
 
@@ -53,3 +54,15 @@ def test_a_run_says_what_it_takes_and_how_near_it_comes_to_the_machine(folder):
     assert f"--precision={said[1]}\n" in (folder / "run" / "run.flags").read_text()
     entries = map(json.loads, (folder / "run" / "metrics.jsonl").read_text().splitlines())
     assert all(0 < entry["model_flop_utilisation"] < 1 for entry in entries)
+
+
+def test_a_run_that_goes_on_keeps_its_precision(folder):
+    """Forked programs measure equal rates, for which float32 would be taken."""
+    for steps, flag in (2, "mixed_bfloat16"), (4, "auto"), (6, "auto"):
+        changes = (f"--num_train_steps={steps}", f"--precision={flag}")
+        result = run_pretraining(folder, *changes, "--nojit_compile")
+        assert result.returncode == 0, result.stderr
+        assert "mixed_bfloat16, on the CPU" in result.stdout
+    assert result.stdout.startswith("precision mixed_bfloat16 (as before)\n")
+    changed = {change.name for change in flag_history.changes_in(str(folder / "run"))}
+    assert changed == {"--num_train_steps"}

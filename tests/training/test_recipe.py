@@ -283,6 +283,7 @@ def test_mistakes_in_the_recipe(folder):
     mistakes = (
         (["--gradient_accumulation_steps=3"], ["must divide the 4 examples"]),
         (["--profile_steps=5,5"], ["--profile_steps=5,5"]),
+        (["--profile_steps=5,10"], ["--profile_steps=5,10 end after the last step"]),
         (["--freeze_layers=2"], ["the model has 1 layers"]),
         (["--warmup_proportion=1"], ["--num_warmup_steps=9"]),
         (["--distribution_strategy=multi_worker"], ["TF_CONFIG"]),

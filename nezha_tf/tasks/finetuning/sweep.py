@@ -62,10 +62,10 @@ def run(settings, make_task):
         raise UserError("comparing several learning rates or seeds needs --do_eval")
     strategy = training_run.prepare(base)
     _require_no_run(settings.output_dir)
-    base = with_precision(base, strategy)
-    sweep = Sweep(strategy, make_task(base))
     seeds = [(settings.seed + number) % 2**32 for number in range(settings.num_seeds)]
     grid = [(rate, seed) for rate in rates for seed in seeds]
+    folders = [run_folder.sweep_member(settings.output_dir, *member) for member in grid]
+    sweep = Sweep(strategy, make_task(with_precision(base, strategy, folders)))
     with training_run.alone_in(base, strategy):
         sweep.begin()
         sweep.conclude([sweep.outcome(*setting, grid) for setting in grid])
