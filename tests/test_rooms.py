@@ -14,6 +14,7 @@ ROOMS = (
     "files",
     "console",
     "locks",
+    "cores",
     "settings",
     "config",
     "resources",
