@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 from nezha_tf import files
 from nezha_tf.errors import UserError, require_flag
-from nezha_tf.settings import changed, flag_text
 from nezha_tf.tasks.classification.clue import keywords_first, marked_spans
-
-CUSTOM = "custom"
+from nezha_tf.tasks.finetuning.custom import CUSTOM, refuse_flags_of_custom
 
 
 class Columns(NamedTuple):
@@ -163,12 +161,7 @@ def data_set_of(settings):
     """
     name = require_flag(settings.task_name, "task_name")
     if name != CUSTOM:
-        given = changed(settings)
-        for flag in filter(given.__contains__, _OF_CUSTOM):
-            raise UserError(
-                f"--{flag}={flag_text(given[flag])} does nothing with --task_name={name}, whose "
-                f"columns are known; leave it out, or pass --task_name={CUSTOM}"
-            )
+        refuse_flags_of_custom(settings, _OF_CUSTOM)
         return DATA_SETS[name]
     names = tuple(settings.columns)
     for flag in ("text_column", "text_pair_column"):

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from nezha_tf import files
 from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
 from nezha_tf.errors import UserError, require_flag
-
-CUSTOM = "custom"
+from nezha_tf.tasks.finetuning.custom import CUSTOM, refuse_flags_of_custom
 
 
 class DataSet(NamedTuple):
@@ -56,6 +55,7 @@ DATA_SETS = {
     ),
 }
 NAMES = (*DATA_SETS, CUSTOM)
+_COLUMNS = ("context_column", "question_column", "choices_column", "answer_column")
 
 
 def data_set_of(settings):
@@ -65,15 +65,15 @@ def data_set_of(settings):
       settings: `MultipleChoiceSettings`.
 
     Raises:
-      UserError: two flags name the same column.
+      UserError: columns are given for a data set known by name, or two flags name the same column.
     """
     name = require_flag(settings.task_name, "task_name")
     if name != CUSTOM:
+        refuse_flags_of_custom(settings, (*_COLUMNS, "answer_type"))
         return DATA_SETS[name]
-    flags = ("context_column", "question_column", "choices_column", "answer_column")
-    wanted = [getattr(settings, flag) for flag in flags]
+    wanted = [getattr(settings, flag) for flag in _COLUMNS]
     if len(set(wanted)) < len(wanted):
-        named = ", ".join(f"--{flag}" for flag in flags)
+        named = ", ".join(f"--{flag}" for flag in _COLUMNS)
         raise UserError(f"{named} are {wanted}; name another column for each")
     context, question, choices, answer = wanted
     columns = Columns(context, question or None, choices, answer, settings.answer_type)

@@ -190,6 +190,8 @@ def test_a_perturbation_is_of_all_choices_together(settings):
         ({"data_dir": "/"}, r"--data_dir=/ has no c3-m-train\.json and .* or m-train\.json"),
         ({"task_name": "custom"}, "--train_file"),
         ({"task_name": "custom", "question_column": "context"}, "name another column for each"),
+        ({"answer_column": "答"}, "--answer_column=答 does nothing with --task_name=c3"),
+        ({"answer_type": "index"}, "--answer_type=index does nothing with --task_name=c3"),
         ({"max_seq_length": 6}, "--max_seq_length=6 leaves no room .* at least 7"),
         (
             {"task_name": "chid"},
