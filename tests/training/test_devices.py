@@ -1,6 +1,7 @@
-"""What a run says about its device."""
+"""What a run says about its device, and what its workers say to one another."""
 
 import pytest
+import tensorflow as tf
 
 from nezha_tf.training import devices
 
@@ -19,3 +20,41 @@ def test_a_gpu_that_tensorflow_does_not_see(has_driver, visible, is_told, tmp_pa
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     told = devices.description()
     assert told.startswith("the CPU") and ("pip install -e '.[gpu]'" in told) == is_told
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """Returns a function: the number of each replica -> what `agree_on` says on two replicas."""
+    sums = tf.distribute.ReductionToOneDevice()
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], sums)
+
+    def agree(*numbers):
+        def of_replica(context):
+            return tf.constant(numbers[context.replica_id_in_sync_group], tf.int64)
+
+        spread = strategy.experimental_distribute_values_from_function(of_replica)
+        monkeypatch.setattr(devices, "_per_worker", lambda *_: spread)
+        return devices.agree_on(strategy, None)
+
+    return agree
+
+
+@pytest.mark.parametrize("numbers", ((0, 0), (7, 7), (0, 1), (1, 0), (-3, 3), (10**8, 10**8 + 1)))
+def test_workers_agree_if_they_say_the_same(answers, numbers):
+    assert answers(*numbers) == (numbers[0] == numbers[1])
+
+
+def test_a_worker_that_is_gone_after_a_disagreement_is_no_error(answers, monkeypatch):
+    """The other one has the answer, and ends."""
+    sums, real = [], tf.distribute.Strategy.run
+
+    def run(self, function, args):
+        sums.append(args)
+        if len(sums) > 1:
+            raise tf.errors.UnavailableError(None, None, "gone")
+        return real(self, function, args)
+
+    monkeypatch.setattr(tf, "function", lambda **_: lambda function: function)
+    monkeypatch.setattr(tf.distribute.MirroredStrategy, "run", run)
+    assert not answers(0, 1)
+    assert len(sums) == 2
