@@ -125,7 +125,15 @@ def part_random_states(strategy, variables):
 
 
 def agree_on(strategy, number):
-    """Whether all workers pass the same number. If not, they may all end at once."""
+    """Whether all workers pass the same number. If not, they may all end at once.
+
+    Args:
+      strategy: the `tf.distribute.Strategy`.
+      number: int of this worker, of at most nine digits: its square is summed in int64.
+
+    Raises:
+      One of `lost_worker.CAUSES`: another worker has ended before the answer.
+    """
     context = _per_worker(strategy, number)
 
     @tf.function(autograph=False)
