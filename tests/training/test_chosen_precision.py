@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.training import flag_history
-from nezha_tf.training.chosen_precision import LEAST_GAIN, fastest
+from nezha_tf.training.chosen_precision import LEAST_GAIN, fastest, with_precision
 from nezha_tf.training.product_rates import product_rate
+from nezha_tf.training.settings import RunSettings
 
 RATE = st.floats(1e9, 1e15)
 
@@ -66,3 +67,18 @@ def test_a_run_that_goes_on_keeps_its_precision(folder):
     assert result.stdout.startswith("precision mixed_bfloat16 (as before)\n")
     changed = {change.name for change in flag_history.changes_in(str(folder / "run"))}
     assert changed == {"--num_train_steps"}
+
+
+def test_the_runs_of_a_sweep_have_one_precision(tmp_path):
+    """mixed_float16 is never measured on a CPU, so it comes from the run that has a checkpoint."""
+    folders = [tmp_path / name for name in ("without", "begun", "later")]
+    for folder, precision in zip(folders, ("float32", "mixed_float16", "float32"), strict=True):
+        folder.mkdir()
+        (folder / flag_history.FLAGS_FILE).write_text(f"--precision={precision}\n")
+        (folder / "bert_config.json").write_text("{}")
+    for folder in folders[1:]:
+        (folder / "model.ckpt-3.index").touch()
+        (folder / "model.ckpt-3.data-00000-of-00001").touch()
+    auto = RunSettings(precision="auto", do_train=True)
+    chosen = with_precision(auto, tf.distribute.get_strategy(), list(map(str, folders)))
+    assert chosen.precision == "mixed_float16"
