@@ -51,12 +51,9 @@ def is_long(config):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Returns the number of workers: one more than cores, or fewer if there is not enough memory.
-
-    One more, as some tests wait for programs that wait for each other.
-    """
+    """Returns one worker for each core, or fewer if there is not enough memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)) + 1, memory // WORKER_BYTES))
+    return max(1, min(len(os.sched_getaffinity(0)), memory // WORKER_BYTES))
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects tests
