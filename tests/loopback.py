@@ -20,14 +20,14 @@ def held_ports(count):
 
 
 @contextlib.contextmanager
-def workers(folder, addresses, flags, output_dirs=None):
+def workers(folder, addresses, flags, own=None):
     """Starts the workers of a run of `run_pretraining.py`; kills them at the end of the block.
 
     Args:
       folder: where they run.
       addresses: for each worker, the list of the addresses of all that it is told.
       flags: sequence of flags of all of them.
-      output_dirs: for each worker its --output_dir; None: "run".
+      own: for each worker the flags that it alone gets, or None.
 
     Yields:
       List of `commands.ForkedProgram`.
@@ -37,9 +37,8 @@ def workers(folder, addresses, flags, output_dirs=None):
         for index, told in enumerate(addresses):
             cluster = {"cluster": {"worker": told}, "task": {"type": "worker", "index": index}}
             environment = {"TF_CONFIG": json.dumps(cluster), "TF_GRPC_REUSE_PORT": "1"}
-            name = output_dirs[index] if output_dirs else "run"
-            where = ("--distribution_strategy=multi_worker", f"--output_dir={name}")
-            processes.append(start_pretraining(folder, *flags, *where, environment=environment))
+            ways = ("--distribution_strategy=multi_worker", *flags, *(own[index] if own else ()))
+            processes.append(start_pretraining(folder, *ways, environment=environment))
         yield processes
     finally:
         for process in processes:

@@ -70,10 +70,15 @@ def description():
 
 def num_processors(strategy):
     """Returns the number of devices of all workers; the logical CPUs of a worker are one."""
-    if kind(strategy) != "CPU":
-        return strategy.num_replicas_in_sync
+    return num_workers(strategy) if kind(strategy) == "CPU" else strategy.num_replicas_in_sync
+
+
+def num_workers(strategy):
+    """Returns the number of processes that train together, each started by a command."""
     resolver = strategy.cluster_resolver
-    jobs = resolver.cluster_spec().as_dict() if resolver is not None else {}
+    if resolver is None or resolver.task_type is None:
+        return 1
+    jobs = resolver.cluster_spec().as_dict()
     return max(1, sum(len(jobs.get(name, ())) for name in ("chief", "worker")))
 
 

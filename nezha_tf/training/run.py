@@ -17,6 +17,7 @@ from nezha_tf.model_folder.metrics_file import read_metrics
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.settings import flag_text, flags_of
 from nezha_tf.training import (
+    alike,
     devices,
     flag_history,
     lost_worker,
@@ -96,6 +97,7 @@ def run_in(strategy, task, settings, before=None):
     """
     keras.utils.set_random_seed(settings.seed)
     with lost_worker.told(strategy, settings.output_dir), alone_in(settings, strategy):
+        alike.check(strategy, settings)
         this = Run(strategy, task, settings, before)
         results = this.run()
         # All workers wait until the chief has written everything. The chief waits for none of them:

@@ -1,7 +1,10 @@
 """A worker that dies, hangs or cannot be reached ends the others, and the run can go on."""
 
+import contextlib
+import functools
 import os
 import random
+import shutil
 import signal
 import time
 
@@ -20,7 +23,7 @@ from nezha_tf.training import lost_worker
 # Dropout is on. A worker makes some twenty steps a second.
 STEPS = 120
 RUN = (f"--num_train_steps={STEPS}", "--learning_rate=1e-3", "--steps_per_loop=4")
-RUN += ("--save_checkpoints_steps=20", "--log_steps=10", "--train_batch_size=4")
+RUN += ("--save_checkpoints_steps=20", "--log_steps=10")
 # What the others may take, in seconds: heartbeats are missed after 10.
 MOST_SECONDS = 60
 
@@ -32,6 +35,23 @@ def tensors(folder, step):
 
 def steps(folder):
     return RunCheckpoints(str(folder / "run"), {}).steps()
+
+
+@contextlib.contextmanager
+def running(folder, count):
+    """Starts so many workers, each with two examples of a batch, as `loopback.workers` does."""
+    batch = f"--train_batch_size={2 * count}"
+    with held_ports(count) as ports:
+        with workers(folder, addresses_of(ports), (*RUN, batch)) as processes:
+            yield processes
+
+
+def ended_all(folder, count):
+    """Returns what is at the end of so many workers that nobody disturbs."""
+    with running(folder, count) as processes:
+        results = [ended(process) for process in processes]
+    assert [result.returncode for result in results] == [0] * count, results
+    return results
 
 
 def assert_ends_told(process, name):
@@ -50,18 +70,20 @@ def assert_whole(folder):
 
 @pytest.fixture(scope="module")
 def undisturbed(prepared, tmp_path_factory):
-    """The last checkpoint of a run of two workers without an interruption."""
-    with held_ports(2) as ports, workers(prepared, addresses_of(ports), RUN) as processes:
-        results = [ended(process) for process in processes]
-    assert [result.returncode for result in results] == [0, 0], results
-    return tensors(prepared, STEPS)
+    """Returns a function of a number of workers: the last checkpoint of a run without a loss."""
+
+    @functools.cache
+    def tensors_of(count):
+        folder = shutil.copytree(prepared, tmp_path_factory.mktemp("undisturbed") / "folder")
+        ended_all(folder, count)
+        return tensors(folder, STEPS)
+
+    return tensors_of
 
 
-def assert_goes_on(folder, undisturbed):
+def assert_goes_on(folder, count, undisturbed):
     """Asserts that the same command ends with the weights of a run without an interruption."""
-    with held_ports(2) as ports, workers(folder, addresses_of(ports), RUN) as processes:
-        results = [ended(process) for process in processes]
-    assert [result.returncode for result in results] == [0, 0], results
+    results = ended_all(folder, count)
     assert "continuing from run/model.ckpt-" in results[0].stdout
     found = tensors(folder, STEPS)
     assert found.keys() == undisturbed.keys()
@@ -80,15 +102,17 @@ def test_the_other_ends_and_the_run_goes_on(folder, undisturbed, number):
     """At any moment: while it computes, logs or saves."""
     generator = random.Random(None if laws.is_long() else number)
     victim, signal_number = WAYS[number % len(WAYS)]
+    count = 2 + number // len(WAYS) % 2
     seconds = generator.uniform(0, 3)
-    print(victim, signal_number, seconds)  # shown if the test fails
-    with held_ports(2) as ports, workers(folder, addresses_of(ports), RUN) as processes:
+    print(count, victim, signal_number, seconds)  # shown if the test fails
+    with running(folder, count) as processes:
         wait_until(lambda: steps(folder), processes[0])
         time.sleep(seconds)
         os.kill(processes[victim].pid, signal_number)
-        assert_ends_told(processes[1 - victim], f"worker {victim}")
+        for process in processes[:victim] + processes[victim + 1 :]:
+            assert_ends_told(process, f"worker {victim}")
     assert_whole(folder)
-    assert_goes_on(folder, undisturbed)
+    assert_goes_on(folder, count, undisturbed(count))
 
 
 def test_a_connection_that_breaks(folder):
@@ -97,7 +121,7 @@ def test_a_connection_that_breaks(folder):
         told = [[f"localhost:{port}" for port in ports] for _ in ports]
         told[0][1] = f"localhost:{cables[1].port}"
         told[1][0] = f"localhost:{cables[0].port}"
-        with workers(folder, told, RUN) as processes:
+        with workers(folder, told, (*RUN, "--train_batch_size=4")) as processes:
             wait_until(lambda: steps(folder), processes[0])
             for cable in cables:
                 cable.cut()

@@ -9,7 +9,7 @@ import signal
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import CONFIG, run_pretraining
+from commands import CONFIG, assert_one_line, run_pretraining
 from loopback import addresses_of, held_ports, workers
 from waiting import ended, wait_until
 
@@ -28,9 +28,9 @@ def start_workers(folder):
     with contextlib.ExitStack() as stack:
         addresses = addresses_of(stack.enter_context(held_ports(2)))
 
-        def start(*changes, output_dirs=None):
+        def start(*changes, own=None):
             flags = (*RUN, *changes)
-            return stack.enter_context(workers(folder, addresses, flags, output_dirs))
+            return stack.enter_context(workers(folder, addresses, flags, own))
 
         yield start
 
@@ -114,7 +114,31 @@ def test_sigterm_to_one_worker_stops_all_at_the_same_step(folder, start_workers)
 
 
 def test_workers_that_share_no_folder_are_refused(start_workers):
-    processes = start_workers(output_dirs=("alone", "another"))
+    processes = start_workers(own=(["--output_dir=alone"], ["--output_dir=another"]))
     for result in map(ended, processes):
         assert result.returncode == 1
         assert "must be one folder that all of them see" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "others, told",
+    (
+        ("--seed=8", "--seed: another worker has another value (this one: "),
+        ("--input_file=other/train.tfrecord", "--input_file: another worker sees other files"),
+    ),
+)
+def test_workers_that_were_not_started_alike_are_refused(folder, start_workers, others, told):
+    (folder / "other").mkdir()
+    data = (folder / "train.tfrecord").read_bytes()
+    (folder / "other" / "train.tfrecord").write_bytes(data + data)
+    for result in map(ended, start_workers("--seed=7", own=([], [others]))):
+        assert result.returncode == 1
+        assert_one_line(result, told, "start the same command on all workers")
+    assert not RunCheckpoints(str(folder / "run"), {}).steps()
+
+
+def test_the_same_files_may_lie_in_another_folder(folder, start_workers):
+    shutil.copytree(folder, folder.parent / "copy")
+    paths = [f"--input_file={folder.parent / 'copy' / 'train.tfrecord'}"]
+    results = list(map(ended, start_workers("--num_train_steps=3", own=([], paths))))
+    assert [result.returncode for result in results] == [0, 0], results
