@@ -10,7 +10,8 @@ from nezha_tf.model_folder.metrics_file import METRICS_FILE, read_metrics
 from nezha_tf.pictures.fonts import require_matplotlib
 from nezha_tf.pictures.settings import PlotSettings
 
-# The metrics that are drawn by default, if they were recorded, and their titles.
+# The metrics that are drawn by default, if they were recorded, and their titles. Losses and
+# accuracies of other objectives and tasks are drawn before them, under their own names.
 TITLES = {
     "masked_lm_loss": "masked-LM loss",
     "masked_lm_accuracy": "masked-LM accuracy",
@@ -23,6 +24,8 @@ TITLES = {
     "trust_ratio": "LAMB trust ratio",
     "tokens_per_second": "tokens per second",
 }
+# Not drawn by default: of two classes, the accuracy says the same more plainly.
+_TOLD_BY_ACCURACY = "next_sentence_loss"
 # This metric has one value for each part of the model: trust_ratio/layer_3.
 _TRUST_RATIO = "trust_ratio"
 # Metrics that get a logarithmic axis if their values differ by more than a factor of 10.
@@ -147,17 +150,25 @@ def _entries(folder):
 def _chosen(metrics, runs):
     """Returns the metrics to draw: those that the user named, or the usual ones, if recorded."""
     names = {name for run in runs for entry in run.entries for name in entry} - {"step"}
-    recorded = {name.removeprefix(_HELD_OUT).partition("/")[0] for name in names}
+    recorded = {_TRUST_RATIO if _is_part(name) else name.removeprefix(_HELD_OUT) for name in names}
     unknown = [metric for metric in metrics if metric not in recorded]
     if unknown:
         raise UserError(
             f"--metrics: no run recorded {unknown[0]!r}; choose from {', '.join(sorted(recorded))}"
         )
-    chosen = list(metrics) or [metric for metric in TITLES if metric in recorded]
+    others = sorted(
+        name for name in recorded - {_TOLD_BY_ACCURACY, *TITLES} if _is_of_objective(name)
+    )
+    chosen = list(metrics) or others + [metric for metric in TITLES if metric in recorded]
     if not chosen:
         names = ", ".join(sorted(recorded))
         raise UserError(f"no run recorded a usual metric; pass --metrics, chosen from {names}")
     return chosen
+
+
+def _is_of_objective(metric):
+    """Whether a metric is a loss or an accuracy, of all examples of an objective or task."""
+    return metric.endswith(("_loss", "_accuracy")) and "/" not in metric
 
 
 def _draw_metric(panel, runs, metric, smoothing):
@@ -260,7 +271,9 @@ def _dress(panel, metric):
     """Sets the title, the scale and the number format of a panel."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    panel.set_title(TITLES.get(metric, metric.replace("_", " ")), fontsize="medium")
+    panel.set_title(
+        TITLES.get(metric, metric.replace("_", " ").replace("/", ", ")), fontsize="medium"
+    )
     panel.grid(alpha=0.3)
     panel.tick_params(labelbottom=True, labelsize="small")
     panel.tick_params(which="minor", labelsize="small")
