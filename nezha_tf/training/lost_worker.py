@@ -18,6 +18,11 @@ from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 
 # How TensorFlow names a worker: "/job:worker/replica:0/task:1" or "/job:worker/task:1".
 _TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
+# A worker that passes on why its own sum was aborted: it is alive, and not to blame.
+_MESSENGER = re.compile(
+    r"from remote target \S+(?= while calling [^\n]*\n"
+    r"[^\n]*Error received from peer[^\n]*Collective ops is aborted)"
+)
 # Who holds the heartbeats does not name itself when it does not answer.
 _TO_THE_LEADER = "CoordinationService/"
 # The errors of a sum over all workers, or of a heartbeat, that another worker did not answer.
@@ -86,7 +91,7 @@ def _cluster(strategy):
 
 def _lost(text, own, workers):
     """Returns the name and address of the worker that an error's text blames."""
-    named = [(job, int(index)) for job, index in _TASK.findall(text)]
+    named = [(job, int(index)) for job, index in _TASK.findall(_MESSENGER.sub("", text))]
     blamed = [worker for worker in named if worker in workers and worker != own]
     if not blamed and _TO_THE_LEADER in text:
         blamed = [next(iter(workers))]

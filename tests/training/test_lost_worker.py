@@ -132,7 +132,17 @@ def test_a_connection_that_breaks(folder):
     assert_whole(folder)
 
 
+# What a worker of three was told after the chief had stopped, and after another one had.
+PASSED_ON = """Collective ops is aborted by: Collective ops is aborted by: {cause}
+Additional GRPC error information from remote target /job:worker/replica:0/task:{by} while calling \
+/tensorflow.WorkerService/RecvBuf:
+:UNKNOWN:Error received from peer  {{grpc_status:4, grpc_message:"Collective ops is aborted by: \
+{cause}"}}
+"""
+NO_HEARTBEAT = "Deadline Exceeded\\n\\nRPC: /tensorflow.CoordinationService/Heartbeat"
+UNHEALTHY = "Error reported from /job:worker/task:1: unhealthy"
 TWO = {("worker", 0): "a:1", ("worker", 1): "b:2"}
+THREE = {**TWO, ("worker", 2): "c:3"}
 FOUR = {("chief", 0): "c:0", **TWO, ("worker", 2): "d:3"}
 
 
@@ -148,6 +158,8 @@ FOUR = {("chief", 0): "c:0", **TWO, ("worker", 2): "d:3"}
             FOUR,
             "chief 0 (c:0)",
         ),
+        (PASSED_ON.format(cause=NO_HEARTBEAT, by=1), 2, THREE, "worker 0 (a:1)"),
+        (PASSED_ON.format(cause=UNHEALTHY, by=0), 2, THREE, "worker 1 (b:2)"),
         ("Collective ops is aborted", 1, TWO, "worker 0 (a:1)"),
         ("Collective ops is aborted", 1, FOUR, "another worker"),
     ],
