@@ -73,23 +73,23 @@ def command(corpus, options):
 
 def watch(arguments, folder, corpus_bytes):
     """Runs the tool, and prints a row whenever another tenth of the shards is there."""
-    started = time.monotonic()
-    log = open(folder / "log.txt", "w+", encoding="utf-8")
-    process = subprocess.Popen(arguments, stdout=log, stderr=log, start_new_session=True)
+    log = folder / "log.txt"
+    started = then = time.monotonic()
+    with open(log, "w", encoding="utf-8") as file:
+        process = subprocess.Popen(arguments, stdout=file, stderr=file, start_new_session=True)
     print("share | s | MB/s of text | memory of all processes, MB | most so far | examples, GB")
-    before, row, peak, made = 0, 0, 0, 0
-    then = started
+    before = row = peak = 0
     while process.poll() is None:
         time.sleep(0.5)
         memory = resident(process.pid)
         peak = max(peak, memory)
         finished = list(folder.glob("train-*.tfrecord"))
-        if not finished:
+        if not finished:  # it is planning
             then = time.monotonic()
             continue
         count = int(finished[0].stem.rpartition("-")[2])
-        if len(finished) >= (row + 1) * count / ROWS:
-            row, now = int(len(finished) * ROWS / count), time.monotonic()
+        if len(finished) * ROWS >= (row + 1) * count:
+            row, now = len(finished) * ROWS // count, time.monotonic()
             rate = (len(finished) - before) / count * corpus_bytes / (now - then) / 1e6
             made = sum(path.stat().st_size for path in finished)
             cells = f"{row / ROWS:.0%}", f"{now - started:.0f}", f"{rate:.2f}", f"{memory:.0f}"
@@ -97,8 +97,7 @@ def watch(arguments, folder, corpus_bytes):
             before, then = len(finished), now
     seconds = time.monotonic() - started
     print(f"{corpus_bytes / 1e9:.2f} GB in {seconds:.0f} s, status {process.returncode}")
-    log.seek(0)
-    print(log.read())
+    print(log.read_text(encoding="utf-8"))
     sys.exit(process.returncode)
 
 
