@@ -76,7 +76,9 @@ class RunCheckpoints:
     def newest(self):
         """Returns a clause for messages that names the newest checkpoint."""
         steps = self.steps()
-        return f"the last checkpoint is {self.path(steps[-1])}" if steps else "none was saved"
+        if not steps:
+            return "no checkpoint was saved"
+        return f"the last checkpoint is {self.path(steps[-1])}"
 
     def restore_newest(self, report=print):
         """Sets every variable from the newest readable checkpoint.
