@@ -48,7 +48,7 @@ def check(strategy, settings):
         if not _agree(strategy, said[name]):
             what = "sees other files" if _is_of_files(name) else "has another value"
             raise UserError(
-                f"--{name}: another worker {what} (this one: {getattr(settings, name)}); "
+                f"--{name}: another worker {what} (this one: {flags_of(settings)[name]}); "
                 "start the same command on all workers, with the same files"
             )
 

@@ -132,7 +132,8 @@ def test_a_connection_that_breaks(folder):
     assert_whole(folder)
 
 
-# What a worker of three was told after the chief had stopped, and after another one had.
+# What a worker of three was told, shortened, after the chief had stopped (NO_HEARTBEAT); with
+# UNHEALTHY the text is put together here.
 PASSED_ON = """Collective ops is aborted by: Collective ops is aborted by: {cause}
 Additional GRPC error information from remote target /job:worker/replica:0/task:{by} while calling \
 /tensorflow.WorkerService/RecvBuf:
