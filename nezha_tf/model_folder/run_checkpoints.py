@@ -16,9 +16,9 @@ from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 
 _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
-# What `tf1.write_tensors`, `files.whole_file` and `files.whole_folder` leave behind when a run is
-# killed.
-_LEFTOVER = re.compile(r".*\.\d+\.tmp")
+# What a killed run leaves behind: `tf1.write_tensors`, `files.whole_file` and `files.whole_folder`
+# end a name with the process, and TensorFlow, in `tf1.name_newest`, with a random number.
+_LEFTOVER = re.compile(r".*\.\d+\.tmp|checkpoint\.tmp[0-9a-f]{32}$")
 _ENDINGS = (".index", ".data-00000-of-00001")
 BEST_FILE = "best_checkpoint.json"
 

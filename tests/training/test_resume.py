@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from commands import assert_one_line, run_pretraining, start_pretraining
+from tensorflow.python.lib.io import file_io
 from waiting import ended, wait_until
 
 from nezha_tf.errors import STATUS_TERMINATED
@@ -143,6 +144,26 @@ def test_what_killed_runs_leave_is_cleaned(tmp_path):
     (tmp_path / "export.77.tmp" / "variables").mkdir(parents=True)
     RunCheckpoints(str(tmp_path), {}, is_chief=False).clean()
     assert set(os.listdir(tmp_path)) != before
+    kept.clean()
+    assert set(os.listdir(tmp_path)) == before
+
+
+def test_what_tensorflow_leaves_of_a_killed_run_is_cleaned(tmp_path, monkeypatch):
+    """A kill between TensorFlow's temporary file `checkpoint.tmp...` and its final name."""
+    kept = RunCheckpoints(str(tmp_path), {"a": tf.Variable(1.0)})
+    kept.save(3)
+    before = set(os.listdir(tmp_path))
+
+    class Killed(BaseException):
+        """Nothing catches it, so nothing tidies up, as after SIGKILL."""
+
+    def killed(*args):
+        raise Killed
+
+    monkeypatch.setattr(file_io, "rename", killed)
+    with pytest.raises(Killed):
+        kept.save(3)
+    assert len(set(os.listdir(tmp_path)) - before) == 1
     kept.clean()
     assert set(os.listdir(tmp_path)) == before
 
