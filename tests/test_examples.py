@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import math
 import subprocess
 import sys
 
@@ -111,6 +112,35 @@ def test_lines_at_even_distances(tmp_path):
     ended = subprocess.run((*command, "--count=11"), capture_output=True, text=True, check=False)
     assert ended.returncode == 1 and "has only 10 lines, not 11" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1 and not out.exists()
+
+
+def test_what_copying_reaches(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    pairs = ("甲乙丙丁戊", "甲乙丙丁戊"), ("己", "庚辛壬癸"), ("子", "丑")
+    lines = (json.dumps({"old": old, "new": new}) + "\n" for old, new in pairs)
+    path.write_text("".join(lines), encoding="utf-8")
+    command = (sys.executable, str(REPOSITORY / "examples" / "copy_baseline.py"))
+    flags = (f"--input_file={path}", "--source_column=old", "--target_column=new")
+
+    def measured(*more):
+        ended = subprocess.run((*command, *flags, *more), capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+        return dict(line.split(" = ") for line in ended.stdout.splitlines())
+
+    assert measured("--count=1") == dict.fromkeys(("rouge_1", "rouge_2", "rouge_l"), "1.0000") | {
+        "bleu": "100.0000",
+        "chrf": "100.0000",
+        "exact_match": "1.0000",
+    }
+    # Worked out by hand: of 7 pieces 5 are right, of runs of 2, 3 and 4 all (4, 3, 2); the
+    # references have 10 pieces.
+    found = measured()
+    precision = (5 / 7) ** (1 / 4)
+    assert float(found["bleu"]) == pytest.approx(100 * precision * math.exp(1 - 10 / 7), abs=1e-4)
+    assert found["rouge_l"] == found["exact_match"] == "0.3333"
+    ended = subprocess.run((*command, f"--input_file={path}"), capture_output=True, text=True)
+    assert ended.returncode == 1 and "src" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
 
 
 def test_the_text_of_mini(mini_corpus, tmp_path):
