@@ -29,11 +29,14 @@ def main(train_file, eval_file):
         LogisticRegression(C=10, max_iter=1000),
     )
     texts, labels = _read(train_file)
-    model.fit(texts, labels)
-    texts, labels = _read(eval_file)
-    predicted = model.predict(texts)
-    print(f"accuracy = {accuracy_score(labels, predicted):.4f}")
-    print(f"macro_f1 = {f1_score(labels, predicted, average='macro'):.4f}")
+    eval_texts, eval_labels = _read(eval_file)
+    try:
+        model.fit(texts, labels)
+    except ValueError as error:  # one label alone, or nothing that is in two texts
+        raise UserError(f"cannot learn from {train_file}: {error}") from error
+    predicted = model.predict(eval_texts)
+    print(f"accuracy = {accuracy_score(eval_labels, predicted):.4f}")
+    print(f"macro_f1 = {f1_score(eval_labels, predicted, average='macro'):.4f}")
 
 
 def _read(path):

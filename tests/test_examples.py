@@ -143,6 +143,35 @@ def test_what_copying_reaches(tmp_path):
     assert len(ended.stderr.splitlines()) == 1
 
 
+def test_what_a_linear_model_reaches(tmp_path):
+    def written(name, *rows):
+        path = tmp_path / name
+        path.write_text("".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+        return str(path)
+
+    def ended(*paths):
+        command = (sys.executable, str(REPOSITORY / "examples" / "linear_baseline.py"))
+        return subprocess.run((*command, *paths), capture_output=True, text=True)
+
+    train = written("train.tsv", *[("好吃", "1"), ("好看", "1"), ("难吃", "0"), ("难看", "0")] * 3)
+    # 好 and 难 decide, so that the last of four answers is wrong: F1 is 4/5 of one label (2 of 2
+    # found, 3 given), and 2/3 of the other (1 of 2 found, 1 given).
+    found = ended(train, written("dev.tsv", ("好", "1"), ("很好", "1"), ("难", "0"), ("真好", "0")))
+    assert found.returncode == 0, found.stderr
+    assert found.stdout == "accuracy = 0.7500\nmacro_f1 = 0.7333\n"
+    bad = {
+        "usage": [train],
+        "missing.tsv": [train, str(tmp_path / "missing.tsv")],
+        "empty.tsv has no line with an example": [train, written("empty.tsv")],
+        "one.tsv: ": [written("one.tsv", ("好吃", "1"), ("好看", "1")), train],
+        "rare.tsv: ": [written("rare.tsv", ("好", "1"), ("难", "0")), train],
+    }
+    for told, paths in bad.items():
+        failed = ended(*paths)
+        assert failed.returncode == 1 and told in failed.stderr
+        assert len(failed.stderr.splitlines()) == 1
+
+
 def test_the_text_of_mini(mini_corpus, tmp_path):
     def gzipped(name, *rows):
         path = tmp_path / name
