@@ -12,7 +12,7 @@ class UserError(Exception):
 
 
 class Terminated(Exception):
-    """SIGTERM ended a run, and the run has saved what it needs to continue.
+    """A signal ended a run, and the run has saved what it needs to continue.
 
     The entry points print the message and exit with `STATUS_TERMINATED`.
     """

@@ -14,6 +14,7 @@ ROOMS = (
     "files",
     "console",
     "locks",
+    "endings",
     "cores",
     "settings",
     "config",

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from conftest import REPOSITORY
+from terminals import heeds_hangups
 from waiting import ended, wait_until
 
 SCRIPT = str(REPOSITORY / "examples" / "supervise.sh")
@@ -21,8 +22,7 @@ def supervise(folder, command, **environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Under nohup these tests ignore hangups, and the script would inherit it.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        preexec_fn=heeds_hangups,
     )
 
 

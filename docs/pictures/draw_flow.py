@@ -55,7 +55,17 @@ ROWS = (
     ),
 )
 # Below all others.
-GROUND = ("errors", "storage", "files", "console", "locks", "cores", "settings", "config")
+GROUND = (
+    "errors",
+    "storage",
+    "files",
+    "console",
+    "locks",
+    "endings",
+    "cores",
+    "settings",
+    "config",
+)
 GROUND += ("resources", "inputs", "cli")
 
 WIDTH, HEIGHT, STEP, MARGIN, ROW = 236, 92, 274, 24, 176

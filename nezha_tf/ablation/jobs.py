@@ -7,13 +7,12 @@ import graphlib
 import json
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import threading
 import time
 
-from nezha_tf import console, files
+from nezha_tf import console, endings, files
 from nezha_tf.cores import available_cores
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
@@ -100,7 +99,8 @@ class Runner:
           run.
 
         Raises:
-          Terminated: SIGTERM came; the programs have received it, too, and have ended.
+          Terminated: the process was asked to end (see `endings`); so were the programs, which
+            have ended.
           KeyboardInterrupt: the same after an interrupt.
         """
         by_name = {job.name: job for job in jobs}
@@ -131,17 +131,16 @@ class Runner:
     @contextlib.contextmanager
     def _pool(self):
         """Yields threads that wait for programs; after an error these programs are ended."""
-        before = signal.signal(signal.SIGTERM, _terminated)
-        try:
-            with concurrent.futures.ThreadPoolExecutor(self._num_jobs) as pool:
-                try:
-                    yield pool
-                except BaseException:
-                    self._stop()
-                    pool.shutdown(cancel_futures=True)
-                    raise
-        finally:
-            signal.signal(signal.SIGTERM, before)
+        with (
+            endings.asked(_terminated),
+            concurrent.futures.ThreadPoolExecutor(self._num_jobs) as pool,
+        ):
+            try:
+                yield pool
+            except BaseException:
+                self._stop()
+                pool.shutdown(cancel_futures=True)
+                raise
 
     def _stop(self):
         with self._lock:
@@ -207,8 +206,8 @@ class Runner:
         return os.path.join(self._folder, job.name) + ending
 
 
-def _terminated(*_):
-    raise Terminated("stopped by SIGTERM; the same command goes on")
+def _terminated(name):
+    raise Terminated(f"stopped by {name}; the same command goes on")
 
 
 def _told(name, failure, seconds):

@@ -21,7 +21,7 @@ def run(settings):
     Raises:
       UserError: a file, a flag or a value is bad, which is told before anything runs; or some jobs
         failed, which is told after the others have run and the table is written.
-      Terminated: SIGTERM came.
+      Terminated: the process was asked to end; see `endings`.
     """
     folder = require_flag(settings.output_dir, "output_dir")
     files.require_folder(folder, "output_dir")

@@ -98,7 +98,8 @@ class Loop:
         Raises:
           UserError: too many consecutive steps were skipped, the loss diverged, or the data is
             damaged.
-          Terminated: the process received SIGTERM; the checkpoint is saved.
+          Terminated: this process or another worker was asked to end (see `endings`); the
+            checkpoint is saved.
         """
         step, averages, last_report, entry = first_step, Averages(), None, {}
         profile = _Profile(self._plan.profile_steps, self._checkpoints.folder)
@@ -171,8 +172,9 @@ class Loop:
     def _terminated(self, step):
         if step not in self._checkpoints.steps():
             self._checkpoints.save(step)
+        name = self._stop.signal or "a signal to another worker"
         return Terminated(
-            f"stopped by SIGTERM at step {step}; the checkpoint is {self._checkpoints.path(step)}; "
+            f"stopped by {name} at step {step}; the checkpoint is {self._checkpoints.path(step)}; "
             "the same command continues from it"
         )
 

@@ -58,7 +58,7 @@ def run(settings, make_task):
 
     Raises:
       UserError: settings, files or data are bad.
-      Terminated: the process received SIGTERM.
+      Terminated: the process was asked to end; see `endings`.
       WorkerLost: another worker does not answer.
     """
     settings = output_folder.with_head_of_run(start.with_files_beside(settings))

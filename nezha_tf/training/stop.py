@@ -1,21 +1,27 @@
-"""Handles SIGTERM, which a scheduler sends before it stops a machine."""
+"""Handles the signals that ask a run to end."""
 
-import signal
+from nezha_tf import endings
 
 
 class StopRequest:
-    """Turns SIGTERM into a request that the training loop follows after the current steps."""
+    """Turns a signal into a request that the training loop follows after the current steps.
+
+    Attributes:
+      requested: 1.0 after a signal, before it 0.0; the workers of a run add theirs up.
+      signal: name of the signal that came to this process, or None.
+    """
 
     def __init__(self):
         self.requested = 0.0
-        self._old = None
+        self.signal = None
+        self._handled = endings.asked(self._note)
 
     def __enter__(self):
-        self._old = signal.signal(signal.SIGTERM, self._note)
+        self._handled.__enter__()
         return self
 
     def __exit__(self, *error):
-        signal.signal(signal.SIGTERM, self._old)
+        self._handled.__exit__(*error)
 
-    def _note(self, number, frame):
-        self.requested = 1.0
+    def _note(self, name):
+        self.requested, self.signal = 1.0, name

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from conftest import REPOSITORY
+from terminals import heeds_hangups
 from toy_ablation import FILE, settings
 from waiting import TIME_LIMIT, ended, read_line, wait_until
 
@@ -127,7 +128,7 @@ def test_results_without_the_metric_are_named(tmp_path):
         run(settings(tmp_path, text, seeds=("1",)))
 
 
-@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGHUP, signal.SIGINT))
 def test_a_signal_ends_the_programs_and_the_same_command_goes_on(tmp_path, number):
     slow = FILE.replace("flags.rate = 2", "flags.rate = 2\nflags.seconds = 100")
     given = settings(tmp_path, slow, seeds=("1",))
@@ -138,12 +139,18 @@ def test_a_signal_ends_the_programs_and_the_same_command_goes_on(tmp_path, numbe
         f"--output_dir={given.output_dir}",
         "--seeds=1",
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeds_hangups,
+    )
     wait_until(lambda: runs_of(tmp_path), process)
     assert len(programs_in(tmp_path)) == 2  # the tool and its program
     process.send_signal(number)
     result = ended(process)
-    assert result.returncode == (75 if number == signal.SIGTERM else 130), result
+    assert result.returncode == (130 if number == signal.SIGINT else 75), result
     assert len(result.stderr.splitlines()) == 1, result
     assert not programs_in(tmp_path)
     (record,) = tmp_path.rglob("seed1.json")

@@ -5,14 +5,17 @@ import os
 import random
 import shutil
 import signal
+import sys
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import assert_one_line, run_pretraining, start_pretraining
+from commands import PRETRAINING, assert_one_line, run_pretraining, start_pretraining
+from conftest import REPOSITORY
 from tensorflow.python.lib.io import file_io
-from waiting import ended, wait_until
+from terminals import Terminal
+from waiting import TIME_LIMIT, ended, wait_until
 
 from nezha_tf.errors import STATUS_TERMINATED
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
@@ -87,6 +90,22 @@ def test_sigterm_saves_and_leaves_with_a_status_of_its_own(folder, uninterrupted
     assert f"step {stopped_at}" in result.stderr and stopped_at < 40
     assert run_pretraining(folder, *RUN).returncode == 0
     assert_same(tensors(folder / "run", 40), uninterrupted)
+
+
+def test_a_closed_terminal_saves_too(folder):
+    command = (sys.executable, REPOSITORY / "run_pretraining.py", *PRETRAINING)
+    # Too long to end, and without other checkpoints.
+    long = ("--num_train_steps=100000", "--save_checkpoints_steps=100000")
+    terminal = Terminal((*command, *RUN, *long), folder)
+    metrics = folder / "run" / "metrics.jsonl"
+    wait_until(lambda: terminal.shown() and metrics.exists(), terminal.process)
+    terminal.close()
+    assert terminal.process.wait(TIME_LIMIT) == STATUS_TERMINATED
+    (step,) = steps(folder / "run")
+    result = run_pretraining(folder, *RUN, f"--num_train_steps={step + 2}")
+    assert result.returncode == 0, result.stderr
+    assert f"continuing from run/model.ckpt-{step}" in result.stdout
+    assert steps(folder / "run") == [step, step + 2]
 
 
 def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_taken(

@@ -50,7 +50,7 @@ def run(settings, make_task):
     Raises:
       UserError: settings, files or data are bad, the folder has one run and not several, or the
         other way round, or a run failed; earlier runs stay.
-      Terminated: the process received SIGTERM.
+      Terminated: the process was asked to end; see `endings`.
     """
     rates = learning_rates(settings.learning_rate)
     settings = output_folder.with_head_of_run(start.with_files_beside(settings))
