@@ -11,7 +11,7 @@ from nezha_tf.settings import flag_text
 
 _KEYS = ("seeds", "paths", "stages", "settings")
 _STAGE_KEYS = ("program", "flags", "metrics", "results", "is_seeded")
-_SETTING_KEYS = ("x", "without")
+_SETTING_KEYS = ("x", "without", "num_seeds")
 _NAME = re.compile(r"\w[\w.-]*")
 _PLACEHOLDER = re.compile(r"\{\{(?P<kept>\w[\w.-]*)\}\}|\{(?P<name>\w[\w.-]*)\}")
 _OUTPUT, _SEED = "output", "seed"
@@ -42,11 +42,13 @@ class Setting(NamedTuple):
       flags: dict of stage name to a dict of flag name to text.
       x: where its values are in the picture, or None: one beside the other.
       without: names of the stages that it does not run.
+      num_seeds: it runs with the first so many seeds; None: with all.
     """
 
     flags: dict
     x: float | None
     without: tuple
+    num_seeds: int | None
 
 
 class Ablation(NamedTuple):
@@ -134,10 +136,10 @@ def jobs_of(ablation, folder):
       UserError: a value has a placeholder that means nothing, or names files that are missing.
     """
     found, unique = {}, {}
-    for setting in ablation.settings:
-        for seed in ablation.seeds:
+    for setting, about in ablation.settings.items():
+        for seed in ablation.seeds[: about.num_seeds]:
             for stage in ablation.stages:
-                if stage not in ablation.settings[setting].without:
+                if stage not in about.without:
                     maker = _Maker(ablation, folder, setting, stage, seed, found)
                     found[setting, stage, seed] = unique.setdefault(maker.identity(), maker.job())
     return found
@@ -281,8 +283,11 @@ def _setting(value, stages, where):
     x = value.get("x")
     if x is not None and (isinstance(x, bool) or not isinstance(x, int | float)):
         raise UserError(f"{where}: x = {x!r} is not a number")
+    num_seeds = value.get("num_seeds")
+    if num_seeds is not None and (type(num_seeds) is not int or num_seeds < 1):
+        raise UserError(f"{where}: num_seeds = {num_seeds!r} is not a whole number above 0")
     flags = {name: _flags(value, name, where) for name in stages if name in value}
-    return Setting(flags, x, tuple(without))
+    return Setting(flags, x, tuple(without), num_seeds)
 
 
 def _flags(value, key, where):

@@ -100,6 +100,8 @@ SETTING = "[settings.x]\n"
         (STAGE + SETTING + "b.rate = 1\n", r"settings.x: 'b' is neither a stage \(a\)"),
         (STAGE + SETTING + 'without = ["b"]\n', r"without is not a list of stages \(a\)"),
         (STAGE + SETTING + 'x = "1"\n', "x = '1' is not a number"),
+        (STAGE + SETTING + "num_seeds = 0\n", "settings.x: num_seeds = 0 is not a whole number"),
+        (STAGE + SETTING + "num_seeds = true\n", "num_seeds = True is not a whole number"),
         (STAGE + SETTING + "a = 1\n", "settings.x: a is not a table"),
         (STAGE + '[settings."x/y"]\n', "'x/y' is not a name for a folder"),
         (STAGE.replace(".a", ".seed") + SETTING, "'seed' cannot be the name"),

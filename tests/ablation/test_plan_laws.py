@@ -27,7 +27,8 @@ def files(draw):
         chosen = draw(st.lists(st.sampled_from(sorted(stages)), unique=True, max_size=2))
         settings[f"setting{number}"] = {name: draw(flags_of([])) for name in chosen}
     seeds = draw(st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True))
-    return seeds, stages, settings
+    some = st.dictionaries(st.sampled_from(sorted(settings)), st.integers(1, 4))
+    return seeds, stages, settings, draw(some)
 
 
 def flags_of(stages):
@@ -35,7 +36,7 @@ def flags_of(stages):
     return st.dictionaries(st.sampled_from(FLAGS), values, max_size=3)
 
 
-def toml_of(seeds, stages, settings):
+def toml_of(seeds, stages, settings, num_seeds):
     lines = [f"seeds = {seeds}"]
     for name, about in stages.items():
         lines += [f"[stages.{name}]", f'program = "{TOY}"']
@@ -43,6 +44,7 @@ def toml_of(seeds, stages, settings):
         lines += [f"flags.{flag} = {json.dumps(value)}" for flag, value in about["flags"].items()]
     for name, changes in settings.items():
         lines.append(f"[settings.{name}]")
+        lines += [f"num_seeds = {num_seeds[name]}"] if name in num_seeds else []
         for stage, flags in changes.items():
             lines += [f"{stage}.{flag} = {json.dumps(value)}" for flag, value in flags.items()]
     return "\n".join(lines)
@@ -50,7 +52,7 @@ def toml_of(seeds, stages, settings):
 
 def meaning(case, setting, stage, seed):
     """Returns what a job computes: its flags, with what it reads in place of folders."""
-    _, stages, settings = case
+    _, stages, settings, _ = case
     flags = {**stages[stage]["flags"], **settings[setting].get(stage, {})}
     found = {}
     for flag, value in flags.items():
@@ -70,8 +72,14 @@ def test_what_computes_the_same_is_one_job_and_nothing_else(tmp_path, case):
     path.write_text(toml_of(*case))
     ablation = plan.read(AblationSettings(ablation_file=str(path)))
     jobs = plan.jobs_of(ablation, "out")
-    seeds, stages, settings = case
-    assert set(jobs) == {(a, b, c) for a in settings for b in stages for c in seeds}
+    seeds, stages, settings, num_seeds = case
+    assert set(jobs) == {
+        (setting, stage, seed)
+        for setting in settings
+        for stage in stages
+        for place, seed in enumerate(seeds)
+        if place < num_seeds.get(setting, len(seeds))
+    }
     by_meaning, seen = {}, set()
     for key, job in jobs.items():
         assert by_meaning.setdefault(meaning(case, *key), job) is job

@@ -104,6 +104,13 @@ def test_a_setting_without_the_stage_is_not_replaced_as_the_first(tmp_path):
     ]
 
 
+def test_a_setting_with_fewer_seeds_is_compared_by_those_that_it_has(tmp_path):
+    run(settings(tmp_path, FILE + "num_seeds = 1\n"))  # of `fast`; the seeds are 3 and 1
+    assert "second/fast/seed3" in runs_of(tmp_path) and "second/fast/seed1" not in runs_of(tmp_path)
+    row = (tmp_path / "out" / "ablation.md").read_text().splitlines()[-1]
+    assert row == "| fast | 1 | 36.0000 | +27.0000 |"  # 3 * 12 - 3 * 3
+
+
 def test_flags_that_a_program_does_not_take_are_told_before_anything_runs(tmp_path):
     for change, words in (
         ("second.rat = 10", "second/fast/seed3: .*'rat'"),
