@@ -39,9 +39,8 @@ def run(main, settings_class, with_tensorflow=True):
 
     A `UserError`, a full disk or an unknown flag gives one line on stderr and status 1; a signal
     of `endings` gives status 75, the loss of another worker 76, an interrupt 130, and a closed
-    output pipe 141.
-    Any other error is a defect and keeps its traceback. The files that the flags name are checked
-    before anything slow is imported.
+    output pipe 141. Any other error is a defect and keeps its traceback. The files that the flags
+    name are checked before anything slow is imported.
 
     Args:
       main: function of the settings.

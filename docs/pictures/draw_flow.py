@@ -55,18 +55,8 @@ ROWS = (
     ),
 )
 # Below all others.
-GROUND = (
-    "errors",
-    "storage",
-    "files",
-    "console",
-    "locks",
-    "endings",
-    "cores",
-    "settings",
-    "config",
-)
-GROUND += ("resources", "inputs", "cli")
+GROUND = ("errors", "storage", "files", "console", "locks", "endings", "cores", "settings")
+GROUND += ("config", "resources", "inputs", "cli")
 
 WIDTH, HEIGHT, STEP, MARGIN, ROW = 236, 92, 274, 24, 176
 
