@@ -4,16 +4,17 @@ python examples/clue.py --model_folder=MODEL --clue_data=DATA --output_dir=out/c
 
 DATA has a folder for each task, with the files of CLUE's archives: afqmc_public, tnews_public,
 iflytek_public, cmnli_public, ocnli_public, cluewsc2020_public, csl_public, cmrc2018_public,
-chid_public and c3_public; also without _public, and with FewCLUE's names. A task without a folder
-is left out, and so is one that is done already. Further flags go to all programs:
---num_seeds=3, --learning_rate=2e-5,3e-5, --precision=mixed_float16. Another model or other flags
-need another --output_dir.
+chid_public and c3_public; also without _public, and with FewCLUE's names. A task whose files are
+not there is left out, and so is one that is done already. One that fails does not stop the others.
+Further flags go to all programs: --num_seeds=3, --learning_rate=2e-5,3e-5,
+--precision=mixed_float16. Another model or other flags need another --output_dir.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import zipfile
@@ -21,12 +22,21 @@ from typing import NamedTuple
 
 try:
     from nezha_tf import console, files
-    from nezha_tf.errors import UserError
+    from nezha_tf.data.bad_rows import BadRows
+    from nezha_tf.data.squad import read_questions
+    from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
+    from nezha_tf.tasks.classification import data_sets as of_classes
+    from nezha_tf.tasks.classification.examples import read_part
+    from nezha_tf.tasks.finetuning import part_files
+    from nezha_tf.tasks.multiple_choice import data_sets as of_choices
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-# A test set may be there later than the run.
-_PREDICTING = ("--do_predict", "--predict_file=")
+# A test set may be there later than the run, and its batches do not change the training.
+_PREDICTING = ("--do_predict", "--predict_file=", "--predict_batch_size=")
+# Submissions are made of the predictions' JSON lines.
+_FORMAT = "--predictions_format"
+_ASKED_TO_END = (STATUS_TERMINATED, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT)
 # The training files of CLUE, and those of FewCLUE, which the programs read if they are alone.
 _TRAINING = ("train.json", "train.50k.json", "train.jsonl")
 _FEW = ("train_few_all.json", "train_0.json")
@@ -107,44 +117,93 @@ def main():
     parser.allow_abbrev = False
     flags, further = parser.parse_known_args()
     try:
-        done = run_all(flags, further)
-        text = table(done)
-        print(text)
-        files.write_text(os.path.join(flags.output_dir, "results.txt"), text + "\n")
-        print(write_submission(done, flags))
+        done, failures = run_all(flags, further)
+        if done:
+            text = table(done)
+            print(text)
+            files.write_text(os.path.join(flags.output_dir, "results.txt"), text + "\n")
+            print(write_submission(done, flags))
+        if failures:
+            told = "; ".join(failures)
+            raise UserError(f"{console.plural(len(failures), 'task')} failed: {told}")
     except (UserError, OSError) as error:
         sys.exit(f"clue.py: error: {error}")
+    except Terminated as end:
+        print(end, file=sys.stderr)
+        sys.exit(STATUS_TERMINATED)
 
 
 def run_all(flags, further):
-    """Runs all tasks whose data are there; returns a list of `Done`.
+    """Runs all tasks whose data are there.
 
     Args:
       flags: an object with the flags of this program.
       further: list of flags for all programs.
 
+    Returns:
+      (list of `Done`, list of a line for each task that failed).
+
     Raises:
-      UserError: there is no task, or a program failed.
+      UserError: there is no task, a folder has a run with other flags, or submissions cannot be
+        made of the predictions' format.
+      Terminated: a program was asked to end; so the others are not started.
     """
-    done = []
+    _check_format(further)
+    done, failures = [], []
     for task in TASKS:
-        data = folder_of(task, flags.clue_data)
-        if data is None:
-            print(f"{task.name}: left out, {flags.clue_data} has no {' or '.join(task.folders)}")
+        data, lack = data_of(task, flags.clue_data)
+        if lack:
+            print(f"{task.name}: left out, {lack}")
             continue
         run_dir = os.path.join(flags.output_dir, task.name)
-        run_once(task, run_dir, [*flags_of(task, data, flags.model_folder, run_dir), *further])
-        done.append(Done(task, data, run_dir))
-    if not done:
-        raise UserError(f"{flags.clue_data} has no folder of a task, such as {TASKS[0].folders[0]}")
-    return done
+        program_flags = [*flags_of(task, data, flags.model_folder, run_dir), *further]
+        failure = run_once(task, run_dir, program_flags)
+        if failure:
+            failures.append(f"{task.name}: {failure}")
+        else:
+            done.append(Done(task, data, run_dir))
+    if not done and not failures:
+        raise UserError(
+            f"{flags.clue_data} has no folder of a task with its files, such as "
+            f"{TASKS[0].folders[0]} with train.json and dev.json"
+        )
+    return done, failures
 
 
-def folder_of(task, root):
-    """Returns the path of a task's data, or None."""
+def _check_format(further):
+    for flag in further:
+        name, _, value = flag.lstrip("-").partition("=")
+        if name == _FORMAT.lstrip("-") and value != "jsonl":
+            raise UserError(f"{flag}: submit.zip is made of JSON lines; leave it out")
+
+
+def data_of(task, root):
+    """Returns (the folder of a task's data or None, what is not there or "")."""
     names = [name + end for name in task.folders for end in ("_public", "")]
-    paths = [os.path.join(root, name) for name in names]
-    return next((path for path in paths if os.path.isdir(path)), None)
+    paths = [path for name in names if os.path.isdir(path := os.path.join(root, name))]
+    lack = f"{root} has no {' or '.join(task.folders)}"
+    for path in paths:
+        lacking = [
+            part_files.told(choices)
+            for choices in _file_choices(task)
+            if not part_files.found_in(path, choices)
+        ]
+        if not lacking:
+            return path, ""
+        lack = f"{path} has no {', and no '.join(lacking)}"
+    return None, lack
+
+
+def _file_choices(task):
+    """Returns the possible files of training and of evaluation; see `part_files`."""
+    if task.name == "cmrc2018":
+        return (("train.json",),), (("dev.json",),)
+    data_set = _data_sets(task)[task.name]
+    return data_set.file_choices("train"), data_set.file_choices("eval")
+
+
+def _data_sets(task):
+    return (of_classes if task.program == _CLASSES else of_choices).DATA_SETS
 
 
 def test_file(data):
@@ -184,23 +243,30 @@ def run_once(task, run_dir, program_flags):
 
     The flags are noted before the program starts: a run that was killed goes on with them only.
 
+    Returns:
+      A line that tells how the program failed, or None.
+
     Raises:
-      UserError: the folder has a run with other flags, or the program failed.
+      UserError: the folder has a run with other flags.
+      Terminated: the program was asked to end.
     """
     note = os.path.join(run_dir, "clue.json")
     before = files.read_object(note)
     now = {"flags": program_flags, "is_done": True}
     if before == now:
         print(f"{task.name}: done before")
-        return
+        return None
     if before and has_checkpoint(run_dir):
         require_same(run_dir, before.get("flags", []), program_flags)
     print(f"{task.name}: {task.program} {' '.join(program_flags)}", flush=True)
     files.write_text(note, json.dumps({**now, "is_done": False}) + "\n")
     status = subprocess.run([sys.executable, task.program, *program_flags]).returncode
+    if status in _ASKED_TO_END:
+        raise Terminated(f"{task.name}: {task.program} was stopped; the same command goes on")
     if status:
-        raise UserError(f"{task.name}: {task.program} ended with status {status}")
+        return f"{task.program} ended with status {status}"
     files.write_text(note, json.dumps(now) + "\n")
+    return None
 
 
 def has_checkpoint(run_dir):
@@ -287,22 +353,70 @@ def table(done):
 
 
 def write_submission(done, flags):
-    """Writes the predictions for the test sets as submit.zip; returns a line on it."""
-    found = {}
+    """Writes the predictions for the test sets as submit.zip; returns lines on it."""
+    found, lines = {}, []
     for task, data, run_dir in done:
         test = test_file(data)
-        if task.submission and test and not is_few(data):
-            version = "10" if test.endswith("1.0.json") else "11"
-            name = f"{task.submission.format(version)}_predict.json"
+        if not task.submission or is_few(data):
+            continue
+        version = "10" if test and test.endswith("1.0.json") else "11"
+        name = f"{task.submission.format(version)}_predict.json"
+        lack = why_not_submitted(task, test, run_dir)
+        if lack:
+            lines.append(f"{task.name}: not in submit.zip, {lack}")
+        else:
             found[name] = predictions(task, run_dir, flags.c3_format)
     if not found:
-        return "no test set of CLUE (test.json, test1.0.json or test1.1.json): no submit.zip"
+        lines.append("no test set of CLUE (test.json, test1.0.json or test1.1.json): no submit.zip")
+        return "\n".join(lines)
     path = os.path.join(flags.output_dir, "submit.zip")
     with files.whole_file(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, text in found.items():
                 archive.writestr(name, text)
-    return f"{path}: {', '.join(found)}"
+    return "\n".join([*lines, f"{path}: {', '.join(found)}"])
+
+
+def why_not_submitted(task, test, run_dir):
+    """Returns why a task's predictions cannot be submitted, or "".
+
+    The site compares the lines of a file with its own in their order (README of CLUE's
+    submissions), so one that lacks a line would be wrong from there on.
+
+    Args:
+      task: `Task`.
+      test: path of the test set, or None.
+      run_dir: the folder of the task's run.
+    """
+    if test is None:
+        return "its folder has no test set"
+    path = _predictions_file(task, run_dir)
+    if not os.path.exists(path):
+        return f"there is no {path}"
+    with open(path, encoding="utf-8") as file:
+        num_found = len(json.load(file)) if task.name == "cmrc2018" else sum(1 for _ in file)
+    num_asked = _num_asked(task, test)
+    if num_found != num_asked:
+        return f"{num_found:,} predictions for the {num_asked:,} rows of {test}; mend its bad rows"
+    return ""
+
+
+def _num_asked(task, test):
+    """Returns the number of rows of a test set, bad ones among them."""
+    bad_rows = BadRows(skip=True)
+    if task.name == "cmrc2018":
+        found = read_questions([test], needs_answers=False, bad_rows=bad_rows)
+    elif task.program == _CHOICES:
+        found = _data_sets(task)[task.name].read(test, False, bad_rows)
+    else:
+        part = read_part(_data_sets(task)[task.name], "predict", [test], skip_bad_rows=True)
+        found, bad_rows = part.texts, part.bad_rows
+    return len(found) + bad_rows.count
+
+
+def _predictions_file(task, run_dir):
+    name = "predictions.json" if task.name == "cmrc2018" else "predictions.jsonl"
+    return os.path.join(run_dir, name)
 
 
 def predictions(task, run_dir, c3_format):
@@ -311,11 +425,11 @@ def predictions(task, run_dir, c3_format):
     It has a line {"id", "label"} for each example. That of ChID is {blank: number}, that of
     CMRC2018 {question: answer}.
     """
+    with open(_predictions_file(task, run_dir), encoding="utf-8") as file:
+        text = file.read()
     if task.name == "cmrc2018":
-        with open(os.path.join(run_dir, "predictions.json"), encoding="utf-8") as file:
-            return file.read()
-    with open(os.path.join(run_dir, "predictions.jsonl"), encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+        return text
+    rows = [json.loads(line) for line in text.split("\n") if line]
     if task.name == "chid":
         return json.dumps({row["id"]: row["prediction"] for row in rows}, indent=2) + "\n"
     if task.name == "c3" and c3_format == "list":

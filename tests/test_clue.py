@@ -11,7 +11,7 @@ from commands import flags_of
 from conftest import REPOSITORY
 from examples_programs import program
 
-from nezha_tf.errors import UserError
+from nezha_tf.errors import Terminated, UserError
 
 clue = program("clue")
 TASKS = {task.name: task for task in clue.TASKS}
@@ -20,6 +20,27 @@ TASKS = {task.name: task for task in clue.TASKS}
 def write(path, *rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+PAIR = {"sentence1": "甲", "sentence2": "乙"}
+SPANS = {"span1_text": "甲", "span1_index": 0, "span2_text": "乙", "span2_index": 1}
+MARKS = [f"#idiom{number:06}#" for number in (1, 2)]
+# A row of each task's file, for `add_files`.
+ROWS = {
+    **{name: {**PAIR, "label": "0"} for name in ("afqmc", "bustm")},
+    **{name: {**PAIR, "label": "neutral"} for name in ("cmnli", "ocnli")},
+    "tnews": {"sentence": "甲", "label": "100"},
+    "iflytek": {"sentence": "甲", "label": "0"},
+    "wsc": {"text": "甲乙", "target": SPANS, "label": "true"},
+    "csl": {"abst": "甲", "keyword": ["乙"], "label": "0"},
+    "chid": {"content": MARKS, "candidates": ["甲", "乙"]},
+}
+
+
+def add_files(folder, name, train="train.json"):
+    """Writes the files of training and development of a task."""
+    for file in (train, train.replace("train", "dev").replace("50k.", "")):
+        write(folder / file, ROWS[name])
 
 
 @pytest.fixture
@@ -45,8 +66,8 @@ def test_what_is_there_is_run_and_what_is_done_is_not_done_again(
     given_flags, tmp_path, monkeypatch, capsys
 ):
     flags, data, _ = given_flags
-    (data / "csl_public").mkdir()
-    (data / "cluewsc").mkdir()
+    add_files(data / "csl_public", "csl")
+    add_files(data / "cluewsc", "wsc", "train_few_all.json")
     write(data / "cluewsc" / "test1.0.json")
     commands = []
 
@@ -55,27 +76,78 @@ def test_what_is_there_is_run_and_what_is_done_is_not_done_again(
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    done = clue.run_all(flags, ["--num_seeds=2"])
-    assert [each.task.name for each in done] == ["wsc", "csl"]
+    done, failures = clue.run_all(flags, ["--num_seeds=2"])
+    assert [each.task.name for each in done] == ["wsc", "csl"] and not failures
     assert [command[0] for command in commands] == ["run_classifier.py"] * 2
     assert f"--predict_file={data}/cluewsc/test1.0.json" in commands[0]
     assert all(command[-1] == "--num_seeds=2" for command in commands)
     assert "afqmc: left out" in capsys.readouterr().out
-    assert clue.run_all(flags, ["--num_seeds=2"]) == done and len(commands) == 2
+    assert clue.run_all(flags, ["--num_seeds=2"]) == (done, []) and len(commands) == 2
     clue.run_all(flags, ["--num_seeds=3"])
     assert len(commands) == 4
-
-    monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, 3))
-    with pytest.raises(UserError, match=r"wsc: run_classifier\.py ended with status 3"):
-        clue.run_all(flags, [])
     flags.clue_data = str(tmp_path)
-    with pytest.raises(UserError, match="no folder of a task, such as afqmc"):
+    with pytest.raises(UserError, match="no folder of a task with its files, such as afqmc"):
         clue.run_all(flags, [])
+
+
+def test_a_task_that_fails_does_not_stop_the_others(given_flags, monkeypatch):
+    flags, data, _ = given_flags
+    add_files(data / "cluewsc", "wsc")
+    add_files(data / "csl", "csl")
+
+    def run(command):
+        status = 3 if "--task_name=wsc" in flags_in(command) else 0
+        return subprocess.CompletedProcess(command, status)
+
+    def flags_in(command):
+        name = next(flag for flag in command if flag.startswith("--flagfile="))
+        return (REPOSITORY / name.partition("=")[2]).read_text().split()
+
+    monkeypatch.setattr(subprocess, "run", run)
+    done, failures = clue.run_all(flags, [])
+    assert [each.task.name for each in done] == ["csl"]
+    assert failures == ["wsc: run_classifier.py ended with status 3"]
+    # One that is asked to end does: whoever asked does not want the next one either.
+    statuses = [75, -15, -1, -2]
+    monkeypatch.setattr(
+        subprocess, "run", lambda command: subprocess.CompletedProcess(command, statuses.pop())
+    )
+    while statuses:
+        with pytest.raises(Terminated, match=r"wsc: run_classifier\.py was stopped"):
+            clue.run_all(flags, [])
+
+
+def test_a_task_without_its_files_is_left_out(given_flags, monkeypatch, capsys):
+    flags, data, _ = given_flags
+    add_files(data / "csl", "csl")
+    # The folder that has the files is taken, not the first one.
+    (data / "csl_public").mkdir()
+    (data / "afqmc").mkdir()
+    write(data / "tnews" / "train.json", ROWS["tnews"])
+    write(data / "cmrc2018_public" / "dev.json")
+    write(data / "c3" / "c3-d-train.json")
+    write(data / "c3" / "m-dev.json")
+    write(data / "chid" / "dev.json")
+    monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, 0))
+    done, failures = clue.run_all(flags, [])
+    assert [(each.task.name, each.data) for each in done] == [
+        ("csl", str(data / "csl")),
+        ("c3", str(data / "c3")),
+    ]
+    assert not failures
+    told = capsys.readouterr().out.splitlines()
+    lines = dict(line.split(": left out, ") for line in told if ": left out, " in line)
+    train, dev = (
+        f"{part}.json or {part}_few_all.json or {part}_0.json" for part in ("train", "dev")
+    )
+    assert lines["afqmc"] == f"{data}/afqmc has no {train}, and no {dev}"
+    assert lines["tnews"] == f"{data}/tnews has no {dev}"
+    assert lines["iflytek"] == f"{data} has no iflytek"
 
 
 def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, capsys):
     flags, data, out = given_flags
-    (data / "csl").mkdir()
+    add_files(data / "csl", "csl")
     statuses, commands = [1, -15, 0, 0], []
 
     def run(command):
@@ -91,8 +163,11 @@ def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, c
         assert "\n" not in str(error.value)
 
     monkeypatch.setattr(subprocess, "run", run)
-    refused(["--learning_rate=fast"], "ended with status 1")
-    refused(["--num_seeds=2"], "ended with status -15")
+    assert clue.run_all(flags, ["--learning_rate=fast"])[1] == [
+        "csl: run_classifier.py ended with status 1"
+    ]
+    with pytest.raises(Terminated):
+        clue.run_all(flags, ["--num_seeds=2"])
     first, flags.model_folder = flags.model_folder, "other"
     told = f"{out}/csl .*then --init_checkpoint={first}, now --init_checkpoint=other.*--output_dir"
     refused(["--num_seeds=2"], told)
@@ -105,11 +180,17 @@ def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, c
     assert "csl: done before\n" in capsys.readouterr().out
     flags.model_folder = "other"
     refused(["--num_seeds=2"], told)
-    # A test set that comes later changes nothing in the training.
+    # A test set that comes later, and the batches of predictions, change nothing in the training.
     flags.model_folder = first
     write(data / "csl" / "test.json")
-    clue.run_all(flags, ["--num_seeds=2"])
+    clue.run_all(flags, ["--num_seeds=2", "--predict_batch_size=4"])
     assert len(commands) == 4 and "--do_predict" in commands[3]
+
+
+@pytest.mark.parametrize("flag", ("--predictions_format=tsv", "-predictions_format=tsv"))
+def test_predictions_in_columns_are_refused_before_anything_runs(given_flags, flag):
+    with pytest.raises(UserError, match=rf"^{flag}: submit\.zip is made of JSON lines"):
+        clue.run_all(given_flags[0], [flag])
 
 
 def test_the_table(given_flags):
@@ -154,9 +235,9 @@ def test_few_examples_have_no_published_figures_and_no_submission(given_flags):
         *(("chid", "train_0.json"), ("ocnli", "train.50k.json")),
     ):
         write(data / name / train)
-        write(data / name / "test.json")
+        write(data / name / "test.json", ROWS[name])
         write(out / name / "eval_results.json", {"accuracy": 0.5})
-        write(out / name / "predictions.jsonl")
+        write(out / name / "predictions.jsonl", {"prediction": "0"})
         done.append(clue.Done(TASKS[name], str(data / name), str(out / name)))
     # The programs read CLUE's file where both are.
     write(data / "ocnli" / "train_few_all.json")
@@ -177,34 +258,52 @@ def test_few_examples_have_no_published_figures_and_no_submission(given_flags):
     assert "no submit.zip" in clue.write_submission(done[2:4], flags)
 
 
-def test_the_files_for_the_site(given_flags):
+def submission(given_flags, tests, predicted):
+    """Writes test sets and predictions; returns (list of `Done`, the lines on submit.zip)."""
     flags, data, out = given_flags
     done = []
-    for name, test in (
-        *(("tnews", "test1.0.json"), ("ocnli", "test.json"), ("wsc", "test1.1.json")),
-        *(("chid", "test1.1.json"), ("c3", "test1.1.json"), ("cmrc2018", "test.json")),
-        *(("csl", "none.json"), ("bustm", "test.json")),
-    ):
-        write(data / name / test)
+    for name, (test, *rows) in tests.items():
+        write(data / name / test, *rows)
         done.append(clue.Done(TASKS[name], str(data / name), str(out / name)))
-    rows = {
-        "tnews": [{"id": "7", "prediction": "115"}],
-        "ocnli": [{"prediction": "neutral"}, {"prediction": "entailment"}],
-        "wsc": [{"id": "0", "prediction": "true"}],
-        "chid": [
-            {"id": "#idiom000001#", "prediction": 3},
-            {"id": "#idiom000002#", "prediction": 0},
-        ],
-        "c3": [{"id": "0", "prediction": 2}, {"id": "1", "prediction": 1}],
-    }
-    for name, lines in rows.items():
-        write(out / name / "predictions.jsonl", *lines)
-    write(out / "cmrc2018" / "predictions.json", {"q": "答案"})
-    line = clue.write_submission(done, flags)
+    for name, rows in predicted.items():
+        file = "predictions.json" if name == "cmrc2018" else "predictions.jsonl"
+        write(out / name / file, *rows)
+    return done, clue.write_submission(done, flags)
+
+
+def in_zip(out):
     with zipfile.ZipFile(out / "submit.zip") as archive:
-        found = {name: archive.read(name).decode() for name in archive.namelist()}
-    assert all(name in line for name in found)
-    assert json.loads(found.pop("chid11_predict.json")) == {"#idiom000001#": 3, "#idiom000002#": 0}
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+C3 = [["甲"], [{"question": "何？", "choice": ["乙", "丙", "丁"]}] * 2, "1"]
+CMRC = {"data": [{"paragraphs": [{"context": "甲", "qas": [{"id": "q", "question": "何？"}]}]}]}
+
+
+def test_the_files_for_the_site(given_flags):
+    flags, _, out = given_flags
+    tests = {
+        "tnews": ("test1.0.json", {"id": 7, "sentence": "甲"}),
+        "ocnli": ("test.json", PAIR, PAIR),
+        "wsc": ("test1.1.json", {"id": 0, "text": "甲乙", "target": SPANS}),
+        "chid": ("test1.1.json", {**ROWS["chid"], "content": [" ".join(MARKS)]}),
+        "c3": ("test1.1.json", [C3]),
+        "cmrc2018": ("test.json", CMRC),
+        "bustm": ("test.json", PAIR),
+    }
+    predicted = {
+        "tnews": [{"id": "7", "prediction": "115"}],
+        # A text in the predictions may have what other languages take for the end of a line.
+        "ocnli": [{"text": "\u2028", "prediction": "neutral"}, {"prediction": "entailment"}],
+        "wsc": [{"id": "0", "prediction": "true"}],
+        "chid": [{"id": mark, "prediction": 3 - 3 * at} for at, mark in enumerate(MARKS)],
+        "c3": [{"id": "0", "prediction": 2}, {"id": "1", "prediction": 1}],
+        "cmrc2018": [{"q": "答案"}],
+    }
+    done, line = submission(given_flags, tests, predicted)
+    found = in_zip(out)
+    assert line == f"{out}/submit.zip: {', '.join(found)}"
+    assert json.loads(found.pop("chid11_predict.json")) == {MARKS[0]: 3, MARKS[1]: 0}
     assert json.loads(found.pop("cmrc2018_predict.json")) == {"q": "答案"}
     assert found == {
         "tnews10_predict.json": '{"id": 7, "label": "115"}\n',
@@ -215,8 +314,43 @@ def test_the_files_for_the_site(given_flags):
         "c311_predict.json": '{"id": 0, "label": 2}\n{"id": 1, "label": 1}\n',
     }
     assert clue.predictions(TASKS["c3"], str(out / "c3"), "list") == "[2, 1]\n"
-    without = [each for each in done if each.task.name in ("csl", "bustm")]
+    without = [each for each in done if each.task.name == "bustm"]
     assert "no submit.zip" in clue.write_submission(without, flags)
+
+
+def test_what_is_not_in_the_submission_is_told(given_flags):
+    """The site compares line by line, so a file without a line is wrong from there on."""
+    tests = {
+        "afqmc": ("test.json", PAIR, PAIR),
+        "tnews": ("test.json", {"sentence": "甲"}, {"sentence": ""}, {"sentence": "乙"}),
+        "csl": ("none.json",),
+        "cmrc2018": ("test.json", CMRC),
+        "chid": ("test.json", ROWS["chid"]),
+        "c3": ("test.json", [[["甲"]], C3]),
+    }
+    row = {"prediction": "0"}
+    predicted = {"afqmc": [row] * 2, "tnews": [row] * 2, "cmrc2018": [{}], "chid": [row]}
+    _, told = submission(given_flags, tests, {**predicted, "c3": [row] * 2})
+    data, out = given_flags[1:]
+    assert list(in_zip(out)) == ["afqmc_predict.json"]
+
+    def unlike(name, found, asked):
+        return (
+            f"{name}: not in submit.zip, {found} predictions for the {asked} rows of "
+            f"{data}/{name}/test.json; mend its bad rows"
+        )
+
+    assert told.splitlines() == [
+        unlike("tnews", 2, 3),
+        "csl: not in submit.zip, its folder has no test set",
+        unlike("cmrc2018", 0, 1),
+        unlike("chid", 1, 2),
+        unlike("c3", 2, 3),
+        f"{out}/submit.zip: afqmc_predict.json",
+    ]
+    (out / "afqmc" / "predictions.jsonl").unlink()
+    _, told = submission(given_flags, {"afqmc": tests["afqmc"]}, {})
+    assert told.startswith(f"afqmc: not in submit.zip, there is no {out}/afqmc/predictions.jsonl\n")
 
 
 def test_a_mistake_is_one_line(tmp_path):
@@ -224,4 +358,4 @@ def test_a_mistake_is_one_line(tmp_path):
     command.append(f"--output_dir={tmp_path}/out")
     result = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
     assert result.returncode == 1 and result.stderr.count("\n") == 1
-    assert "has no folder of a task, such as afqmc" in result.stderr
+    assert "has no folder of a task with its files, such as afqmc" in result.stderr

@@ -23,7 +23,8 @@ class Question(NamedTuple):
     """A question about a context, or a blank in a context, with its choices.
 
     Attributes:
-      id: the question's name in the predictions, a str.
+      id: the question's name in the predictions, a str: its id in the file, the blank's mark in
+        ChID, its number in C3 (from 0), the line of a row of one's own.
       context: the text.
       text: the question; None: the context has a blank.
       choices: tuple of at least two texts.
@@ -89,9 +90,10 @@ def read_c3(path, needs_answers=True, bad_rows=None):
             lines, entries = _parts_of_c3(text)
         except _Fault as fault:
             bad_rows.add(f"{path}, text {at}: {fault}")
+            number += _num_entries(text)
             continue
-        for entry in entries:
-            place = f"{path}, text {at}, question {number + 1}"
+        for of_text, entry in enumerate(entries, start=1):
+            place = f"{path}, text {at}, question {of_text}"
             try:
                 found.append(_question_of_c3(number, lines, entry, needs_answers, place))
             except _Fault as fault:
@@ -141,9 +143,9 @@ def read_own(path, columns, needs_answers=True, bad_rows=None):
     optional = () if needs_answers else (columns.answer,)
     as_json = (columns.choices, columns.answer)
     rows = read_rows(path, (*needed, columns.answer), optional, (), as_json, bad_rows)
-    for number, row in enumerate(rows):
+    for row in rows:
         try:
-            found.append(_own_question(str(number), row, columns))
+            found.append(_own_question(row, columns))
         except _Fault as fault:
             bad_rows.add(f"{row.place}: {fault}")
     return found
@@ -173,6 +175,12 @@ def _parts_of_c3(text):
     return _checked("\n".join(lines), "the text"), text[1]
 
 
+def _num_entries(text):
+    """Returns the number of questions of a faulty text, so that those after it keep their ids."""
+    is_listed = isinstance(text, list) and len(text) > 1 and isinstance(text[1], list)
+    return len(text[1]) if is_listed else 0
+
+
 def _question_of_c3(number, context, entry, needs_answers, place):
     if not isinstance(entry, dict):
         raise _Fault("not a JSON object")
@@ -181,7 +189,10 @@ def _question_of_c3(number, context, entry, needs_answers, place):
     answer = entry.get("answer")
     if answer is None and needs_answers:
         raise _Fault('"answer" is missing')
-    answer = None if answer is None else _index_of_text(choices, answer)
+    if answer is not None:
+        # Of equal choices the last, as `c3Processor` of nlpdata/c3 and CLUE's program have it; two
+        # training questions have their right choice twice.
+        answer = len(choices) - 1 - _index_of_text(choices[::-1], answer)
     name = str(entry.get("id", number))
     return Question(name, context, text, choices, answer, None, None, place)
 
@@ -220,9 +231,10 @@ def _answers_beside(path, needs_answers):
     return answers
 
 
-def _own_question(name, row, columns):
+def _own_question(row, columns):
     choices = _choices(_listed(row.values[columns.choices]), f'"{columns.choices}"')
     context, answer = row.values[columns.context], row.values.get(columns.answer)
+    name = str(row.line)
     if answer is not None:
         is_text = columns.answer_type == "text"
         answer = (_index_of_text if is_text else _index_of_number)(choices, answer)
@@ -264,7 +276,7 @@ def _checked(value, name):
 
 
 def _index_of_text(choices, answer):
-    """Returns the first of equal choices, as the original does."""
+    """Returns the first of the choices that equal the answer."""
     answer = answer.strip() if isinstance(answer, str) else answer
     if answer not in choices:
         raise _Fault(f"the answer {str(answer)[:40]!r} is none of the {len(choices)} choices")
@@ -275,6 +287,7 @@ def _index_of_number(choices, answer):
     text = str(answer).strip()
     if isinstance(answer, bool) or not text.isascii() or not text.isdigit():
         raise _Fault(f"the answer {text[:40]!r} is not the number of a choice, from 0")
-    if int(text) >= len(choices):
+    # Python does not read numbers of thousands of digits.
+    if len(text) > 9 or int(text) >= len(choices):
         raise _Fault(f"the answer {text[:20]} is not below {len(choices)}, the number of choices")
     return int(text)

@@ -62,6 +62,7 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
       paths: list of JSON files.
       with_impossible: whether questions may be marked as impossible (SQuAD 2.0).
       needs_answers: whether a question must be labelled and its first answer be in the passage.
+        If not, what is no answer, as the placeholders of test files, is passed over.
       bad_rows: `BadRows` that collects the faults of questions; None: the first is an error.
 
     Raises:
@@ -124,16 +125,29 @@ def _question(path, paragraph, entry, with_impossible, needs_answers):
         raise _Fault('"is_impossible" is neither true nor false')
     if is_impossible and not with_impossible:
         raise _Fault("it is impossible; only run_mrc.py --version_2_with_negative accepts this")
-    found = [] if is_impossible else entry.get("answers", None if needs_answers else [])
-    if not isinstance(found, list):
-        raise _Fault('"answers" is missing or not a list')
-    answers = tuple(_answer(context, answer) for answer in found)
+    answers = () if is_impossible else _answers(context, entry.get("answers"), needs_answers)
     if needs_answers and not is_impossible:
         if not answers:
             raise _Fault('"answers" is empty')
         if answers[0].start is None:
             raise _Fault(f"the answer {answers[0].text!r} is not in its passage; correct it")
     return Question(name, context, text, answers, is_impossible, path)
+
+
+def _answers(context, given, are_needed):
+    """Returns a tuple of `Answer`; what is none is a `_Fault` only if answers are needed."""
+    if not isinstance(given, list):
+        if are_needed:
+            raise _Fault('"answers" is missing or not a list')
+        return ()
+    found = []
+    for answer in given:
+        try:
+            found.append(_answer(context, answer))
+        except _Fault:
+            if are_needed:
+                raise
+    return tuple(found)
 
 
 def _answer(context, answer):

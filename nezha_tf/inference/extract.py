@@ -23,6 +23,7 @@ from nezha_tf.inference.vectors import (
 from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.tasks.classification import metrics
+from nezha_tf.tasks.classification.label_types import Number
 
 LAST_LAYER = ("-1",)
 # The default of --max_seq_length if the model folder does not say one.
@@ -204,13 +205,12 @@ def _labels(rows):
       UserError: a label is no number, or the library for the correlation is missing.
     """
     metrics.require_libraries()
-    numbers = []
+    numbers, label_type = [], Number()
     for row in rows:
         try:
-            numbers.append(float(row.values["label"]))
+            numbers.append(label_type.encode(row.values["label"]))
         except ValueError as error:
-            label = row.values["label"][:40]
-            raise UserError(f"{row.place}: label {label!r} is not a number") from error
+            raise UserError(f"{row.place}: {error}") from error
     return numbers
 
 

@@ -4,6 +4,7 @@ from keras import ops
 
 from nezha_tf.objectives.classification import INPUTS
 from nezha_tf.objectives.losses import cross_entropies, hits, weighted
+from nezha_tf.objectives.span import LOWEST
 
 LOSS = "contrastive_loss"
 POOLINGS = ("cls", "mean")
@@ -14,6 +15,10 @@ class ContrastiveLoss:
 
     In training, batches are texts, [B, T], and each is read twice, with two draws of dropout. In
     evaluation they are pairs, [B, 2, T], whose cosine is predicted, and there is no loss.
+
+    The last batch of an epoch is filled up with texts of that epoch. Where a batch has a text
+    twice, by its `example_index` (int32 [B]), the copy is none of the others that it is compared
+    with.
 
     With "cls", the vector in training is the pooler's output, and the vector of [CLS] afterwards:
     SimCSE's own choice, an MLP in training alone (§6.3). With "mean", it is the mean over the
@@ -47,7 +52,7 @@ class ContrastiveLoss:
     def losses(self, outputs, batch):
         """Returns {name of the loss: `WeightedMean`}; {} for pairs."""
         return {
-            name: weighted(cross_entropies(*self._compared(outputs)), weights)
+            name: weighted(cross_entropies(*self._compared(outputs, batch)), weights)
             for name, weights in self.loss_weights(batch).items()
         }
 
@@ -55,7 +60,7 @@ class ContrastiveLoss:
         """Returns how often a text is nearest to itself, a dict of name to `WeightedMean`."""
         found = {}
         for weights in self.loss_weights(batch).values():
-            found["contrastive_accuracy"] = weighted(hits(*self._compared(outputs)), weights)
+            found["contrastive_accuracy"] = weighted(hits(*self._compared(outputs, batch)), weights)
         return found
 
     def predictions(self, outputs):
@@ -63,11 +68,14 @@ class ContrastiveLoss:
         first, second = self._vectors(outputs, is_training=False)
         return {"similarity": ops.sum(first * second, axis=-1)}
 
-    def _compared(self, outputs):
+    def _compared(self, outputs, batch):
         """Returns (cosines over the temperature, [B, B]; the numbers 0 to B - 1)."""
         first, second = self._vectors(outputs, is_training=True)
-        cosines = ops.matmul(first, ops.transpose(second))
-        return cosines / self._temperature, ops.arange(ops.shape(first)[0])
+        logits = ops.matmul(first, ops.transpose(second)) / self._temperature
+        numbers, index = ops.arange(ops.shape(first)[0]), batch["example_index"]
+        is_same = ops.equal(index[:, None], index[None, :])
+        is_other = ops.not_equal(numbers[:, None], numbers[None, :])
+        return ops.where(ops.logical_and(is_same, is_other), LOWEST, logits), numbers
 
     def _vectors(self, outputs, is_training):
         """Returns the first and the second vectors, float32 [B, H], of length 1."""

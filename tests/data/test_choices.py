@@ -38,6 +38,33 @@ def test_c3(tmp_path):
     assert first.group is None and first.blank is None
 
 
+def test_of_equal_choices_of_c3_the_last_is_right(tmp_path):
+    """`c3Processor` of nlpdata/c3 compares all choices with the answer and keeps the last."""
+    entry = {"question": "何？", "choice": ["甲", "乙", "甲", "丙"], "answer": "甲"}
+    (found,) = read_c3(write(tmp_path / "c3.json", [[["天"], [entry], "1"]]))
+    assert found.answer == 2
+    row = {"context": "天", "question": "何？", "choices": ["甲", "乙", "甲"], "answer": "甲"}
+    assert read_own(write(tmp_path / "own.jsonl", row), OWN)[0].answer == 0
+
+
+def test_ids_do_not_depend_on_the_rows_before(tmp_path):
+    """Predictions without a bad row must still say which question they are for."""
+    good, bad = {"question": "何？", "choice": ["甲", "乙"]}, {"question": "何？"}
+    texts = [[[" "], [good, good], "1"], [["天"], [bad, good], "2"], 3, [["天"], [good], "4"]]
+    path = write(tmp_path / "c3.json", texts)
+    bad_rows = BadRows(skip=True)
+    found = read_c3(path, needs_answers=False, bad_rows=bad_rows)
+    assert [question.id for question in found] == ["3", "4"] and bad_rows.count == 3
+    assert [question.place for question in found] == [
+        f"{path}, text 2, question 2",
+        f"{path}, text 4, question 1",
+    ]
+    row = {"context": "天", "question": "何？", "choices": ["1", "0"]}
+    path = write(tmp_path / "own.jsonl", row, {**row, "choices": []}, row)
+    found = read_own(path, OWN, needs_answers=False, bad_rows=bad_rows)
+    assert [question.id for question in found] == ["1", "3"] and bad_rows.count == 4
+
+
 def test_chid_of_clue(tmp_path):
     """The passages' punctuation is that of CLUE's program; the answers lie beside."""
     path = write(tmp_path / "train.json", CHID, {**CHID, "content": ["#idiom000009#"]})
@@ -101,6 +128,7 @@ def changed(**changes):
         (read_c3, changed(choice=["甲", 3]), "a choice of .* is missing or not a text"),
         (read_c3, changed(question="\ud800"), '"question" holds half a character'),
         (read_chid, {**CHID, "answer": 3}, "line 1: the answer 3 is not below 3"),
+        (read_chid, {**CHID, "answer": "9" * 5000}, "line 1: the answer 9+ is not below 3"),
         (read_chid, {**CHID, "answer": -1}, "line 1: the answer '-1' is not the number"),
         (read_chid, {**CHID, "answer": 0, "content": "无"}, "line 1: .* no blank such as"),
         (read_chid, {**CHID, "answer": 0, "candidates": "甲"}, "at least two choices"),

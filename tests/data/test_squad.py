@@ -68,6 +68,29 @@ def test_files_that_are_to_be_answered(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "answers",
+    (
+        [{"text": "", "answer_start": -1}],
+        [{"text": "FAKE"}],
+        [{}],
+        ["亚洲"],
+        None,
+        {},
+        [{"text": "", "answer_start": 0}, {"text": "亚洲", "answer_start": 12}],
+    ),
+    ids=str,
+)
+def test_placeholders_of_files_that_are_to_be_answered(tmp_path, answers):
+    path = write(tmp_path, {**entry(0), "answers": answers})
+    (found,) = read_questions([path], needs_answers=False)
+    has_one = isinstance(answers, list) and len(answers) == 2
+    assert found.answers == ((Answer("亚洲", 12),) if has_one else ())
+    assert found.is_labelled == has_one
+    with pytest.raises(UserError, match="question Q0: "):
+        read_questions([path])
+
+
+@pytest.mark.parametrize(
     "text, fault",
     [
         ("{", "is not JSON"),

@@ -225,6 +225,9 @@ def test_labels_of_pairs_are_compared_with_their_similarity(extract):
         extract([*rows[:2], {"a": "甲", "b": "乙"}], similarity=True, **names)
     with pytest.raises(UserError, match=r"line 1: label 'x' is not a number"):
         extract([{**rows[0], "y": "x"}], similarity=True, **names)
+    for label in ("nan", float("inf"), "1e39"):
+        with pytest.raises(UserError, match=r"line 2: label .* is "):
+            extract([rows[0], {**rows[1], "y": label}], similarity=True, **names)
     # A label that nobody asks for may be anything.
     assert extract([{**rows[0], "y": "x"}], similarity=True, **{**names, "label_column": None})
     with pytest.raises(UserError, match="are a, a, y; name another one for each"):

@@ -1,11 +1,9 @@
 """The data sets known by name, with their files, columns and labels; and the user's own data."""
 
-import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nezha_tf import files
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.tasks.classification.clue import keywords_first, marked_spans
 from nezha_tf.tasks.finetuning.custom import CUSTOM, refuse_flags_of_custom
@@ -69,6 +67,10 @@ class DataSet(NamedTuple):
     def is_pair(self, part):
         """Whether the examples of a part are pairs of texts."""
         return self.parts[part].columns.text_pair is not None and not self.is_joined
+
+    def file_choices(self, part):
+        """Returns the names of a part's files; see `part_files`."""
+        return tuple((name,) for name in self.parts[part].names)
 
 
 def _parts(columns, *names):
@@ -178,27 +180,3 @@ def data_set_of(settings):
         settings.text_column, settings.text_pair_column or None, settings.label_column, names
     )
     return DataSet(_parts(columns, [], [], []), may_have_no_class=settings.label_type == "multi")
-
-
-def files_of(data_set, part, settings):
-    """Returns the list of a part's files, from --train_file and similar flags or in --data_dir.
-
-    Args:
-      data_set: `DataSet`.
-      part: "train", "eval" or "predict".
-      settings: an object with `data_dir`, `train_file`, `eval_file` and `predict_file`.
-
-    Raises:
-      UserError: there is no such file.
-    """
-    flag, names = f"{part}_file", data_set.parts[part].names
-    if getattr(settings, flag) or not names:
-        return files.expand(require_flag(getattr(settings, flag), flag), flag)
-    folder = settings.data_dir
-    if not folder:
-        raise UserError(f"--data_dir is needed (or --{flag}): the folder of {' or '.join(names)}")
-    paths = [os.path.join(folder, name) for name in names]
-    found = [path for path in paths if os.path.exists(path)]
-    if not found:
-        raise UserError(f"--data_dir={folder} has no {' or '.join(names)}; or pass --{flag}")
-    return found[:1]

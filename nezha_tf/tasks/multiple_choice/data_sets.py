@@ -1,10 +1,8 @@
 """The data sets known by name, with their files; and the user's own."""
 
-import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nezha_tf import files
 from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.tasks.finetuning.custom import CUSTOM, refuse_flags_of_custom
@@ -16,8 +14,7 @@ class DataSet(NamedTuple):
     Attributes:
       read: function of a path, `needs_answers` and `bad_rows`; returns a list of `Question`.
       has_blanks: whether its contexts have blanks instead of questions.
-      parts: {"train", "eval" or "predict": tuple of tuples of file names}. Of the first tuple with
-        a file in the folder, all files that are there belong to the part.
+      parts: {"train", "eval" or "predict": tuple of tuples of file names}; see `part_files`.
       ascii_punctuation: whether contexts are read by `with_ascii_punctuation`.
     """
 
@@ -25,6 +22,10 @@ class DataSet(NamedTuple):
     has_blanks: bool
     parts: dict
     ascii_punctuation: bool = False
+
+    def file_choices(self, part):
+        """Returns the names of a part's files; see `part_files`."""
+        return self.parts.get(part, ())
 
 
 def _of_c3(part):
@@ -82,29 +83,3 @@ def data_set_of(settings):
         return read_own(path, columns, needs_answers, bad_rows)
 
     return DataSet(read, not question, {})
-
-
-def files_of(data_set, part, settings):
-    """Returns the list of a part's files, from --train_file and similar flags or in --data_dir.
-
-    Args:
-      data_set: `DataSet`.
-      part: "train", "eval" or "predict".
-      settings: `MultipleChoiceSettings`.
-
-    Raises:
-      UserError: there is no such file.
-    """
-    flag = f"{part}_file"
-    if getattr(settings, flag) or not data_set.parts:
-        return files.expand(require_flag(getattr(settings, flag), flag), flag)
-    folder, choices = settings.data_dir, data_set.parts[part]
-    told = " or ".join(" and ".join(names) for names in choices)
-    if not folder:
-        raise UserError(f"--data_dir is needed (or --{flag}): the folder of {told}")
-    for names in choices:
-        paths = [os.path.join(folder, name) for name in names]
-        found = [path for path in paths if os.path.exists(path)]
-        if found:
-            return found
-    raise UserError(f"--data_dir={folder} has no {told}; or pass --{flag}")

@@ -8,10 +8,11 @@ from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForMultipleChoice
 from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
+from nezha_tf.tasks.finetuning.part_files import files_of
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.multiple_choice.assignment import chosen
-from nezha_tf.tasks.multiple_choice.data_sets import data_set_of, files_of
+from nezha_tf.tasks.multiple_choice.data_sets import data_set_of
 from nezha_tf.tasks.multiple_choice.examples import Packer
 
 
@@ -27,7 +28,11 @@ class MultipleChoice(FineTuning):
         paths = files_of(self._data_set, part, self.settings)
         bad_rows = BadRows(self.settings.skip_bad_rows)
         needs_answers = part != "predict"
-        questions = [q for p in paths for q in self._data_set.read(p, needs_answers, bad_rows)]
+        questions = []
+        for path in paths:
+            of_file = self._data_set.read(path, needs_answers, bad_rows)
+            # Predictions are told apart by their ids.
+            questions += of_file if needs_answers else _with_own_id(of_file, bad_rows)
         if len({question.id for question in questions}) < len(questions):  # of several files
             questions = [q._replace(id=str(number)) for number, q in enumerate(questions)]
         examples = self._packer(questions, paths, bad_rows)
@@ -95,3 +100,17 @@ class MultipleChoice(FineTuning):
     def _measured(self, part, found):
         answers = [question.answer for question in self.examples[part].questions]
         return {"accuracy": float(np.mean(found == answers[: len(found)]))}
+
+
+def _with_own_id(questions, bad_rows):
+    """Returns the questions of a file without those whose id another one has."""
+    found = {}
+    for question in questions:
+        if question.id in found:
+            bad_rows.add(
+                f"{question.place}: the id {question.id!r} is used twice, also at "
+                f"{found[question.id].place}; give each question its own id"
+            )
+        else:
+            found[question.id] = question
+    return list(found.values())

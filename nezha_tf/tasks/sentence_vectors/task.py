@@ -69,6 +69,11 @@ class SentenceVectors(FineTuning):
         count = len(examples.arrays["input_ids"])
         if not count:
             raise UserError(f"{', '.join(paths)}: no text{bad_rows.note()}")
+        if part == "train" and count == 1:
+            raise UserError(
+                f"{', '.join(paths)}: a single text has no other one to differ from; add texts"
+                f"{bad_rows.note()}"
+            )
         told = console.plural(count, "text" if part == "train" else "pair")
         cut = packing.num_truncated
         told += f"; too long, so truncated: {cut:,} texts" if cut else ""
@@ -115,23 +120,26 @@ class SentenceVectors(FineTuning):
         return _correlations(outputs, examples.labels)
 
     def _texts(self, paths, packing, bad_rows):
-        texts = [text for path in paths for text in self._texts_of(path, bad_rows)]
+        placed = [found for path in paths for found in self._texts_of(path, bad_rows)]
+        ids_of_all = self.graph_tokenizer.ids_of([text for _, text in placed])
         packed = []
-        for text, ids in zip(texts, self.graph_tokenizer.ids_of(texts), strict=True):
+        for (place, text), ids in zip(placed, ids_of_all, strict=True):
             if len(ids):
                 packed.append(packing(ids))
             else:
-                bad_rows.add(f"{', '.join(paths)}: {text[:20]!r} has no pieces; delete the line")
+                bad_rows.add(f"{place}: {text[:20]!r} has no pieces; delete the line")
         return Examples([], _arrays(packed), [])
 
     def _texts_of(self, path, bad_rows):
-        """Yields the texts of a file."""
+        """Yields (file and line, text) for the texts of a file."""
         if path.endswith(_PLAIN):
-            yield from filter(None, map(str.strip, read_lines(path)))
+            for number, line in enumerate(read_lines(path), start=1):
+                if line.strip():
+                    yield f"{path}, line {number}", line.strip()
             return
         columns = (self.settings.text_column, self.settings.text_pair_column)
         for row in read_rows(path, columns, columns[1:], (), bad_rows=bad_rows):
-            yield from row.values.values()
+            yield from ((row.place, text) for text in row.values.values())
 
     def _pairs(self, paths, packing, bad_rows, may_lack_label):
         settings = self.settings

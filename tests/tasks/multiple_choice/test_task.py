@@ -182,6 +182,30 @@ def test_a_perturbation_is_of_all_choices_together(settings):
     np.testing.assert_allclose(np.sqrt((moved**2).sum((1, 2, 3))), 0.5, rtol=1e-5)
 
 
+def test_a_blank_that_stands_twice_is_told_or_counted(settings, tmp_path):
+    """Predictions of ChID are by mark, so two of one mark could not be told apart."""
+    rows = [{"content": ["甲#idiom000001#"], "candidates": ["甲乙", "丙丁"]}] * 2
+    rows.append({**rows[0], "content": ["乙#idiom000002#"]})
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows[1:]))
+    (tmp_path / "twice.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    flags = {"task_name": "chid", "max_seq_length": 16, "do_predict": True}
+    flags["predict_file"] = str(tmp_path / "twice.json")
+    told = (
+        r"twice\.json, line 2: the id '#idiom000001#' is used twice, also at .*twice\.json, line 1"
+    )
+    with pytest.raises(UserError, match=told):
+        MultipleChoice(settings(**flags))
+    task = MultipleChoice(settings(**flags, skip_bad_rows=True))
+    questions = task.examples["predict"].questions
+    assert [question.id for question in questions] == ["#idiom000001#", "#idiom000002#"]
+    assert "bad rows skipped: 1" in task.notes[-1]
+    # Files with questions of the same names are one list.
+    flags["predict_file"] = str(tmp_path / "?.json")
+    questions = MultipleChoice(settings(**flags)).examples["predict"].questions
+    assert [question.id for question in questions] == ["0", "1", "2", "3"]
+
+
 @pytest.mark.parametrize(
     "changes, message",
     (

@@ -1,5 +1,6 @@
 """Sentence vectors: the loss by hand, a toy training, what is evaluated and exported, mistakes."""
 
+import itertools
 import json
 
 import keras
@@ -34,8 +35,10 @@ def unit(vectors):
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
+@pytest.mark.parametrize("index", ([7, 2, 5], [7, 2, 7], [4, 4, 4]), ids=str)
 @pytest.mark.parametrize("pooling", ("cls", "mean"))
-def test_the_loss_by_hand(pooling):
+def test_the_loss_by_hand(pooling, index):
+    """A text that the batch has twice is compared with all texts but its copy."""
     rng = np.random.default_rng(0)
     states = rng.normal(size=(6, 5, 4)).astype(np.float32)
     lengths = np.array([5, 5, 3, 3, 4, 4])
@@ -44,14 +47,22 @@ def test_the_loss_by_hand(pooling):
         "pooled_output": rng.normal(size=(6, 4)).astype(np.float32),
         "input_mask": (np.arange(5) < lengths[:, None]).astype(np.int32),
     }
-    batch = {"input_mask": outputs["input_mask"][::2]}
+    batch = {
+        "input_mask": outputs["input_mask"][::2],
+        "example_index": np.array(index, np.int32),
+    }
     means = np.stack([row[1 : n - 1].mean(0) for row, n in zip(states, lengths, strict=True)])
     vectors = unit(outputs["pooled_output"] if pooling == "cls" else means)
     cosines = vectors[::2] @ vectors[1::2].T / 0.05
+    for i, j in itertools.permutations(range(3), 2):
+        if index[i] == index[j]:
+            cosines[i, j] = -np.inf
     expected = [np.log(np.exp(row).sum()) - row[i] for i, row in enumerate(cosines)]
     loss = ContrastiveLoss(0.05, pooling)
     (mean,) = loss.losses(outputs, batch).values()
-    assert float(mean.weight) == 3 and float(mean.sum) == pytest.approx(sum(expected), rel=1e-4)
+    assert float(mean.weight) == 3 and float(mean.sum) == pytest.approx(
+        sum(expected), rel=1e-4, abs=1e-6
+    )
     (accuracy,) = loss.metrics(outputs, batch).values()
     assert float(accuracy.sum) == (cosines.argmax(1) == np.arange(3)).sum()
     vectors = unit(states[:, 0] if pooling == "cls" else means)
@@ -170,10 +181,23 @@ def test_texts_without_pieces_are_told_or_counted(settings, tmp_path):
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
     for part, name, what in (("train", "texts.txt", "2 texts"), ("eval", "pairs.jsonl", "1 pair")):
         modes = {f"do_{part}": True, f"{part}_file": str(tmp_path / name)}
-        with pytest.raises(UserError, match=rf"{name}.* has no pieces"):
+        with pytest.raises(UserError, match=rf"{name}, line 2: .* has no pieces"):
             SentenceVectors(settings(**modes))
         told = SentenceVectors(settings(**modes, skip_bad_rows=True)).notes[-1]
         assert f"{name}: {what}; bad rows skipped: 1" in told
+
+
+def test_a_single_text_has_nothing_to_differ_from(settings, tmp_path):
+    (tmp_path / "one.txt").write_text("甲乙\n")
+    with pytest.raises(UserError, match=r"one\.txt: a single text has no other one to differ"):
+        SentenceVectors(settings(do_train=True, train_file=str(tmp_path / "one.txt")))
+    # Two are enough for batches of 40, which are filled up with their copies.
+    (tmp_path / "two.txt").write_text("甲乙丙\n丁戊\n")
+    flags = {"num_train_steps": 2, "train_file": str(tmp_path / "two.txt")}
+    start(settings(do_train=True, **flags), SentenceVectors)
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    losses = [row["loss"] for row in map(json.loads, lines) if "loss" in row]
+    assert losses and max(losses) < np.log(20)  # the least if copies counted as other texts
 
 
 @pytest.mark.parametrize(

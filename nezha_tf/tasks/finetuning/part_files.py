@@ -1,0 +1,50 @@
+"""The files of a part of a data set: those that a flag names, or those known by name."""
+
+import os
+
+from nezha_tf import files
+from nezha_tf.errors import UserError, require_flag
+
+
+def files_of(data_set, part, settings):
+    """Returns the list of a part's files, from --train_file and similar flags or in --data_dir.
+
+    Args:
+      data_set: an object with `file_choices(part)`: a tuple of tuples of file names (see
+        `found_in`); (): the flag must name the files.
+      part: "train", "eval" or "predict".
+      settings: an object with `data_dir`, `train_file`, `eval_file` and `predict_file`.
+
+    Raises:
+      UserError: there is no such file.
+    """
+    flag, choices = f"{part}_file", data_set.file_choices(part)
+    if getattr(settings, flag) or not choices:
+        return files.expand(require_flag(getattr(settings, flag), flag), flag)
+    folder = settings.data_dir
+    if not folder:
+        raise UserError(f"--data_dir is needed (or --{flag}): the folder of {told(choices)}")
+    found = found_in(folder, choices)
+    if not found:
+        raise UserError(f"--data_dir={folder} has no {told(choices)}; or pass --{flag}")
+    return found
+
+
+def found_in(folder, choices):
+    """Returns the paths of the files of the first choice that has any in the folder, a list.
+
+    Args:
+      folder: a path.
+      choices: tuple of tuples of file names. The files of one tuple belong together.
+    """
+    for names in choices:
+        paths = [os.path.join(folder, name) for name in names]
+        found = [path for path in paths if os.path.exists(path)]
+        if found:
+            return found
+    return []
+
+
+def told(choices):
+    """Returns the choices as text."""
+    return " or ".join(" and ".join(names) for names in choices)
