@@ -219,6 +219,7 @@ def test_both_sides_of_each_chapter(classical_corpus, tmp_path_factory, pairs):
     assert list(itertools.chain(*classical)) == [src for _, src, _ in pairs]
     assert list(itertools.chain(*modern)) == [tgt for _, _, tgt in pairs]
     assert [len(document) for document in classical] == [len(document) for document in modern]
+    assert list(classical_corpus.documents(str(path), ("tgt",))) == modern
     changes = [before[0] != after[0] for before, after in itertools.pairwise(pairs)]
     assert len(classical) == 1 + sum(changes)
 

@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import datetime
 import graphlib
+import hashlib
 import json
 import os
 import secrets
@@ -17,6 +18,8 @@ from nezha_tf.cores import available_cores
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 _TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
+# Larger files that flags name are data, whose reading at each call would take long.
+_MOST_BYTES = 1 << 20
 # What libraries of arithmetic take the number of their threads from.
 _THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 
@@ -43,8 +46,9 @@ def _parsed(job):
 class Runner:
     """Runs the jobs of an ablation in processes.
 
-    FOLDER.json beside a job's folder records its flags, whether it has ended well (then it is not
-    run again), and which runs of other jobs it was made from. Its output is in FOLDER.log.
+    FOLDER.json beside a job's folder records its flags, the digests of small files that these
+    name (flag files, configurations), whether it has ended well (then it is not run again), and
+    which runs of other jobs it was made from. Its output is in FOLDER.log.
     """
 
     def __init__(self, folder, num_jobs):
@@ -65,7 +69,8 @@ class Runner:
         """Whether the job has ended well before.
 
         Raises:
-          UserError: its folder was made with other flags, or from what is not there any more.
+          UserError: its folder was made with other flags or files, or from what is not there any
+            more.
         """
         found = self._record(job.name)
         if found is None:
@@ -80,6 +85,13 @@ class Runner:
                 f"{self._path(job)} was made with other flags ({', '.join(other)}); take another "
                 "--output_dir, or remove it and the .json beside it"
             )
+        now = self._digests(job)
+        for name, digest in found.get("files", {}).items():
+            if now.get(name, digest) != digest:
+                raise UserError(
+                    f"{self._path(job)} was made with another content of {name}; take another "
+                    "--output_dir, or remove it and the .json beside it"
+                )
         for name, made in found.get("made_from", {}).items():
             if self._made(name) != made:
                 raise UserError(
@@ -158,6 +170,7 @@ class Runner:
         record = {
             "program": job.program,
             "flags": job.flags,
+            "files": self._digests(job),
             "made": secrets.token_hex(8),
             "made_from": {name: self._made(name) for name in job.needs},
         }
@@ -191,6 +204,20 @@ class Runner:
         finally:
             with self._lock:
                 self._processes.discard(process)
+
+    def _digests(self, job):
+        """Returns {path: SHA-256} of the small files that a job's flags name.
+
+        Those in the folder of all output are of other jobs, or its own.
+        """
+        found = {}
+        for flag in job.flags:
+            path = flag.partition("=")[2]
+            is_output = os.path.abspath(path).startswith(os.path.abspath(self._folder) + os.sep)
+            if os.path.isfile(path) and not is_output and os.path.getsize(path) <= _MOST_BYTES:
+                with open(path, "rb") as file:
+                    found[path] = hashlib.file_digest(file, "sha256").hexdigest()
+        return found
 
     def _made(self, name):
         """Returns what tells this run of a job from others, or None."""

@@ -218,6 +218,11 @@ class _Maker:
         if placeholder == _OUTPUT:
             return output
         if placeholder == _SEED:
+            if not self._ablation.stages[self._stage].is_seeded:
+                raise UserError(
+                    f"{self._where}: --{flag} has {{{_SEED}}}, but {self._stage} runs once for all "
+                    "seeds (is_seeded)"
+                )
             return str(self._seed)
         if placeholder in self._ablation.paths:
             return self._ablation.paths[placeholder]

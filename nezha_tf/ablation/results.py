@@ -1,12 +1,16 @@
 """What the runs of an ablation came to: means, deviations and a paired test."""
 
 import importlib
+import math
 import os
 import statistics
 from typing import NamedTuple
 
 from nezha_tf import files
 from nezha_tf.errors import UserError
+
+# Metrics are numbers of float32, or counts divided by others.
+_ROUNDING = 1e-6
 
 
 class Score(NamedTuple):
@@ -40,13 +44,34 @@ class Score(NamedTuple):
     def p_value(self):
         """Student's paired t-test, two-sided, or None if there are less than two differences.
 
-        Where all differences are the same, there is nothing to test, and it is None as well.
+        Where all differences are the same but for rounding, there is nothing to test, and it is
+        None as well.
         """
-        if len(self.differences) < 2 or len(set(self.differences)) == 1:
+        if len(self.differences) < 2:
+            return None
+        size = max(map(abs, [*self.values.values(), *self.differences]))
+        if max(self.differences) - min(self.differences) <= _ROUNDING * size:
             return None
         from scipy import stats
 
         return float(stats.ttest_1samp(self.differences, 0).pvalue)
+
+
+class Outcome(NamedTuple):
+    """What the runs that have ended came to.
+
+    Attributes:
+      scores: list of `Score`: the settings of each metric of each stage, in the order of the file.
+        A setting whose results lack a metric that others have is left out there.
+      faults: dict of a job's name to what is wrong with its results, which are in no score: they
+        are missing, cannot be read, or a metric is not finite.
+      lacking: list of a line for each metric that no run of its stage has, though all settings of
+        the file have run, or no metric is there.
+    """
+
+    scores: list
+    faults: dict
+    lacking: list
 
 
 def require_libraries():
@@ -66,32 +91,29 @@ def scores_of(ablation, jobs, folder, is_done):
       is_done: function of a job.
 
     Returns:
-      List of `Score`: the settings of each metric of each stage, in the order of the file. A
-      setting whose results lack a metric that others have is left out there.
-
-    Raises:
-      UserError: no run of a stage has a metric, though all settings of the file have run, or it has
-        none of them; or results are missing or cannot be read.
+      `Outcome`.
     """
-    scores = []
+    scores, faults, lacking = [], {}, []
     for stage, about in ablation.stages.items():
-        found = {
-            key: _numbers(os.path.join(folder, job.name, about.results))
-            for key, job in _different(jobs, stage).items()
-            if about.metrics and is_done(job)
-        }
+        found = {}
+        for key, job in _different(jobs, stage).items():
+            if about.metrics and is_done(job):
+                path = os.path.join(folder, job.name, about.results)
+                try:
+                    found[key] = _numbers(path, about.metrics)
+                except UserError as error:
+                    faults[job.name] = str(error)
         known = set().union(*found.values())
         for metric in about.metrics:
             # A metric may be one of settings that were left out.
             may_be_elsewhere = not ablation.is_whole and not known.isdisjoint(about.metrics)
             if found and metric not in known and not may_be_elsewhere:
-                known = ", ".join(sorted(known))
-                raise UserError(
+                lacking.append(
                     f"{ablation.path}, stages.{stage}: no run has the metric {metric!r}; they have "
-                    f"{known}"
+                    f"{', '.join(sorted(known))}"
                 )
             scores += _scores_of_metric(ablation, stage, metric, found)
-    return scores
+    return Outcome(scores, faults, lacking)
 
 
 def _different(jobs, stage):
@@ -185,13 +207,24 @@ def to_json(scores):
     ]
 
 
-def _numbers(path):
-    """Returns the numbers of a JSON file, dict of name to float."""
+def _numbers(path, metrics):
+    """Returns the numbers of a JSON file, dict of name to float.
+
+    Raises:
+      UserError: the file is missing or damaged, or a metric in it is not finite.
+    """
     found = files.read_object(path)
     if found is None:
-        raise UserError(f"there is no {path}, which a finished run should have written (results)")
-    return {
+        raise UserError(
+            f"there is no {path}, which a finished run should have written (results); to run it "
+            "again, remove the .json beside its folder"
+        )
+    numbers = {
         name: float(value)
         for name, value in found.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
+    for name in metrics:
+        if not math.isfinite(numbers.get(name, 0.0)):
+            raise UserError(f"{path}: {name} is {numbers[name]}")
+    return numbers

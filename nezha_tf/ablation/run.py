@@ -20,7 +20,8 @@ def run(settings):
 
     Raises:
       UserError: a file, a flag or a value is bad, which is told before anything runs; or some jobs
-        failed, which is told after the others have run and the table is written.
+        failed or have no results, or no job has a metric, which is told after the others have run
+        and the table is written.
       Terminated: the process was asked to end; see `endings`.
     """
     folder = require_flag(settings.output_dir, "output_dir")
@@ -37,10 +38,14 @@ def run(settings):
         done = f", {len(different) - len(left)} of them done before" if left != different else ""
         print(f"{console.plural(len(different), 'run')}{done}", flush=True)
         failures = runner.run(different)
-        _conclude(results.scores_of(ablation, jobs, folder, runner.is_done), folder)
+        outcome = results.scores_of(ablation, jobs, folder, runner.is_done)
+        _conclude(outcome.scores, folder)
+    failures |= outcome.faults
     if failures:
         lines = "; ".join(f"{name}: {line}" for name, line in failures.items())
         raise UserError(f"{console.plural(len(failures), 'run')} failed: {lines}")
+    if outcome.lacking:
+        raise UserError(outcome.lacking[0])
 
 
 def _with_first_seed(jobs, left):

@@ -14,7 +14,7 @@ from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.resources import DEFAULT_MODEL
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
-from nezha_tf.training.start import differences
+from nezha_tf.training.start import differences, with_files_beside
 
 # Weights that most tools do not read, and that Hugging Face's masked LMs do not have.
 UNREAD_NAMES = (POOLER,)
@@ -33,13 +33,15 @@ class BareCheckpoint:
 
     def __init__(self, settings):
         """Args:
-          settings: `ModelSettings` with all of `BARE_FLAGS`. Text is lower-cased unless
-            `do_lower_case` is False.
+          settings: `ModelSettings` with `init_checkpoint`; the others of `BARE_FLAGS` are those
+            beside the weights if they are not given. Text is lower-cased unless `do_lower_case`
+            is False.
 
         Raises:
           UserError: a flag is missing, the configuration is invalid, or a `task.json` beside the
             weights is damaged.
         """
+        settings = with_files_beside(settings)
         config_file, self._vocab_file, self._checkpoint = (
             require_flag(getattr(settings, name), name) for name in BARE_FLAGS
         )

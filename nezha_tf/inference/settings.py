@@ -19,9 +19,13 @@ class ModelSettings:
         "that are given replace what it says.",
     )
     bert_config_file: str | None = flag(
-        None, "JSON file with the configuration of a bare checkpoint."
+        None,
+        "JSON file with the configuration of a bare checkpoint; default: that beside the weights.",
     )
-    vocab_file: str | None = flag(None, "Vocabulary of a bare checkpoint, one piece a line.")
+    vocab_file: str | None = flag(
+        None,
+        "Vocabulary of a bare checkpoint, one piece a line; default: that beside the weights.",
+    )
     init_checkpoint: str | None = flag(
         None,
         "A bare checkpoint of TF1, of this project or of Hugging Face, or the folder that it is "

@@ -20,7 +20,7 @@ def with_files_beside(settings):
     These are the configuration and the vocabulary; what is not there stays None.
 
     Args:
-      settings: `RunSettings`.
+      settings: `RunSettings`, or others with these three flags.
 
     Raises:
       UserError: see `weights_of`.

@@ -108,6 +108,10 @@ SETTING = "[settings.x]\n"
         (STAGE.replace(".a", ".without") + SETTING, "'without' cannot be the name"),
         ("paths.output = '/'\n" + STAGE + SETTING, "'output' cannot be the name"),
         (STAGE + "flags.start = '{b}'\n" + SETTING, r"--start has \{b\}, which is neither"),
+        (
+            STAGE + "is_seeded = false\nflags.rate = '{seed}'\n" + SETTING,
+            r"--rate has \{seed\}, but a runs once for all seeds \(is_seeded\)",
+        ),
         (STAGE + "flags.start = '{a}'\n" + SETTING, r"--start has \{a\}, which is neither"),
         (
             STAGE

@@ -27,11 +27,28 @@ def test_statistics_of_any_values(first, data):
     found = score("b", other, base)
     assert found.mean == pytest.approx(np.mean(second))
     assert found.deviation == pytest.approx(np.std(second, ddof=1), abs=1e-12)
+    differences = np.array(second) - np.array(first)
     if found.p_value is not None:
         expected = stats.ttest_rel(second, first).pvalue
         assert found.p_value == pytest.approx(expected, rel=1e-6, abs=1e-12)
     else:
-        assert len({b - a for a, b in zip(first, second, strict=True)}) == 1
+        assert np.ptp(differences) <= 1e-6 * max(np.abs([*second, *differences]))
+
+
+@laws.examples(50)
+@given(st.integers(2, 5000), st.integers(1, 20), st.data())
+def test_differences_that_are_equal_but_for_rounding_are_not_tested(count, gained, data):
+    """Three seeds that each answer so many questions more, as accuracies of both precisions."""
+    right = data.draw(st.lists(st.integers(0, count), min_size=3, max_size=3))
+    dtype = data.draw(st.sampled_from((np.float32, np.float64)))
+    first, second = (
+        {seed: float(dtype(k + more) / dtype(count)) for seed, k in enumerate(right)}
+        for more in (0, gained)
+    )
+    assert score("b", second, first).p_value is None
+    if count < 1000:  # one answer more is no rounding
+        second[0] += 1 / count
+        assert score("b", second, first).p_value is not None
 
 
 def test_one_value_has_no_deviation_and_no_test():

@@ -135,6 +135,57 @@ def test_results_without_the_metric_are_named(tmp_path):
         run(settings(tmp_path, text, seeds=("1",)))
 
 
+def test_a_run_without_results_does_not_hide_the_others(tmp_path):
+    """It ended with status 0 and wrote nothing, or its folder was removed to free the disk."""
+    failing = FILE.replace("[settings.plain]", "[settings.plain]\nsecond.fails = true")
+    text = failing + "[settings.slow]\nsecond.rate = 1\n"
+    with pytest.raises(UserError, match="2 runs failed: second/plain"):
+        run(settings(tmp_path, text))
+    shutil.rmtree(tmp_path / "out" / "second" / "fast" / "seed1")
+    (tmp_path / "out" / "ablation.json").unlink()
+    with pytest.raises(UserError) as caught:
+        run(settings(tmp_path, text))
+    *failed, missing = str(caught.value).split("; second/")
+    assert failed[0].startswith("3 runs failed: second/plain/seed") and len(failed) == 2
+    assert missing.startswith("fast/seed1: there is no ") and "remove the .json" in missing
+    found = json.loads((tmp_path / "out" / "ablation.json").read_text())
+    assert [(score["setting"], list(score["values"])) for score in found] == [
+        ("fast", ["3"]),
+        ("slow", ["3", "1"]),
+    ]
+    # A metric that only the failed runs would have is no mistake in the file.
+    with pytest.raises(UserError, match=r"^2 runs failed: second/plain/seed1: status 1.*"):
+        other = text.replace('"score"', '"score", "f1"')
+        run(settings(tmp_path, other, seeds=("1",)))
+
+
+@pytest.mark.parametrize("number", ("nan", "inf", "-inf"))
+def test_a_metric_that_is_not_finite_is_of_a_run_that_failed(tmp_path, number):
+    text = FILE.replace("[settings.plain]", "[settings.plain]\nsecond.rate = 1")
+    text = text.replace("second.rate = 10", f"second.rate = {number}")
+    with pytest.raises(UserError) as caught:
+        run(settings(tmp_path, text, seeds=("1", "2")))
+    assert str(caught.value).startswith("2 runs failed: second/fast/seed1: ")
+    assert str(caught.value).endswith(f"seed2/eval_results.json: score is {number}")
+    text = (tmp_path / "out" / "ablation.json").read_text()
+    assert [score["setting"] for score in json.loads(text)] == ["plain"] and "NaN" not in text
+
+
+def test_another_content_of_a_flag_file_is_another_run(tmp_path):
+    flag_file = tmp_path / "common.flags"
+    flag_file.write_text("--rate=5\n")
+    text = FILE.replace("flags.rate = 2", f'flags.flagfile = "{flag_file}"')
+    run(settings(tmp_path, text, seeds=("1",)))
+    flag_file.write_text("--rate=6\n")
+    told = rf"out/first/plain/seed1 was made with another content of {flag_file}; take another"
+    with pytest.raises(UserError, match=told):
+        run(settings(tmp_path, text, seeds=("1", "3")))
+    flag_file.write_text("--rate=5\n")
+    run(settings(tmp_path, text, seeds=("1", "3")))
+    found = json.loads((tmp_path / "out" / "ablation.json").read_text())
+    assert [score["values"] for score in found] == [{"1": 6.0, "3": 18.0}, {"1": 15.0, "3": 45.0}]
+
+
 @pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGHUP, signal.SIGINT))
 def test_a_signal_ends_the_programs_and_the_same_command_goes_on(tmp_path, number):
     slow = FILE.replace("flags.rate = 2", "flags.rate = 2\nflags.seconds = 100")

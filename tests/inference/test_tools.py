@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 
 import numpy as np
@@ -373,5 +374,11 @@ def test_there_is_one_way_to_the_model(ask, settings, tmp_path):
             message = f"--model_folder={folder} holds a whole model; leave out {named}$"
             with pytest.raises(UserError, match=message):
                 function(dataclasses.replace(given, model_folder=folder, **left_out))
+        with pytest.raises(UserError, match="--init_checkpoint is needed"):
+            function(dataclasses.replace(given, init_checkpoint=None))
+        os.makedirs(tmp_path / "alone", exist_ok=True)
+        for name in ("index", "data-00000-of-00001"):
+            shutil.copy(f"{given.init_checkpoint}.{name}", tmp_path / "alone" / f"model.{name}")
+        alone = {"init_checkpoint": str(tmp_path / "alone" / "model")}
         with pytest.raises(UserError, match="--vocab_file is needed"):
-            function(dataclasses.replace(given, vocab_file=None))
+            function(dataclasses.replace(given, **alone, vocab_file=None))

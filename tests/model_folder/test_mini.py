@@ -125,8 +125,9 @@ def test_it_fills_blanks_and_goes_on_without_a_folder(tmp_path):
         "--max_target_length=8",
         "--nojit_compile",
     )
-    written = run("tools/generate_text.py", "--prompt=今天", *flags, folder=tmp_path)
-    assert written.returncode == 0 and "今天" in written.stdout, written.stderr
+    for name in ((), ("--init_checkpoint=mini",)):
+        written = run("tools/generate_text.py", "--prompt=今天", *name, *flags, folder=tmp_path)
+        assert written.returncode == 0 and "今天" in written.stdout, written.stderr
 
 
 def test_it_is_a_start_for_a_task_with_its_own_files(tmp_path):
