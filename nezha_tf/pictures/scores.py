@@ -2,6 +2,8 @@
 
 import math
 
+from nezha_tf.pictures import fonts
+
 _PANEL_INCHES = (3.6, 3.0)
 _MOST_COLUMNS = 3
 # Names longer than this are turned so that they do not overlap.
@@ -35,7 +37,8 @@ def draw(scores):
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis, ((stage, metric), own) in zip(axes, panels.items(), strict=False):
         _draw_panel(axis, own)
-        axis.set_title(f"{stage}: {metric.replace('_', ' ')}", fontsize="medium", parse_math=False)
+        (title,), style, _ = fonts.labels([f"{stage}: {metric.replace('_', ' ')}"])
+        axis.set_title(title, fontsize="medium", **style)
         axis.grid(axis="y", alpha=0.3)
         axis.tick_params(labelsize="small")
     for axis in axes[len(panels) :]:
@@ -62,8 +65,8 @@ def _draw_panel(axis, scores):
     if is_line:
         _scale(axis, along)
         return
-    names = [score.setting for score in scores]
-    axis.set_xticks(places, names, parse_math=False)
+    names, style, _ = fonts.labels([score.setting for score in scores])
+    axis.set_xticks(places, names, **style)
     axis.set_xlim(-0.5, len(places) - 0.5)
     if max(map(len, names)) > _LONG_NAME:
         axis.tick_params(axis="x", rotation=30)

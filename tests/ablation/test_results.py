@@ -97,3 +97,9 @@ def test_the_picture_has_each_run_and_each_mean(along):
             assert any(x == place and abs(y - np.mean([*own.values()])) < 1e-9 for x, y in drawn)
         labels = [label.get_text() for label in axis.get_xticklabels()]
         assert labels == (list(names) if along[0] is None else ["0", "3", "100"])
+
+
+def test_the_picture_of_names_in_chinese_has_no_missing_glyphs(recwarn):
+    figure = picture.draw([score("函数式", {1: 0.5}, {}), score("旋转", {1: 0.75}, {})])
+    figure.savefig("/dev/null", format="png")
+    assert not [str(each.message) for each in recwarn if "missing from" in str(each.message)]
