@@ -7,10 +7,16 @@
 # The folder has train.jsonl.gz and dev.jsonl with a pair a line:
 # {"doc": book and chapter, "src": classical, "tgt": modern}. The table of BLEU-4 and chrF is in
 # out/classical/ablation.md; then ten pairs at even distances of dev.jsonl are translated. What is
-# done already is not done again; an interrupted training goes on.
+# trained already is not trained again; an interrupted training goes on.
 set -euo pipefail
 pairs=$(realpath "${1:?the folder of train.jsonl.gz and dev.jsonl}")
 shift
+for flag in "$@"; do
+  [[ ! $flag =~ ^--?output_dir ]] || {
+    echo "classical.sh: error: $flag: the results are in a folder of their own; leave it out" >&2
+    exit 1
+  }
+done
 cd "$(dirname "$0")/.."
 out=out/classical
 

@@ -13,6 +13,7 @@ import sys
 from absl import app, flags
 
 try:
+    from nezha_tf import files
     from nezha_tf.data.corpus import write_documents
     from nezha_tf.data.rows import read_rows
     from nezha_tf.errors import UserError
@@ -37,6 +38,7 @@ def documents(path, sides=SIDES):
 
 def main(_):
     try:
+        files.require_other(FLAGS.output_file, "output_file", [FLAGS.input_file])
         write_documents(FLAGS.output_file, documents(FLAGS.input_file, FLAGS.sides))
     except (UserError, OSError) as error:
         sys.exit(f"classical_corpus.py: error: {error}")

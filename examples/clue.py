@@ -21,7 +21,7 @@ import zipfile
 from typing import NamedTuple
 
 try:
-    from nezha_tf import console, files
+    from nezha_tf import console, endings, files, inputs
     from nezha_tf.data.bad_rows import BadRows
     from nezha_tf.data.squad import read_questions
     from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
@@ -36,7 +36,11 @@ except ImportError as error:
 _PREDICTING = ("--do_predict", "--predict_file=", "--predict_batch_size=")
 # Submissions are made of the predictions' JSON lines.
 _FORMAT = "--predictions_format"
-_ASKED_TO_END = (STATUS_TERMINATED, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT)
+# The statuses of a program that was asked to end, or interrupted.
+_INTERRUPTED = 130
+_ASKED_TO_END = (STATUS_TERMINATED, _INTERRUPTED, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT)
+# The clone, as the working directory sees it.
+_CLONE = os.path.relpath(pathlib.Path(__file__).resolve().parent.parent)
 # The training files of CLUE, and those of FewCLUE, which the programs read if they are alone.
 _TRAINING = ("train.json", "train.50k.json", "train.jsonl")
 _FEW = ("train_few_all.json", "train_0.json")
@@ -117,6 +121,7 @@ def main():
     parser.allow_abbrev = False
     flags, further = parser.parse_known_args()
     try:
+        inputs.check({"init_checkpoint": flags.model_folder})
         done, failures = run_all(flags, further)
         if done:
             text = table(done)
@@ -131,6 +136,9 @@ def main():
     except Terminated as end:
         print(end, file=sys.stderr)
         sys.exit(STATUS_TERMINATED)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
 
 
 def run_all(flags, further):
@@ -224,7 +232,7 @@ def _first_in(folder, names):
 def flags_of(task, data, model_folder, run_dir):
     """Returns the flags of a task's program, a list."""
     found = [
-        f"--flagfile=configs/clue_{task.name}.flags",
+        f"--flagfile={_in_clone('configs', f'clue_{task.name}.flags')}",
         f"--init_checkpoint={model_folder}",
         f"--output_dir={run_dir}",
     ]
@@ -236,6 +244,10 @@ def flags_of(task, data, model_folder, run_dir):
     if task.submission and test_file(data):
         found += ["--do_predict", f"--predict_file={test_file(data)}"]
     return found
+
+
+def _in_clone(*names):
+    return os.path.normpath(os.path.join(_CLONE, *names))
 
 
 def run_once(task, run_dir, program_flags):
@@ -260,13 +272,37 @@ def run_once(task, run_dir, program_flags):
         require_same(run_dir, before.get("flags", []), program_flags)
     print(f"{task.name}: {task.program} {' '.join(program_flags)}", flush=True)
     files.write_text(note, json.dumps({**now, "is_done": False}) + "\n")
-    status = subprocess.run([sys.executable, task.program, *program_flags]).returncode
+    status = run_program([sys.executable, _in_clone(task.program), *program_flags])
     if status in _ASKED_TO_END:
         raise Terminated(f"{task.name}: {task.program} was stopped; the same command goes on")
     if status:
         return f"{task.program} ended with status {status}"
     files.write_text(note, json.dumps(now) + "\n")
     return None
+
+
+def run_program(command):
+    """Returns the status of a program.
+
+    The program is in a session of its own. So the terminal's interrupt, like the signals of
+    `endings`, comes to this process alone, which asks the program to end and waits until it has
+    saved.
+
+    Raises:
+      Terminated, KeyboardInterrupt: this process was asked to end; the program has ended.
+    """
+
+    def stop(name):
+        raise Terminated(f"stopped by {name}; the same command goes on")
+
+    process = subprocess.Popen(command, start_new_session=True)
+    with endings.asked(stop):
+        try:
+            return process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
 
 
 def has_checkpoint(run_dir):

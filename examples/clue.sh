@@ -6,7 +6,9 @@
 # examples/clue.py tells how CLUE_DATA looks. The results are in out/clue; another model or other
 # flags need another folder: --output_dir=$PWD/out/other.
 set -euo pipefail
-model=$(realpath "${1:?the folder of the model}")
+model=${1:?the folder of the model}
+# "mini" is also the name of the package's model.
+[ ! -e "$model" ] || model=$(realpath "$model")
 data=$(realpath "${2:?the folder of the data of CLUE, see examples/clue.py}")
 shift 2
 cd "$(dirname "$0")/.."

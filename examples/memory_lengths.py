@@ -11,6 +11,11 @@ import json
 import sys
 from pathlib import Path
 
+try:
+    from nezha_tf import files
+except ImportError as error:
+    sys.exit(f"{error}; install the project first: pip install -e .")
+
 RUNS = {"with": "trained with a memory", "without": "trained without one"}
 
 
@@ -31,8 +36,14 @@ def perplexities(folder):
     """Returns a dict of the memory's length to the held-out perplexity of a run."""
     found = {}
     for path in folder.glob("memory_*.json"):
-        results = json.loads(path.read_text(encoding="utf-8"))
-        found[int(path.stem.removeprefix("memory_"))] = results["next_piece_perplexity"]
+        try:
+            results = json.loads(path.read_text(encoding="utf-8"))
+            found[int(path.stem.removeprefix("memory_"))] = results["next_piece_perplexity"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            sys.exit(
+                f"memory_lengths.py: error: {path} has no next_piece_perplexity ({error!r}); "
+                "remove it, and run examples/memory.sh"
+            )
     return found
 
 
@@ -52,7 +63,8 @@ def draw(found, path):
     panel.set_yscale("log")
     panel.grid(alpha=0.3, which="both")
     panel.legend()
-    figure.savefig(path, dpi=150)
+    with files.whole_file(str(path)) as temporary:
+        figure.savefig(temporary, dpi=150, format="png")
 
 
 if __name__ == "__main__":

@@ -91,5 +91,5 @@ if __name__ == "__main__":
         )
     try:
         job(*sys.argv[2:])
-    except UserError as error:
+    except (UserError, OSError) as error:
         sys.exit(f"poetry.py: error: {error}")

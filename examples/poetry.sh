@@ -5,11 +5,17 @@
 #   examples/poetry.sh folder [flags for the training, such as --num_train_steps=2000]
 #
 # The folder has train.jsonl.gz and dev.jsonl with a poem a line:
-# {"form": "五言绝句", "title": ..., "text": ...}. Results are in out/poetry. What is done already is
-# not done again.
+# {"form": "五言绝句", "title": ..., "text": ...}. Results are in out/poetry. What is trained already is
+# not trained again.
 set -euo pipefail
 poems=$(realpath "${1:?the folder of train.jsonl.gz and dev.jsonl}")
 shift
+for flag in "$@"; do
+  [[ ! $flag =~ ^--?output_dir ]] || {
+    echo "poetry.sh: error: $flag: the results are in a folder of their own; leave it out" >&2
+    exit 1
+  }
+done
 cd "$(dirname "$0")/.."
 out=out/poetry
 vocab=$out/vocab.txt

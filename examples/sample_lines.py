@@ -22,6 +22,9 @@ flags.DEFINE_integer("count", None, "Number of lines to take.", 1, required=True
 
 def main(_):
     try:
+        files.require_other(FLAGS.output_file, "output_file", [FLAGS.input_file])
+        if FLAGS.output_file.endswith(".gz"):
+            raise UserError(f"--output_file={FLAGS.output_file} is not packed; leave .gz out")
         lines = list(read_lines(FLAGS.input_file))
         if len(lines) < FLAGS.count:
             raise UserError(

@@ -1,6 +1,9 @@
 """examples/clue.py: the programs that it runs, its table, and the files for CLUE's site."""
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
 import zipfile
@@ -10,6 +13,8 @@ import pytest
 from commands import flags_of
 from conftest import REPOSITORY
 from examples_programs import program
+from terminals import heeds_hangups
+from waiting import ended, wait_until
 
 from nezha_tf.errors import Terminated, UserError
 
@@ -73,9 +78,9 @@ def test_what_is_there_is_run_and_what_is_done_is_not_done_again(
 
     def run(command):
         commands.append(command[1:])
-        return subprocess.CompletedProcess(command, 0)
+        return 0
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(clue, "run_program", run)
     done, failures = clue.run_all(flags, ["--num_seeds=2"])
     assert [each.task.name for each in done] == ["wsc", "csl"] and not failures
     assert [command[0] for command in commands] == ["run_classifier.py"] * 2
@@ -96,25 +101,62 @@ def test_a_task_that_fails_does_not_stop_the_others(given_flags, monkeypatch):
     add_files(data / "csl", "csl")
 
     def run(command):
-        status = 3 if "--task_name=wsc" in flags_in(command) else 0
-        return subprocess.CompletedProcess(command, status)
+        return 3 if "--task_name=wsc" in flags_in(command) else 0
 
     def flags_in(command):
         name = next(flag for flag in command if flag.startswith("--flagfile="))
         return (REPOSITORY / name.partition("=")[2]).read_text().split()
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(clue, "run_program", run)
     done, failures = clue.run_all(flags, [])
     assert [each.task.name for each in done] == ["csl"]
     assert failures == ["wsc: run_classifier.py ended with status 3"]
     # One that is asked to end does: whoever asked does not want the next one either.
-    statuses = [75, -15, -1, -2]
-    monkeypatch.setattr(
-        subprocess, "run", lambda command: subprocess.CompletedProcess(command, statuses.pop())
-    )
+    statuses = [75, 130, -15, -1, -2]
+    monkeypatch.setattr(clue, "run_program", lambda command: statuses.pop())
     while statuses:
         with pytest.raises(Terminated, match=r"wsc: run_classifier\.py was stopped"):
             clue.run_all(flags, [])
+
+
+# It tells that it has begun, and saves before it ends, which takes a while.
+PROGRAM = """
+import pathlib, signal, sys, time
+def save(*_):
+    time.sleep(1)
+    pathlib.Path("saved").touch()
+    sys.exit(75)
+signal.signal(signal.SIGTERM, save)
+pathlib.Path("begun").touch()
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("number", (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+def test_a_program_saves_when_the_runs_are_asked_to_end(tmp_path, number):
+    """The clone is not the working directory."""
+    clone = tmp_path / "clone"
+    (clone / "examples").mkdir(parents=True)
+    shutil.copy(REPOSITORY / "examples" / "clue.py", clone / "examples")
+    (clone / "run_classifier.py").write_text(PROGRAM)
+    add_files(tmp_path / "data" / "csl", "csl")
+    (tmp_path / "model").mkdir()
+    command = [sys.executable, str(clone / "examples" / "clue.py"), "--model_folder=model"]
+    process = subprocess.Popen(
+        [*command, "--clue_data=data", "--output_dir=out"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeds_hangups,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )
+    wait_until((tmp_path / "begun").exists, process)
+    process.send_signal(number)
+    result = ended(process)
+    assert result.returncode == (130 if number == signal.SIGINT else 75), result
+    assert result.stderr.count("\n") == 1 and "the same command goes on" in result.stderr
+    assert (tmp_path / "saved").exists()
 
 
 def test_a_task_without_its_files_is_left_out(given_flags, monkeypatch, capsys):
@@ -128,7 +170,7 @@ def test_a_task_without_its_files_is_left_out(given_flags, monkeypatch, capsys):
     write(data / "c3" / "c3-d-train.json")
     write(data / "c3" / "m-dev.json")
     write(data / "chid" / "dev.json")
-    monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, 0))
+    monkeypatch.setattr(clue, "run_program", lambda command: 0)
     done, failures = clue.run_all(flags, [])
     assert [(each.task.name, each.data) for each in done] == [
         ("csl", str(data / "csl")),
@@ -155,14 +197,14 @@ def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, c
         if len(commands) > 1:  # the first one ends before it has saved anything
             (out / "csl" / "lr_2e-05").mkdir(parents=True, exist_ok=True)
             (out / "csl" / "lr_2e-05" / "model.ckpt-2.index").touch()
-        return subprocess.CompletedProcess(command, statuses.pop(0))
+        return statuses.pop(0)
 
     def refused(further, message):
         with pytest.raises(UserError, match=message) as error:
             clue.run_all(flags, further)
         assert "\n" not in str(error.value)
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(clue, "run_program", run)
     assert clue.run_all(flags, ["--learning_rate=fast"])[1] == [
         "csl: run_classifier.py ended with status 1"
     ]
@@ -354,8 +396,13 @@ def test_what_is_not_in_the_submission_is_told(given_flags):
 
 
 def test_a_mistake_is_one_line(tmp_path):
-    command = [sys.executable, "examples/clue.py", "--model_folder=m", f"--clue_data={tmp_path}"]
+    command = [sys.executable, "examples/clue.py", f"--clue_data={tmp_path}"]
     command.append(f"--output_dir={tmp_path}/out")
-    result = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
-    assert result.returncode == 1 and result.stderr.count("\n") == 1
-    assert "has no folder of a task with its files, such as afqmc" in result.stderr
+    for model, message in (
+        ("mini", "has no folder of a task with its files, such as afqmc"),
+        (tmp_path / "none", f"no checkpoint at {tmp_path}/none"),
+    ):
+        given = [*command, f"--model_folder={model}"]
+        result = subprocess.run(given, capture_output=True, text=True, cwd=REPOSITORY)
+        assert result.returncode == 1 and result.stderr.count("\n") == 1
+        assert message in result.stderr

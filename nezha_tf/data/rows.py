@@ -43,7 +43,8 @@ def read_rows(
       optional: the columns that may be empty, or missing in an object or at the end of a row;
         then they are not in `values`.
       file_columns: names of all columns of a `.tsv`, `.txt` or `.csv` file; (): the first line
-        names them; None: they are `columns`. A first line that repeats the names is skipped.
+        names them; None: they are `columns`. A first line with the names of all columns that must
+        be there names them in any case, as it has their order.
       json_columns: the columns whose value in an object need not be a string; such a value is
         returned as JSON text.
       bad_rows: `BadRows` that collects the faults; None: the first bad row is an error.
@@ -57,12 +58,15 @@ def read_rows(
     """
     bad_rows = bad_rows or BadRows()
     names = columns if file_columns is None else file_columns
+    needed = {column for column in columns if column not in optional}
     rows = _Objects(columns, optional) if _is(path, JSON_LINES) else None
     is_empty = True
     for line, record in _records(path):
         try:
             if rows is None:
-                rows = _Columns(columns, optional, names or record, _is(path, COMMAS))
+                if not names or _has(record, needed):
+                    names = record
+                rows = _Columns(columns, optional, names, _is(path, COMMAS))
                 if rows.is_header(record):
                     continue
             is_empty = False
@@ -82,6 +86,11 @@ def read_rows(
         yield Row(values, path, line)
     if is_empty:
         raise UserError(f"{path} has no line with an example")
+
+
+def _has(record, names):
+    """Whether a row's cells have all names."""
+    return not isinstance(record, _Fault) and names <= {cell.strip() for cell in record}
 
 
 def renamed(rows, names):

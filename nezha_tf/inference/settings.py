@@ -137,7 +137,8 @@ class ExtractSettings(ModelSettings):
         None,
         'Texts: .txt or .tsv with one on each line, or .json or .jsonl with {"text": ...} on each '
         'line; pairs have a second column, or "text_pair"; .gz too; file names or globs, '
-        "comma-separated.",
+        "comma-separated. The first line of a .tsv may name its columns; it must if flags name "
+        "other columns than these.",
     )
     output_file: str | None = flag(
         None,

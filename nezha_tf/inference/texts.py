@@ -43,7 +43,9 @@ def read_pairs(paths, needed, columns=COLUMNS, label_column=None):
     Args:
       paths: files as for `read_rows`.
       needed: whether each row must have a second text.
-      columns: the names of the columns of both texts; the rows call them `COLUMNS`.
+      columns: the names of the columns of both texts; the rows call them `COLUMNS`. The first line
+        of a `.tsv`, `.txt` or `.csv` file names them, unless they are `COLUMNS` and there is no
+        label: then they are in this order.
       label_column: the column of a label; the rows call it "label". None: no label is read.
 
     Raises:
@@ -55,11 +57,9 @@ def read_pairs(paths, needed, columns=COLUMNS, label_column=None):
         told = ", ".join(filter(None, (*columns, label_column)))
         raise UserError(f"the columns of texts and label are {told}; name another one for each")
     optional = () if needed else columns[1:]
-    rows = [
-        row
-        for path in paths
-        for row in renamed(read_rows(path, tuple(names), optional, None, (label_column,)), names)
-    ]
+    file_columns = COLUMNS if tuple(columns) == COLUMNS and not label_column else ()
+    read = (tuple(names), optional, file_columns, (label_column,))
+    rows = [row for path in paths for row in renamed(read_rows(path, *read), names)]
     alone = [row for row in rows if COLUMNS[1] not in row.values]
     if 0 < len(alone) < len(rows):
         raise UserError(

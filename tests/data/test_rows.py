@@ -31,6 +31,16 @@ def test_both_kinds_of_file(tmp_path, suffix, end):
         assert rows[1].place == f"{tmp_path / (name + suffix)}, line 2"
 
 
+@pytest.mark.parametrize("file_columns", (None, ("src", "tgt"), ("tgt", "src"), ()))
+def test_a_first_line_with_the_names_tells_their_order(tmp_path, file_columns):
+    lines = "".join(f"{pair['tgt']}\t7\t{pair['src']}\n" for pair in PAIRS)
+    rows = read(tmp_path / "a.tsv", "tgt\tid\tsrc \n" + lines, file_columns=file_columns)
+    assert [row.values for row in rows] == PAIRS and rows[0].line == 2
+    # Of those that are optional, it may lack some.
+    rows = read(tmp_path / "a.tsv", "id\tsrc\n7\t甲\n", file_columns=None, optional=("tgt",))
+    assert [row.values for row in rows] == [{"src": "甲"}]
+
+
 def test_an_optional_column(tmp_path):
     for name, content in (
         ("a.json", '{"src": "甲"}\n{"src": "乙", "tgt": null}\n{"src": "丙", "tgt": "丁"}'),

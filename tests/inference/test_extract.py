@@ -12,7 +12,7 @@ from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.errors import UserError
 from nezha_tf.inference.extract import extract_features
 from nezha_tf.inference.settings import ExtractSettings
-from nezha_tf.inference.texts import covered_characters
+from nezha_tf.inference.texts import covered_characters, read_pairs
 
 # The last two are what a Hangul syllable is made of.
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊,", "hel", "##lo", "ᄀ", "##ᅡᆨ"]
@@ -232,6 +232,23 @@ def test_labels_of_pairs_are_compared_with_their_similarity(extract):
     assert extract([{**rows[0], "y": "x"}], similarity=True, **{**names, "label_column": None})
     with pytest.raises(UserError, match="are a, a, y; name another one for each"):
         extract(rows, similarity=True, **{**names, "text_pair_column": "a"})
+
+
+def test_columns_are_found_by_the_first_line(tmp_path):
+    def read(text, name="in.tsv", needed=False, **columns):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return [row.values for row in read_pairs([str(tmp_path / name)], needed, **columns)]
+
+    assert read("甲\t乙\n") == [{"text": "甲", "text_pair": "乙"}]
+    assert read("text\tlabel\n甲\t1\n") == [{"text": "甲"}]
+    assert read("label\tr\n1\t甲\n", columns=("r", "s")) == [{"text": "甲"}]
+    pair = {"text": "甲", "text_pair": "乙"}
+    assert read("b,a\n乙,甲\n", "in.csv", needed=True, columns=("a", "b")) == [pair]
+    found = read("y\ta\tb\n3\t甲\t乙\n", needed=True, columns=("a", "b"), label_column="y")
+    assert found == [{**pair, "label": "3"}]
+    for text in ("甲\t乙\n", "a\t乙\n"):
+        with pytest.raises(UserError, match=r"line 1: there is no column '[ab]'; the columns are"):
+            read(text, needed=True, columns=("a", "b"))
 
 
 def test_a_reading_of_columns_through_the_tool(model):

@@ -25,6 +25,8 @@ class Classification(FineTuning):
     """
 
     task_name = "classification"
+    # Whether the second text of a pair has segment ids 1.
+    pairs_need_segments = True
 
     def __init__(self, settings):
         self.data_set = data_set_of(settings)
@@ -38,7 +40,7 @@ class Classification(FineTuning):
     def read(self, part):
         settings = self.settings
         is_pair = self.data_set.is_pair(part)
-        if is_pair and self.config.type_vocab_size < 2:
+        if is_pair and self.pairs_need_segments and self.config.type_vocab_size < 2:
             raise UserError(
                 f"pairs need type_vocab_size 2 in {settings.bert_config_file}, not "
                 f"{self.config.type_vocab_size}"

@@ -5,7 +5,7 @@ import copy
 import os
 
 from nezha_tf.data.array_reader import ArrayReader
-from nezha_tf.errors import require_flag
+from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER, heads
 from nezha_tf.model_folder.run_checkpoints import BestMetric
 from nezha_tf.objectives.r_drop import RDrop
@@ -47,9 +47,26 @@ class FineTuning(Task):
         }
         self.lengths = (settings.max_seq_length, 0)
         if settings.do_train:
+            if settings.r_drop_alpha:
+                self.require_dropout(
+                    f"--r_drop_alpha={settings.r_drop_alpha:g} compares what is the same"
+                )
             self.train_reader = self._reader("train")
             self.lengths = (self.train_reader.mean_length, 0)
             self._set_course()
+
+    def require_dropout(self, what):
+        """Raises a `UserError` if the configuration has no dropout.
+
+        Args:
+          what: what that means, for the message.
+        """
+        if not self.config.hidden_dropout_prob and not self.config.attention_probs_dropout_prob:
+            raise UserError(
+                f"{self.settings.bert_config_file} has no dropout (hidden_dropout_prob and "
+                f"attention_probs_dropout_prob are 0), so {what}; pass a --bert_config_file that "
+                "has it, such as 0.1"
+            )
 
     @property
     def fresh_names(self):

@@ -6,7 +6,7 @@ import numpy as np
 
 from nezha_tf.errors import UserError
 from nezha_tf.tasks.finetuning.packing import truncated_lengths
-from nezha_tf.text.vocabulary import MASK
+from nezha_tf.text.vocabulary import MASK, SPECIAL_PIECES, UNK
 
 TEXT, TEXT_PAIR = "{text}", "{text_pair}"
 _PLACES = re.compile(rf"({re.escape(TEXT)}|{re.escape(TEXT_PAIR)}|{re.escape(MASK)})")
@@ -66,6 +66,32 @@ class Pattern:
         parts = [texts[part] if isinstance(part, str) else part for part in self.parts]
         ids = np.concatenate(parts).astype(np.int32)
         return ids, np.zeros(len(ids), np.int32)
+
+
+def check_text(pattern, tokenizer):
+    """Checks the text of a pattern between its places and blanks.
+
+    Args:
+      pattern: see `Pattern`.
+      tokenizer: `FullTokenizer`.
+
+    Raises:
+      UserError: it has braces or a special piece, which would be read as text, or characters
+        outside the vocabulary.
+    """
+    for part in _PLACES.split(pattern)[::2]:
+        for sign in ("{", "}", *SPECIAL_PIECES):
+            if sign in part:
+                raise UserError(
+                    f"--pattern={pattern} has {sign!r} in {part!r}, where it would be read as "
+                    f"text; only {TEXT}, {TEXT_PAIR} and {MASK} are replaced, so leave it out"
+                )
+        for piece in tokenizer.tokenize(part):
+            if piece not in tokenizer.vocabulary or piece == UNK:
+                raise UserError(
+                    f"--pattern={pattern} has a character in {part!r} that is not in the "
+                    "vocabulary; write it with others"
+                )
 
 
 def label_pieces(labels, words, tokenizer, num_blanks):

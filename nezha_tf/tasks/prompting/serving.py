@@ -3,18 +3,40 @@
 import tensorflow as tf
 
 from nezha_tf.serving.text_reader import cut, padded
-from nezha_tf.tasks.classification.serving import ClassificationServing
+from nezha_tf.tasks.classification.serving import MEANINGS, ClassificationServing
 from nezha_tf.tasks.prompting.pattern import TEXT
 from nezha_tf.tasks.prompting.predictor import objective_of, pattern_of
+
+_MEANINGS = {
+    **MEANINGS,
+    "input_ids": "ids of pieces (line numbers of `assets/vocab.txt`, from 0): [CLS], the pattern "
+    "with the text in it, [SEP], then zeros; each blank is a [MASK]",
+    "segment_ids": "0, also for a second text",
+}
 
 
 class PromptingServing(ClassificationServing):
     """As `ClassificationServing`, with a model that fills in the words of the classes."""
 
+    meanings = _MEANINGS
+
     def __init__(self, folder):
         super().__init__(folder)
         self._pattern = pattern_of(folder)
         self._objective = objective_of(folder, self._pattern)
+        self._text = folder.task["pattern"]
+        self._words = dict(zip(self._labels, folder.task["label_words"], strict=True))
+
+    @property
+    def about(self):
+        words = ", ".join(f"{word} for {label}" for label, word in self._words.items())
+        return (
+            f"{super().about} Texts stand in the pattern `{self._text}`, which is not cut; the "
+            f"model fills its blanks with {words}."
+        )
+
+    def assets(self):
+        return {**super().assets(), "pattern.txt": f"{self._text}\n"}
 
     def packed(self, text, text_pair):
         sides = [None if side is None else self._reader.ids(side) for side in (text, text_pair)]

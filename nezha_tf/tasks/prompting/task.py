@@ -5,7 +5,7 @@ from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.prompting import PromptLoss
 from nezha_tf.tasks.classification.task import Classification
-from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
+from nezha_tf.tasks.prompting.pattern import Pattern, check_text, label_pieces
 
 
 class Prompting(Classification):
@@ -16,6 +16,8 @@ class Prompting(Classification):
     """
 
     task_name = "prompting"
+    # A pattern has segment ids 0 alone.
+    pairs_need_segments = False
     # The head must be in --init_checkpoint.
     fresh_names = (POOLER, LAYER_MIX)
 
@@ -25,9 +27,12 @@ class Prompting(Classification):
         if not settings.label_words:
             raise UserError("--pattern needs --label_words: a word for each class")
         super().__init__(settings)
+        check_text(settings.pattern, self.tokenizer)
         count = self.make_packing(self.data_set.is_pair("train")).num_blanks
         labels, words = self.label_type.labels, settings.label_words
         self._label_pieces = label_pieces(labels, words, self.tokenizer, count)
+        told = (f"{label}: {word}" for label, word in zip(labels, words, strict=True))
+        self.notes.append(f"words of the classes: {', '.join(told)}")
 
     def make_packing(self, is_pair):
         settings = self.settings

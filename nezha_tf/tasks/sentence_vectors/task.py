@@ -52,9 +52,17 @@ class SentenceVectors(FineTuning):
                 f"--gradient_accumulation_steps={settings.gradient_accumulation_steps} leaves a "
                 "text no other one to differ from; pass at least two texts for each micro-batch"
             )
+        if settings.text_column == settings.text_pair_column:
+            raise UserError(
+                f"--text_column and --text_pair_column are both {settings.text_column}; name "
+                "another one"
+            )
         if settings.do_eval or settings.do_predict:
             metrics.require_libraries()
         super().__init__(settings)
+        # With a mixture of layers the texts of a batch are parted, and nothing else is learnt.
+        if settings.do_train and not settings.layer_mix:
+            self.require_dropout("both vectors of a text are the same")
 
     def read(self, part):
         """Returns the `Examples` of a part: texts of "train", pairs of the others."""

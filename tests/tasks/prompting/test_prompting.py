@@ -185,6 +185,43 @@ def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
         assert_says_alike(folder, export, *("他在北京。", "她在上海。")[: 1 + is_pair])
 
 
+def test_it_is_told_which_word_is_of_which_class(settings):
+    """Classes that the flags do not name are sorted; words of another order would be swapped."""
+    notes = Prompting(settings(do_train=True)).notes
+    assert "words of the classes: a: 很好, b: 很差" in notes
+
+
+def test_the_export_says_how_ids_are_packed(tmp_path):
+    own = {"label_words": ["不", "很"], "is_pair": True}
+    pattern = "{text_pair}，{text}的意思[MASK]像。"
+    settings = {**SETTINGS, **own, "pattern": pattern}
+    export = make_export(tmp_path / "model", settings)
+    readme = (export / "README.md").read_text(encoding="utf-8")
+    assert f"`{pattern}`" in readme and "不 for 不像, 很 for 像" in readme
+    assert "[CLS] text [SEP]" not in readme and "| 0, also for a second text |" in readme
+    assert (export / "assets" / "pattern.txt").read_text(encoding="utf-8") == f"{pattern}\n"
+    tokenizer = open_folder(tmp_path / "model").tokenizer
+    filled = pattern.replace("{text_pair}", "她在上海").replace("{text}", "他在北京")
+    left, right = (tokenizer.tokenize(part) for part in filled.split("[MASK]"))
+    ids = tokenizer.convert_tokens_to_ids(["[CLS]", *left, "[MASK]", *right, "[SEP]"])
+    rows = {"input_ids": [ids], "input_mask": [[1] * len(ids)], "segment_ids": [[0] * len(ids)]}
+    found = ask(export, "from_ids", **{k: np.array(v, np.int32) for k, v in rows.items()})
+    expected = ask(export, text=["他在北京"], text_pair=["她在上海"])
+    np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=1e-6)
+
+
+def test_pairs_need_no_segments(settings, data, tmp_path):
+    config = json.loads((data / "bert_config.json").read_text())
+    (tmp_path / "one.json").write_text(json.dumps({**config, "type_vocab_size": 1}))
+    row = {"text": "甲", "text_pair": "乙", "label": "a"}
+    (tmp_path / "pairs.jsonl").write_text(
+        json.dumps(row) + "\n" + json.dumps({**row, "label": "b"})
+    )
+    flags = {"text_pair_column": "text_pair", "pattern": "{text}，{text_pair}[MASK][MASK]"}
+    flags |= {"train_file": str(tmp_path / "pairs.jsonl"), "do_train": True}
+    Prompting(settings(**flags, bert_config_file=str(tmp_path / "one.json")))
+
+
 @pytest.mark.parametrize(
     "changes, message",
     (
@@ -192,6 +229,10 @@ def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
         ({"pattern": "{text}{text}[MASK]"}, r"must have \{text\} once"),
         ({"pattern": "{text}{text_pair}[MASK]"}, "the examples are single texts"),
         ({"pattern": "{text}是"}, r"has no \[MASK\]"),
+        ({"pattern": "{{text}}[MASK][MASK]"}, r"has '\{' in '\{', where it would be read as text"),
+        ({"pattern": "{text}[MASK][MASK]{label}"}, r"has '\{' in '\{label\}'"),
+        ({"pattern": "{text}[SEP]很[MASK][MASK]"}, r"has '\[SEP\]' in '\[SEP\]很'"),
+        ({"pattern": "{text}龘[MASK][MASK]"}, "has a character in '龘' that is not in the voc"),
         ({"pattern": "{text}[MASK]"}, r"'很好' has 2 pieces, but --pattern has 1 \[MASK\]"),
         ({"label_words": ("很好",)}, r"has 1 words for 2 classes \(a, b\)"),
         ({"label_words": ("很好", "很好")}, "two classes have the same word"),

@@ -200,6 +200,18 @@ def test_a_single_text_has_nothing_to_differ_from(settings, tmp_path):
     assert losses and max(losses) < np.log(20)  # the least if copies counted as other texts
 
 
+def test_without_dropout_there_is_nothing_to_learn(settings, tmp_path):
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIG, **rates}))
+    flags = {"bert_config_file": str(tmp_path / "config.json")}
+    told = r"config\.json has no dropout .* both vectors of a text are the same; pass a --bert_conf"
+    with pytest.raises(UserError, match=told):
+        SentenceVectors(settings(do_train=True, **flags))
+    SentenceVectors(settings(do_eval=True, **flags))
+    # This one has its mixture alone to learn.
+    SentenceVectors(settings(do_train=True, layer_mix=True, **flags))
+
+
 @pytest.mark.parametrize(
     "changes, message",
     (
@@ -210,6 +222,7 @@ def test_a_single_text_has_nothing_to_differ_from(settings, tmp_path):
         ({"label_column": "sentence1", "do_eval": True}, "label '.*' is not a number"),
         ({"text_pair_column": "c", "do_eval": True}, 'line 1: "c" is missing'),
         ({"r_drop_alpha": 1.0}, "--r_drop_alpha"),
+        ({"text_pair_column": "sentence1"}, "are both sentence1; name another one"),
         ({"label_smoothing": 0.1}, "--label_smoothing=0.1 needs classes"),
     ),
 )
