@@ -32,7 +32,7 @@ def documents(path, sides=SIDES):
     pairs = read_rows(path, ("doc", "src", "tgt"))
     for _, rows in itertools.groupby(pairs, key=lambda row: row.values["doc"]):
         chapter = [row.values for row in rows]
-        for side in sides:
+        for side in filter(sides.__contains__, SIDES):
             yield [pair[side] for pair in chapter]
 
 

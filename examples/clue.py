@@ -37,8 +37,10 @@ _PREDICTING = ("--do_predict", "--predict_file=", "--predict_batch_size=")
 # Submissions are made of the predictions' JSON lines.
 _FORMAT = "--predictions_format"
 # The statuses of a program that was asked to end, or interrupted.
-_INTERRUPTED = 130
+_INTERRUPTED, _INTERRUPT = 130, "SIGINT"
 _ASKED_TO_END = (STATUS_TERMINATED, _INTERRUPTED, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT)
+# What names a task's flag file in the clone.
+_FLAG_FILE = "--flagfile=configs/clue_"
 # The clone, as the working directory sees it.
 _CLONE = os.path.relpath(pathlib.Path(__file__).resolve().parent.parent)
 # The training files of CLUE, and those of FewCLUE, which the programs read if they are alone.
@@ -129,7 +131,7 @@ def main():
             files.write_text(os.path.join(flags.output_dir, "results.txt"), text + "\n")
             print(write_submission(done, flags))
         if failures:
-            told = "; ".join(failures)
+            told = ", ".join(failures)
             raise UserError(f"{console.plural(len(failures), 'task')} failed: {told}")
     except (UserError, OSError) as error:
         sys.exit(f"clue.py: error: {error}")
@@ -149,11 +151,10 @@ def run_all(flags, further):
       further: list of flags for all programs.
 
     Returns:
-      (list of `Done`, list of a line for each task that failed).
+      (list of `Done`, list of the names of the tasks that failed, which is told on stderr).
 
     Raises:
-      UserError: there is no task, a folder has a run with other flags, or submissions cannot be
-        made of the predictions' format.
+      UserError: there is no task, or submissions cannot be made of the predictions' format.
       Terminated: a program was asked to end; so the others are not started.
     """
     _check_format(further)
@@ -165,9 +166,12 @@ def run_all(flags, further):
             continue
         run_dir = os.path.join(flags.output_dir, task.name)
         program_flags = [*flags_of(task, data, flags.model_folder, run_dir), *further]
-        failure = run_once(task, run_dir, program_flags)
-        if failure:
-            failures.append(f"{task.name}: {failure}")
+        try:
+            run_once(task, run_dir, program_flags)
+            figures_of(task, run_dir)
+        except UserError as error:
+            print(f"{task.name}: error: {error}", file=sys.stderr, flush=True)
+            failures.append(task.name)
         else:
             done.append(Done(task, data, run_dir))
     if not done and not failures:
@@ -232,7 +236,7 @@ def _first_in(folder, names):
 def flags_of(task, data, model_folder, run_dir):
     """Returns the flags of a task's program, a list."""
     found = [
-        f"--flagfile={_in_clone('configs', f'clue_{task.name}.flags')}",
+        f"{_FLAG_FILE}{task.name}.flags",
         f"--init_checkpoint={model_folder}",
         f"--output_dir={run_dir}",
     ]
@@ -246,8 +250,16 @@ def flags_of(task, data, model_folder, run_dir):
     return found
 
 
-def _in_clone(*names):
-    return os.path.normpath(os.path.join(_CLONE, *names))
+def _in_clone(name):
+    return os.path.normpath(os.path.join(_CLONE, name))
+
+
+def _located(flag):
+    """Returns a flag with the flag file as the working directory sees it."""
+    if not flag.startswith(_FLAG_FILE):
+        return flag
+    name, _, path = flag.partition("=")
+    return f"{name}={_in_clone(path)}"
 
 
 def run_once(task, run_dir, program_flags):
@@ -255,11 +267,8 @@ def run_once(task, run_dir, program_flags):
 
     The flags are noted before the program starts: a run that was killed goes on with them only.
 
-    Returns:
-      A line that tells how the program failed, or None.
-
     Raises:
-      UserError: the folder has a run with other flags.
+      UserError: the folder has a run with other flags, or the program failed.
       Terminated: the program was asked to end.
     """
     note = os.path.join(run_dir, "clue.json")
@@ -267,18 +276,18 @@ def run_once(task, run_dir, program_flags):
     now = {"flags": program_flags, "is_done": True}
     if before == now:
         print(f"{task.name}: done before")
-        return None
+        return
     if before and has_checkpoint(run_dir):
         require_same(run_dir, before.get("flags", []), program_flags)
     print(f"{task.name}: {task.program} {' '.join(program_flags)}", flush=True)
     files.write_text(note, json.dumps({**now, "is_done": False}) + "\n")
-    status = run_program([sys.executable, _in_clone(task.program), *program_flags])
+    found = [_located(flag) for flag in program_flags]
+    status = run_program([sys.executable, _in_clone(task.program), *found])
     if status in _ASKED_TO_END:
         raise Terminated(f"{task.name}: {task.program} was stopped; the same command goes on")
     if status:
-        return f"{task.program} ended with status {status}"
+        raise UserError(f"{task.program} ended with status {status}")
     files.write_text(note, json.dumps(now) + "\n")
-    return None
 
 
 def run_program(command):
@@ -286,23 +295,39 @@ def run_program(command):
 
     The program is in a session of its own. So the terminal's interrupt, like the signals of
     `endings`, comes to this process alone, which asks the program to end and waits until it has
-    saved.
+    saved. After a second interrupt it does not wait.
 
     Raises:
       Terminated, KeyboardInterrupt: this process was asked to end; the program has ended.
     """
+    asked, running = [], []
 
-    def stop(name):
-        raise Terminated(f"stopped by {name}; the same command goes on")
-
-    process = subprocess.Popen(command, start_new_session=True)
-    with endings.asked(stop):
-        try:
-            return process.wait()
-        except BaseException:
+    def end(name):
+        asked.append(name)
+        for process in running:
             process.terminate()
-            process.wait()
-            raise
+
+    def interrupt(number, frame):
+        if _INTERRUPT in asked:
+            for process in running:
+                process.kill()
+        else:
+            end(_INTERRUPT)
+
+    with endings.asked(end):
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            running.append(subprocess.Popen(command, start_new_session=True))
+            if asked:  # while it was being started
+                running[0].terminate()
+            status = running[0].wait()
+        finally:
+            signal.signal(signal.SIGINT, before)
+    if _INTERRUPT in asked:
+        raise KeyboardInterrupt
+    if asked:
+        raise Terminated(f"stopped by {asked[0]}; the same command goes on")
+    return status
 
 
 def has_checkpoint(run_dir):
@@ -427,11 +452,14 @@ def why_not_submitted(task, test, run_dir):
     if test is None:
         return "its folder has no test set"
     path = _predictions_file(task, run_dir)
-    if not os.path.exists(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            num_found = len(json.load(file)) if task.name == "cmrc2018" else sum(1 for _ in file)
+        num_asked = _num_asked(task, test)
+    except FileNotFoundError:
         return f"there is no {path}"
-    with open(path, encoding="utf-8") as file:
-        num_found = len(json.load(file)) if task.name == "cmrc2018" else sum(1 for _ in file)
-    num_asked = _num_asked(task, test)
+    except (UserError, ValueError) as error:
+        return f"{path} or {test} is damaged: {error}"
     if num_found != num_asked:
         return f"{num_found:,} predictions for the {num_asked:,} rows of {test}; mend its bad rows"
     return ""

@@ -8,7 +8,7 @@
 set -euo pipefail
 model=${1:?the folder of the model}
 # "mini" is also the name of the package's model.
-[ ! -e "$model" ] || model=$(realpath "$model")
+[[ $model = mini && ! -e mini ]] || model=$(realpath "$model")
 data=$(realpath "${2:?the folder of the data of CLUE, see examples/clue.py}")
 shift 2
 cd "$(dirname "$0")/.."

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -67,6 +69,13 @@ def test_its_program_takes_the_flags_of_a_task(tmp_path, task):
     assert found["init_checkpoint"] == "model" and found["output_dir"] == "run"
 
 
+def ended_well(command):
+    """Leaves what the end of a program leaves; returns its status."""
+    (folder,) = [flag.partition("=")[2] for flag in command if flag.startswith("--output_dir=")]
+    write(pathlib.Path(folder) / "eval_results.json", {"accuracy": 0.5})
+    return 0
+
+
 def test_what_is_there_is_run_and_what_is_done_is_not_done_again(
     given_flags, tmp_path, monkeypatch, capsys
 ):
@@ -78,7 +87,7 @@ def test_what_is_there_is_run_and_what_is_done_is_not_done_again(
 
     def run(command):
         commands.append(command[1:])
-        return 0
+        return ended_well(command)
 
     monkeypatch.setattr(clue, "run_program", run)
     done, failures = clue.run_all(flags, ["--num_seeds=2"])
@@ -95,22 +104,24 @@ def test_what_is_there_is_run_and_what_is_done_is_not_done_again(
         clue.run_all(flags, [])
 
 
-def test_a_task_that_fails_does_not_stop_the_others(given_flags, monkeypatch):
-    flags, data, _ = given_flags
-    add_files(data / "cluewsc", "wsc")
-    add_files(data / "csl", "csl")
+def test_a_task_that_fails_does_not_stop_the_others(given_flags, monkeypatch, capsys):
+    flags, data, out = given_flags
+    for folder, name in (("cluewsc", "wsc"), ("csl", "csl"), ("bustm", "bustm")):
+        add_files(data / folder, name)
 
     def run(command):
-        return 3 if "--task_name=wsc" in flags_in(command) else 0
-
-    def flags_in(command):
-        name = next(flag for flag in command if flag.startswith("--flagfile="))
-        return (REPOSITORY / name.partition("=")[2]).read_text().split()
+        if f"--output_dir={out}/wsc" in command:
+            return 3
+        # CSL ends with status 0 and leaves nothing.
+        return 0 if f"--output_dir={out}/csl" in command else ended_well(command)
 
     monkeypatch.setattr(clue, "run_program", run)
     done, failures = clue.run_all(flags, [])
-    assert [each.task.name for each in done] == ["csl"]
-    assert failures == ["wsc: run_classifier.py ended with status 3"]
+    assert [each.task.name for each in done] == ["bustm"] and failures == ["wsc", "csl"]
+    assert capsys.readouterr().err.splitlines() == [
+        "wsc: error: run_classifier.py ended with status 3",
+        f"csl: error: {out}/csl has no result accuracy; delete the folder and run again",
+    ]
     # One that is asked to end does: whoever asked does not want the next one either.
     statuses = [75, 130, -15, -1, -2]
     monkeypatch.setattr(clue, "run_program", lambda command: statuses.pop())
@@ -123,6 +134,7 @@ def test_a_task_that_fails_does_not_stop_the_others(given_flags, monkeypatch):
 PROGRAM = """
 import pathlib, signal, sys, time
 def save(*_):
+    pathlib.Path("saving").touch()
     time.sleep(1)
     pathlib.Path("saved").touch()
     sys.exit(75)
@@ -132,9 +144,9 @@ time.sleep(100)
 """
 
 
-@pytest.mark.parametrize("number", (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-def test_a_program_saves_when_the_runs_are_asked_to_end(tmp_path, number):
-    """The clone is not the working directory."""
+@pytest.fixture
+def started(tmp_path):
+    """clue.py with `PROGRAM` in a clone that is not the working directory, once it has begun."""
     clone = tmp_path / "clone"
     (clone / "examples").mkdir(parents=True)
     shutil.copy(REPOSITORY / "examples" / "clue.py", clone / "examples")
@@ -149,14 +161,32 @@ def test_a_program_saves_when_the_runs_are_asked_to_end(tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=heeds_hangups,
+        start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
     )
     wait_until((tmp_path / "begun").exists, process)
-    process.send_signal(number)
-    result = ended(process)
+    return process
+
+
+@pytest.mark.parametrize("number", (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+def test_a_program_saves_when_the_runs_are_asked_to_end(tmp_path, started, number):
+    """As the terminal does, the whole group is told, and once more while the program saves."""
+    os.killpg(started.pid, number)
+    if number != signal.SIGINT:
+        os.killpg(started.pid, number)
+    result = ended(started)
     assert result.returncode == (130 if number == signal.SIGINT else 75), result
     assert result.stderr.count("\n") == 1 and "the same command goes on" in result.stderr
     assert (tmp_path / "saved").exists()
+
+
+def test_a_second_interrupt_does_not_wait(tmp_path, started):
+    os.killpg(started.pid, signal.SIGINT)
+    wait_until((tmp_path / "saving").exists, started)
+    os.killpg(started.pid, signal.SIGINT)
+    result = ended(started)
+    assert result.returncode == 130 and result.stderr.count("\n") == 1, result
+    assert not (tmp_path / "saved").exists()
 
 
 def test_a_task_without_its_files_is_left_out(given_flags, monkeypatch, capsys):
@@ -170,7 +200,7 @@ def test_a_task_without_its_files_is_left_out(given_flags, monkeypatch, capsys):
     write(data / "c3" / "c3-d-train.json")
     write(data / "c3" / "m-dev.json")
     write(data / "chid" / "dev.json")
-    monkeypatch.setattr(clue, "run_program", lambda command: 0)
+    monkeypatch.setattr(clue, "run_program", ended_well)
     done, failures = clue.run_all(flags, [])
     assert [(each.task.name, each.data) for each in done] == [
         ("csl", str(data / "csl")),
@@ -197,17 +227,15 @@ def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, c
         if len(commands) > 1:  # the first one ends before it has saved anything
             (out / "csl" / "lr_2e-05").mkdir(parents=True, exist_ok=True)
             (out / "csl" / "lr_2e-05" / "model.ckpt-2.index").touch()
-        return statuses.pop(0)
+        return statuses.pop(0) or ended_well(command)
 
     def refused(further, message):
-        with pytest.raises(UserError, match=message) as error:
-            clue.run_all(flags, further)
-        assert "\n" not in str(error.value)
+        assert clue.run_all(flags, further)[1] == ["csl"]
+        (line,) = capsys.readouterr().err.splitlines()
+        assert re.search(message, line)
 
     monkeypatch.setattr(clue, "run_program", run)
-    assert clue.run_all(flags, ["--learning_rate=fast"])[1] == [
-        "csl: run_classifier.py ended with status 1"
-    ]
+    refused(["--learning_rate=fast"], "ended with status 1")
     with pytest.raises(Terminated):
         clue.run_all(flags, ["--num_seeds=2"])
     first, flags.model_folder = flags.model_folder, "other"
@@ -218,6 +246,8 @@ def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, c
     assert len(commands) == 2
     # It was killed: the same flags go on. When it has ended, it is not done again.
     done = clue.run_all(flags, ["--num_seeds=2"])
+    # Another working directory is no other flag.
+    monkeypatch.setattr(clue, "_CLONE", str(REPOSITORY))
     assert clue.run_all(flags, ["--num_seeds=2"]) == done and len(commands) == 3
     assert "csl: done before\n" in capsys.readouterr().out
     flags.model_folder = "other"
@@ -227,6 +257,7 @@ def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, c
     write(data / "csl" / "test.json")
     clue.run_all(flags, ["--num_seeds=2", "--predict_batch_size=4"])
     assert len(commands) == 4 and "--do_predict" in commands[3]
+    assert f"--flagfile={REPOSITORY}/configs/clue_csl.flags" in commands[3]
 
 
 @pytest.mark.parametrize("flag", ("--predictions_format=tsv", "-predictions_format=tsv"))
@@ -390,6 +421,9 @@ def test_what_is_not_in_the_submission_is_told(given_flags):
         unlike("c3", 2, 3),
         f"{out}/submit.zip: afqmc_predict.json",
     ]
+    (out / "cmrc2018" / "predictions.json").write_text("{")
+    _, told = submission(given_flags, {"cmrc2018": tests["cmrc2018"]}, {})
+    assert f"{out}/cmrc2018/predictions.json or {data}/cmrc2018/test.json is damaged: " in told
     (out / "afqmc" / "predictions.jsonl").unlink()
     _, told = submission(given_flags, {"afqmc": tests["afqmc"]}, {})
     assert told.startswith(f"afqmc: not in submit.zip, there is no {out}/afqmc/predictions.jsonl\n")

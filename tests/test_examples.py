@@ -224,6 +224,42 @@ def test_both_sides_of_each_chapter(classical_corpus, tmp_path_factory, pairs):
     assert len(classical) == 1 + sum(changes)
 
 
+@pytest.mark.parametrize("name", ("classical.sh", "poetry.sh"))
+def test_a_folder_of_results_that_would_not_be_read_is_refused(tmp_path, name):
+    """The scripts read what the training has written in a folder of their own."""
+    result = subprocess.run(
+        ("bash", str(REPOSITORY / "examples" / name), str(tmp_path), "--output_dir=elsewhere"),
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"{name}: error: --output_dir=elsewhere: the results are in a folder of their own; leave "
+        "it out\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "name, flags",
+    (("sample_lines", ("--count=1",)), ("classical_corpus", ())),
+)
+def test_an_input_is_not_overwritten(tmp_path, name, flags):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"doc": "1", "src": "a", "tgt": "b"}\n' * 2)
+
+    def told(output):
+        command = (sys.executable, str(REPOSITORY / "examples" / f"{name}.py"), *flags)
+        command += (f"--input_file={path}", f"--output_file={output}")
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 1 and result.stderr.count("\n") == 1
+        return result.stderr
+
+    assert "is also an input file and would be overwritten" in told(path)
+    assert path.read_text().count("\n") == 2
+    if name == "sample_lines":
+        assert "is not packed; leave .gz out" in told(tmp_path / "b.jsonl.gz")
+
+
 def test_what_mini_lacks_is_told_in_a_line_and_nothing_is_left(tmp_path):
     out = tmp_path / "corpus.txt"
     ended = subprocess.run(

@@ -217,7 +217,7 @@ def _numbers(path, metrics):
     if found is None:
         raise UserError(
             f"there is no {path}, which a finished run should have written (results); to run it "
-            "again, remove the .json beside its folder"
+            "again, remove its folder and the .json beside it"
         )
     numbers = {
         name: float(value)
@@ -226,5 +226,8 @@ def _numbers(path, metrics):
     }
     for name in metrics:
         if not math.isfinite(numbers.get(name, 0.0)):
-            raise UserError(f"{path}: {name} is {numbers[name]}")
+            raise UserError(
+                f"{path}: {name} is {numbers[name]}; to run it again, remove its folder and the "
+                ".json beside it"
+            )
     return numbers

@@ -56,7 +56,7 @@ def check(case, folder, flags, results):
     if flags.get("predictions_format", "jsonl") != "jsonl":
         return
     lines = corpora.read_json_lines(folder / "predictions.jsonl")
-    in_order = [line["id"] for line in lines] == [str(number) for number in range(len(rows))]
+    in_order = [line["id"] for line in lines] == [str(line) for line in range(1, len(rows) + 1)]
     if not case.law("predictions are in the input's order", in_order, lines):
         return
     right = 0

@@ -66,6 +66,9 @@ def train(case, task, precision, **fixed):
         off |= {"r_drop_alpha": 0.0} if "r_drop_alpha" in flags else {}
         flags |= {"layer_mix": True, **off}
     flags |= fixed
+    if task is vectors or (task is comprehension and flags["r_drop_alpha"]):
+        # Without dropout these are refused.
+        _with_dropout(case.inputs / "config.json")
     by_epochs = task is not writing and case.some(0.25)
     if by_epochs:
         for name in ("num_train_steps", "save_checkpoints_steps"):
@@ -105,6 +108,13 @@ def _start(case):
     path.write_text(json.dumps({**config, "max_position_embeddings": most}))
     case.works(pretraining.PROGRAM, *as_flags(recipe), where="start")
     return {"init_checkpoint": "../start/run/model.ckpt-2"}
+
+
+def _with_dropout(path):
+    """Gives a configuration without dropout some."""
+    config = json.loads(path.read_text())
+    if not config["hidden_dropout_prob"] and not config["attention_probs_dropout_prob"]:
+        path.write_text(json.dumps({**config, "hidden_dropout_prob": 0.1}))
 
 
 def predictions(folder):

@@ -30,6 +30,8 @@ class FineTuning(Task):
     """
 
     reports_best = True
+    # Whether there is dropout before the task's head, whatever the configuration says.
+    has_head_dropout = True
 
     def __init__(self, settings):
         super().__init__(settings)
@@ -47,7 +49,7 @@ class FineTuning(Task):
         }
         self.lengths = (settings.max_seq_length, 0)
         if settings.do_train:
-            if settings.r_drop_alpha:
+            if settings.r_drop_alpha and not self.has_head_dropout:
                 self.require_dropout(
                     f"--r_drop_alpha={settings.r_drop_alpha:g} compares what is the same"
                 )

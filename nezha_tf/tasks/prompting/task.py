@@ -18,6 +18,7 @@ class Prompting(Classification):
     task_name = "prompting"
     # A pattern has segment ids 0 alone.
     pairs_need_segments = False
+    has_head_dropout = False
     # The head must be in --init_checkpoint.
     fresh_names = (POOLER, LAYER_MIX)
 

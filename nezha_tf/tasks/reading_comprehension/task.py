@@ -22,6 +22,8 @@ class ReadingComprehension(FineTuning):
     The examples of `FineTuning` are windows here; answers are found for questions.
     """
 
+    has_head_dropout = False
+
     def __init__(self, settings):
         if settings.do_eval:
             metrics.require_libraries(settings.metric)

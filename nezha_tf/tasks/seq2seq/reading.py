@@ -11,7 +11,7 @@ def read_pairs(paths, columns=ROLES, optional=()):
 
     Args:
       paths: files as for `read_rows`. The columns of a `.tsv` or `.txt` file are `src` and `tgt`,
-        in this order; if `columns` has other names, its first line names them.
+        in this order, unless its first line names them; if `columns` has other names, it must.
       columns: the names of the columns of sources and of targets in the files.
       optional: ("tgt",) if targets may be missing.
 

@@ -17,6 +17,7 @@ from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.prompting import PromptLoss
 from nezha_tf.tasks.classification.settings import ClassificationSettings
+from nezha_tf.tasks.classification.task import Classification
 from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
 from nezha_tf.tasks.prompting.task import Prompting
 from nezha_tf.text.vocabulary import Vocabulary
@@ -208,6 +209,17 @@ def test_the_export_says_how_ids_are_packed(tmp_path):
     found = ask(export, "from_ids", **{k: np.array(v, np.int32) for k, v in rows.items()})
     expected = ask(export, text=["他在北京"], text_pair=["她在上海"])
     np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=1e-6)
+
+
+def test_without_dropout_r_drop_compares_what_is_the_same(settings):
+    """The head of masked LM has no dropout of its own, as that of a classifier has."""
+    told = (
+        r"config\.json has no dropout .*--r_drop_alpha=1 compares what is the same; pass a --bert"
+    )
+    with pytest.raises(UserError, match=told):
+        Prompting(settings(do_train=True, r_drop_alpha=1.0))
+    flags = {"pattern": None, "label_words": (), "r_drop_alpha": 1.0}
+    Classification(settings(do_train=True, **flags))
 
 
 def test_pairs_need_no_segments(settings, data, tmp_path):
