@@ -14,6 +14,7 @@ flags.DEFINE_integer("seed", 0, "")
 flags.DEFINE_float("rate", 1.0, "")
 flags.DEFINE_float("seconds", 0.0, "")
 flags.DEFINE_bool("fails", False, "")
+flags.DEFINE_list("note", [], "")
 
 
 def main(_):

@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import graphlib
 import hashlib
+import itertools
 import json
 import os
 import secrets
@@ -211,8 +212,8 @@ class Runner:
         Those in the folder of all output are of other jobs, or its own.
         """
         found = {}
-        for flag in job.flags:
-            path = flag.partition("=")[2]
+        # The value of a flag may be several files.
+        for path in itertools.chain(*(flag.partition("=")[2].split(",") for flag in job.flags)):
             is_output = os.path.abspath(path).startswith(os.path.abspath(self._folder) + os.sep)
             if os.path.isfile(path) and not is_output and os.path.getsize(path) <= _MOST_BYTES:
                 with open(path, "rb") as file:

@@ -171,6 +171,20 @@ def test_a_metric_that_is_not_finite_is_of_a_run_that_failed(tmp_path, number):
     assert [score["setting"] for score in json.loads(text)] == ["plain"] and "NaN" not in text
 
 
+def test_another_content_of_one_of_several_files_is_another_run(tmp_path):
+    paths = [tmp_path / name for name in ("a.txt", "b.txt")]
+    for path in paths:
+        path.write_text("1")
+    names = ",".join(map(str, paths))
+    text = FILE.replace("flags.rate = 2", f'flags.rate = 2\nflags.note = "{names}"')
+    run(settings(tmp_path, text, seeds=("1",)))
+    paths[1].write_text("2")
+    with pytest.raises(
+        UserError, match=f"first/plain/seed1 was made with another .* of {paths[1]};"
+    ):
+        run(settings(tmp_path, text, seeds=("1",)))
+
+
 def test_another_content_of_a_flag_file_is_another_run(tmp_path):
     flag_file = tmp_path / "common.flags"
     flag_file.write_text("--rate=5\n")

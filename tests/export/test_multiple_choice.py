@@ -157,6 +157,17 @@ def test_no_text_and_no_utf_8(exports):
 
 
 @pytest.mark.parametrize("name", KINDS)
+def test_no_question_is_lost_for_want_of_choices(exports, name):
+    answer = tf.saved_model.load(str(exports[name])).signatures["serving_default"]
+    texts = tf.constant([f"他{ONE_BLANK}", f"她{ONE_BLANK}"])
+    own = {} if KINDS[name] else {"question": texts}
+    for count in (1, 3):
+        choices = tf.constant([["好", "坏"]] * count)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must have as many rows"):
+            answer(context=texts, choices=choices, **own)
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_the_folder_explains_itself(exports, name):
     assert run_readme(exports[name])["choice"].shape == (1,)
 

@@ -303,6 +303,17 @@ def test_what_was_killed_at_any_moment_goes_on_to_the_same_bytes(tmp_path, unint
     assert contents(tmp_path) == uninterrupted
 
 
+def test_a_share_to_hold_out_needs_a_file_for_it(tmp_path):
+    (tmp_path / "text.txt").write_text("甲。\n\n乙。\n", encoding="utf-8")
+    flags = ("--input_file=text.txt", f"--vocab_file={VOCABULARY}", "--output_file=a.tfrecord")
+    command = (sys.executable, str(REPOSITORY / "tools" / "create_pretraining_data.py"), *flags)
+    result = subprocess.run(
+        (*command, "--eval_share=0.4"), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert_one_line(result, "--eval_share=0.4 does nothing without --eval_output_file")
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
 def test_a_killed_worker_and_signals_end_a_run_in_one_line(tmp_path, uninterrupted):
     def kill_a_worker(process):
         # The first child is multiprocessing's tracker.

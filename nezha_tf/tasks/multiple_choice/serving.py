@@ -84,6 +84,12 @@ class MultipleChoiceServing(Serving):
     def _of_texts(self, context, question, choices):
         """Returns the outputs for texts, string [B], and choices, string [B, C]."""
         shape = tf.shape(choices)
+        told = "context, question and choices must have as many rows"
+        texts = [context] if self._has_blanks else [context, question]
+        with tf.control_dependencies(
+            [tf.debugging.assert_equal(tf.size(text), shape[0], told) for text in texts]
+        ):
+            choices = tf.identity(choices)
         flat = tf.strings.strip(tf.reshape(choices, [-1]))
         owner = tf.repeat(tf.range(shape[0]), shape[1])
         found = self._reader.ids(flat)

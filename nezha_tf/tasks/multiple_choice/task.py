@@ -1,6 +1,7 @@
 """The task of `run_multiple_choice.py`."""
 
 import functools
+import itertools
 
 import numpy as np
 
@@ -28,13 +29,10 @@ class MultipleChoice(FineTuning):
         paths = files_of(self._data_set, part, self.settings)
         bad_rows = BadRows(self.settings.skip_bad_rows)
         needs_answers = part != "predict"
-        questions = []
-        for path in paths:
-            of_file = self._data_set.read(path, needs_answers, bad_rows)
-            # Predictions are told apart by their ids.
-            questions += of_file if needs_answers else _with_own_id(of_file, bad_rows)
-        if len({question.id for question in questions}) < len(questions):  # of several files
-            questions = [q._replace(id=str(number)) for number, q in enumerate(questions)]
+        of_files = [self._data_set.read(path, needs_answers, bad_rows) for path in paths]
+        if not needs_answers:  # predictions are told apart by their ids
+            of_files = _with_own_ids(paths, of_files, bad_rows)
+        questions = list(itertools.chain(*of_files))
         examples = self._packer(questions, paths, bad_rows)
         if part == "train":
             self.sequences_per_example = len(examples.arrays["input_ids"][0])
@@ -100,6 +98,22 @@ class MultipleChoice(FineTuning):
     def _measured(self, part, found):
         answers = [question.answer for question in self.examples[part].questions]
         return {"accuracy": float(np.mean(found == answers[: len(found)]))}
+
+
+def _with_own_ids(paths, of_files, bad_rows):
+    """Returns the lists of questions of files, so that no two have the same id.
+
+    A question whose id another one of its file has is a bad row. If two files have an id in
+    common, each id gets the path of its file in front.
+    """
+    own = [_with_own_id(questions, bad_rows) for questions in of_files]
+    ids = [question.id for questions in own for question in questions]
+    if len(set(ids)) == len(ids):
+        return own
+    return [
+        [question._replace(id=f"{path}:{question.id}") for question in questions]
+        for path, questions in zip(paths, own, strict=True)
+    ]
 
 
 def _with_own_id(questions, bad_rows):

@@ -186,8 +186,6 @@ def test_a_blank_that_stands_twice_is_told_or_counted(settings, tmp_path):
     """Predictions of ChID are by mark, so two of one mark could not be told apart."""
     rows = [{"content": ["甲#idiom000001#"], "candidates": ["甲乙", "丙丁"]}] * 2
     rows.append({**rows[0], "content": ["乙#idiom000002#"]})
-    for name in ("a.json", "b.json"):
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows[1:]))
     (tmp_path / "twice.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = {"task_name": "chid", "max_seq_length": 16, "do_predict": True}
     flags["predict_file"] = str(tmp_path / "twice.json")
@@ -200,10 +198,20 @@ def test_a_blank_that_stands_twice_is_told_or_counted(settings, tmp_path):
     questions = task.examples["predict"].questions
     assert [question.id for question in questions] == ["#idiom000001#", "#idiom000002#"]
     assert "bad rows skipped: 1" in task.notes[-1]
-    # Files with questions of the same names are one list.
-    flags["predict_file"] = str(tmp_path / "?.json")
+
+
+def test_ids_of_several_files_do_not_depend_on_the_rows_before(settings, tmp_path):
+    """Where two files have an id in common, the file is a part of it."""
+    good, bad = {"question": "何？", "choice": ["甲", "乙"]}, {"question": "何？"}
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(json.dumps([[["甲乙"], [good, bad, good], "1"]]))
+    flags = {"do_predict": True, "skip_bad_rows": True, "predict_file": str(tmp_path / "?.json")}
     questions = MultipleChoice(settings(**flags)).examples["predict"].questions
-    assert [question.id for question in questions] == ["0", "1", "2", "3"]
+    expected = [f"{tmp_path}/{name}.json:{number}" for name in "ab" for number in (0, 2)]
+    assert [question.id for question in questions] == expected
+    flags["predict_file"] = str(tmp_path / "b.json")
+    questions = MultipleChoice(settings(**flags)).examples["predict"].questions
+    assert [question.id for question in questions] == ["0", "2"]
 
 
 @pytest.mark.parametrize(
