@@ -2,8 +2,12 @@
 
 import functools
 import importlib.util
+import sys
 
 from conftest import REPOSITORY
+
+# Where a program finds the modules beside it when Python starts it by its path.
+sys.path.append(str(REPOSITORY / "examples"))
 
 
 @functools.cache

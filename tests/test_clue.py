@@ -20,7 +20,7 @@ from waiting import ended, wait_until
 
 from nezha_tf.errors import Terminated, UserError
 
-clue = program("clue")
+clue, results = program("clue"), program("clue_results")
 TASKS = {task.name: task for task in clue.TASKS}
 
 
@@ -149,7 +149,8 @@ def started(tmp_path):
     """clue.py with `PROGRAM` in a clone that is not the working directory, once it has begun."""
     clone = tmp_path / "clone"
     (clone / "examples").mkdir(parents=True)
-    shutil.copy(REPOSITORY / "examples" / "clue.py", clone / "examples")
+    for path in (REPOSITORY / "examples").glob("clue*.py"):
+        shutil.copy(path, clone / "examples")
     (clone / "run_classifier.py").write_text(PROGRAM)
     add_files(tmp_path / "data" / "csl", "csl")
     (tmp_path / "model").mkdir()
@@ -285,7 +286,7 @@ def test_the_table(given_flags):
         out / "afqmc" / "sweep.json",
         {"best": {"learning_rate": 2e-5}, "rates": rates, "runs": runs},
     )
-    lines = [line.split() for line in clue.table(done).splitlines()[1:]]
+    lines = [line.split() for line in results.table(done).splitlines()[1:]]
     assert lines == [
         ["afqmc", "accuracy", "70.00", "±", "1.23", "(3)", "74.63", "74.60"],
         ["cmrc2018", "em", "25.00", "65.30", "68.39"],
@@ -296,7 +297,7 @@ def test_the_table(given_flags):
     ]
     (out / "bustm" / "eval_results.json").unlink()
     with pytest.raises(UserError, match="bustm has no result accuracy; delete the folder"):
-        clue.table(done)
+        results.table(done)
 
 
 def test_few_examples_have_no_published_figures_and_no_submission(given_flags):
@@ -314,7 +315,7 @@ def test_few_examples_have_no_published_figures_and_no_submission(given_flags):
         done.append(clue.Done(TASKS[name], str(data / name), str(out / name)))
     # The programs read CLUE's file where both are.
     write(data / "ocnli" / "train_few_all.json")
-    *lines, last = clue.table(done).splitlines()[1:]
+    *lines, last = results.table(done).splitlines()[1:]
     assert [line.split() for line in lines] == [
         ["afqmc", "accuracy", "50.00", "74.63", "74.60"],
         ["tnews", "accuracy", "50.00", "57.13", "58.08"],
@@ -324,11 +325,11 @@ def test_few_examples_have_no_published_figures_and_no_submission(given_flags):
         ["mean", "of", "3", "tasks", "50.00", "68.99", "69.87"],
     ]
     assert last.startswith("csl, chid: FewCLUE's data") and "submit.zip" in last
-    clue.write_submission(done, flags)
+    results.write_submission(done, flags)
     with zipfile.ZipFile(out / "submit.zip") as archive:
         names = [f"{name}_predict.json" for name in ("afqmc", "tnews11", "ocnli_50k")]
         assert archive.namelist() == names
-    assert "no submit.zip" in clue.write_submission(done[2:4], flags)
+    assert "no submit.zip" in results.write_submission(done[2:4], flags)
 
 
 def submission(given_flags, tests, predicted):
@@ -341,7 +342,7 @@ def submission(given_flags, tests, predicted):
     for name, rows in predicted.items():
         file = "predictions.json" if name == "cmrc2018" else "predictions.jsonl"
         write(out / name / file, *rows)
-    return done, clue.write_submission(done, flags)
+    return done, results.write_submission(done, flags)
 
 
 def in_zip(out):
@@ -386,9 +387,9 @@ def test_the_files_for_the_site(given_flags):
         "cluewsc11_predict.json": '{"id": 0, "label": "true"}\n',
         "c311_predict.json": '{"id": 0, "label": 2}\n{"id": 1, "label": 1}\n',
     }
-    assert clue.predictions(TASKS["c3"], str(out / "c3"), "list") == "[2, 1]\n"
+    assert results.predictions(TASKS["c3"], str(out / "c3"), "list") == "[2, 1]\n"
     without = [each for each in done if each.task.name == "bustm"]
-    assert "no submit.zip" in clue.write_submission(without, flags)
+    assert "no submit.zip" in results.write_submission(without, flags)
 
 
 def test_what_is_not_in_the_submission_is_told(given_flags):
