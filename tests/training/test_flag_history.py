@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 import laws
@@ -107,11 +108,17 @@ def test_what_a_run_goes_on_with_is_told_and_kept(folder):
     assert [json.loads(entry)["step"] for entry in entries] == [0, 2]
 
 
+def saved_steps(folder):
+    """Returns the steps of the whole checkpoints; one that is being written has another name."""
+    names = [path.stem for path in folder.glob("run/model.ckpt-*.index")]
+    return [int(found[1]) for name in names if (found := re.fullmatch(r"model\.ckpt-(\d+)", name))]
+
+
 def test_a_second_run_in_the_same_folder_is_refused(folder):
     long = ("--num_train_steps=100000", "--save_checkpoints_steps=2")
     first = start_pretraining(folder, *long)
     try:
-        wait_until(lambda: list(folder.glob("run/model.ckpt-*.index")), first)
+        wait_until(lambda: saved_steps(folder), first)
         os.kill(
             first.pid, signal.SIGSTOP
         )  # it is still running, but must not slow down the second one
@@ -121,7 +128,7 @@ def test_a_second_run_in_the_same_folder_is_refused(folder):
         first.kill()
         first.wait()
     # It was killed: the folder is free again.
-    steps = max(int(p.stem.split("-")[1]) for p in folder.glob("run/model.ckpt-*.index"))
+    steps = max(saved_steps(folder))
     third = run_pretraining(folder, f"--num_train_steps={steps + 2}")
     assert third.returncode == 0, third.stderr
     assert not (folder / "run" / "run.lock").exists()
