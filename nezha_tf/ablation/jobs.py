@@ -14,13 +14,15 @@ import sys
 import threading
 import time
 
-from nezha_tf import console, endings, files
+from nezha_tf import console, endings, files, storage
 from nezha_tf.cores import available_cores
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 _TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
 # Larger files that flags name are data, whose reading at each call would take long.
 _MOST_BYTES = 1 << 20
+# The keys of a record that are read, with the types of their values.
+_RECORD = {"flags": list, "files": dict, "made_from": dict}
 # What libraries of arithmetic take the number of their threads from.
 _THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 
@@ -81,7 +83,7 @@ class Runner:
         if not is_done and not (os.path.isdir(self._path(job)) and os.listdir(self._path(job))):
             return False
         if found.get("flags") != list(job.flags) or found.get("program") != job.program:
-            other = sorted(set(found.get("flags") or ()) ^ set(job.flags))
+            other = sorted(set(map(str, found.get("flags", ()))) ^ set(job.flags))
             raise UserError(
                 f"{self._path(job)} was made with other flags ({', '.join(other)}); take another "
                 "--output_dir, or remove it and the .json beside it"
@@ -209,15 +211,16 @@ class Runner:
     def _digests(self, job):
         """Returns {path: SHA-256} of the small files that a job's flags name.
 
-        Those in the folder of all output are of other jobs, or its own.
+        Those in the folder of all output are of other jobs, or its own. What cannot be read is
+        left to the program, which tells it.
         """
         found = {}
-        # The value of a flag may be several files.
-        for path in itertools.chain(*(flag.partition("=")[2].split(",") for flag in job.flags)):
+        for path in itertools.chain(*map(_local_files, job.flags)):
             is_output = os.path.abspath(path).startswith(os.path.abspath(self._folder) + os.sep)
-            if os.path.isfile(path) and not is_output and os.path.getsize(path) <= _MOST_BYTES:
-                with open(path, "rb") as file:
-                    found[path] = hashlib.file_digest(file, "sha256").hexdigest()
+            with contextlib.suppress(OSError):
+                if not is_output and os.path.getsize(path) <= _MOST_BYTES:
+                    with open(path, "rb") as file:
+                        found[path] = hashlib.file_digest(file, "sha256").hexdigest()
         return found
 
     def _made(self, name):
@@ -225,13 +228,28 @@ class Runner:
         return (self._record(name) or {}).get("made")
 
     def _record(self, name):
-        return files.read_object(os.path.join(self._folder, name) + ".json")
+        path = os.path.join(self._folder, name) + ".json"
+        found = files.read_object(path)
+        for key, kind in _RECORD.items() if found else ():
+            if not isinstance(found.get(key, kind()), kind):
+                raise UserError(
+                    f"{path}: {key!r} is not as this program writes it; restore the file, or "
+                    "remove it and the folder beside it"
+                )
+        return found
 
     def _write(self, job, record):
         files.write_text(self._path(job, ".json"), json.dumps(record, indent=2) + "\n")
 
     def _path(self, job, ending=""):
         return os.path.join(self._folder, job.name) + ending
+
+
+def _local_files(flag):
+    """Returns the files of this machine that a flag's value names: names and globs with commas."""
+    patterns = [part for part in flag.partition("=")[2].split(",") if not storage.is_remote(part)]
+    found = itertools.chain(*map(storage.glob, patterns))
+    return [path for path in found if os.path.isfile(path)]
 
 
 def _terminated(name):

@@ -1,5 +1,6 @@
 """The file of an ablation, and the jobs that it asks for."""
 
+import math
 import os
 import re
 import tomllib
@@ -286,8 +287,9 @@ def _setting(value, stages, where):
     if not isinstance(without, list) or any(name not in stages for name in without):
         raise UserError(f"{where}: without is not a list of stages ({', '.join(stages)})")
     x = value.get("x")
-    if x is not None and (isinstance(x, bool) or not isinstance(x, int | float)):
-        raise UserError(f"{where}: x = {x!r} is not a number")
+    is_number = isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
+    if x is not None and not is_number:
+        raise UserError(f"{where}: x = {x!r} is not a finite number")
     num_seeds = value.get("num_seeds")
     if num_seeds is not None and (type(num_seeds) is not int or num_seeds < 1):
         raise UserError(f"{where}: num_seeds = {num_seeds!r} is not a whole number above 0")

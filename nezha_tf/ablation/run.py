@@ -3,7 +3,7 @@
 import json
 import os
 
-from nezha_tf import console, files, locks
+from nezha_tf import console, files, locks, storage
 from nezha_tf.ablation import plan, results
 from nezha_tf.ablation.jobs import Runner, check
 from nezha_tf.errors import UserError, require_flag
@@ -25,6 +25,8 @@ def run(settings):
       Terminated: the process was asked to end; see `endings`.
     """
     folder = require_flag(settings.output_dir, "output_dir")
+    if storage.is_remote(folder):
+        raise UserError(f"--output_dir={folder} is not on this machine; name a folder here")
     files.require_folder(folder, "output_dir")
     results.require_libraries()
     ablation = plan.read(settings)

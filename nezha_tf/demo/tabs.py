@@ -7,8 +7,8 @@ import gradio as gr
 
 from nezha_tf.errors import UserError
 
-# The model would take too long for longer texts.
-MOST_CHARACTERS = 5000
+# The model would take too long for longer texts, and too much memory for more choices.
+MOST_CHARACTERS, MOST_CHOICES = 5000, 50
 _TEXT = "今天的豆浆是新磨的，趁热喝。"
 _PASSAGE = "西红柿炒鸡蛋是一道家常菜。准备材料：西红柿2个、鸡蛋3个、小葱1根、盐和白糖适量。"
 _BLANKS = "今天的豆[MASK]是新[MASK]的。"
@@ -77,7 +77,7 @@ def choices(models):
     shown = [gr.Label(show_label=False, num_top_classes=10, render=False)]
 
     def choose(model, context, question, choices):
-        return [model(context, question, choices.splitlines()).probabilities], ""
+        return [model(context, question, lines_of(choices)).probabilities], ""
 
     fill_tab(models, "Choose", texts, shown, choose)
 
@@ -192,6 +192,17 @@ def _checked(text):
         )
     # JSON can have halves of UTF-16 pairs, which are no characters.
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def lines_of(choices):
+    """Returns the lines of a text; raises `UserError` if there are too many."""
+    lines = choices.splitlines()
+    if len(lines) > MOST_CHOICES:
+        raise UserError(
+            f"there are {len(lines):,} lines of choices, but this page takes {MOST_CHOICES} at "
+            "most; write fewer"
+        )
+    return lines
 
 
 def _marked(text, stretches):

@@ -140,8 +140,10 @@ def make_shard(settings, maker, job, identity):
             written = _write(records, temporary, maker.clock)
             if not written["records"]:
                 count = console.plural(len(job.documents), "document")
+                # Of a single word no two segments can be made.
+                what = "text of two words" if documents and settings.pair == "sop" else "text"
                 raise UserError(
-                    f"{job.path} would hold no example: there is no text in its {count}; pass a "
+                    f"{job.path} would hold no example: there is no {what} in its {count}; pass a "
                     "smaller --num_output_shards"
                 )
             record = {

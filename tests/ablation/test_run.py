@@ -171,11 +171,12 @@ def test_a_metric_that_is_not_finite_is_of_a_run_that_failed(tmp_path, number):
     assert [score["setting"] for score in json.loads(text)] == ["plain"] and "NaN" not in text
 
 
-def test_another_content_of_one_of_several_files_is_another_run(tmp_path):
+@pytest.mark.parametrize("names", ("{0}/a.txt,{0}/b.txt", "{0}/[ab].txt", "{0}/c,{0}/*.txt"))
+def test_another_content_of_one_of_several_files_is_another_run(tmp_path, names):
     paths = [tmp_path / name for name in ("a.txt", "b.txt")]
     for path in paths:
         path.write_text("1")
-    names = ",".join(map(str, paths))
+    names = names.format(tmp_path)
     text = FILE.replace("flags.rate = 2", f'flags.rate = 2\nflags.note = "{names}"')
     run(settings(tmp_path, text, seeds=("1",)))
     paths[1].write_text("2")
@@ -183,6 +184,38 @@ def test_another_content_of_one_of_several_files_is_another_run(tmp_path):
         UserError, match=f"first/plain/seed1 was made with another .* of {paths[1]};"
     ):
         run(settings(tmp_path, text, seeds=("1",)))
+
+
+def test_a_file_that_cannot_be_read_is_left_to_the_program(tmp_path):
+    # Linux opens this file, and fails when its first byte is read.
+    text = FILE.replace("flags.rate = 2", 'flags.rate = 2\nflags.note = "/proc/self/mem"')
+    run(settings(tmp_path, text, seeds=("1",)))
+    assert (tmp_path / "out" / "ablation.md").exists()
+
+
+@pytest.mark.parametrize(
+    "change", ({"flags": 3}, {"flags": None}, {"files": ["x"]}, {"made_from": "x"})
+)
+def test_a_damaged_record_is_named(tmp_path, change):
+    run(settings(tmp_path, seeds=("1",)))
+    path = tmp_path / "out" / "first" / "plain" / "seed1.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(UserError, match=rf"seed1.json: '{next(iter(change))}' is not as this"):
+        run(settings(tmp_path, seeds=("1",)))
+    assert set(runs_of(tmp_path).values()) == {1}
+
+
+def test_flags_of_other_types_in_a_record_are_other_flags(tmp_path):
+    run(settings(tmp_path, seeds=("1",)))
+    path = tmp_path / "out" / "first" / "plain" / "seed1.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"flags": [3, {}, None]}))
+    with pytest.raises(UserError, match="was made with other flags"):
+        run(settings(tmp_path, seeds=("1",)))
+
+
+def test_a_remote_folder_is_refused_before_anything_runs(tmp_path):
+    with pytest.raises(UserError, match="--output_dir=gs://bucket/out is not on this machine"):
+        run(settings(tmp_path, output_dir="gs://bucket/out"))
 
 
 def test_another_content_of_a_flag_file_is_another_run(tmp_path):

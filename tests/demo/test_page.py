@@ -150,6 +150,16 @@ def picture(page, name):
         page.screenshot(path=os.path.join(folder, f"{name}.png"), full_page=True)
 
 
+def test_more_choices_than_the_page_takes_are_refused():
+    pytest.importorskip("gradio", reason="the page is made with gradio")
+    from nezha_tf.demo.tabs import MOST_CHOICES, lines_of
+
+    lines = [str(number) for number in range(MOST_CHOICES)]
+    assert lines_of("\n".join(lines)) == lines
+    with pytest.raises(UserError, match=f"there are {MOST_CHOICES + 1} lines of choices"):
+        lines_of("\n".join([*lines, "x"]))
+
+
 def test_an_address_that_is_taken_is_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -168,6 +168,29 @@ def test_no_question_is_lost_for_want_of_choices(exports, name):
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("rows", (0, 2))
+def test_no_choices_at_all_are_refused(exports, name, rows):
+    signatures = tf.saved_model.load(str(exports[name])).signatures
+    texts = tf.fill([rows], f"他{ONE_BLANK}")
+    own = {} if KINDS[name] else {"question": texts}
+    with pytest.raises(tf.errors.InvalidArgumentError, match="there must be a choice"):
+        signatures["serving_default"](context=texts, choices=tf.zeros([rows, 0], tf.string), **own)
+    ids = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), tf.zeros([rows, 0, 4], "int32"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="there must be a choice"):
+        signatures["from_ids"](**ids)
+
+
+def test_what_the_programs_refuse_is_answered(exports):
+    """A text without a blank is read as if it stood behind the text; a row may have no choice."""
+    choices = [IDIOMS, IDIOMS, [""] * 3]
+    texts = ["今天下雨。", f"今天下雨。{ONE_BLANK}", f"雨{ONE_BLANK}"]
+    found = ask(exports["blanks"], context=texts, choices=choices)
+    np.testing.assert_allclose(*found["probabilities"][:2], atol=1e-6)
+    np.testing.assert_allclose(found["probabilities"][2], 1 / 3, atol=1e-6)
+    assert found["choice"][2] in ("", b"")
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_the_folder_explains_itself(exports, name):
     assert run_readme(exports[name])["choice"].shape == (1,)
 

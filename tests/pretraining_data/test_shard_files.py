@@ -21,6 +21,7 @@ from nezha_tf.pretraining_data.shard_files import (
     record_name,
     shard_names,
 )
+from nezha_tf.pretraining_data.shard_maker import ShardMaker
 from nezha_tf.pretraining_data.stopwatch import Stopwatch
 
 
@@ -71,6 +72,19 @@ def test_tensorflow_reads_the_file_and_the_record_says_what_is_in_it(tmp_path):
     assert len(os.listdir(tmp_path / "a")) == 2
     (tmp_path / "a/train.tfrecord.json").write_text('{"format":')
     assert read_record(str(path)) is None
+
+
+def test_pairs_of_one_word_are_told(tmp_path):
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n好\n坏\n")
+    settings = Settings(vocab_file=str(vocabulary), pair="sop", masking="none")
+    maker = ShardMaker(settings)
+    job = ShardJob(str(tmp_path / "train.tfrecord"), [(0, "好".encode()), (1, b"a")], 1)
+    with pytest.raises(UserError, match="no example: there is no text of two words in its 2 doc"):
+        make_shard(settings, maker, job, {})
+    assert os.listdir(tmp_path) == ["vocab.txt"]
+    job = ShardJob(job.path, [(0, "好 坏".encode())], 1)
+    assert make_shard(settings, maker, job, {})["records"]
 
 
 def test_remote_files_are_written_alike(tmp_path):

@@ -17,6 +17,9 @@ MASKINGS = ("whole_word", "token", "ngram", "span", "entity", "none")
 # flags, the documents, and whether bytes must be refused.
 REFUSALS = {
     r"would hold no example: there is no text in its \d+ documents?": lambda *_: True,
+    r"would hold no example: there is no text of two words in its \d+ documents?": (
+        lambda line, settings, documents, _: settings["pair"] == "sop" and documents
+    ),
     r"--num_output_shards=\d+ is more than the \d+ documents? of the corpus": (
         lambda line, settings, documents, _: _are_too_many(line, settings, len(documents))
     ),

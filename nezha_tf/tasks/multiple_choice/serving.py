@@ -156,6 +156,10 @@ class MultipleChoiceServing(Serving):
 
     def _found(self, inputs):
         """Returns the outputs for the model's inputs, [B, C, T]."""
+        count = tf.shape(inputs["input_ids"])[1]
+        told = "there must be a choice, at least one for each row"
+        with tf.control_dependencies([tf.debugging.assert_positive(count, told)]):
+            inputs = {name: tf.identity(value) for name, value in inputs.items()}
         probabilities = self._predictions(self._model(inputs))["probabilities"]
         return {
             "index": tf.argmax(probabilities, axis=-1, output_type=tf.int32),
