@@ -44,3 +44,18 @@ def write_numbers(folder, *sizes):
         write(folder / f"{n}.tfrecord", [encode(1000 * n + k) for k in range(size)])
         for n, size in enumerate(sizes, start=1)
     ]
+
+
+def frame_start(path, record):
+    """Returns the byte offset of a record, numbered from 1."""
+    data, offset = open(path, "rb").read(), 0
+    for _ in range(record - 1):
+        offset += 8 + 4 + int.from_bytes(data[offset : offset + 8], "little") + 4
+    return offset
+
+
+def flip(path, record, byte):
+    """Damages one byte of a record: 0 to 7 its length, 8 to 11 the length's CRC, then its data."""
+    data = bytearray(open(path, "rb").read())
+    data[frame_start(path, record) + byte] ^= 0x10
+    open(path, "wb").write(data)

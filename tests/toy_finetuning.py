@@ -15,6 +15,16 @@ class ToySettings(FineTuningSettings):
     best_metric: str = flag("accuracy", "Of the best checkpoint.", choices=("loss", "accuracy"))
 
 
+def settings_in(data, out, **changes):
+    """Returns the settings for the files of `toy_task.write_files` in a folder."""
+    from toy_task import CHANGES
+
+    values = {**CHANGES, "learning_rate": ("0.01",), **changes}
+    for name in ("bert_config_file", "vocab_file", "train_file", "eval_file", "predict_file"):
+        values[name] = str(data / values[name])
+    return ToySettings(**{**values, "output_dir": str(out)})
+
+
 def main(settings):
     from toy_task import ToyTask
 

@@ -4,12 +4,12 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import record_stream
-from nezha_tf.data.damage import raw_records
+from nezha_tf.data.damage import raw_records, survey
 from nezha_tf.data.framing import FRAME_BYTES
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Feature
 from nezha_tf.data.untuned import untuned
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, first_line
 
 # 1 where a stream begins, so that nothing comes before the example; else 0.
 STREAM_STARTS = Feature("stream_starts", np.int64, 1)
@@ -136,8 +136,20 @@ class _Streams:
 
 
 def _offsets(path):
-    """Returns the byte at which each record of a file begins, int64 [n]."""
+    """Returns the byte at which each record of a file begins, int64 [n].
+
+    Raises:
+      UserError: a record is damaged, or the file cannot be read.
+    """
     records = untuned(tf.data.TFRecordDataset(path).batch(LENGTHS_AT_ONCE))
-    lengths = [tf.strings.length(batch).numpy() for batch in records]
+    try:
+        lengths = [tf.strings.length(batch).numpy() for batch in records]
+    except tf.errors.DataLossError as error:
+        damage = survey([path])[path].damage[0]
+        raise UserError(
+            f"{damage.place} is damaged, and a stream cannot leave it out; make the file again"
+        ) from error
+    except tf.errors.OpError as error:
+        raise UserError(f"cannot read {path}: {first_line(error)}") from error
     sizes = np.concatenate([np.zeros(0, np.int64), *lengths]) + FRAME_BYTES
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)

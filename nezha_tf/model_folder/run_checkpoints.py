@@ -154,6 +154,26 @@ class RunCheckpoints:
             self._delete_old()
         return True
 
+    def go_back(self, step, entries):
+        """Forgets a best checkpoint that is later than a step from which the run goes on.
+
+        That checkpoint was moved away, or cannot be read, and its step will come again.
+
+        Args:
+          step: the step.
+          entries: those of `read_metrics`; of their evaluations until the step, one becomes the
+            best, if its checkpoint is there.
+        """
+        best = self.best() if self._is_chief else None
+        if best is None or best["global_step"] <= step:
+            return
+        self._best = None
+        storage.remove(os.path.join(self.folder, BEST_FILE))
+        metric, steps = self._best_metric.name, self.steps()
+        for entry in entries:
+            if entry["step"] in steps and entry["step"] <= step and f"eval_{metric}" in entry:
+                self.note_evaluation(entry["step"], {metric: entry[f"eval_{metric}"]})
+
     def best(self):
         """Returns {"global_step": step, name of the metric: value} of the best step, or None."""
         # The chief writes the file; another worker may see it late.

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from nezha_tf.data import record_stream
-from nezha_tf.errors import UserError, first_line
+from nezha_tf.training import device_memory
 
 
 class Feed:
@@ -49,8 +49,8 @@ class Feed:
     def explain(self, error):
         """Returns a line on damaged records that are skipped, or raises the error's cause."""
         if isinstance(error, tf.errors.ResourceExhaustedError):
-            raise UserError(
-                f"out of memory ({first_line(error)}); lower --train_batch_size or raise "
-                "--gradient_accumulation_steps"
-            ) from error
+            with device_memory.told(
+                "lower --train_batch_size or raise --gradient_accumulation_steps"
+            ):
+                raise error
         return self._reader.explain(error)

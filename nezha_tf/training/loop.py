@@ -129,7 +129,7 @@ class Loop:
                 if made and self._plan.saves(step):
                     entry = self._save(step, first_step, entry)
                 if report.stop > 0:
-                    raise self._terminated(step)
+                    raise self.terminated(step)
         return entry
 
     def _is_over(self, step):
@@ -169,7 +169,8 @@ class Loop:
                 f"({self._checkpoints.newest()})"
             )
 
-    def _terminated(self, step):
+    def terminated(self, step):
+        """Returns the `Terminated` of a run that ends at a step, whose checkpoint is saved."""
         if step not in self._checkpoints.steps():
             self._checkpoints.save(step)
         name = self._stop.signal or "a signal to another worker"
@@ -186,10 +187,12 @@ class _Profile(contextlib.ExitStack):
         super().__init__()
         self._first, self._last = steps or (-1, -1)
         self._folder = f"{folder}/profile"
+        self._has_started = False
 
     def at(self, step):
-        """Starts or ends the profile at the right steps."""
-        if step == self._first:
+        """Starts or ends the profile at the right steps; a skipped step comes again."""
+        if step == self._first and not self._has_started:
+            self._has_started = True
             tf.profiler.experimental.start(self._folder)
             self.callback(tf.profiler.experimental.stop)
         elif step >= self._last:

@@ -40,10 +40,16 @@ def check(settings):
 
 
 def warmup_steps(settings):
-    """Returns the number of warmup steps, from --warmup_proportion or --num_warmup_steps."""
-    if settings.warmup_proportion is None:
-        return settings.num_warmup_steps
-    return int(settings.num_train_steps * settings.warmup_proportion)
+    """Returns the number of warmup steps.
+
+    A --warmup_proportion that was given replaces --num_warmup_steps. One that is a default (in
+    fine-tuning) is replaced by it.
+    """
+    proportion, steps = settings.warmup_proportion, settings.num_warmup_steps
+    is_default = "warmup_proportion" not in changed(settings)
+    if proportion is None or (steps is not None and is_default):
+        return steps
+    return int(settings.num_train_steps * proportion)
 
 
 def make(settings, model, rate_factors):

@@ -18,6 +18,7 @@ from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.settings import flag_text, flags_of
 from nezha_tf.training import (
     alike,
+    device_memory,
     devices,
     flag_history,
     lost_worker,
@@ -254,27 +255,55 @@ class Run:
         checkpoints = self._checkpoints()
         restored = self._restore(checkpoints, parts.moving_average)
         first_step, last_step = train_step.step, self._settings.num_train_steps
+        checkpoints.go_back(first_step, read_metrics(self._folder))
         if not devices.agree_on(self._strategy, first_step):
             raise UserError(
                 f"the workers would continue from different steps (this one from {first_step}): "
                 f"--output_dir={self._folder} must be one folder that all of them see"
             )
         plan = recipe.make_plan(self._settings)
+        entry = self._evaluate_restored(checkpoints, plan, first_step) if restored else {}
         has_stalled = checkpoints.has_stalled(first_step, plan.patience_steps)
         has_ended = has_stalled or first_step >= last_step
         self._note_start(first_step if restored else 0, is_kept=not has_ended)
         if has_ended:
             self._say(f"nothing to train: {restored} is at step {first_step} already")
-            return first_step, {}
+            return first_step, entry
         checkpoints.clean()
-        with (
-            StopRequest() as stop,
-            contextlib.closing(self._record(first_step)) as record,
-            contextlib.closing(checkpoints),
-        ):
-            loop = self._loop(parts, train_step, plan, checkpoints, record, stop)
-            entry = loop.run(first_step)
-            return train_step.step, entry
+        with StopRequest() as stop:
+            with (
+                contextlib.closing(self._record(first_step)) as record,
+                contextlib.closing(checkpoints),
+            ):
+                loop = self._loop(parts, train_step, plan, checkpoints, record, stop)
+                entry = loop.run(first_step)
+            # The other workers read the folder when the chief has written everything. A signal
+            # may have come after the last steps, to one of them.
+            if not devices.agree_on(self._strategy, int(stop.requested)) or stop.requested:
+                raise loop.terminated(train_step.step)
+        return train_step.step, entry
+
+    def _evaluate_restored(self, checkpoints, plan, step):
+        """Evaluates the restored checkpoint of a run that was killed before it had done so.
+
+        Returns:
+          The entry of the log, or {} if nothing is missing.
+        """
+        entries = [entry for entry in read_metrics(self._folder) if entry["step"] == step]
+        is_evaluated = any(name.startswith("eval_") for entry in entries for name in entry)
+        if not self._evaluation or not plan.saves(step) or is_evaluated:
+            return {}
+        self._say(f"evaluating the checkpoint of step {step}, which was not done before")
+        results = self._evaluate(self.compiled.recipe.moving_average)
+        found = {f"eval_{name}": value for name, value in results.items()}
+        with contextlib.closing(self._record(step)) as record:
+            record.write(step, found)
+        checkpoints.note_evaluation(step, results)
+        return found
+
+    def _evaluate(self, average):
+        with device_memory.told("lower --eval_batch_size"):
+            return self._evaluation(average)
 
     def _take_over(self):
         """Uses the variables of the run before again, set to the initial values of this run.
@@ -327,7 +356,7 @@ class Run:
         )
         evaluate = None
         if self._evaluation:
-            evaluate = functools.partial(self._evaluation, parts.moving_average)
+            evaluate = functools.partial(self._evaluate, parts.moving_average)
         return Loop(train_step, feed, plan, checkpoints, journal, stop, evaluate)
 
     def _restore(self, checkpoints, average):
@@ -384,12 +413,13 @@ class Run:
         """Predicts with the best checkpoint; returns the metrics."""
         if not (self._evaluation and self._task.reports_best):  # else it is loaded already
             self._load(*self._best_or_newest())
-        return self._task.predict(self._model) if self._is_chief else {}
+        with device_memory.told("lower --predict_batch_size"):
+            return self._task.predict(self._model) if self._is_chief else {}
 
     def _results(self, step, trained):
         """Returns the final results, which the chief writes."""
         found = {n.removeprefix("eval_"): v for n, v in trained.items() if n.startswith("eval_")}
-        found = found or self._evaluation(self._average())
+        found = found or self._evaluate(self._average())
         return self._evaluation.write(step, found) if self._is_chief else found
 
     def _average(self):

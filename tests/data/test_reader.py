@@ -10,7 +10,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from records import LIMITS, encode, write, write_numbers
+from records import LIMITS, encode, flip, frame_start, write, write_numbers
 
 from nezha_tf.data import damage, record_stream, schema
 from nezha_tf.data import reader as reader_module
@@ -18,21 +18,6 @@ from nezha_tf.data.reader import ExampleReader
 from nezha_tf.errors import UserError
 
 LENGTHS = schema.Lengths(8, 2)
-
-
-def frame_start(path, record):
-    """Returns the byte offset of a record, numbered from 1."""
-    data, offset = open(path, "rb").read(), 0
-    for _ in range(record - 1):
-        offset += 8 + 4 + int.from_bytes(data[offset : offset + 8], "little") + 4
-    return offset
-
-
-def flip(path, record, byte):
-    """Damages one byte of a record: 0 to 7 its length, 8 to 11 the length's CRC, then its data."""
-    data = bytearray(open(path, "rb").read())
-    data[frame_start(path, record) + byte] ^= 0x10
-    open(path, "wb").write(data)
 
 
 def cut(path, record, byte):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from records import LIMITS, write_numbers
+from records import LIMITS, flip, write_numbers
 
 from nezha_tf.data import schema
 from nezha_tf.data.stream_reader import StreamReader
@@ -45,6 +45,17 @@ def test_rows_go_on_where_they_ended(tmp_path_factory, sizes, batch_size, skippe
     numbers, starts = rows_of(reader.evaluation_batches(batch_size, 3), most)
     np.testing.assert_array_equal(numbers, streams[:most])
     assert starts[0].all() and not starts[1:].any()
+
+
+@pytest.mark.parametrize("record, byte", ((3, 20), (5, 9)))
+def test_a_damaged_record_is_named(tmp_path, record, byte):
+    """Its data, or the check sum of its length."""
+    paths = write_numbers(tmp_path, 4, 8)
+    flip(paths[1], record, byte)
+    reader = StreamReader(paths, LENGTHS, LIMITS)
+    for batches in (reader.training_batches, reader.evaluation_batches):
+        with pytest.raises(UserError, match=f"^{paths[1]}, record {record} is damaged, and a st"):
+            batches(2, 1)
 
 
 def test_workers_cannot_share_streams(tmp_path):

@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from nezha_tf.errors import UserError
 from nezha_tf.training import devices
 
 
@@ -20,6 +21,19 @@ def test_a_gpu_that_tensorflow_does_not_see(has_driver, visible, is_told, tmp_pa
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     told = devices.description()
     assert told.startswith("the CPU") and ("pip install -e '.[gpu]'" in told) == is_told
+
+
+def test_devices_that_the_strategy_would_not_use_are_refused(monkeypatch):
+    shown = []
+    monkeypatch.setattr(devices.tf.config, "list_physical_devices", lambda kind: ["a", "b", "c"])
+    monkeypatch.setattr(devices.tf.config, "set_visible_devices", lambda *a: shown.append(a))
+    for name in ("default", "one_device"):
+        with pytest.raises(UserError, match="--num_gpus=2 needs --distribution_strategy=mirrored"):
+            devices.make_strategy(name, num_gpus=2)
+        assert devices.make_strategy(name, num_gpus=1).num_replicas_in_sync == 1
+    assert shown[-1] == (["a"], "GPU")
+    with pytest.raises(UserError, match="--tpu=local needs --distribution_strategy=tpu"):
+        devices.make_strategy("mirrored", tpu="local")
 
 
 @pytest.fixture

@@ -203,6 +203,7 @@ def test_a_resumed_run_remembers(stream):
         (("--objectives=causal,permutation",), ("--memory_length=24", "alone")),
         (("--gradient_accumulation_steps=2",), ("--gradient_accumulation_steps=2",)),
         (("--skip_corrupt_records=1",), ("--skip_corrupt_records=1",)),
+        (("--adversarial_epsilon=0.5",), ("--adversarial_epsilon=0.5",)),
         (("--train_batch_size=4000",), ("cannot fill 4000 streams",)),
         (("--bert_config_file=absolute.json",), ("relative positions", "absolute.json")),
     ],

@@ -17,6 +17,8 @@ from nezha_tf.errors import UserError
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
 from nezha_tf.objectives.losses import cross_entropies, weighted
 from nezha_tf.objectives.pretraining import MaskedLMLoss
+from nezha_tf.tasks.finetuning.settings import FineTuningSettings
+from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 from nezha_tf.training import recipe
 from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.flops import training_flops
@@ -72,6 +74,26 @@ def test_settings_choose_the_optimizer(name, variant, optimizer_class):
     settings = RunSettings(**chosen, num_warmup_steps=1)
     optimizer = recipe.make(settings, NezhaForPreTraining(CONFIG), {}).optimizer
     assert type(optimizer) is optimizer_class and optimizer.variant == variant
+
+
+@pytest.mark.parametrize(
+    ("settings_class", "given", "expected"),
+    (
+        (RunSettings, {}, 10_000),
+        (RunSettings, {"num_warmup_steps": 7}, 7),
+        (RunSettings, {"num_warmup_steps": 7, "warmup_proportion": 0.3}, 30),
+        (FineTuningSettings, {}, 10),
+        (FineTuningSettings, {"num_warmup_steps": 7}, 7),
+        (FineTuningSettings, {"num_warmup_steps": 0}, 0),
+        (FineTuningSettings, {"warmup_proportion": 0.3}, 30),
+        (FineTuningSettings, {"warmup_proportion": 0.0}, 0),
+        (FineTuningSettings, {"num_warmup_steps": 7, "warmup_proportion": 0.3}, 30),
+        (Seq2SeqSettings, {}, 10),
+        (Seq2SeqSettings, {"num_warmup_steps": 7}, 7),
+    ),
+)
+def test_the_warmup_that_is_given_is_made(settings_class, given, expected):
+    assert recipe.warmup_steps(settings_class(num_train_steps=100, **given)) == expected
 
 
 # `_get_layer_lrs` of ELECTRA for two layers and 0.5: embeddings, layers, what is above.

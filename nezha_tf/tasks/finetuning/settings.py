@@ -43,6 +43,7 @@ class FineTuningSettings(LayerMixSettings, RunSettings):
     )
     optimizer: str = default_of(RunSettings, "optimizer", "adamw")
     warmup_proportion: float | None = default_of(RunSettings, "warmup_proportion", 0.1)
+    num_warmup_steps: int | None = default_of(RunSettings, "num_warmup_steps", None)
     num_train_steps: int | None = flag(
         None, "Number of training steps; default: --num_train_epochs decides.", 1
     )

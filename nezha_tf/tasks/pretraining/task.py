@@ -2,6 +2,7 @@
 
 import functools
 
+from nezha_tf.data import schema
 from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
 from nezha_tf.data.corruption.policies import (
     DEFAULT_MASKED_LM_PROB,
@@ -121,7 +122,9 @@ class Pretraining(Task):
             max_seq_length=made.max_seq_length,
             max_predictions_per_seq=made.max_predictions_per_seq,
         )
-        if settings.dynamic_masking and settings.max_predictions_per_seq is None:
+        objectives = self._mixture.objectives.values()
+        has_masks = any(each.reads == schema.FEATURES for each in objectives)
+        if settings.dynamic_masking and has_masks and settings.max_predictions_per_seq is None:
             self._note_few_predictions(made.max_seq_length, made.max_predictions_per_seq)
 
     def _note_few_predictions(self, length, most):
@@ -165,6 +168,11 @@ class Pretraining(Task):
             raise UserError(
                 f"{flag} does not work with --gradient_accumulation_steps="
                 f"{settings.gradient_accumulation_steps}; lower --train_batch_size instead"
+            )
+        if settings.adversarial_epsilon:
+            raise UserError(
+                f"{flag} does not work with --adversarial_epsilon={settings.adversarial_epsilon}; "
+                "leave it out"
             )
         if settings.skip_corrupt_records:
             raise UserError(

@@ -108,5 +108,6 @@ class Seq2SeqSettings(SearchSettings, PairColumns, LayerMixSettings, RunSettings
     optimizer: str = default_of(RunSettings, "optimizer", "adamw")
     learning_rate: float = default_of(RunSettings, "learning_rate", 3e-5)
     warmup_proportion: float | None = default_of(RunSettings, "warmup_proportion", 0.1)
+    num_warmup_steps: int | None = default_of(RunSettings, "num_warmup_steps", None)
     train_batch_size: int = default_of(RunSettings, "train_batch_size", 64)
     num_train_steps: int | None = default_of(RunSettings, "num_train_steps", 10_000)

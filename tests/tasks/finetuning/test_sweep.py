@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 import toy_task
 from commands import run, settings_of
-from toy_finetuning import ToySettings
+from toy_finetuning import ToySettings, settings_in
 from toy_task import ToyTask
 
 import nezha_tf
@@ -36,14 +36,6 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy")
     toy_task.write_files(folder)
     return folder
-
-
-def settings_in(data, out, **changes):
-    """Returns the program's settings for files in `data`."""
-    values = {**toy_task.CHANGES, "learning_rate": ("0.01",), **changes}
-    for name in ("bert_config_file", "vocab_file", "train_file", "eval_file", "predict_file"):
-        values[name] = str(data / values[name])
-    return ToySettings(**{**values, "output_dir": str(out)})
 
 
 class CountingTask(ToyTask):

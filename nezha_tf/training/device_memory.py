@@ -1,0 +1,16 @@
+"""Tells what to do when the memory of a device is not enough."""
+
+import contextlib
+
+import tensorflow as tf
+
+from nezha_tf.errors import UserError, first_line
+
+
+@contextlib.contextmanager
+def told(advice):
+    """Raises a `UserError` with an advice in place of TensorFlow's error of the block."""
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        raise UserError(f"out of memory ({first_line(error)}); {advice}") from error
