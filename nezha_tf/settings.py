@@ -8,6 +8,8 @@ import dataclasses
 
 from absl import flags
 
+from nezha_tf.errors import UserError
+
 # With this, --help lists the flags that `define` defines under the program that calls it.
 flags.disclaim_key_flags()
 
@@ -91,6 +93,19 @@ def changed(settings):
         for field in _flags_of(settings)
         if flag_text(getattr(settings, field.name)) != flag_text(field.default)
     }
+
+
+def refuse(settings, names, beside):
+    """Raises a `UserError` if one of some flags is given, as nothing would read it.
+
+    Args:
+      settings: the settings.
+      names: the flags' names.
+      beside: the flag, with its value, beside which they do nothing.
+    """
+    for name, value in changed(settings).items():
+        if name in names:
+            raise UserError(f"--{name}={flag_text(value)} does nothing with {beside}; leave it out")
 
 
 def flags_of(settings):

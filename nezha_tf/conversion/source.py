@@ -91,7 +91,7 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     notes += published.told_reading(folder, vocab_file, *how)
     if task is None and "architectures" in values:
         # The config.json of Hugging Face names the class of the model, and so its head.
-        task = published.settings_of(folder, config, weights_path)
+        task = published.settings_of(folder, config, weights_path, config_file)
     if task:
         is_known = task["task"] is not None
         task = {**task, "do_lower_case": do_lower_case is not False} if is_known else None

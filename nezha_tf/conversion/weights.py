@@ -82,6 +82,12 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     allowed += tuple(head for head in heads() if head.startswith(drop))
     shapes = source.reader.get_variable_to_shape_map()
     weights = {name for name in shapes if tf1.is_weight(name, shapes)}
+    for prefix in drop:
+        if not any(name.startswith(prefix) for name in weights):
+            raise UserError(
+                f"--drop={prefix} begins no name of the weights in {source.path}; they are those "
+                "of TF1, such as bert/pooler/dense/kernel"
+            )
     kept = {name for name in weights if not name.startswith(drop)}
     kind = kind_of(kept, source.kind)
     num_labels = kind.num_labels({name: shapes[name] for name in kept})

@@ -44,9 +44,9 @@ def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
 
     - `.json`, `.jsonl`: `{"text": ..., "entities": [{"start":, "end":, "label":}]}` on each line;
       `end` is the place of the first character after the entity.
-    - Tagged characters: on each line a character, a space or a tab, and a tag in BIO or BIOES; a
-      blank line between sentences. An entity that does not begin or end by the scheme's rules is
-      read as conlleval reads it, and counted.
+    - Tagged characters: on each line a character, a space or a tab, and a tag in BIO, BIOS or
+      BIOES; a blank line between sentences. An entity that does not begin or end by the scheme's
+      rules is read as conlleval reads it, and counted.
     - Raw text, one sentence per line; blank lines are skipped. A file is read as raw text if
       `is_labelled` is False and at least half of its lines are not tagged characters.
 

@@ -1,4 +1,4 @@
-"""Converts entities to BIO or BIOES tags, one for each character or piece, and back."""
+"""Converts entities to BIO, BIOS or BIOES tags, one for each character or piece, and back."""
 
 import re
 from typing import NamedTuple
@@ -6,7 +6,8 @@ from typing import NamedTuple
 from nezha_tf.errors import UserError
 
 OUTSIDE = "O"
-SCHEMES = {"BIO": "BI", "BIOES": "BIES"}
+# The last one has all tags of the others.
+SCHEMES = {"BIO": "BI", "BIOS": "BIS", "BIOES": "BIES"}
 # Labels must not begin or end with a hyphen: seqeval strips it.
 LABEL = re.compile(r"[^\s-](\S*[^\s-])?")
 TAG = re.compile(rf"O|[BIES]-{LABEL.pattern}")
@@ -32,8 +33,10 @@ def tags_of(entities, length, scheme):
     for start, end, label in entities:
         tags[start:end] = [f"I-{label}"] * (end - start)
         tags[start] = f"B-{label}"
-        if scheme == "BIOES":
-            tags[end - 1] = f"S-{label}" if end - start == 1 else f"E-{label}"
+        if "E" in SCHEMES[scheme]:
+            tags[end - 1] = f"E-{label}"
+        if "S" in SCHEMES[scheme] and end - start == 1:
+            tags[start] = f"S-{label}"
     return tags
 
 
@@ -68,8 +71,9 @@ def _written(entity, scheme):
 
 
 def scheme_of(tags):
-    """Returns the scheme of a file's tags: "BIOES" if there is an E- or S-, else "BIO"."""
-    return "BIOES" if any(tag[0] in "ES" for tag in tags) else "BIO"
+    """Returns the smallest of `SCHEMES` that has the tags of a file or of a model."""
+    found = {tag[0] for tag in tags} - {OUTSIDE}
+    return next(scheme for scheme, letters in SCHEMES.items() if found <= set(letters))
 
 
 class TagSet:
@@ -94,16 +98,32 @@ class TagSet:
         return cls([OUTSIDE, *tags])
 
     @classmethod
+    def of_model(cls, tags, path):
+        """Returns the `TagSet` of the labels of a model, also of a published one.
+
+        Args:
+          tags: list of str.
+          path: what has these labels, for the error.
+
+        Raises:
+          UserError: a label is not a tag.
+        """
+        for tag in tags:
+            if not TAG.fullmatch(tag):
+                raise UserError(
+                    f"{path}: the label {tag!r} is no tag of entities (O, or B-, I-, E- or S- with "
+                    "a name)"
+                )
+        return cls(tags)
+
+    @classmethod
     def checked(cls, tags, path):
         """Returns the `TagSet` of the tags of a file; `path` names the file in errors.
 
         Raises:
           UserError: an entry is not a tag, or a tag is missing or duplicate.
         """
-        for tag in tags:
-            if not TAG.fullmatch(tag):
-                raise UserError(f"{path}: {tag!r} is not a tag; use the file that training wrote")
-        found = cls(tags)
+        found = cls.of_model(tags, path)
         whole = cls.of_labels(found.labels, found.scheme).tags
         if sorted(tags) != sorted(whole):
             odd = sorted({*whole} ^ {*tags}) or [tag for tag in whole if tags.count(tag) > 1]

@@ -110,7 +110,9 @@ class PseudoScorer:
         """
         config = self._model.config
         pieces = [self._cls_id, *text_ids, self._sep_id]
-        longest = positions.of(config).longest(config)
+        kind = positions.of(config)
+        kind.check_length(config, len(pieces), f"a text of {len(pieces)} pieces")
+        longest = kind.longest(config)
         if longest is not None:
             length = max(len(pieces), min(length, longest))
         input_ids = np.zeros(length, "int32")

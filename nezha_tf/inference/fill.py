@@ -10,6 +10,8 @@ from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.corpus import read_lines
 from nezha_tf.errors import UserError, require_unicode
 from nezha_tf.inference.loading import load_model, open_model
+from nezha_tf.inference.settling import require_blanks
+from nezha_tf.modeling import positions
 from nezha_tf.text.vocabulary import MASK
 
 
@@ -45,6 +47,8 @@ class BlankFiller:
             blanks.append(len(ids) - 1)
         # What follows the last part is no blank, but the end of the text.
         ids[blanks.pop()] = vocabulary.sep_id
+        config = self._model.config
+        positions.of(config).check_length(config, len(ids), f"a text of {len(ids)} pieces")
         outputs = self._model(
             {
                 "input_ids": tf.constant([ids]),
@@ -68,8 +72,8 @@ def fill_mask(settings):
       settings: `FillMaskSettings`.
 
     Raises:
-      UserError: a mistake in the flags or in a line of the file. A mistake in a line that is typed
-        is printed, and the next line is read.
+      UserError: a mistake in the flags or in a line of the file, or a line that is typed is not
+        UTF-8. Another mistake in such a line is printed, and the next line is read.
     """
     if settings.input_file and settings.text:
         raise UserError("--text and --input_file: pass one of them")
@@ -77,7 +81,9 @@ def fill_mask(settings):
         require_unicode(settings.text, "text")
     if settings.input_file:
         lines = list(_file_lines(settings.input_file))
-    filler = BlankFiller(*load_model(open_model(settings)), settings.top_k)
+    opened = open_model(settings)
+    require_blanks(opened)
+    filler = BlankFiller(*load_model(opened), settings.top_k)
     if settings.text:
         print(_shown(settings.text, filler(settings.text)))
         return
@@ -108,10 +114,19 @@ def _file_lines(path):
 
 
 def _typed():
-    """Returns a line from standard input; "" if the line is empty or the input has ended."""
+    """Returns a line from standard input; "" if the line is empty or the input has ended.
+
+    Raises:
+      UserError: the line is not text in the encoding of the terminal.
+    """
     if sys.stdin.isatty():
         print(f"text with {MASK} (an empty line ends the program): ", end="", flush=True)
-    return sys.stdin.readline().strip()
+    try:
+        line = sys.stdin.readline().strip()
+        line.encode()
+    except UnicodeError as error:
+        raise UserError("the line is not UTF-8; convert the text") from error
+    return line
 
 
 def _shown(text, blanks):

@@ -14,11 +14,20 @@ from nezha_tf.inference.settling import (
     settled_mode,
     target_format_of,
 )
+from nezha_tf.settings import refuse
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.reading import read_pairs
 from nezha_tf.tasks.seq2seq.settings import SEARCH_DEFAULTS
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.vocabulary import UNK
+
+_OF_FILES = ("source_column", "target_column")
+# The flags that a method of the search does not read.
+_UNREAD = {
+    "beam": ("temperature", "top_k", "top_p"),
+    "greedy": ("temperature", "top_k", "top_p", "beam_size"),
+    "sample": ("beam_size",),
+}
 
 
 def generate_text(settings):
@@ -66,6 +75,7 @@ def _read(settings):
         raise UserError("one of --prompt and --input_file is needed")
     if settings.prompt:
         require_unicode(settings.prompt, "prompt")
+        refuse(settings, _OF_FILES, "--prompt")
         return [Row({"src": settings.prompt}, "--prompt", 1)]
     # A row may also have a target, as in the files of run_seq2seq.py; it is copied to the output.
     paths = files.expand(settings.input_file, "input_file")
@@ -76,8 +86,10 @@ def _read(settings):
 
 def _settled(settings, opened):
     """Returns the settings with values for all flags that were not given."""
-    settings = settled_form(settled_mode(settings, opened), opened)
+    given, settings = settings, settled_form(settled_mode(settings, opened), opened)
     settings = settled(settings, opened, SEARCH_DEFAULTS)
+    unread = [n for n in _UNREAD[settings.decoding] if getattr(given, n) != SEARCH_DEFAULTS[n]]
+    refuse(given, unread, f"--decoding={settings.decoding}")
     if settings.mode != "left_to_right":
         return settings
     # [UNK] is replaced by a word of the source, and a prompt is no source.

@@ -14,11 +14,12 @@ from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.inference.prompts import ids_of
 from nezha_tf.inference.settling import (
     check_form,
+    require_blanks,
     settled_form,
     settled_scoring_mode,
     target_format_of,
 )
-from nezha_tf.settings import changed, flag_text
+from nezha_tf.settings import refuse
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.reading import read_pairs
 
@@ -54,7 +55,7 @@ def score_text(settings):
         files.require_other(settings.output_file, "output_file", paths)
     opened = open_model(settings)
     given, settings = settings, settled_scoring_mode(settings, opened)
-    _check_flags(given, settings.mode)
+    refuse(given, _UNREAD[settings.mode], f"--mode={settings.mode}")
     settings = settled_form(settings, opened)
     score, text_column = {
         "seq2seq": (_score_targets, "tgt"),
@@ -76,15 +77,6 @@ def score_text(settings):
         for row, part in zip(rows, log_probs, strict=True):
             print(_table(row.values[text_column], part))
     return _table(f"{console.plural(len(rows), 'text')}{truncation}", np.concatenate(log_probs))
-
-
-def _check_flags(given, mode):
-    """Raises a `UserError` if flags are given that the mode does not read."""
-    for name, value in changed(given).items():
-        if name in _UNREAD[mode]:
-            raise UserError(
-                f"--{name}={flag_text(value)} does nothing with --mode={mode}; leave it out"
-            )
 
 
 def _score_targets(rows, opened, settings):
@@ -128,6 +120,7 @@ def _score_continuations(rows, opened, settings):
 
 def _score_masked(rows, opened, settings):
     """Scores whole texts, of which each piece is masked in turn; see `_score_targets`."""
+    require_blanks(opened)
     model, tokenizer = load_model(opened)
     scorer = PseudoScorer(model, tokenizer.vocabulary, jit_compile=False)
     found = []

@@ -73,6 +73,20 @@ def settled_scoring_mode(settings, opened):
     return settled_mode(settings, opened)
 
 
+def require_blanks(opened):
+    """Raises a `UserError` if a model was pretrained for objectives of which none fills blanks.
+
+    Args:
+      opened: as returned by `open_model`.
+    """
+    objectives = opened.task.get("objectives")
+    if objectives is not None and "fill_mask" not in uses_of(opened.task):
+        raise UserError(
+            f"the model was pretrained for {objectives} and cannot fill blanks; take one whose "
+            "objectives contain bidirectional"
+        )
+
+
 def settled_form(settings, opened):
     """Returns the `FormSettings`, of which `mode` is known, with values for all other fields."""
     if settings.truncate_source is None and settings.mode != "seq2seq":

@@ -45,6 +45,7 @@ def classification(published):
 def tagging(published):
     """Returns the settings of a tagger without `crf`, which the weights show."""
     labels = labels_of(published)
+    # Labels that are no tags, as of parts of speech, can be converted, but give no entities.
     are_tags = all(TAG.fullmatch(label) for label in labels)
     return {
         "labels": labels,

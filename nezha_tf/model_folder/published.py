@@ -14,6 +14,9 @@ from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.text.vocabulary import Vocabulary
 
 CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer_config.json"
+# Where sentence-transformers says how the vectors of pieces become one of the text.
+POOLING_FILE = os.path.join("1_Pooling", CONFIG_FILE)
+_POOLINGS = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
 # The length of pretraining of published models; relative positions themselves have no bound.
 MAX_SEQ_LENGTH = 512
 # Pieces that stand for no text, such as [CLS], [unused1] and <S>, have capitals in any vocabulary.
@@ -84,6 +87,22 @@ def _piece_in_capitals(vocab_file):
     return next((p for p in pieces if re.search("[A-Z]", p) and not _OF_NO_TEXT.fullmatch(p)), None)
 
 
+def _pooling(folder):
+    """Returns {"pooling": "cls", "mean" or "max"}, or {} if no file says one of these alone.
+
+    Raises:
+      UserError: the file is damaged.
+    """
+    found = read_object(os.path.join(folder, POOLING_FILE)) or {}
+    modes = [
+        key.removeprefix("pooling_mode_")
+        for key, value in found.items()
+        if key.startswith("pooling_mode_") and value is True
+    ]
+    known = len(modes) == 1 and modes[0] in _POOLINGS
+    return {"pooling": _POOLINGS[modes[0]]} if known else {}
+
+
 def architecture_of(values):
     """Returns the class of transformers that a `config.json`, given as a dict, names; or ""."""
     names = values.get("architectures")
@@ -91,7 +110,7 @@ def architecture_of(values):
     return name if isinstance(name, str) else ""
 
 
-def settings_of(folder, config, checkpoint):
+def settings_of(folder, config, checkpoint, config_file=None):
     """Returns the settings of `task.json`, by the head that the weights have.
 
     The names of classes come from `id2label` in Hugging Face's `config.json`; without it, they are
@@ -102,22 +121,24 @@ def settings_of(folder, config, checkpoint):
       folder: the model's folder.
       config: `NezhaConfig`.
       checkpoint: see `loading.open_checkpoint`.
+      config_file: path of its `config.json`; default: that in the folder.
 
     Returns:
-      Dict as `task_file.read` returns it, or {"task": None} for a model without a task's head.
+      Dict as `task_file.read` returns it. For a model without a task's head, {"task": None}, with
+      "pooling" if a file of sentence-transformers says it.
 
     Raises:
       UserError: the checkpoint or the configuration is damaged.
     """
     shapes = loading.open_checkpoint(checkpoint)[1].get_variable_to_shape_map()
-    path = os.path.join(folder, CONFIG_FILE)
+    path = config_file or os.path.join(folder, CONFIG_FILE)
     theirs = read_object(path) or {}
     architecture = architecture_of(theirs)
     said = kind_of_architecture(architecture)
     kind = kind_of(shapes, said)
     task = task_of(kind)
     if task is None or TASKS[task].published is None:
-        return {"task": None}
+        return {"task": None, **_pooling(folder)}
     length = min(MAX_SEQ_LENGTH, config.max_position_embeddings)
     own = TASKS[task].published(Published(path, theirs, kind.num_labels(shapes), length))
     settings = {

@@ -210,12 +210,26 @@ def test_labels_and_case_are_told_in_the_way_of_hugging_face(tmp_path):
         assert (values["hidden_act"], values["pad_token_id"]) == ("gelu", 0)
         tokenizer = json.loads((target / "tokenizer_config.json").read_text())
         assert tokenizer["do_lower_case"] is False
-        # And back, where no task.json goes along.
+        # And back, where no task.json goes along; the configuration may lie elsewhere.
         (target / "task.json").unlink()
         convert(target, tmp_path / f"{task['task']}_back", "nezha_tf")
-        back = json.loads((tmp_path / f"{task['task']}_back" / "task.json").read_text())
-        for name in {*task} - {"max_seq_length", "window_stride"}:  # as the table of places allows
-            assert back[name] == task[name], name
+        alone = tmp_path / f"{task['task']}_alone"
+        alone.mkdir()
+        (target / SAFETENSORS).rename(alone / SAFETENSORS)
+        config_file = str(target / "config.json")
+        convert(
+            alone / SAFETENSORS,
+            tmp_path / f"{task['task']}_other",
+            "nezha_tf",
+            config_file=config_file,
+            vocab_file=str(target / "vocab.txt"),
+            do_lower_case=False,
+        )
+        for other in ("back", "other"):
+            back = json.loads((tmp_path / f"{task['task']}_{other}" / "task.json").read_text())
+            # The lengths are those that the table of places allows.
+            for name in {*task} - {"max_seq_length", "window_stride"}:
+                assert back[name] == task[name], name
         # Labels, as the folder of another task, is no match.
         (run / "task.json").write_text(json.dumps({**task, "labels": ["a", "b"]}))
         with pytest.raises(UserError, match=r"has 3 rows, but task\.json .* names 2 labels"):

@@ -163,6 +163,8 @@ def test_other_weights(folder):
     assert_refused("names of BERT, NEZHA or ALBERT, but a", source="a.safetensors", **config)
     save_file({"classifier.bias": np.ones((), "float32")}, "a.safetensors")
     assert_refused("a.safetensors has 0 layers", source="a.safetensors", **config)
+    for prefix in ("cls/prediction/", "bert.pooler"):
+        assert_refused(f"--drop={prefix} begins no name of", source="run", drop=["cls/", prefix])
     assert_refused("nothing", source="run", drop=["bert/", "cls/"], allow_missing=["bert/"])
 
 

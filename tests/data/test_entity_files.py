@@ -29,6 +29,9 @@ def test_tags_by_space_or_tab_in_either_scheme(tmp_path):
     found = read(tmp_path, "a.bioes", "李 S-PER\n北 B-LOC\n京 E-LOC\n在 O\n")
     assert found.sentences == [Sentence("李北京在", [(0, 1, "PER"), (1, 3, "LOC")])]
     assert found.scheme == "BIOES"
+    found = read(tmp_path, "a.bios", "李 S-PER\n北 B-LOC\n京 I-LOC\n在 O\n")
+    assert found.sentences == [Sentence("李北京在", [(0, 1, "PER"), (1, 3, "LOC")])]
+    assert (found.scheme, found.mended) == ("BIOS", 0)
 
 
 def test_an_entity_without_its_beginning_is_mended_and_counted(tmp_path):

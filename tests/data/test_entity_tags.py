@@ -41,18 +41,18 @@ def test_reading_tags_as_seqeval_and_conlleval(scheme, theirs):
 
 
 def test_the_tags_of_a_file():
-    for scheme in ("BIO", "BIOES"):
+    for scheme, count in (("BIO", 5), ("BIOS", 7), ("BIOES", 9)):
         tag_set = TagSet.of_labels({"PER", "LOC"}, scheme)
         again = TagSet.checked(tag_set.tags, "task.json")
         assert again.tags == tag_set.tags and again.scheme == scheme
-        assert again.labels == {"PER", "LOC"} and len(again) == (5 if scheme == "BIO" else 9)
+        assert again.labels == {"PER", "LOC"} and len(again) == count
         entities = [(1, 3, "PER"), (3, 4, "LOC")]
         assert again.entities_of(again.ids_of(entities, 6)) == entities
     for tags, message in (
         (["O", "B-LOC"], "the tag I-LOC is missing or duplicate"),
         (["O", "B-LOC", "I-LOC", "I-LOC"], "the tag I-LOC is missing or duplicate"),
-        (["O", ""], "'' is not a tag"),
-        (["O", "LOC"], "'LOC' is not a tag"),
+        (["O", ""], "the label '' is no tag of entities"),
+        (["O", "LOC"], "the label 'LOC' is no tag of entities"),
     ):
         with pytest.raises(UserError, match=f"task.json: {message}"):
             TagSet.checked(tags, "task.json")

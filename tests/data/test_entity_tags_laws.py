@@ -26,6 +26,21 @@ def entities(draw, max_length=20):
     return found, end + draw(st.integers(0, 3))
 
 
+def strict_entities(tags, scheme):
+    """Returns the entities as seqeval reads them; BIOS, which it does not know, as one reads it."""
+    if scheme in THEIRS:
+        found = schemes.Tokens(tags, THEIRS[scheme]).entities
+        return [Entity(e.start, e.end, e.tag) for e in found]
+    found = []
+    for start, tag in enumerate(tags):
+        end = start + 1
+        while tag[0] == "B" and end < len(tags) and tags[end] == f"I-{tag[2:]}":
+            end += 1
+        if tag[0] == "S" or end > start + 1:
+            found.append(Entity(start, end, tag[2:]))
+    return found
+
+
 @laws.examples(300)
 @given(entities(), SCHEME)
 def test_entities_come_back_from_their_tags(values, scheme):
@@ -34,9 +49,7 @@ def test_entities_come_back_from_their_tags(values, scheme):
     assert len(tags) == length
     assert entities_of(tags) == found
     # Another program that reads the tags finds the same entities.
-    assert [
-        Entity(e.start, e.end, e.tag) for e in schemes.Tokens(tags, THEIRS[scheme]).entities
-    ] == found
+    assert strict_entities(tags, scheme) == found
     labels = {entity.label for entity in found}
     if labels:
         tag_set = TagSet.checked(TagSet.of_labels(labels, scheme).tags, "labels")
@@ -55,5 +68,4 @@ def test_any_tags_are_read_as_seqeval_reads_them(labels, scheme, data):
     tags = [tag_set.tags[index] for index in ids]
     loose = [Entity(start, last + 1, label) for label, start, last in get_entities(tags)]
     assert entities_of(tags) == loose
-    strict = schemes.Tokens(tags, THEIRS[scheme]).entities
-    assert tag_set.entities_of(ids) == [Entity(e.start, e.end, e.tag) for e in strict]
+    assert tag_set.entities_of(ids) == strict_entities(tags, scheme)

@@ -14,7 +14,7 @@ from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.tagging.examples import WindowedSentences
 
 LENGTH = 32
-KINDS = {"chain": ("BIO", True, 7), "single": ("BIOES", False, 30)}
+KINDS = {"chain": ("BIO", True, 7), "single": ("BIOES", False, 30), "short": ("BIOS", False, 30)}
 # From a window short of one piece to several windows of which the last is moved.
 ROWS = ["中" * count for count in (1, 29, 30, 31, 36, 37, 38, 60, 61)]
 TEXTS = [*real_texts(), *ODD_TEXTS, *ROWS, ""]

@@ -293,6 +293,31 @@ def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
         extract(singles(TEXTS), max_seq_length=None)
 
 
+@pytest.mark.parametrize(
+    "said, pooling",
+    (
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+        ({"word_embedding_dimension": 16, "pooling_mode_max_tokens": True}, "max"),
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, "mean"),
+        ({"pooling_mode_lasttoken": True}, "mean"),
+        (None, "mean"),
+    ),
+)
+def test_the_pooling_is_that_of_sentence_transformers(model, extract, tmp_path, said, pooling):
+    """Where its file says one that is known; else the mean."""
+    folder = tmp_path / "published"
+    shutil.copytree(model[0], folder)
+    if said is not None:
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(said))
+    flags = ("bert_config_file", "vocab_file", "init_checkpoint")
+    of_folder = {**dict.fromkeys(flags), "model_folder": str(folder)}
+    path, _ = extract(singles(["甲乙", "丙"]), **of_folder)
+    found = [row["vector"] for row in read_lines(path)]
+    path, _ = extract(singles(["甲乙", "丙"]), **of_folder, pooling=pooling)
+    assert found == [row["vector"] for row in read_lines(path)]
+
+
 def test_mistakes_are_one_line(extract, tmp_path):
     pair, alone = {"text": "甲", "text_pair": "乙"}, {"text": "甲"}
     for rows, changes, message in (

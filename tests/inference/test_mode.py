@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from nezha_tf.errors import UserError
 from nezha_tf.inference.settings import GenerateSettings, ScoreSettings
 from nezha_tf.inference.settling import (
+    require_blanks,
     settled_form,
     settled_mode,
     settled_scoring_mode,
@@ -89,3 +91,14 @@ def test_models_of_next_pieces_write_and_score_without_masks(objectives, mode, s
         found = target_format_of(settled_form(settled, opened))
         assert (found.mode, found.segment_ids) == (mode, segment_ids)
         assert found.target_prediction == "shift"
+
+
+@pytest.mark.parametrize("task", ({"task": None}, {**PRETRAINED, "objectives": UNILM}))
+def test_models_that_fill_blanks(task):
+    require_blanks(SimpleNamespace(task=task))
+
+
+@pytest.mark.parametrize("objectives", ("causal", "replaced_tokens", "left_to_right,seq2seq"))
+def test_models_that_fill_no_blanks_are_refused(objectives):
+    with pytest.raises(UserError, match=f"pretrained for {objectives} and cannot fill blanks"):
+        require_blanks(SimpleNamespace(task={**PRETRAINED, "objectives": objectives}))

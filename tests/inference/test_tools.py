@@ -1,6 +1,7 @@
 """The tools that run a trained model: they agree with each other, and name mistakes."""
 
 import dataclasses
+import io
 import json
 import os
 import shutil
@@ -12,8 +13,9 @@ from commands import run_anew
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.errors import UserError
+from nezha_tf.generation.scoring import PseudoScorer
 from nezha_tf.inference.extract import extract_features
-from nezha_tf.inference.fill import fill_mask
+from nezha_tf.inference.fill import BlankFiller, fill_mask
 from nezha_tf.inference.generate import generate_text
 from nezha_tf.inference.score import score_text
 from nezha_tf.inference.settings import (
@@ -23,6 +25,8 @@ from nezha_tf.inference.settings import (
     ScoreSettings,
 )
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.text.tokenization import FullTokenizer
+from nezha_tf.text.vocabulary import Vocabulary
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己"]
 CONFIG = {
@@ -158,6 +162,49 @@ def test_flags_that_a_mode_does_not_read_are_refused(settings, tmp_path, mode, n
     none = {"max_source_length": None, "max_target_length": None}
     with pytest.raises(UserError, match=f"--{name}={said} does nothing with --mode={mode}"):
         score_text(settings(ScoreSettings, mode=mode, **{**none, name: value}))
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    (
+        ({"top_p": 0.9}, "--top_p=0.9 does nothing with --decoding=beam"),
+        ({"top_k": 3, "decoding": "greedy"}, "--top_k=3 does nothing with --decoding=greedy"),
+        ({"beam_size": 8, "decoding": "sample"}, "--beam_size=8 does nothing with --decoding=sam"),
+        (
+            {"prompt": "甲", "input_file": None, "source_column": "text"},
+            "text does nothing with --p",
+        ),
+    ),
+)
+def test_flags_that_a_search_does_not_read_are_refused(settings, tmp_path, changes, said):
+    write_lines(tmp_path / "in.jsonl", [{"src": "甲"}])
+    with pytest.raises(UserError, match=said):
+        generate_text(settings(GenerateSettings, **changes))
+
+
+def test_a_text_past_the_table_of_positions_is_one_line():
+    config = NezhaConfig(**CONFIG, position_encoding="absolute")
+    model, tokenizer = NezhaForMaskedLM(config), FullTokenizer(vocabulary=Vocabulary(PIECES))
+    longest = CONFIG["max_position_embeddings"] - 2
+    told = rf"^a text of {longest + 3} pieces is past the table of absolute positions .*[^\n]$"
+    filler = BlankFiller(model, tokenizer, 2)
+    assert len(filler("甲" * (longest - 1) + "[MASK]")) == 1
+    with pytest.raises(UserError, match=told):
+        filler("甲" * longest + "[MASK]")
+    scorer = PseudoScorer(model, tokenizer.vocabulary, jit_compile=False)
+    assert len(scorer([5] * longest, 99, 4)) == longest
+    with pytest.raises(UserError, match=told):
+        scorer([5] * (longest + 1), 99, 4)
+
+
+@pytest.mark.parametrize("errors", ("strict", "surrogateescape"))
+def test_a_typed_line_that_is_not_utf_8_is_told(settings, monkeypatch, capsys, errors):
+    typed = io.BytesIO("甲[MASK]\n".encode() + "甲[MASK]\n".encode("gb18030"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(typed, "utf-8", errors))
+    with pytest.raises(UserError, match="the line is not UTF-8; convert the text"):
+        fill_mask(settings(FillMaskSettings, input_file=None))
+    # Python decodes what it reads at once, so that a wrong byte may stop the line before, too.
+    assert errors == "strict" or capsys.readouterr().out.startswith("甲[MASK]\n")
 
 
 def test_a_prompt_goes_on(settings):
@@ -326,7 +373,9 @@ def test_a_folder_says_what_flags_would(ask, tmp_path, settings_class, function)
     of_folder = ask(settings_class, function, True)
     assert of_folder == ask(settings_class, function, False, **own)
     by_flags = ask(settings_class, function, True, **other)
-    assert by_flags == ask(settings_class, function, False, **{**own, **other}) != of_folder
+    # The other way of decoding takes no --beam_size.
+    given = {name: value for name, value in {**own, **other}.items() if name != "beam_size"}
+    assert by_flags == ask(settings_class, function, False, **given) != of_folder
 
 
 def test_a_prompt_keeps_its_end_whatever_a_folder_says_of_sources(ask, tmp_path):

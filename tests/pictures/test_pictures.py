@@ -180,7 +180,10 @@ def test_mistakes_are_told(tmp_path, tokenizer, encoder, monkeypatch):
         (lambda: see(output_file="picture.pdf"), ["picture.pdf", "PNG"]),
         (lambda: see(), ["--text is needed"]),
         (lambda: see(text="甲", vocab_file=None), ["--vocab_file"]),
-        (lambda: see(text="甲", picture="attention"), ["--model_folder is needed"]),
+        (
+            lambda: see(text="甲", picture="attention", vocab_file=None),
+            ["--model_folder is needed"],
+        ),
     ):
         with pytest.raises(UserError) as error:
             call()
@@ -201,6 +204,7 @@ def test_the_attention_of_a_folder(tmp_path):
     pieces = [*SPECIAL_PIECES, *map(chr, range(0x4E00, 0x4E00 + 206))]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
     changes = {"model_folder": str(tmp_path), "output_file": str(tmp_path / "picture.png")}
+    changes["vocab_file"] = None
     said = see(picture="attention", text="一丁", layers=["0"], heads=["-1"], **changes)
     assert said.startswith("attention in ") and len(said.splitlines()) == 1
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
@@ -209,6 +213,24 @@ def test_the_attention_of_a_folder(tmp_path):
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UserError, match="--layers: 9"):
         see(picture="attention", text="一丁", layers=["9"], **changes)
+
+
+@pytest.mark.parametrize(
+    "changes, told",
+    (
+        ({"layers": ["0"]}, "--layers=0 does nothing with --picture=attention_masks"),
+        ({"objective": "seq2seq"}, "--objective=seq2seq does nothing with --picture=attention_ma"),
+        ({"model_folder": "mini"}, "vocab.txt does nothing with --model_folder=mini"),
+        ({"picture": "attention"}, "vocab.txt does nothing with --picture=attention;"),
+        (
+            {"picture": "relative_positions", "vocab_file": None},
+            "--text=甲 does nothing with --picture=relative_positions",
+        ),
+    ),
+)
+def test_flags_that_a_picture_does_not_read_are_refused(changes, told):
+    with pytest.raises(UserError, match=told):
+        see(**{"text": "甲", **changes})
 
 
 def test_the_command(tmp_path):

@@ -49,9 +49,11 @@ def measure(sentences, found, scheme):
     if not any(entities or s.entities for s, entities in zip(sentences, found, strict=True)):
         return {ALL: Scores(0.0, 0.0, 0.0, 0)}  # seqeval fails if there are no labels.
     lengths = [len(sentence.text) for sentence in sentences]
+    # seqeval does not know BIOS, and the entities are the same in all schemes.
+    scheme = "BIO" if scheme == "BIOS" else scheme
     right = [tags_of(s.entities, n, scheme) for s, n in zip(sentences, lengths, strict=True)]
     tags = [tags_of(entities, n, scheme) for entities, n in zip(found, lengths, strict=True)]
-    kind = {"BIO": schemes.IOB2, "BIOES": schemes.IOBES}[scheme]
+    kind = schemes.IOB2 if scheme == "BIO" else schemes.IOBES
     table = classification_report(right, tags, scheme=kind, output_dict=True, zero_division=0)
     micro = table.pop("micro avg")
     for name in ("macro avg", "weighted avg"):

@@ -16,7 +16,7 @@ class EntityFinder(Predictor):
         super().__init__(folder, model)
         task = folder.task
         self._objective = CrfTaggingLoss() if task["crf"] else TaggingLoss()
-        self._tag_set = TagSet(task["labels"])
+        self._tag_set = TagSet.of_model(task["labels"], folder.path)
         self._lengths = (task["max_seq_length"], task["window_stride"])
 
     def __call__(self, text):

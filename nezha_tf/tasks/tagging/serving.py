@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf.data.entity_tags import OUTSIDE, TagSet
+from nezha_tf.data.entity_tags import OUTSIDE, SCHEMES, TagSet
 from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
@@ -52,7 +52,7 @@ class TaggingServing(Serving):
         model, task = folder.make_model(), folder.task
         super().__init__(model, folder.tokenizer)
         self._objective = CrfTaggingLoss() if task["crf"] else TaggingLoss()
-        self._tag_set = TagSet(task["labels"])
+        self._tag_set = TagSet.of_model(task["labels"], folder.path)
         self._size = task["max_seq_length"] - SPECIAL_PIECES
         self._stride = task["window_stride"]
 
@@ -162,9 +162,11 @@ class TaggingServing(Serving):
 
     def _is_well_formed(self, first, last, is_single):
         """Whether entities follow the scheme, given the prefixes of their first and last tags."""
-        if self._tag_set.scheme == "BIO":
-            return first == "B"
-        return tf.where(is_single, first == "S", (first == "B") & (last == "E"))
+        letters = SCHEMES[self._tag_set.scheme]
+        is_right = first == "B"
+        if "E" in letters:
+            is_right &= last == "E"
+        return tf.where(is_single, first == "S", is_right) if "S" in letters else is_right
 
 
 def units_of(pieces):

@@ -5,7 +5,7 @@ import collections
 from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import read_entity_file
-from nezha_tf.data.entity_tags import TagSet
+from nezha_tf.data.entity_tags import SCHEMES, TagSet
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
 from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
@@ -112,7 +112,7 @@ class NamedEntities(FineTuning):
             raise UserError(f"--train_file={self.settings.train_file} has no entities")
         scheme = self.settings.scheme
         if scheme == "auto":
-            scheme = "BIOES" if any(file.scheme == "BIOES" for file in found) else "BIO"
+            scheme = max((file.scheme for file in found), key=list(SCHEMES).index)
         tag_set = TagSet.of_labels(labels, scheme)
         path, stored = labels_of_run(self.settings.output_dir, "tagging")
         if stored and stored != tag_set.tags:
