@@ -27,7 +27,7 @@ for ((number = 1; ; number++)); do
   done
   child=
   case $status in
-    75 | 76 | 134 | 137 | 139 | 143) ;;
+    75 | 76 | 132 | 134 | 135 | 136 | 137 | 139 | 143) ;;
     *) exit "$status" ;;
   esac
   [ -z "$is_stopped" ] && ((number < ${MOST_STARTS:-1000})) || exit "$status"

@@ -49,6 +49,9 @@ def run(main, settings_class, with_tensorflow=True):
       with_tensorflow: whether TensorFlow is imported, quietly, before `main` runs. Programs that
         only handle text save its three seconds and 800 MB.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # started with the descriptor closed, as by `>&-`
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
     logging.set_verbosity(logging.WARNING)
     settings.define(settings_class)
 

@@ -31,16 +31,24 @@ def expand(patterns, flag, may_be_empty=False):
 def _expand(patterns, flag, may_be_empty):
     sizes = {}
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        found = storage.sizes(storage.glob(pattern)).items()
+        # A file may have a name that is a glob of others.
+        paths = storage.glob(pattern) or [pattern] * storage.exists(pattern)
+        found = storage.sizes(paths).items()
         matches = {path: size for path, size in found if size is not None}
         if not matches:
             raise UserError(f"--{flag}: no file matches {pattern!r}; check the path")
         sizes |= matches
     files = require_flag(sizes, flag)
-    for path, size in sizes.items():
-        if not may_be_empty and not size:
-            raise UserError(f"--{flag}: {path} is empty; remove it, or narrow the pattern")
+    if not may_be_empty:
+        require_content(sizes, flag)
     return sorted(files)
+
+
+def require_content(sizes, flag):
+    """Raises a `UserError` if a file of a flag is empty; `sizes` is a dict of path to bytes."""
+    for path, size in sizes.items():
+        if not size:
+            raise UserError(f"--{flag}: {path} is empty; remove it, or narrow the pattern")
 
 
 def require_other(path, flag, inputs):
@@ -129,7 +137,13 @@ def whole_file(path):
     """Yields a temporary path, and renames that file to `path` when the block succeeds.
 
     After an error the temporary file is removed, and an older file `path` is unchanged.
+
+    Raises:
+      UserError: `path` is a device or a pipe, which would be replaced by a file.
     """
+    if not storage.is_remote(path) and os.path.exists(path) and not os.path.isdir(path):
+        if not os.path.isfile(path):
+            raise UserError(f"{path} is no regular file; write to one, and pass it on from there")
     folder = os.path.dirname(path)
     if folder:
         storage.makedirs(folder)
@@ -178,7 +192,9 @@ def whole_folder(path):
     path = os.path.abspath(path)
     if os.path.lexists(path):
         raise UserError(f"{path} is there already; choose a new folder, or remove it")
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = temporary_name(path, os.getpid())
+    # An earlier process with this id, as those of a container have, may have been killed.
+    shutil.rmtree(temporary, ignore_errors=True)
     try:
         with _named_as(path, temporary):
             os.makedirs(temporary)

@@ -4,6 +4,8 @@ import functools
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
@@ -21,7 +23,7 @@ from commands import (
 )
 from conftest import REPOSITORY, RESOURCES
 from helpers import assert_is_a_model
-from waiting import ended, read_line
+from waiting import TIME_LIMIT, ended, read_line
 
 from nezha_tf import NezhaForPreTraining
 
@@ -316,6 +318,13 @@ def test_vocabulary_command(folder):
     )
     assert_one_line(small, "--vocab_size=300 is too small")
     assert not (folder / "small.txt").exists()
+
+
+def test_a_program_without_an_open_output_does_its_work(tmp_path):
+    command = f"exec {sys.executable} {REPOSITORY}/tools/build_vocab.py --vocab_size=2000 "
+    command += f"--input_file={RESOURCES}/sample_corpus.txt --output_file=vocab.txt >&- 2>&-"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, timeout=TIME_LIMIT, check=False)
+    assert done.returncode == 0 and os.listdir(tmp_path) == ["vocab.txt"]
 
 
 def test_outputs_that_would_overwrite_each_other(folder):

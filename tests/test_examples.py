@@ -14,6 +14,7 @@ from examples_programs import program
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nezha_tf import files
 from nezha_tf.data.corpus import read_documents, read_lines, write_documents
 from nezha_tf.errors import UserError
 
@@ -281,11 +282,14 @@ def test_what_mini_lacks_is_told_in_a_line_and_nothing_is_left(tmp_path):
 SENTENCES = st.text("甲乙。a ", min_size=1).map(str.strip).filter(bool)
 
 
-@given(st.lists(st.lists(SENTENCES, min_size=1)))
-def test_documents_that_are_written_are_read_again(tmp_path_factory, documents):
-    path = str(tmp_path_factory.mktemp("corpus") / "corpus.txt")
+@given(st.lists(st.lists(SENTENCES, min_size=1)), st.sampled_from(("", ".gz")))
+def test_documents_that_are_written_are_read_again(tmp_path_factory, documents, ending):
+    path = str(tmp_path_factory.mktemp("corpus") / f"corpus.txt{ending}")
     write_documents(path, iter(documents))
     assert list(read_documents(path)) == documents
+    again = path.replace("corpus.txt", "again.txt")
+    write_documents(again, iter(documents))
+    assert files.same_bytes(path, again)
 
 
 @given(st.text("甲乙。！？”》 \n　", max_size=30))

@@ -29,6 +29,36 @@ def test_a_failure_names_the_file_that_is_meant(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_killed_process_with_this_id_left_is_in_no_ones_way(tmp_path):
+    path = str(tmp_path / "export")
+    left = tmp_path / os.path.basename(files.temporary_name(path, os.getpid()))
+    left.mkdir()
+    (left / "half").write_text("half")
+    other = tmp_path / f"export.elsewhere.{os.getpid()}.tmp"  # of another machine
+    other.mkdir()
+    with files.whole_folder(path) as temporary:
+        open(os.path.join(temporary, "whole"), "w").close()
+    assert os.listdir(path) == ["whole"] and other.is_dir() and not left.exists()
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(UserError, match="pipe is no regular file"), files.whole_file(str(path)):
+        raise AssertionError("nothing may be written")
+    assert path.is_fifo() and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_whose_name_is_a_glob_is_found(tmp_path):
+    path = tmp_path / "t[1].json"
+    path.write_text("{}")
+    assert files.expand(str(path), "input_file") == [str(path)]
+    (tmp_path / "t1.json").write_text("{}")  # what the glob matches comes first
+    assert files.expand(str(path), "input_file") == [str(tmp_path / "t1.json")]
+    with pytest.raises(UserError, match=r"no file matches '.*none\[1\]'"):
+        files.expand(str(tmp_path / "none[1]"), "input_file")
+
+
 def test_a_file_is_known_by_all_its_names(tmp_path):
     text, other = tmp_path / "text", tmp_path / "other"
     text.write_text("a")

@@ -144,6 +144,7 @@ def test_the_case_is_that_of_the_data(folder):
 
 def test_what_lies_beside_examples_is_no_example(with_record):
     (with_record / "train.tfrecord.host.77.tmp").write_bytes(b"begun")
+    (with_record / "train.tfrecord.host.78.tmp").touch()
     changes = ("--input_file=train*", "--do_eval", "--eval_file=eval*", "--num_train_steps=2")
     result = run_pretraining(with_record, *changes)
     assert result.returncode == 0 and result.stderr == "", result.stderr

@@ -36,16 +36,19 @@ def write_documents(path, documents):
     """Writes a complete text file that `read_documents` reads, or no file after an error.
 
     Args:
-      path: the file.
+      path: the file; compressed with gzip if it ends in `.gz`.
       documents: iterable of lists of sentences, each without line breaks and not blank.
 
     Raises:
       OSError: the file cannot be written.
       UserError: whatever `documents` raises.
     """
-    with files.whole_file(path) as temporary, storage.open_binary(temporary, "wb") as text:
-        for document in documents:
-            text.write("".join(f"{line}\n" for line in [*document, ""]).encode())
+    with files.whole_file(path) as temporary, storage.open_binary(temporary, "wb") as file:
+        # Without the time and the name, the same documents give the same bytes.
+        packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.endswith(".gz") else None
+        with packed or contextlib.nullcontext(file) as text:
+            for document in documents:
+                text.write("".join(f"{line}\n" for line in [*document, ""]).encode())
 
 
 def read_lines(path):

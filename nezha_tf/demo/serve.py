@@ -22,20 +22,31 @@ def serve(settings):
     host, port = settings.host, settings.port
     check_address(host, port)
     page = make_page(open_models(settings.model_folder))
-    page.launch(
-        server_name=host,
-        server_port=port,
-        share=False,
-        quiet=True,
-        show_error=True,
-        prevent_thread_lock=True,
-        enable_monitoring=False,
-        ssr_mode=False,
-        footer_links=[],
-        theme=THEME,
-    )
+    reach_without_proxy(host)
+    try:
+        page.launch(
+            server_name=host,
+            server_port=port,
+            share=False,
+            quiet=True,
+            show_error=True,
+            prevent_thread_lock=True,
+            enable_monitoring=False,
+            ssr_mode=False,
+            footer_links=[],
+            theme=THEME,
+        )
+    except OSError as error:  # another program took the port meanwhile
+        raise UserError(f"cannot listen on --host={host} --port={port}: {error}") from error
     print(f"the page is on http://{host}:{port}; Ctrl-C ends it", flush=True)
     page.block_thread()
+
+
+def reach_without_proxy(host):
+    """Lets this process reach its own page past any proxy: gradio asks it whether it answers."""
+    for name in ("NO_PROXY", "no_proxy"):
+        known = [os.environ[name]] if os.environ.get(name) else []
+        os.environ[name] = ",".join(dict.fromkeys([*known, "127.0.0.1", "localhost", host]))
 
 
 def require_gradio():

@@ -151,6 +151,8 @@ def _chosen(metrics, runs):
     """Returns the metrics to draw: those that the user named, or the usual ones, if recorded."""
     names = {name for run in runs for entry in run.entries for name in entry} - {"step"}
     recorded = {_TRUST_RATIO if _is_part(name) else name.removeprefix(_HELD_OUT) for name in names}
+    # A panel has the training and the held-out values of a metric.
+    metrics = list(dict.fromkeys(metric.removeprefix(_HELD_OUT) for metric in metrics))
     unknown = [metric for metric in metrics if metric not in recorded]
     if unknown:
         raise UserError(
@@ -159,7 +161,7 @@ def _chosen(metrics, runs):
     others = sorted(
         name for name in recorded - {_TOLD_BY_ACCURACY, *TITLES} if _is_of_objective(name)
     )
-    chosen = list(metrics) or others + [metric for metric in TITLES if metric in recorded]
+    chosen = metrics or others + [metric for metric in TITLES if metric in recorded]
     if not chosen:
         names = ", ".join(sorted(recorded))
         raise UserError(f"no run recorded a usual metric; pass --metrics, chosen from {names}")

@@ -79,7 +79,7 @@ _DRAW = dict(zip(PICTURES, (_relative_positions, _attention_masks, _attention), 
 _OF_ATTENTION = ("layers", "heads", "objective")
 # The flags that a picture does not read.
 _UNREAD = {
-    "relative_positions": ("text", "text_pair", "vocab_file", *_OF_ATTENTION),
+    "relative_positions": ("text", "text_pair", "vocab_file", "do_lower_case", *_OF_ATTENTION),
     "attention_masks": _OF_ATTENTION,
     "attention": ("vocab_file",),
 }

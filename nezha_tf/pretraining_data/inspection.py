@@ -13,6 +13,7 @@ from nezha_tf.pretraining_data.manifest import manifest_path, shards_named
 from nezha_tf.pretraining_data.provenance import fault_of_vocabulary
 from nezha_tf.pretraining_data.record_check import check_files
 from nezha_tf.pretraining_data.shard_files import example_files, parts_of_sets
+from nezha_tf.settings import refuse
 from nezha_tf.text.vocabulary import Vocabulary
 
 FAULTS_SHOWN = 20
@@ -75,6 +76,7 @@ def check(settings):
       UserError: a file cannot be read.
     """
     paths = example_files(settings.input_file, "input_file", may_be_empty=True)
+    refuse(settings, ("first_record", "num_records"), "--check")
     checked, missing = check_files(paths, settings.vocab_file)
     for found in checked.values():
         for fault in found.faults[:FAULTS_SHOWN]:

@@ -26,7 +26,7 @@ RECORDS_AT_ONCE = 256
 # The manifest describes all sets of a folder; see `manifest`.
 MANIFEST_NAME = "manifest.json"
 # The names that `shard_name` gives: what is before the number, the number of shards, the ending.
-_SHARD = re.compile(r"(.*-)\d{5}(-of-(\d{5,})[^/]*)")
+_SHARD = re.compile(r"(.*-)\d{5,}(-of-(\d{5,})[^/]*)")
 
 
 class ShardJob(NamedTuple):
@@ -71,8 +71,11 @@ def example_files(patterns, flag, may_be_empty=False):
     Raises:
       UserError: see `files.expand`; or no TFRecord file matches.
     """
-    found = files.expand(patterns, flag, may_be_empty)
+    # An unfinished file has no content for long.
+    found = files.expand(patterns, flag, may_be_empty=True)
     kept = [path for path in found if not _is_beside(path)]
+    if not may_be_empty:
+        files.require_content(storage.sizes(kept), flag)
     if not kept:
         raise UserError(
             f"--{flag}={patterns}: {found[0]} describes examples but has none; name the TFRecord "

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 from commands import assert_one_line, run
@@ -165,6 +166,20 @@ def test_an_address_that_is_taken_is_one_line():
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"--host=127.0.0.1 --port={port}: Address already in"):
             serve.check_address("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("before", (None, "", "example.org,localhost"))
+def test_the_page_asks_itself_past_a_proxy(monkeypatch, before):
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        if before is not None:
+            monkeypatch.setenv(name, before)
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    serve.reach_without_proxy("10.1.2.3")
+    for host in ("127.0.0.1", "localhost", "10.1.2.3"):
+        assert urllib.request.proxy_bypass(host)
+    assert not urllib.request.proxy_bypass("example.com")
+    assert bool(urllib.request.proxy_bypass("example.org")) == (before == "example.org,localhost")
 
 
 def test_mistakes_of_the_command_are_one_line(tmp_path):

@@ -196,6 +196,8 @@ def test_metrics_of_any_objective_are_drawn_and_those_of_a_part_by_name(tmp_path
     usual = plot._chosen((), runs)
     assert usual == ["next_piece_loss", "masked_lm_loss", "learning_rate", "trust_ratio"]
     assert plot._chosen(("next_piece_loss/causal",), runs) == ["next_piece_loss/causal"]
+    named = ("eval_masked_lm_loss", "learning_rate", "masked_lm_loss")  # as in the record
+    assert plot._chosen(named, runs) == ["masked_lm_loss", "learning_rate"]
     _, panels = drawn([tmp_path / "a"], ["next_piece_loss/causal"])
     [lines] = lines_of(panels["next piece loss, causal"]).values()
     assert lines == [(step, 2.0) for step in range(10, 90, 10)]

@@ -226,6 +226,11 @@ def test_the_attention_of_a_folder(tmp_path):
             {"picture": "relative_positions", "vocab_file": None},
             "--text=甲 does nothing with --picture=relative_positions",
         ),
+        (
+            {"picture": "relative_positions", "vocab_file": None, "text": None}
+            | {"do_lower_case": False},
+            "--do_lower_case=false does nothing with --picture=relative_positions",
+        ),
     ),
 )
 def test_flags_that_a_picture_does_not_read_are_refused(changes, told):

@@ -261,6 +261,8 @@ def test_the_tool(folder):
     assert shown.stdout.count("  A  [CLS] ") == shown.stdout.count("  B  ") == 2
     assert "\033" not in shown.stdout
     assert tool("--input_file=*.tfrecord", "--check").returncode == 0
+    unread = tool("--input_file=*.tfrecord", "--check", "--num_records=2")
+    assert_one_line(unread, "--num_records=2 does nothing with --check")
     (folder / SHARDS[0]).write_bytes((folder / SHARDS[0]).read_bytes()[:-1])
     cut = tool("--input_file=*.tfrecord", "--check")
     assert cut.returncode == 1 and cut.stderr == "" and "truncated" in cut.stdout

@@ -137,6 +137,8 @@ def test_parts_of_sets_are_told():
     assert parts_of_sets([*whole, "a/b.tfrecord", "a/c-of-00004"], "input_file") == []
     (told,) = parts_of_sets([*whole, *part], "input_file")
     assert "--input_file has only 3 of the 8 files a/train-1-*-of-00008.tfrecord;" in told
+    # From number 100,000 on the names have a digit more.
+    assert parts_of_sets(shard_names("a/train.tfrecord", 100_001), "input_file") == []
 
 
 def test_odd_lines_are_counted():
