@@ -9,7 +9,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from nezha_tf import console, files, locks
+from nezha_tf import console, files
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder import run_folder
 from nezha_tf.model_folder.folder import folder_of_model
@@ -27,6 +27,7 @@ from nezha_tf.training import (
     recipe,
     start,
 )
+from nezha_tf.training.alone import alone_in
 from nezha_tf.training.chosen_precision import with_precision
 from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.feed import Feed
@@ -41,8 +42,6 @@ from nezha_tf.training.step import Recipe, TrainStep
 from nezha_tf.training.stop import StopRequest
 from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput
 
-# Locks the folder of a run while it trains.
-LOCK_FILE = "run.lock"
 # The modes of programs; a program has the flags of some of them.
 MODES = ("do_train", "do_eval", "do_predict", "do_export")
 
@@ -107,32 +106,6 @@ def run_in(strategy, task, settings, before=None):
         with contextlib.suppress(*causes):
             devices.agree_on(strategy, 0)
     return this, results
-
-
-@contextlib.contextmanager
-def alone_in(settings, strategy):
-    """Locks the --output_dir while the block trains, so that no other run trains there.
-
-    The workers of a strategy are one run, and their chief holds the lock.
-
-    Args:
-      settings: `RunSettings`; without `do_train` there is no lock.
-      strategy: the `tf.distribute.Strategy`.
-
-    Raises:
-      UserError: another run trains there; all workers raise it.
-    """
-    folder = settings.output_dir
-    with contextlib.ExitStack() as stack:
-        taken = None
-        try:
-            if settings.do_train and devices.is_chief(strategy):
-                stack.enter_context(locks.held(os.path.join(folder, LOCK_FILE), folder))
-        except UserError as error:
-            taken = error
-        if not devices.agree_on(strategy, int(taken is not None)) or taken:
-            raise taken or UserError(f"the chief says that another run is writing {folder}")
-        yield
 
 
 class Compiled(NamedTuple):

@@ -4,6 +4,8 @@ import contextlib
 import math
 import warnings
 
+import numpy as np
+
 from nezha_tf.errors import UserError
 
 # The metrics of each label type; the first is the default of --best_metric.
@@ -63,9 +65,13 @@ def multi(predicted, label_ids, labels):
     """
     from sklearn import metrics
 
+    classes = range(len(labels))
+    if len(labels) == 1:
+        # scikit-learn would take one column for two classes, and measure the absence, too.
+        predicted, label_ids = (np.pad(v, ((0, 0), (0, 1))) for v in (predicted, label_ids))
     return {
-        "micro_f1": _f1(label_ids, predicted, average="micro"),
-        "macro_f1": _f1(label_ids, predicted, average="macro"),
+        "micro_f1": _f1(label_ids, predicted, average="micro", labels=classes),
+        "macro_f1": _f1(label_ids, predicted, average="macro", labels=classes),
         "exact_match": float(metrics.accuracy_score(label_ids, predicted)),
         **_f1_by_class(label_ids, predicted, labels),
     }

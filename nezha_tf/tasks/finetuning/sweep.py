@@ -17,6 +17,7 @@ from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.settings import flags_of
 from nezha_tf.training import devices, model_card, output_folder, start
 from nezha_tf.training import run as training_run
+from nezha_tf.training.alone import alone_in
 from nezha_tf.training.chosen_precision import with_precision
 
 # The flags and results of a run, written into its folder when the run has ended.
@@ -66,7 +67,7 @@ def run(settings, make_task):
     grid = [(rate, seed) for rate in rates for seed in seeds]
     folders = [run_folder.sweep_member(settings.output_dir, *member) for member in grid]
     sweep = Sweep(strategy, make_task(with_precision(base, strategy, folders)))
-    with training_run.alone_in(base, strategy):
+    with alone_in(base, strategy):
         sweep.begin()
         sweep.conclude([sweep.outcome(*setting, grid) for setting in grid])
     return devices.is_chief(strategy)

@@ -5,7 +5,7 @@ import functools
 from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import read_questions
-from nezha_tf.errors import require_flag
+from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.objectives.span import AnswerSpanLoss
@@ -37,6 +37,12 @@ class ReadingComprehension(FineTuning):
 
     def read(self, part):
         """Returns the `Windows` of a part."""
+        segments = self.config.type_vocab_size
+        if segments < 2:
+            raise UserError(
+                f"questions need type_vocab_size 2 in {self.settings.bert_config_file}, not "
+                f"{segments}"
+            )
         flag = f"{part}_file"
         names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
         bad_rows = BadRows(self.settings.skip_bad_rows)

@@ -112,7 +112,8 @@ class NamedEntities(FineTuning):
             raise UserError(f"--train_file={self.settings.train_file} has no entities")
         scheme = self.settings.scheme
         if scheme == "auto":
-            scheme = max((file.scheme for file in found), key=list(SCHEMES).index)
+            # A file of JSON has no tags.
+            scheme = max((file.scheme or "BIO" for file in found), key=list(SCHEMES).index)
         tag_set = TagSet.of_labels(labels, scheme)
         path, stored = labels_of_run(self.settings.output_dir, "tagging")
         if stored and stored != tag_set.tags:

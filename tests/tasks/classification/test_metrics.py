@@ -41,6 +41,15 @@ def test_several_classes_by_hand():
     assert set(metrics.OF_LABEL_TYPE["multi"]) <= set(found)
 
 
+def test_one_class_that_may_be_absent_by_hand():
+    label_ids = np.array([[1], [1], [0], [0], [0]])
+    for predicted, expected in (([0] * 5, 0.0), ([1, 0, 1, 0, 0], 0.5), ([1, 1, 0, 0, 0], 1.0)):
+        found = metrics.multi(np.array(predicted)[:, None], label_ids, ["a"])
+        assert [found[name] for name in ("micro_f1", "macro_f1", "f1/a")] == [expected] * 3
+        right = sum(a == b for a, b in zip(predicted, label_ids[:, 0], strict=True))
+        assert found["exact_match"] == pytest.approx(right / 5)
+
+
 def test_numbers_by_hand():
     label_ids, predicted = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 10.0])
     found = metrics.regression(predicted, label_ids)

@@ -202,6 +202,7 @@ def test_mistakes_are_one_line(settings, data, tmp_path):
     bad = {"context": "天地", "qas": [{"id": "Q", "question": "甲", "answers": [answer]}]}
     write(tmp_path / "bad.json", [bad, good])
     bad_file = str(tmp_path / "bad.json")
+    (tmp_path / "one.json").write_text(json.dumps({**CONFIG, "type_vocab_size": 1}))
     for changes, message in (
         ({"eval_file": None}, "--eval_file is needed"),
         ({"predict_file": "none.json"}, "--predict_file: no file matches"),
@@ -209,6 +210,7 @@ def test_mistakes_are_one_line(settings, data, tmp_path):
         ({"version_2_with_negative": False}, "only run_mrc.py --version_2_with_negative"),
         ({"max_seq_length": 67}, "--max_seq_length=67 leaves no room for a passage"),
         ({"doc_stride": 500}, "--doc_stride=500 skips text"),
+        ({"bert_config_file": str(tmp_path / "one.json")}, "questions need type_vocab_size 2 in"),
     ):
         with pytest.raises(UserError) as error:
             ReadingComprehension(dataclasses.replace(settings, **changes))

@@ -168,6 +168,29 @@ def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
         assert words in said, said
 
 
+@pytest.mark.parametrize(
+    "files, scheme",
+    (
+        ("dev.jsonl", "BIO"),
+        ("train.txt,dev.jsonl", "BIO"),
+        ("dev.jsonl,short.txt", "BIOS"),
+        ("train.txt,short.txt,whole.txt", "BIOES"),
+    ),
+)
+def test_the_scheme_is_that_of_the_files(data, tmp_path, monkeypatch, files, scheme):
+    """The one with the most kinds of tags; JSON has none."""
+    (tmp_path / "short.txt").write_text("京 S-LOC\n王 B-PER\n甲 I-PER\n一 O\n")
+    (tmp_path / "whole.txt").write_text("王 B-PER\n甲 E-PER\n一 O\n")
+    for name in ("train.txt", "dev.jsonl", "vocab.txt", "config.json"):
+        (tmp_path / name).symlink_to(data / name)
+    monkeypatch.chdir(tmp_path)
+    arguments = (f"--train_file={files}", "--output_dir=out", "--do_train")
+    task = NamedEntities(
+        dataclasses.replace(settings_of(TaggingSettings, *FLAGS, *arguments), learning_rate=1e-2)
+    )
+    assert task.task_file_settings()["scheme"] == scheme
+
+
 def test_transitions_move_at_their_own_rate(data, tmp_path, monkeypatch):
     monkeypatch.chdir(data)
     arguments = ("--crf", "--warmup_proportion=0", f"--output_dir={tmp_path}", "--do_train")
