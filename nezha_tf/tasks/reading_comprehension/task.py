@@ -9,6 +9,7 @@ from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.objectives.span import AnswerSpanLoss
+from nezha_tf.settings import refuse
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.reading_comprehension import metrics
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
@@ -28,6 +29,8 @@ class ReadingComprehension(FineTuning):
         if settings.do_eval:
             metrics.require_libraries(settings.metric)
         has_impossible = settings.version_2_with_negative
+        if not has_impossible:
+            refuse(settings, ("null_score_diff_threshold",), "--noversion_2_with_negative")
         self._search = AnswerSearch(
             settings.n_best_size,
             settings.max_answer_length,

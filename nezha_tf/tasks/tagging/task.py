@@ -9,6 +9,7 @@ from nezha_tf.data.entity_tags import SCHEMES, TagSet
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
 from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
+from nezha_tf.settings import refuse
 from nezha_tf.tasks.finetuning.labels import labels_of_run
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.tagging import metrics
@@ -25,6 +26,8 @@ class NamedEntities(FineTuning):
         self._stride = _stride_of(settings)
         if settings.crf and settings.label_smoothing:
             raise UserError("--label_smoothing does not work with --crf; leave one of them out")
+        if not settings.crf:
+            refuse(settings, ("crf_learning_rate_factor",), "--nocrf")
         if settings.do_eval:
             metrics.require_library()
         self._tag_set = None
