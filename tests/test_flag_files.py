@@ -1,8 +1,8 @@
 """The flag files of configs/: their programs accept them, and the files they name fit together."""
 
+import dataclasses
 import fnmatch
 import math
-from types import SimpleNamespace
 
 import pytest
 from commands import flags_of
@@ -14,7 +14,9 @@ from nezha_tf.data.schema import UNMASKED_FEATURES
 from nezha_tf.pretraining_data.shard_files import shard_names
 from nezha_tf.pretraining_objectives.table import OBJECTIVES
 from nezha_tf.tasks.classification.data_sets import DATA_SETS
+from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
+from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 from nezha_tf.training import recipe
 
 FLAG_FILES = sorted(path.name for path in (REPOSITORY / "configs").glob("*.flags"))
@@ -50,6 +52,15 @@ def program_of(name):
     return PROGRAMS.get(name.removesuffix(".flags"), "run_pretraining.py")
 
 
+# Of the programs whose flag files say the number of steps.
+SETTINGS = {"run_pretraining.py": PretrainingSettings, "run_seq2seq.py": Seq2SeqSettings}
+
+
+def settings_with(settings_class, flags):
+    names = {field.name for field in dataclasses.fields(settings_class)} & set(flags)
+    return settings_class(**{name: flags[name] for name in names})
+
+
 def files_of(program):
     return [name for name in FLAG_FILES if program_of(name) == program]
 
@@ -72,8 +83,7 @@ def test_its_program_takes_every_flag(name, values):
     flags = values(name)
     if "do_train" in flags:
         if flags["num_train_steps"]:  # otherwise the data decides
-            # Pretraining has no --layer_mix.
-            recipe.check(SimpleNamespace(**{"layer_mix": False, **flags}))
+            recipe.check(settings_with(SETTINGS[program_of(name)], flags))
         # CLUE is for a model whose files are given.
         is_for_any = name.startswith(("clue", "prompt"))
         assert flags["do_train"] and (flags["bert_config_file"] or is_for_any)
@@ -147,11 +157,11 @@ def test_the_large_batch_recipe_is_the_published_one(values):
     assert batch == second["train_batch_size"] == 32_768
     assert first["learning_rate"] == pytest.approx(5 / (2**3 * 1000) * math.sqrt(batch / 512))
     assert first["num_train_steps"] == math.ceil(0.9 * 512_000_000 / batch)
-    assert recipe.warmup_steps(SimpleNamespace(**first)) == pytest.approx(
+    assert recipe.warmup_steps(settings_with(PretrainingSettings, first)) == pytest.approx(
         512_000_000 / batch / 5, abs=1
     )
     assert (second["learning_rate"], second["num_train_steps"]) == (4e-3, 1563)
-    assert recipe.warmup_steps(SimpleNamespace(**second)) == 200
+    assert recipe.warmup_steps(settings_with(PretrainingSettings, second)) == 200
     for flags in (first, second):
         micro_batch, rest = divmod(batch, 64 * flags["gradient_accumulation_steps"])
         assert micro_batch > 0 and rest == 0
