@@ -13,4 +13,9 @@ def told(advice):
     try:
         yield
     except tf.errors.ResourceExhaustedError as error:
-        raise UserError(f"out of memory ({first_line(error)}); {advice}") from error
+        raise fault(error, advice) from error
+
+
+def fault(error, advice):
+    """Returns the `UserError` for a `tf.errors.ResourceExhaustedError`."""
+    return UserError(f"out of memory ({first_line(error)}); {advice}")

@@ -49,8 +49,6 @@ class Feed:
     def explain(self, error):
         """Returns a line on damaged records that are skipped, or raises the error's cause."""
         if isinstance(error, tf.errors.ResourceExhaustedError):
-            with device_memory.told(
-                "lower --train_batch_size or raise --gradient_accumulation_steps"
-            ):
-                raise error
+            advice = "lower --train_batch_size or raise --gradient_accumulation_steps"
+            raise device_memory.fault(error, advice) from error
         return self._reader.explain(error)
