@@ -99,21 +99,25 @@ class LinearHead(keras.layers.Layer):
         self.num_labels = num_labels
 
     def build(self, input_shape=None):
-        # The originals' shape, so that checkpoints need no transposition.
+        # The originals' shape, so that checkpoints need no transposition. The product is in
+        # float32, too: in bfloat16, whose numbers near 8 are 1/32 apart, many logits are equal.
         self.output_weights = self.add_weight(
             name="output_weights",
             shape=(self.num_labels, self.config.hidden_size),
             initializer=layers.initializer(self.config),
+            autocast=False,
         )
         self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.num_labels,), initializer="zeros"
+            name="output_bias", shape=(self.num_labels,), initializer="zeros", autocast=False
         )
         self.built = True
 
     def call(self, states):
         """Maps states [..., hidden_size] to logits [..., num_labels] in float32."""
-        logits = ops.matmul(states, ops.transpose(self.output_weights))
-        return ops.cast(logits + self.output_bias, "float32")
+        states, weights, bias = (
+            ops.cast(value, "float32") for value in (states, self.output_weights, self.output_bias)
+        )
+        return ops.matmul(states, ops.transpose(weights)) + bias
 
 
 @fused

@@ -59,10 +59,15 @@ class Journal:
         return entry
 
     def log_evaluation(self, step, results):
-        """Writes the results of an evaluation; returns them with their names in the log."""
-        found = {f"eval_{name}": value for name, value in results.items()}
-        self._record.write(step, found)
-        return found
+        """Writes the results of an evaluation; see `log_evaluation`."""
+        return log_evaluation(self._record, step, results)
+
+
+def log_evaluation(record, step, results):
+    """Writes the results of an evaluation; returns them with their names in the log."""
+    found = {f"eval_{name}": value for name, value in results.items()}
+    record.write(step, found)
+    return found
 
 
 def brief(entry):

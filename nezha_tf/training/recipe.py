@@ -85,18 +85,22 @@ def make(settings, model, rate_factors):
     )
 
 
-def make_step(settings, strategy, model, objective, recipe, memory_length=0):
+def make_step(settings, strategy, model, objective, recipe, memory_length=0, least_compared=1):
     """Returns the `TrainStep` of the settings.
 
+    Args:
+      settings: `RunSettings`.
+      strategy: the `tf.distribute.Strategy`.
+      model: a Keras model with an `encoder`.
+      objective: a `Loss`.
+      recipe: the `Recipe` of `make`.
+      memory_length, least_compared: see `Task`.
+
     Raises:
-      UserError: a replica's part of the batch does not divide into micro-batches, or see `Memory`.
+      UserError: a replica's part of the batch does not divide into micro-batches, or these have too
+        few examples, or see `Memory`.
     """
-    part = settings.train_batch_size // strategy.num_replicas_in_sync
-    if part % settings.gradient_accumulation_steps:
-        raise UserError(
-            f"--gradient_accumulation_steps={settings.gradient_accumulation_steps} must divide "
-            f"the {part} examples of a replica (--train_batch_size={settings.train_batch_size})"
-        )
+    _check_micro_batches(settings, strategy.num_replicas_in_sync, least_compared)
     memory = None
     if memory_length:
         memory = Memory(strategy, model, settings.train_batch_size, memory_length)
@@ -157,6 +161,22 @@ def recompute_layers(model):
         layers = [*layers, *model.generator.transformer_layers]
     for layer in layers:
         layer.recompute = True
+
+
+def _check_micro_batches(settings, num_replicas, least):
+    part, count = settings.train_batch_size // num_replicas, settings.gradient_accumulation_steps
+    if part % count:
+        raise UserError(
+            f"--gradient_accumulation_steps={count} must divide the {part} examples of a replica "
+            f"(--train_batch_size={settings.train_batch_size})"
+        )
+    if part // count < least:
+        needed = least * count * num_replicas
+        raise UserError(
+            f"--train_batch_size={settings.train_batch_size} leaves {part // count} example for "
+            f"each micro-batch (of {num_replicas} replicas x --gradient_accumulation_steps="
+            f"{count}), which has no other one to differ from; pass at least {needed}"
+        )
 
 
 def _optimizer(settings, rate_factors):

@@ -32,7 +32,7 @@ from nezha_tf.training.chosen_precision import with_precision
 from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.feed import Feed
 from nezha_tf.training.flops import training_flops
-from nezha_tf.training.journal import Journal
+from nezha_tf.training.journal import Journal, log_evaluation
 from nezha_tf.training.loop import Loop
 from nezha_tf.training.monitor import Monitor
 from nezha_tf.training.product_rates import product_rate
@@ -221,6 +221,7 @@ class Run:
                 objective,
                 parts,
                 self._task.memory_length,
+                self._task.least_compared,
             )
         self.compiled = Compiled(self._model, parts, train_step, self._evaluation)
         self._take_over()
@@ -268,9 +269,8 @@ class Run:
             return {}
         self._say(f"evaluating the checkpoint of step {step}, which was not done before")
         results = self._evaluate(self.compiled.recipe.moving_average)
-        found = {f"eval_{name}": value for name, value in results.items()}
         with contextlib.closing(self._record(step)) as record:
-            record.write(step, found)
+            found = log_evaluation(record, step, results)
         checkpoints.note_evaluation(step, results)
         return found
 

@@ -26,6 +26,7 @@ class Task(abc.ABC):
       config: the `NezhaConfig`.
       lengths: (pieces, predictions) of a sequence, to count its arithmetic.
       sequences_per_example: number of sequences of an example.
+      least_compared: the fewest examples of a micro-batch for which the objective has a gradient.
       train_reader: with --do_train, a reader with the methods of `ExampleReader` that `Feed` uses.
       best_metric: `BestMetric`.
       reports_best: whether the results at the end of a run are those of the best checkpoint; if
@@ -45,6 +46,7 @@ class Task(abc.ABC):
     train_reader = None
     memory_length = 0
     sequences_per_example = 1
+    least_compared = 1
     rate_factors: Mapping = MappingProxyType({})
 
     def __init__(self, settings):

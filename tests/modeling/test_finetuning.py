@@ -1,4 +1,4 @@
-"""The models of the understanding tasks: layer decay, freezing, dynamic lengths."""
+"""The models of the understanding tasks: layer decay, freezing, lengths, the head's precision."""
 
 import dataclasses
 
@@ -16,6 +16,7 @@ from nezha_tf.modeling.finetuning import (
     NezhaForSequenceClassification,
     NezhaForTokenClassification,
 )
+from nezha_tf.modeling.heads import LinearHead
 from nezha_tf.training import recipe
 
 TWO_LAYERS = dataclasses.replace(NezhaConfig.from_dict(CONFIG), num_hidden_layers=2)
@@ -93,3 +94,19 @@ def test_lengths_that_only_the_graph_knows_change_nothing(max_seq_length, encodi
         inputs = {name: tf.constant(values) for name, values in inputs.items()}
         expected = model(inputs)["logits"].numpy()
         np.testing.assert_allclose(in_graph(inputs).numpy(), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("precision", ("float32", "mixed_bfloat16", "mixed_float16"))
+def test_the_head_scores_in_float32(precision):
+    """In half precision, hundreds of positions would have the same logit as the best one."""
+    rng = np.random.default_rng(1)
+    head = LinearHead(NezhaConfig.from_dict(CONFIG), 2, dtype=precision)
+    states = tf.cast(rng.normal(size=(4, 512, CONFIG["hidden_size"])), head.compute_dtype)
+    head.build()
+    for variable in head.weights:
+        variable.assign(rng.normal(size=variable.shape))
+    weights, bias = (variable.numpy().astype("float64") for variable in head.weights)
+    logits = head(states)
+    expected = tf.cast(states, "float64").numpy() @ weights.T + bias
+    assert logits.dtype == tf.float32
+    np.testing.assert_allclose(logits, expected, atol=1e-5, rtol=1e-5)

@@ -315,3 +315,21 @@ def test_mistakes_in_the_recipe(folder):
     standard = (*PRETRAINING, "--num_train_steps=9")
     assert_each_one_line("run_pretraining.py", standard, mistakes, folder)
     assert not (folder / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "is_enough"), ((8, 2, True), (6, 3, False), (4, 1, True))
+)
+def test_examples_that_are_compared_are_counted_on_each_replica(size, count, is_enough):
+    settings = RunSettings(train_batch_size=size, gradient_accumulation_steps=count)
+    sums = tf.distribute.ReductionToOneDevice()
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], sums)
+    model = NezhaForPreTraining(CONFIG)
+    parts = recipe.make(RunSettings(num_warmup_steps=1), model, {})
+    given = (strategy, model, MaskedLMLoss(), parts)
+    if is_enough:
+        assert recipe.make_step(settings, *given, least_compared=2).step == 0
+        return
+    with pytest.raises(UserError, match=f"leaves 1 example .* pass at least {4 * count}"):
+        recipe.make_step(settings, *given, least_compared=2)
+    assert recipe.make_step(settings, *given).step == 0

@@ -6,6 +6,7 @@ import numpy as np
 
 from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
+from nezha_tf.settings import refuse
 from nezha_tf.tasks.classification import confusion, metrics
 from nezha_tf.tasks.classification.data_sets import data_set_of
 from nezha_tf.tasks.classification.examples import pack, read_part
@@ -142,6 +143,9 @@ def _check(settings):
         raise UserError(
             "--label_smoothing needs classes; leave it out with --label_type=regression"
         )
+    if settings.label_type != "multi":
+        unread = ["label_separator"] + ["labels"] * (settings.label_type == "regression")
+        refuse(settings, unread, f"--label_type={settings.label_type}")
     if settings.label_words and not settings.pattern:
         raise UserError(
             f"--label_words={','.join(settings.label_words)} needs --pattern, the text in which a "

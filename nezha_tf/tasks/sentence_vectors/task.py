@@ -37,6 +37,8 @@ class Examples(NamedTuple):
 class SentenceVectors(FineTuning):
     """Contrastive fine-tuning, with `SentenceVectorSettings`; evaluated on labelled pairs."""
 
+    least_compared = 2
+
     def __init__(self, settings):
         if not settings.temperature:
             raise UserError("--temperature must be above 0")
@@ -44,13 +46,6 @@ class SentenceVectors(FineTuning):
             raise UserError(
                 f"--label_smoothing={settings.label_smoothing:g} needs classes, but texts are "
                 "compared with one another here; leave it out"
-            )
-        part = settings.train_batch_size // settings.gradient_accumulation_steps
-        if settings.do_train and part < 2:
-            raise UserError(
-                f"--train_batch_size={settings.train_batch_size} with "
-                f"--gradient_accumulation_steps={settings.gradient_accumulation_steps} leaves a "
-                "text no other one to differ from; pass at least two texts for each micro-batch"
             )
         if settings.text_column == settings.text_pair_column:
             raise UserError(

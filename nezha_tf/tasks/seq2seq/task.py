@@ -15,6 +15,7 @@ from nezha_tf.model_folder.run_checkpoints import BestMetric
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.seq2seq import Seq2SeqLoss
+from nezha_tf.settings import refuse
 from nezha_tf.tasks.seq2seq import metrics
 from nezha_tf.tasks.seq2seq.features import TrainingFeatures
 from nezha_tf.tasks.seq2seq.packing import Packing
@@ -26,6 +27,7 @@ from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import Task
 
 PREDICTIONS_FILE = "predictions.jsonl"
+_OF_MASKING = ("masked_lm_prob", "max_predictions_per_seq")
 
 
 class Seq2Seq(Task):
@@ -113,6 +115,8 @@ class Seq2Seq(Task):
                 f"--best_metric={settings.best_metric} needs written texts; pass "
                 "--max_eval_generated above 0"
             )
+        if settings.target_prediction == "shift":
+            refuse(settings, _OF_MASKING, "--target_prediction=shift")
         if settings.do_eval and settings.max_eval_generated:
             metrics.require_libraries()
 

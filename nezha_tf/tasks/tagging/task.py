@@ -106,7 +106,13 @@ class NamedEntities(FineTuning):
         path, tags = labels_of_run(self.settings.output_dir, "tagging")
         if not tags:
             raise UserError(f"the tags are unknown: there is no {path}; train first")
-        return TagSet.checked(tags, path)
+        found, wanted = TagSet.checked(tags, path), self.settings.scheme
+        if wanted not in ("auto", found.scheme):
+            raise UserError(
+                f"--scheme={wanted}: the tags of the run in {path} are {found.scheme}; leave "
+                "--scheme out"
+            )
+        return found
 
     def _tags_of_training(self, found):
         entities = (e for file in found for s in file.sentences for e in s.entities)

@@ -218,7 +218,7 @@ def test_without_dropout_there_is_nothing_to_learn(settings, tmp_path):
         ({"train_file": None}, "--train_file is needed"),
         ({"temperature": 0.0}, "--temperature must be above 0"),
         ({"train_batch_size": 1}, "no other one to differ from"),
-        ({"train_batch_size": 6, "gradient_accumulation_steps": 6}, "at least two texts for each"),
+        ({"train_batch_size": 6, "gradient_accumulation_steps": 6}, "pass at least 12"),
         ({"label_column": "sentence1", "do_eval": True}, "label '.*' is not a number"),
         ({"text_pair_column": "c", "do_eval": True}, 'line 1: "c" is missing'),
         ({"r_drop_alpha": 1.0}, "--r_drop_alpha"),

@@ -203,6 +203,10 @@ def test_mistakes_are_one_line(settings, tmp_path):
         ({"exempt_words": ["甲𠮷"]}, "--exempt_words: '甲𠮷' is not in the vocabulary"),
         ({"min_target_length": 9}, "min_length 9"),
         ({"temperature": 0.0}, "temperature"),
+        (
+            {"target_prediction": "shift", "masked_lm_prob": 0.5},
+            "--masked_lm_prob=0.5 does nothing with --target_prediction=shift",
+        ),
     ):
         with pytest.raises(UserError) as error:
             Seq2Seq(dataclasses.replace(settings, **changes))

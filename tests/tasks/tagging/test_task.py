@@ -125,6 +125,8 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
     assert float(words[words.index("f1", words.index("predict")) + 1]) == pytest.approx(
         results["f1"], abs=1e-3
     )
+    with pytest.raises(UserError, match=r"--scheme=BIO: the tags of the run in .* are BIOES; lea"):
+        NamedEntities(dataclasses.replace(settings, scheme="BIO"))
     (data / "other.txt").write_text("一 O\n京 B-GPE\n")
     settings = dataclasses.replace(settings, do_eval=True, eval_file="other.txt")
     with pytest.raises(UserError, match=r"other\.txt, line 2: the label 'GPE' is not one of"):
