@@ -28,6 +28,7 @@ def run(settings):
     if storage.is_remote(folder):
         raise UserError(f"--output_dir={folder} is not on this machine; name a folder here")
     files.require_folder(folder, "output_dir")
+    folder = os.path.normpath(folder)  # It is part of flags that a later call compares.
     results.require_libraries()
     ablation = plan.read(settings)
     jobs = plan.jobs_of(ablation, folder)
