@@ -20,7 +20,9 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("input_file", None, "JSON lines or columns with a pair a line.", required=True)
 flags.DEFINE_string("source_column", "src", "Name of the column of the sources.")
 flags.DEFINE_string("target_column", "tgt", "Name of the column of the targets.")
-flags.DEFINE_integer("count", None, "The first so many pairs alone, as --max_eval_generated.", 1)
+flags.DEFINE_integer(
+    "count", None, "Number of pairs to use, from the first on, as --max_eval_generated.", 1
+)
 
 
 def main(_):

@@ -3,7 +3,7 @@
 #
 #   examples/mini.sh data
 #
-# examples/mini_corpus.py tells what is in the data folder. The model is in out/mini/nezha_mini. What
+# examples/mini_corpus.py tells what is in the data folder. The model is in out/mini/model. What
 # is done already is not done again; an interrupted training goes on.
 set -euo pipefail
 data=$(realpath "${1:?the folder of the data sets, see examples/mini_corpus.py}")
@@ -22,5 +22,5 @@ for length in 128 512; do
     --input_file=$corpus --vocab_file=$vocab
   python run_pretraining.py --flagfile=configs/$flags.flags --vocab_file=$vocab
 done
-[ -e $out/nezha_mini ] || python tools/convert_checkpoint.py --from=$out/length_512 \
-  --to=$out/nezha_mini --dtype=float16
+[ -e $out/model ] || python tools/convert_checkpoint.py --from=$out/length_512 \
+  --to=$out/model --dtype=float16

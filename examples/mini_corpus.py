@@ -1,4 +1,4 @@
-"""Writes the text of `nezha_mini`: modern prose, encyclopedia paragraphs and regular poems.
+"""Writes the training text of mini: modern prose, encyclopedia paragraphs and regular poems.
 
 python examples/mini_corpus.py --data=data --output_file=out/mini/corpus.txt
 
@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-# One alone would leave half of its example empty.
+# A document of one poem would leave half of its example empty.
 POEMS_IN_A_DOCUMENT = 10
 # A sentence with its closing marks, or what is left at the end without one.
 _SENTENCE = re.compile(r"[^。！？]*[。！？]+[”’」』》）]*|[^。！？]+")

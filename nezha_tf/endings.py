@@ -9,9 +9,9 @@ import signal
 def asked(handle):
     """Calls a function when the first of these signals comes, in the block; later ones do nothing.
 
-    A hangup that is ignored stays so, as under nohup. What is written after another one, to a
-    terminal that is closed, goes nowhere: else the next line of progress would be an error, before
-    anything is saved.
+    A hangup that is ignored stays ignored, as under nohup. When the terminal is closed, later
+    output to it is dropped: otherwise the next line of progress would be an error, and the program
+    would end before it has saved.
 
     Args:
       handle: function of the signal's name. What it raises comes out of the code that is running.

@@ -1,4 +1,4 @@
-"""Draws the curves of one or several runs of run_pretraining.py into one picture.
+"""Draws the curves of one or several training runs into one picture.
 
 python tools/plot_metrics.py --runs=out/a,out/b --output_file=curves.png
 """

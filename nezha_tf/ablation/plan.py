@@ -43,7 +43,7 @@ class Setting(NamedTuple):
       flags: dict of stage name to a dict of flag name to text.
       x: where its values are in the picture, or None: one beside the other.
       without: names of the stages that it does not run.
-      num_seeds: it runs with the first so many seeds; None: with all.
+      num_seeds: number of seeds, from the first on, that it runs with; None: all.
     """
 
     flags: dict

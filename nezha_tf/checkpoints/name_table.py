@@ -112,9 +112,9 @@ ROWS = [
         "cls.predictions.transform.LayerNorm.",
     ),
     ("masked_lm/output_bias", "cls/predictions/output_bias", "cls.predictions.bias"),
-    # The same tensor, if a file has it only under this name.
+    # The bias above, in files that have it only under this name.
     (None, "cls/predictions/output_bias", "cls.predictions.decoder.bias"),
-    # The word table; if it is another table, the model is not one of ours.
+    # Files repeat the word table here; if it is another table, the model is not one of ours.
     (None, "cls/predictions/decoder/kernel", "cls.predictions.decoder.weight"),
     (
         "next_sentence/output_weights",
@@ -151,7 +151,8 @@ OTHER_NAMES = {
 _OURS = re.compile(r"(layer|group)_(\d+)")
 _NUMBER_IN_TF1 = r"(?<=/layer_)\d+|(?<=/group_)\d+"
 _NUMBER_IN_HUGGING_FACE = r"(?<=^encoder\.layer\.)\d+|(?<=^encoder\.albert_layer_groups\.)\d+"
-# A layer's variables: Hugging Face's name to TF1's. Where two of theirs fit, the last is written.
+# A layer's variables: Hugging Face's name to TF1's. Where two of Hugging Face's names mean one of
+# TF1's, files are written with the last one.
 _DENSE_PARTS = {"weight": "kernel", "bias": "bias"}
 _NORM_PARTS = {"gamma": "gamma", "beta": "beta", "weight": "gamma", "bias": "beta"}
 

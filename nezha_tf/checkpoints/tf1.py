@@ -244,6 +244,9 @@ def save_tf1_checkpoint(model, prefix):
     Args:
       model: a Keras model whose variables are in the name table.
       prefix: path without ending; `.index` and `.data-00000-of-00001` are written.
+
+    Raises:
+      UserError: the files cannot be written.
     """
     write_tensors(prefix, {name: variable.value for name, variable in tf1_names(model).items()})
 

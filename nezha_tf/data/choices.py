@@ -1,4 +1,4 @@
-"""Reads questions with choices: C3, ChID with its idioms, and rows of one's own."""
+"""Reads questions with choices: C3, ChID with its idioms, and the user's own rows."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class Question(NamedTuple):
 
     Attributes:
       id: the question's name in the predictions, a str: its id in the file, the blank's mark in
-        ChID, its number in C3 (from 0), the line of a row of one's own.
+        ChID, its number in C3 (from 0), the line of a row of the user's own.
       context: the text.
       text: the question; None: the context has a blank.
       choices: tuple of at least two texts.
@@ -45,7 +45,7 @@ class Question(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The columns (or keys) of rows of one's own.
+    """The columns (or keys) of the user's own rows.
 
     Attributes:
       context, choices, answer: names of columns. The choices are a JSON list of texts.

@@ -13,7 +13,7 @@ from nezha_tf.data.untuned import untuned
 from nezha_tf.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256
-# So many known files are looked at before the first step, however many there are.
+# At most this many of the known files are looked at before the first step.
 KNOWN_CHECKED = 16
 # In TensorFlow's messages, failed reading shows as an op whose name ends in GetNext (in a graph or
 # eager), or as the iterator in which a function of the pipeline failed.

@@ -42,6 +42,7 @@ class TargetFormat:
 
     @property
     def is_masked(self):
+        """Whether a [MASK] predicts each piece of the target."""
         return self.target_prediction == "masked"
 
     def check(self, config):

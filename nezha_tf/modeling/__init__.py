@@ -1,1 +1,1 @@
-"""The model in Keras: layers written with `keras.ops`, without an import of TensorFlow."""
+"""The model in Keras, with `keras.ops`; only `between_products` imports TensorFlow, to compile."""

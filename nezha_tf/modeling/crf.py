@@ -33,7 +33,7 @@ class Chain(NamedTuple):
 
 
 class LinearChain(keras.layers.Layer):
-    """The layer with the weights of the transitions."""
+    """Holds the scores of the first tags, of the transitions and of the last tags, float32."""
 
     def __init__(self, num_labels, **kwargs):
         """Args:

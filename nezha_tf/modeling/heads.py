@@ -7,7 +7,7 @@ from nezha_tf.modeling import layers
 from nezha_tf.modeling.between_products import fused
 from nezha_tf.modeling.label_scores import label_scores
 
-# So many states or fewer are scored as in a step of decoding.
+# Up to this many states are multiplied as in a step of decoding: see `_product`.
 FEW_ROWS = 64
 
 

@@ -8,7 +8,7 @@ from nezha_tf.modeling.between_products import fused
 
 # The number of predictions whose scores exist at a time.
 CHUNK = 512
-# Above so many scores at once (256 MiB in float32), masked LM is computed in chunks, too.
+# With more scores than this at once (256 MiB in float32), masked LM is computed in chunks, too.
 MOST_SCORES = 2**26
 # The rows of the result: see `label_scores`.
 LOSS, EVEN_LOSS, HIT = range(3)

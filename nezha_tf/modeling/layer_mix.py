@@ -34,7 +34,7 @@ class LayerMix(keras.layers.Layer):
         return self.gamma * mixed
 
     def values(self):
-        """Returns what is looked at: dict of "embeddings", "layer_1" and so on, and "gamma".
+        """Returns the values to report: dict of "embeddings", "layer_1" and so on, and "gamma".
 
         The values are float: each layer's share of the mixture, which together are 1, and gamma.
         """

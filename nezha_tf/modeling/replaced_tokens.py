@@ -12,7 +12,7 @@ from nezha_tf.modeling.encoder import TransformerLayer
 from nezha_tf.modeling.heads import MaskedLMHead
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 
-# The generator is so many times smaller (`generator_hidden_size` of ELECTRA's
+# The factor by which the generator is smaller (`generator_hidden_size` of ELECTRA's
 # configure_pretraining.py).
 REDUCTION = 4
 

@@ -1,1 +1,1 @@
-"""Training objectives: losses and metrics as (sum, weight)."""
+"""Losses and metrics as (sum, weight); a run calls the `Loss` that it trains its objective."""

@@ -3,7 +3,7 @@
 from keras import ops
 
 from nezha_tf.objectives.losses import weighted
-from nezha_tf.objectives.masked_lm import PieceLoss
+from nezha_tf.objectives.piece_loss import PieceLoss
 
 
 class MixtureLoss(PieceLoss):

@@ -1,7 +1,7 @@
 """The loss of BERT's and NEZHA's pretraining: masked LM and next-sentence prediction."""
 
 from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives.masked_lm import PieceLoss
+from nezha_tf.objectives.piece_loss import PieceLoss
 from nezha_tf.objectives.terms import MASKED_LM, NEXT_SENTENCE
 
 

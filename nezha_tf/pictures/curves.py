@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
     Attributes:
       label: its name in the legend.
-      entries: list of the entries of its record, as `read_metrics` returns them.
+      entries: list of the entries of its log, as `read_metrics` returns them.
     """
 
     label: str
@@ -71,7 +71,7 @@ def plot_runs(settings):
       Text to print: where the picture is.
 
     Raises:
-      UserError: a flag is missing, matplotlib is not installed, a folder has no record, no run
+      UserError: a flag is missing, matplotlib is not installed, a folder has no log, no run
         recorded a metric, or the number of labels is wrong.
     """
     folders = require_flag(settings.runs, "runs")
@@ -137,12 +137,12 @@ def _names(folders):
 
 
 def _entries(folder):
-    """Returns the entries of a run's record; raises `UserError` if there are none."""
+    """Returns the entries of a run's log; raises `UserError` if there are none."""
     entries = read_metrics(folder)
     if not entries:
         raise UserError(
-            f"{folder} has no {METRICS_FILE} with entries; name the --output_dir of a run of "
-            "run_pretraining.py that has trained for at least --log_steps steps"
+            f"{folder} has no {METRICS_FILE} with entries; name the --output_dir of a run that "
+            "has trained for at least --log_steps steps"
         )
     return entries
 

@@ -7,7 +7,8 @@ The modules, in a good order for reading:
 - the corpus: `corpus` (documents), `lines` (sentences), `assignment` (documents to shards);
 - a shard: `pieces`, `packing` (sentences to instances), `layout` (instances to rows),
   `shard_maker`, `row_check`, `encoding` (rows to records), `statistics`, `shard_files`;
-- the whole run: `create`, `output_set`, `pool` (worker processes), `beam`, `manifest`, `leftovers`,
+- the whole run: `create`, `output_set`, `pool` (worker processes), `runners` (engines on other
+  machines), `manifest`, `leftovers`,
   `stopwatch`, `report`;
 - reading the files: `provenance`, `record_check`, `inspection`, `example_text`.
 

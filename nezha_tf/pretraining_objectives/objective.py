@@ -6,7 +6,7 @@ from typing import NamedTuple
 from nezha_tf.data import schema
 from nezha_tf.data.transforms import Transform
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
-from nezha_tf.objectives.masked_lm import PieceLoss
+from nezha_tf.objectives.piece_loss import PieceLoss
 from nezha_tf.text.vocabulary import Vocabulary
 
 

@@ -1,1 +1,1 @@
-"""Fine-tuning: what each task reads, predicts and is measured by."""
+"""The tasks, pretraining among them: what each one reads, predicts and is measured by."""

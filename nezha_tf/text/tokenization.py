@@ -65,7 +65,7 @@ class FullTokenizer:
         return self.vocabulary.ids_of(tokens)
 
     def convert_ids_to_tokens(self, ids):
-        """Returns the pieces of ids as a list."""
+        """Returns the pieces of ids (0 to V - 1) as a list; a larger one raises IndexError."""
         return self.vocabulary.pieces_of(ids)
 
     def _wordpiece(self, token):

@@ -79,23 +79,27 @@ class Vocabulary:
         return [self._ids.get(piece, unknown) for piece in pieces]
 
     def pieces_of(self, ids):
-        """Returns the pieces of ids as a list; an id outside the vocabulary raises IndexError."""
+        """Returns the pieces of ids (0 to V - 1) as a list; a larger one raises IndexError."""
         return [self.pieces[index] for index in ids]
 
     @functools.cached_property
     def pad_id(self):
+        """The id of [PAD], an int."""
         return self._ids[PAD]
 
     @functools.cached_property
     def cls_id(self):
+        """The id of [CLS], an int."""
         return self._ids[CLS]
 
     @functools.cached_property
     def sep_id(self):
+        """The id of [SEP], an int."""
         return self._ids[SEP]
 
     @functools.cached_property
     def mask_id(self):
+        """The id of [MASK], an int."""
         return self._ids[MASK]
 
 

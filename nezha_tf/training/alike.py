@@ -18,7 +18,7 @@ _OWN = ("output_dir", "export_dir", "num_gpus")
 _WEIGHTS = "init_checkpoint"
 # Flags that name files end so.
 _NAMES_FILES = ("_file", "_dir", _WEIGHTS)
-# So many files of a flag are opened, and so many bytes of the end of each are read.
+# The most files of a flag that are opened, and the number of bytes read at the end of each.
 _OPENED = 16
 _END = 2**16
 

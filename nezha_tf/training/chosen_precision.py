@@ -12,7 +12,8 @@ from nezha_tf.training.settings import PRECISIONS
 
 # A step has more than products, so products must gain this much for a step to gain.
 LEAST_GAIN = 1.5
-# How much is a rate worth? bfloat16 needs no loss scale, so it may be slower by a fifth.
+# Factors of the measured rates before they are compared. bfloat16 needs no loss scale, so it is
+# taken even if it is slower by up to a fifth.
 _WORTH = {"mixed_bfloat16": 1.25, "mixed_float16": 1.0}
 
 

@@ -9,7 +9,7 @@ from nezha_tf.errors import UserError, first_line
 
 @contextlib.contextmanager
 def told(advice):
-    """Raises a `UserError` with an advice in place of TensorFlow's error of the block."""
+    """In the block, turns TensorFlow's error of full memory into a `UserError` with an advice."""
     try:
         yield
     except tf.errors.ResourceExhaustedError as error:

@@ -125,7 +125,8 @@ class Loop:
                 if made and self._plan.logs(step):
                     entry = self._journal.log(step, averages, last_report)
                     averages = Averages()
-                    freed_memory.give_back()  # Batches of a new length are compiled at any time.
+                    # Any step may have compiled a batch of a new length, which frees memory.
+                    freed_memory.give_back()
                 if made and self._plan.saves(step):
                     entry = self._save(step, first_step, entry)
                 if report.stop > 0:

@@ -23,7 +23,8 @@ _MESSENGER = re.compile(
     r"from remote target \S+(?= while calling [^\n]*\n"
     r"[^\n]*Error received from peer[^\n]*Collective ops is aborted)"
 )
-# Who holds the heartbeats does not name itself when it does not answer.
+# If the leader, which collects the heartbeats, does not answer, the error names no worker but this
+# service.
 _TO_THE_LEADER = "CoordinationService/"
 # The errors of a sum over all workers, or of a heartbeat, that another worker did not answer.
 CAUSES = (
@@ -35,14 +36,14 @@ CAUSES = (
     tf.errors.InternalError,
 )
 _ABORTED = re.compile("[Cc]ollective|[Cc]oordination|Heartbeat")
-# More than it takes until heartbeats are missed: the others learn from the heartbeats who is lost.
-# If this worker ended before, they would blame it.
+# Longer than TensorFlow needs to notice missed heartbeats, from which the other workers learn which
+# one is lost. If this worker ended sooner, they would blame it.
 _SECONDS_FOR_THE_OTHERS = 12
 
 
 @contextlib.contextmanager
 def told(strategy, folder):
-    """Raises `WorkerLost` in place of the error that the loss of another worker causes.
+    """In the block, turns the error that a lost worker causes into `WorkerLost`.
 
     What TensorFlow itself writes to stderr goes into a file of the run's folder meanwhile, or of
     the folder for temporary files if the run's is remote; see `console.native_stderr_into`.

@@ -17,7 +17,8 @@ def with_head_of_run(settings):
     """Returns the settings with what the run in the folder says about its head.
 
     Flags that are not given take its values, also the metric that has chosen its best checkpoint.
-    A run that trains says it all by its flags: it may begin, or must be the same run.
+    With --do_train nothing is taken from the folder: the flags must describe the same head as the
+    run there, if there is one.
 
     Args:
       settings: `RunSettings`.
@@ -27,7 +28,7 @@ def with_head_of_run(settings):
     """
     folder = settings.output_dir
     if not folder:
-        return settings  # The run tells that it needs the flag.
+        return settings  # `Run` reports the missing flag.
     files.require_folder(folder, "output_dir")
     stored, given, taken = task_file.read(folder), changed(settings), {}
     names = ("layer_mix", *TASKS[stored["task"]].head_settings) if stored else ()

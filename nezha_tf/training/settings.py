@@ -32,13 +32,13 @@ class ModelSettings:
     do_eval: bool = flag(False, "Evaluate at each checkpoint and after training.")
     # Not a flag here, because pretraining does not predict; other programs make it a flag.
     do_predict: bool = False
-    # Nor this one: in pretraining the encoder itself is trained. See `LayerMixSettings`.
+    # Not a flag here either, because pretraining trains the encoder: see `LayerMixSettings`.
     layer_mix: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LayerMixSettings:
-    """What is trained on top of which encoder; a base of the settings of fine-tuning."""
+    """Whether only the head is trained, on all layers; a base of the settings of fine-tuning."""
 
     layer_mix: bool = flag(
         False,

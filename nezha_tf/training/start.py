@@ -30,7 +30,7 @@ def with_files_beside(settings):
     checkpoint, _ = weights_of(settings.init_checkpoint)
     folder = _folder_of(checkpoint)
     found = {"vocab_file": vocabulary_in(folder)}
-    with contextlib.suppress(UserError):  # The run tells which flag it needs.
+    with contextlib.suppress(UserError):  # `Run` reports which flag is missing.
         found["bert_config_file"] = config_file_in(folder, checkpoint)
     taken = {name: path for name, path in found.items() if path and not getattr(settings, name)}
     return dataclasses.replace(settings, **taken)

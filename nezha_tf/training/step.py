@@ -359,6 +359,7 @@ def make_eval_step(strategy, model, objective, jit_compile=False, memory=None):
 
 
 def reduced(strategy, ratio):
+    """Returns the `WeightedMean` of all replicas from that of each."""
     total, weight = (
         strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
         for value in (ratio.sum, ratio.weight)

@@ -11,7 +11,7 @@ from small_encoders import narrow_config
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.heads import gather_positions
 from nezha_tf.modeling.pretraining import NezhaForPermutationLM
-from nezha_tf.objectives.masked_lm import PieceLoss
+from nezha_tf.objectives.piece_loss import PieceLoss
 from nezha_tf.objectives.terms import MASKED_LM
 from nezha_tf.pretraining_objectives.table import OBJECTIVES
 

@@ -61,7 +61,7 @@ class FineTuning(Task):
         """Raises a `UserError` if the configuration has no dropout.
 
         Args:
-          what: what that means, for the message.
+          what: what follows if there is no dropout, for the message.
         """
         if not self.config.hidden_dropout_prob and not self.config.attention_probs_dropout_prob:
             raise UserError(

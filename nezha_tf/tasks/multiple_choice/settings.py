@@ -9,7 +9,7 @@ from nezha_tf.tasks.multiple_choice.data_sets import NAMES
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceSettings(FineTuningSettings):
-    """The data set, and the columns of files of one's own."""
+    """The data set, and the columns of the user's own files."""
 
     task_name: str | None = flag(None, "The data set; custom: your own files.", choices=NAMES)
     data_dir: str | None = flag(None, "Folder with the files of the data set.")

@@ -55,7 +55,7 @@ class SentenceVectors(FineTuning):
         if settings.do_eval or settings.do_predict:
             metrics.require_libraries()
         super().__init__(settings)
-        # With a mixture of layers the texts of a batch are parted, and nothing else is learnt.
+        # With a mixture of layers, training only moves different texts apart, without dropout.
         if settings.do_train and not settings.layer_mix:
             self.require_dropout("both vectors of a text are the same")
 

@@ -1,4 +1,4 @@
-"""The common base of the objectives of pretraining and of sequence to sequence."""
+"""The loss of models that predict pieces: the base of pretraining's and sequence to sequence's."""
 
 from keras import ops
 
