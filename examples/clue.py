@@ -11,16 +11,18 @@ Further flags go to all programs: --num_seeds=3, --learning_rate=2e-5,3e-5,
 """
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 
 try:
     from clue_results import figures_of, table, write_submission
-    from clue_tasks import TASKS, Done, data_of, test_file
+    from clue_tasks import TASKS, Done, data_of, predictions_file, test_file, training_files
 
     from nezha_tf import console, endings, files, inputs
     from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
@@ -34,8 +36,8 @@ _FORMAT = "--predictions_format"
 # The statuses of a program that was asked to end, or interrupted.
 _INTERRUPTED, _INTERRUPT = 130, "SIGINT"
 _ASKED_TO_END = (STATUS_TERMINATED, _INTERRUPTED, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT)
-# What names a task's flag file in the clone.
-_FLAG_FILE = "--flagfile=configs/clue_"
+# What names a task's flag file in the clone, and the one that it begins with.
+_FLAG_FILE = "--flagfile=configs/clue"
 # The clone, as the working directory sees it.
 _CLONE = os.path.relpath(pathlib.Path(__file__).resolve().parent.parent)
 
@@ -90,6 +92,7 @@ def run_all(flags, further):
       UserError: there is no task, or submissions cannot be made of the predictions' format.
       Terminated: a program was asked to end; so the others are not started.
     """
+    further = _joined(further)
     _check_format(further)
     done, failures = [], []
     for task in TASKS:
@@ -100,7 +103,7 @@ def run_all(flags, further):
         run_dir = os.path.join(flags.output_dir, task.name)
         program_flags = [*flags_of(task, data, flags.model_folder, run_dir), *further]
         try:
-            run_once(task, run_dir, program_flags)
+            run_once(Done(task, data, run_dir), program_flags)
             figures_of(task, run_dir)
         except UserError as error:
             print(f"{task.name}: error: {error}", file=sys.stderr, flush=True)
@@ -115,6 +118,18 @@ def run_all(flags, further):
     return done, failures
 
 
+def _joined(flags):
+    """Returns flags as --name=value, also those whose value is the next argument."""
+    found = []
+    for flag in flags:
+        is_value = not re.match("--?[A-Za-z]", flag)
+        if is_value and found and "=" not in found[-1]:
+            found[-1] += f"={flag}"
+        else:
+            found.append(flag)
+    return found
+
+
 def _check_format(further):
     for flag in further:
         name, _, value = flag.lstrip("-").partition("=")
@@ -125,7 +140,7 @@ def _check_format(further):
 def flags_of(task, data, model_folder, run_dir):
     """Returns the flags of a task's program, a list."""
     found = [
-        f"{_FLAG_FILE}{task.name}.flags",
+        f"{_FLAG_FILE}_{task.name}.flags",
         f"--init_checkpoint={model_folder}",
         f"--output_dir={run_dir}",
     ]
@@ -144,39 +159,60 @@ def _in_clone(name):
 
 
 def _located(flag):
-    """Returns a flag with the flag file as the working directory sees it."""
+    """Returns a list of flags: those in the file, if the flag names one of the clone's files.
+
+    Such a file names another one as from the clone, but the working directory may be elsewhere.
+    """
     if not flag.startswith(_FLAG_FILE):
-        return flag
-    name, _, path = flag.partition("=")
-    return f"{name}={_in_clone(path)}"
+        return [flag]
+    with open(_in_clone(flag.partition("=")[2]), encoding="utf-8") as file:
+        lines = [line.strip() for line in file]
+    return [found for line in lines if line.startswith("-") for found in _located(line)]
 
 
-def run_once(task, run_dir, program_flags):
-    """Runs a task's program unless it has ended before with these flags.
+def run_once(each, program_flags):
+    """Runs a task's program unless it has ended before, with these flags and files.
 
-    The flags are noted before the program starts: a run that was killed goes on with them only.
+    Both are noted before the program starts: a run that was killed goes on with them only. With
+    another test set, or without its predictions, the program trains no more, but predicts.
+
+    Args:
+      each: the `Done` that it will be.
+      program_flags: the program's flags.
 
     Raises:
-      UserError: the folder has a run with other flags, or the program failed.
+      UserError: the folder has a run with other flags or files, or the program failed.
       Terminated: the program was asked to end.
     """
+    task, data, run_dir = each
     note = os.path.join(run_dir, "clue.json")
-    before = files.read_object(note)
-    now = {"flags": program_flags, "is_done": True}
-    if before == now:
+    before = files.read_object(note) or {}
+    now = {
+        "flags": program_flags,
+        "files": {path: _digest(path) for path in training_files(task, data)},
+        "test": test_file(data) and _digest(test_file(data)),
+        "is_done": True,
+    }
+    is_predicted = os.path.exists(predictions_file(task, run_dir))
+    if before == now and (is_predicted or "--do_predict" not in program_flags):
         print(f"{task.name}: done before")
         return
-    if before and has_checkpoint(run_dir):
-        require_same(run_dir, before.get("flags", []), program_flags)
+    if has_checkpoint(run_dir):
+        require_same(run_dir, before, now)
     print(f"{task.name}: {task.program} {' '.join(program_flags)}", flush=True)
     files.write_text(note, json.dumps({**now, "is_done": False}) + "\n")
-    found = [_located(flag) for flag in program_flags]
+    found = [located for flag in program_flags for located in _located(flag)]
     status = run_program([sys.executable, _in_clone(task.program), *found])
     if status in _ASKED_TO_END:
         raise Terminated(f"{task.name}: {task.program} was stopped; the same command goes on")
     if status:
         raise UserError(f"{task.program} ended with status {status}")
     files.write_text(note, json.dumps(now) + "\n")
+
+
+def _digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def run_program(command):
@@ -225,17 +261,27 @@ def has_checkpoint(run_dir):
 
 
 def require_same(run_dir, before, now):
-    """Raises a `UserError` if a run was made with other flags, lists, that change its training."""
+    """Raises a `UserError` if a run was made with other flags or files that change its training.
+
+    Args:
+      run_dir: the run's folder.
+      before, now: the contents of its note; {}: there is none.
+    """
+    before_flags, flags = before.get("flags", []), now["flags"]
     then, here = (
-        [flag for flag in flags if flag not in others and not flag.startswith(_PREDICTING)]
-        for flags, others in ((before, now), (now, before))
+        [flag for flag in some if flag not in others and not flag.startswith(_PREDICTING)]
+        for some, others in ((before_flags, flags), (flags, before_flags))
     )
+    mend = "pass another --output_dir, or delete that folder"
     if then or here:
         told = [" ".join(flags) or "not given" for flags in (then, here)]
         raise UserError(
             f"{run_dir} has a run with other flags, which would go on with its old weights (then "
-            f"{told[0]}, now {told[1]}); pass another --output_dir, or delete that folder"
+            f"{told[0]}, now {told[1]}); {mend}"
         )
+    for path, digest in now["files"].items():
+        if before.get("files", now["files"]).get(path) != digest:
+            raise UserError(f"{run_dir} has a run on another content of {path}; {mend}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """What the runs of examples/clue.py came to: a table of figures, and the files for CLUE's site."""
 
+import collections
 import json
 import os
+import re
 import zipfile
 
-from clue_tasks import CHOICES, data_sets, is_few, test_file
+from clue_tasks import CHOICES, data_sets, is_few, predictions_file, test_file
 
 from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
@@ -51,7 +53,7 @@ def table(done):
       done: list of `Done`.
     """
     rows, first = [], []
-    few = [task.name for task, data, _ in done if is_few(data)]
+    few = [task.name for task, data, _ in done if is_few(task, data)]
     for task, _, run_dir in done:
         for number, (name, found) in enumerate(figures_of(task, run_dir).items()):
             mean, deviation, count = found
@@ -79,22 +81,25 @@ def table(done):
 
 def write_submission(done, flags):
     """Writes the predictions for the test sets as submit.zip; returns lines on it."""
-    found, lines = {}, []
+    found, lines, has_test = {}, [], False
     for task, data, run_dir in done:
         test = test_file(data)
-        if not task.submission or is_few(data):
+        if not task.submission or is_few(task, data):
             continue
+        has_test |= test is not None
         version = "10" if test and test.endswith("1.0.json") else "11"
         name = f"{task.submission.format(version)}_predict.json"
-        lack = why_not_submitted(task, test, run_dir)
-        if lack:
-            lines.append(f"{task.name}: not in submit.zip, {lack}")
-        else:
-            found[name] = predictions(task, run_dir, flags.c3_format)
-    if not found:
-        lines.append("no test set of CLUE (test.json, test1.0.json or test1.1.json): no submit.zip")
-        return "\n".join(lines)
+        try:
+            found[name] = submitted(task, test, run_dir, flags.c3_format)
+        except UserError as error:
+            lines.append(f"{task.name}: not in submit.zip, {error}")
     path = os.path.join(flags.output_dir, "submit.zip")
+    if not found:
+        lack = (
+            "nothing to pack" if has_test else "no test set of CLUE (test.json, test1.1.json ...)"
+        )
+        old = f"; {path} is of an earlier run" if os.path.exists(path) else ""
+        return "\n".join([*lines, f"{lack}: no submit.zip{old}"])
     with files.whole_file(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, text in found.items():
@@ -102,31 +107,67 @@ def write_submission(done, flags):
     return "\n".join([*lines, f"{path}: {', '.join(found)}"])
 
 
-def why_not_submitted(task, test, run_dir):
-    """Returns why a task's predictions cannot be submitted, or "".
+def submitted(task, test, run_dir, c3_format):
+    """Returns the text of a task's file for the site.
 
-    The site compares the lines of a file with its own in their order (README of CLUE's
-    submissions), so one that lacks a line would be wrong from there on.
+    It has a line {"id", "label"} for each example. That of ChID is {blank: number}, that of
+    CMRC2018 {question: answer}. The site compares the lines of a file with its own in their order
+    (README of CLUE's submissions), so one that lacks a line would be wrong from there on.
 
     Args:
       task: `Task`.
       test: path of the test set, or None.
       run_dir: the folder of the task's run.
+      c3_format: "lines" or "list".
+
+    Raises:
+      UserError: there are no predictions, or not one for each row of the test set.
     """
     if test is None:
-        return "its folder has no test set"
-    path = _predictions_file(task, run_dir)
+        raise UserError("its folder has no test set")
+    path = predictions_file(task, run_dir)
     try:
         with open(path, encoding="utf-8") as file:
-            num_found = len(json.load(file)) if task.name == "cmrc2018" else sum(1 for _ in file)
+            text = file.read()
+        rows = _answers(text) if task.name == "cmrc2018" else _rows(text)
         num_asked = _num_asked(task, test)
-    except FileNotFoundError:
-        return f"there is no {path}"
+    except FileNotFoundError as error:
+        raise UserError(f"there is no {path}") from error
     except (UserError, ValueError) as error:
-        return f"{path} or {test} is damaged: {error}"
-    if num_found != num_asked:
-        return f"{num_found:,} predictions for the {num_asked:,} rows of {test}; mend its bad rows"
-    return ""
+        raise UserError(f"{path} or {test} is damaged: {error}") from error
+    if len(rows) != num_asked:
+        raise UserError(
+            f"{len(rows):,} predictions for the {num_asked:,} rows of {test}; mend its bad rows"
+        )
+    if task.name == "cmrc2018":
+        return text
+    ids, labels = _ids(rows), [row["prediction"] for row in rows]
+    for name, count in collections.Counter(ids).items():
+        if count > 1:
+            raise UserError(f"{count} rows of {test} have the id {name}; the site has one of each")
+    if task.name == "chid":
+        return json.dumps(dict(zip(ids, labels, strict=True)), indent=2) + "\n"
+    if task.name == "c3" and c3_format == "list":
+        return json.dumps(labels) + "\n"
+    pairs = zip(ids, labels, strict=True)
+    return "".join(json.dumps({"id": name, "label": label}) + "\n" for name, label in pairs)
+
+
+def _answers(text):
+    """Returns the object of CMRC2018's predictions; raises ValueError if it is none."""
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("not an object {question: answer}")
+    return found
+
+
+def _rows(text):
+    """Returns the objects of JSON lines with predictions; raises ValueError if one is damaged."""
+    rows = [json.loads(line) for line in text.split("\n") if line]
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict) or "prediction" not in row:
+            raise ValueError(f"line {number} has no prediction")
+    return rows
 
 
 def _num_asked(task, test):
@@ -142,32 +183,12 @@ def _num_asked(task, test):
     return len(found) + bad_rows.count
 
 
-def _predictions_file(task, run_dir):
-    name = "predictions.json" if task.name == "cmrc2018" else "predictions.jsonl"
-    return os.path.join(run_dir, name)
-
-
-def predictions(task, run_dir, c3_format):
-    """Returns the text of a task's file for the site.
-
-    It has a line {"id", "label"} for each example. That of ChID is {blank: number}, that of
-    CMRC2018 {question: answer}.
-    """
-    with open(_predictions_file(task, run_dir), encoding="utf-8") as file:
-        text = file.read()
-    if task.name == "cmrc2018":
-        return text
-    rows = [json.loads(line) for line in text.split("\n") if line]
-    if task.name == "chid":
-        return json.dumps({row["id"]: row["prediction"] for row in rows}, indent=2) + "\n"
-    if task.name == "c3" and c3_format == "list":
-        return json.dumps([row["prediction"] for row in rows]) + "\n"
-    return "".join(
-        json.dumps({"id": _number(row.get("id", number)), "label": row["prediction"]}) + "\n"
-        for number, row in enumerate(rows)
-    )
+def _ids(rows):
+    """Returns the ids of rows as the test set has them; if one has none, the rows' numbers."""
+    names = [row.get("id") for row in rows]
+    return list(range(len(rows))) if None in names else list(map(_number, names))
 
 
 def _number(name):
-    """Returns an id as the test set has it: a number, or a text that is none."""
-    return int(name) if str(name).isdecimal() else name
+    """Returns the number for a text that is one as JSON writes it, or else the text."""
+    return int(name) if re.fullmatch(r"0|-?[1-9]\d{0,17}", str(name), re.ASCII) else name

@@ -7,10 +7,9 @@ from nezha_tf.tasks.classification import data_sets as of_classes
 from nezha_tf.tasks.finetuning import part_files
 from nezha_tf.tasks.multiple_choice import data_sets as of_choices
 
-# The training files of CLUE, and those of FewCLUE, which the programs read if they are alone.
-_TRAINING = ("train.json", "train.50k.json", "train.jsonl")
-_FEW = ("train_few_all.json", "train_0.json")
-_TESTS = ("test1.1.json", "test1.0.json", "test.json")
+# The files of FewCLUE, which the programs read if those of CLUE are not there.
+_FEW = ("train_few_all.json", "train_0.json", "dev_few_all.json", "dev_0.json")
+_TESTS = (*part_files.CLUE_TESTS, "test.jsonl")
 
 
 class Task(NamedTuple):
@@ -77,15 +76,21 @@ def data_of(task, root):
     paths = [path for name in names if os.path.isdir(path := os.path.join(root, name))]
     lack = f"{root} has no {' or '.join(task.folders)}"
     for path in paths:
-        lacking = [
-            part_files.told(choices)
-            for choices in _file_choices(task)
-            if not part_files.found_in(path, choices)
-        ]
+        lacking = [what for choices in _file_choices(task) if (what := _lacking(path, choices))]
         if not lacking:
             return path, ""
         lack = f"{path} has no {', and no '.join(lacking)}"
     return None, lack
+
+
+def _lacking(folder, choices):
+    """Returns which files of a part are not in a folder, as text, or "": all are there."""
+    paths = part_files.found_in(folder, choices)
+    if not paths:
+        return part_files.told(choices)
+    found = {os.path.basename(path) for path in paths}
+    whole = next(names for names in choices if found <= set(names))
+    return " and ".join(name for name in whole if name not in found)
 
 
 def _file_choices(task):
@@ -101,16 +106,25 @@ def data_sets(task):
     return (of_classes if task.program == CLASSES else of_choices).DATA_SETS
 
 
+def training_files(task, data):
+    """Returns the paths of what a task is trained and evaluated on, a list."""
+    paths = [p for choices in _file_choices(task) for p in part_files.found_in(data, choices)]
+    answers = [f"{path.removesuffix('.json')}_answer.json" for path in paths]
+    return [*paths, *filter(os.path.exists, answers)]
+
+
 def test_file(data):
     """Returns the path of the test set in a task's folder, or None."""
-    return _first_in(data, _TESTS)
-
-
-def is_few(data):
-    """Whether a task's folder has FewCLUE's data; CLUE's figures and site are not for them."""
-    return bool(_first_in(data, _FEW)) and not _first_in(data, _TRAINING)
-
-
-def _first_in(folder, names):
-    paths = [os.path.join(folder, name) for name in names]
+    paths = [os.path.join(data, name) for name in _TESTS]
     return next((path for path in paths if os.path.exists(path)), None)
+
+
+def is_few(task, data):
+    """Whether a task's folder has FewCLUE's data; CLUE's figures and site are not for them."""
+    return any(os.path.basename(path) in _FEW for path in training_files(task, data))
+
+
+def predictions_file(task, run_dir):
+    """Returns the path of the predictions for a task's test set."""
+    name = "predictions.json" if task.name == "cmrc2018" else "predictions.jsonl"
+    return os.path.join(run_dir, name)

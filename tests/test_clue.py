@@ -19,8 +19,9 @@ from terminals import heeds_hangups
 from waiting import ended, wait_until
 
 from nezha_tf.errors import Terminated, UserError
+from nezha_tf.tasks.finetuning import part_files
 
-clue, results = program("clue"), program("clue_results")
+clue, results, tasks = map(program, ("clue", "clue_results", "clue_tasks"))
 TASKS = {task.name: task for task in clue.TASKS}
 
 
@@ -29,6 +30,7 @@ def write(path, *rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 PAIR = {"sentence1": "甲", "sentence2": "乙"}
 SPANS = {"span1_text": "甲", "span1_index": 0, "span2_text": "乙", "span2_index": 1}
 MARKS = [f"#idiom{number:06}#" for number in (1, 2)]
@@ -69,10 +71,35 @@ def test_its_program_takes_the_flags_of_a_task(tmp_path, task):
     assert found["init_checkpoint"] == "model" and found["output_dir"] == "run"
 
 
+@pytest.mark.parametrize("name", sorted(set(TASKS) - {"cmrc2018", "ocnli"}))
+def test_the_newest_test_set_is_predicted(tmp_path, name):
+    """test1.0.json is the old one; a test1.1.json is the new one where there is one."""
+    choices = tasks.data_sets(TASKS[name])[name].file_choices("predict")
+    for file in ("test1.0.json", "test.json", "test1.1.json"):
+        (tmp_path / file).touch()
+        assert clue.test_file(str(tmp_path)) == str(tmp_path / file)
+        assert part_files.found_in(str(tmp_path), choices) == [str(tmp_path / file)]
+
+
+def test_another_working_directory_is_no_obstacle(tmp_path):
+    """The real program parses the flags of the clone's files, of which one names another."""
+    add_files(tmp_path / "data" / "csl", "csl")
+    command = [sys.executable, str(REPOSITORY / "examples" / "clue.py"), "--model_folder=mini"]
+    command += ["--clue_data=data", "--output_dir=out", "--only_check_args"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT)
+    told = "csl: error: out/csl has no result accuracy; delete the folder and run again"
+    assert result.stderr.splitlines() == [told, "clue.py: error: 1 task failed: csl"]
+
+
 def ended_well(command):
     """Leaves what the end of a program leaves; returns its status."""
-    (folder,) = [flag.partition("=")[2] for flag in command if flag.startswith("--output_dir=")]
-    write(pathlib.Path(folder) / "eval_results.json", {"accuracy": 0.5})
+    flags = dict(flag.split("=", 1) for flag in command if "=" in flag)
+    folder = pathlib.Path(flags["--output_dir"])
+    write(folder / "eval_results.json", {"accuracy": 0.5})
+    if "--do_predict" in command:
+        rows = pathlib.Path(flags["--predict_file"]).read_text().splitlines()
+        found = [{"id": json.loads(row).get("id"), "prediction": "0"} for row in rows]
+        write(folder / "predictions.jsonl", *found)
     return 0
 
 
@@ -151,6 +178,7 @@ def started(tmp_path):
     (clone / "examples").mkdir(parents=True)
     for path in (REPOSITORY / "examples").glob("clue*.py"):
         shutil.copy(path, clone / "examples")
+    (clone / "configs").symlink_to(REPOSITORY / "configs")
     (clone / "run_classifier.py").write_text(PROGRAM)
     add_files(tmp_path / "data" / "csl", "csl")
     (tmp_path / "model").mkdir()
@@ -163,7 +191,7 @@ def started(tmp_path):
         text=True,
         preexec_fn=heeds_hangups,
         start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        env=ENVIRONMENT,
     )
     wait_until((tmp_path / "begun").exists, process)
     return process
@@ -198,8 +226,11 @@ def test_a_task_without_its_files_is_left_out(given_flags, monkeypatch, capsys):
     (data / "afqmc").mkdir()
     write(data / "tnews" / "train.json", ROWS["tnews"])
     write(data / "cmrc2018_public" / "dev.json")
-    write(data / "c3" / "c3-d-train.json")
-    write(data / "c3" / "m-dev.json")
+    for path in ("c3-d-train", "c3-m-train", "d-dev", "m-dev"):
+        write(data / "c3" / f"{path}.json")
+    # Half of it would be compared with the figures of all.
+    write(data / "c3_public" / "d-train.json")
+    write(data / "c3_public" / "m-dev.json")
     write(data / "chid" / "dev.json")
     monkeypatch.setattr(clue, "run_program", ended_well)
     done, failures = clue.run_all(flags, [])
@@ -216,6 +247,10 @@ def test_a_task_without_its_files_is_left_out(given_flags, monkeypatch, capsys):
     assert lines["afqmc"] == f"{data}/afqmc has no {train}, and no {dev}"
     assert lines["tnews"] == f"{data}/tnews has no {dev}"
     assert lines["iflytek"] == f"{data} has no iflytek"
+    (data / "c3" / "c3-m-train.json").unlink()
+    clue.run_all(flags, [])
+    told = f"c3: left out, {data}/c3 has no c3-m-train.json\n"
+    assert told in capsys.readouterr().out
 
 
 def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, capsys):
@@ -250,6 +285,7 @@ def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, c
     # Another working directory is no other flag.
     monkeypatch.setattr(clue, "_CLONE", str(REPOSITORY))
     assert clue.run_all(flags, ["--num_seeds=2"]) == done and len(commands) == 3
+    assert clue.run_all(flags, ["--num_seeds", "2"]) == done and len(commands) == 3
     assert "csl: done before\n" in capsys.readouterr().out
     flags.model_folder = "other"
     refused(["--num_seeds=2"], told)
@@ -258,7 +294,44 @@ def test_a_run_is_not_gone_on_with_under_other_flags(given_flags, monkeypatch, c
     write(data / "csl" / "test.json")
     clue.run_all(flags, ["--num_seeds=2", "--predict_batch_size=4"])
     assert len(commands) == 4 and "--do_predict" in commands[3]
-    assert f"--flagfile={REPOSITORY}/configs/clue_csl.flags" in commands[3]
+    assert "--task_name=csl" in commands[3] and "--do_train" in commands[3]
+    # A folder whose note is lost is that of another run.
+    (out / "csl" / "clue.json").unlink()
+    refused(["--num_seeds=2"], r"has a run with other flags.*\(then not given, now --flagfile")
+
+
+def test_other_files_are_other_runs_or_other_predictions(given_flags, monkeypatch, capsys):
+    flags, data, out = given_flags
+    add_files(data / "csl", "csl")
+    rows = [{**ROWS["csl"], "id": number} for number in (1, 2)]
+    write(data / "csl" / "test1.0.json", rows[0])
+    commands = []
+
+    def run(command):
+        commands.append(command)
+        status = ended_well(command)
+        (out / "csl" / "model.ckpt-1.index").touch()
+        return status
+
+    def submitted():
+        done, failures = clue.run_all(flags, [])
+        assert not failures
+        results.write_submission(done, flags)
+        return in_zip(out)["csl_predict.json"].splitlines()
+
+    monkeypatch.setattr(clue, "run_program", run)
+    assert submitted() == submitted() == ['{"id": 1, "label": "0"}'] and len(commands) == 1
+    # Version 1.1 comes, is mended, and its predictions are lost: each time it is predicted.
+    for number, test in enumerate((rows[1:], rows, rows), start=2):
+        write(data / "csl" / "test.json", *test)
+        if number == 4:
+            (out / "csl" / "predictions.jsonl").unlink()
+        assert [json.loads(line)["id"] for line in submitted()] == [row["id"] for row in test]
+        assert len(commands) == number
+    write(data / "csl" / "dev.json", ROWS["csl"], ROWS["csl"])
+    assert clue.run_all(flags, [])[1] == ["csl"] and len(commands) == 4
+    told = f"csl: error: {out}/csl has a run on another content of {data}/csl/dev.json; pass ano"
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flag", ("--predictions_format=tsv", "-predictions_format=tsv"))
@@ -387,7 +460,9 @@ def test_the_files_for_the_site(given_flags):
         "cluewsc11_predict.json": '{"id": 0, "label": "true"}\n',
         "c311_predict.json": '{"id": 0, "label": 2}\n{"id": 1, "label": 1}\n',
     }
-    assert results.predictions(TASKS["c3"], str(out / "c3"), "list") == "[2, 1]\n"
+    flags.c3_format = "list"
+    results.write_submission([each for each in done if each.task.name == "c3"], flags)
+    assert in_zip(out) == {"c311_predict.json": "[2, 1]\n"}
     without = [each for each in done if each.task.name == "bustm"]
     assert "no submit.zip" in results.write_submission(without, flags)
 
@@ -427,7 +502,38 @@ def test_what_is_not_in_the_submission_is_told(given_flags):
     assert f"{out}/cmrc2018/predictions.json or {data}/cmrc2018/test.json is damaged: " in told
     (out / "afqmc" / "predictions.jsonl").unlink()
     _, told = submission(given_flags, {"afqmc": tests["afqmc"]}, {})
-    assert told.startswith(f"afqmc: not in submit.zip, there is no {out}/afqmc/predictions.jsonl\n")
+    assert told == (
+        f"afqmc: not in submit.zip, there is no {out}/afqmc/predictions.jsonl\n"
+        f"nothing to pack: no submit.zip; {out}/submit.zip is of an earlier run"
+    )
+    twice = {"id": 7, **PAIR}
+    for rows, why in (
+        (["{", row], "is damaged: Expecting"),
+        (['{"id": 3}', row], "is damaged: line 1 has no prediction"),
+        ([{"id": "7", **row}] * 2, "2 rows of .* have the id 7"),
+    ):
+        text = "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in rows)
+        (out / "afqmc" / "predictions.jsonl").write_text(text)
+        _, told = submission(given_flags, {"afqmc": ("test.json", twice, twice)}, {})
+        assert re.match(f"afqmc: not in submit.zip, .*{why}", told), told
+
+
+@pytest.mark.parametrize(
+    "given, there",
+    (
+        (["7", "8"], [7, 8]),
+        (["-1", "0"], [-1, 0]),
+        (["007", "+1"], ["007", "+1"]),
+        (["甲", "²"], ["甲", "²"]),
+        # A row without an id: numbers, of which none is another row's id.
+        (["1", None], [0, 1]),
+    ),
+)
+def test_ids_are_as_the_test_set_has_them(given_flags, given, there):
+    rows = [{"id": name, "prediction": "0"} for name in given]
+    submission(given_flags, {"afqmc": ("test.json", PAIR, PAIR)}, {"afqmc": rows})
+    lines = in_zip(given_flags[2])["afqmc_predict.json"].splitlines()
+    assert [json.loads(line)["id"] for line in lines] == there
 
 
 def test_a_mistake_is_one_line(tmp_path):

@@ -73,7 +73,8 @@ def read_c3(path, needs_answers=True, bad_rows=None):
     The lines of a text or dialogue are joined with line feeds, as in the original.
 
     Args:
-      path: a JSON file: a list of [lines, [{"question", "choice", "answer"}], id].
+      path: a JSON file: a list of [lines, [{"question", "choice", "answer"}], id]. The id is not
+        read, and may be left out.
       needs_answers: whether each question must have an answer.
       bad_rows: `BadRows` that collects the faults of questions; None: the first is an error.
 
@@ -167,7 +168,7 @@ def _json(path):
 
 def _parts_of_c3(text):
     """Returns (the joined lines, the list of questions) of a text of C3."""
-    if not isinstance(text, list) or len(text) != 3 or not isinstance(text[1], list):
+    if not isinstance(text, list) or len(text) not in (2, 3) or not isinstance(text[1], list):
         raise _Fault('not [lines, [{"question": ...}], id]')
     lines = text[0]
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
@@ -187,13 +188,16 @@ def _question_of_c3(number, context, entry, needs_answers, place):
     text = _checked(entry.get("question"), '"question"')
     choices = _choices(entry.get("choice"), '"choice"')
     answer = entry.get("answer")
+    if answer == "":  # of a test set
+        answer = None
     if answer is None and needs_answers:
         raise _Fault('"answer" is missing')
     if answer is not None:
         # Of equal choices the last, as `c3Processor` of nlpdata/c3 and CLUE's program have it; two
         # training questions have their right choice twice.
         answer = len(choices) - 1 - _index_of_text(choices[::-1], answer)
-    name = str(entry.get("id", number))
+    given = entry.get("id")
+    name = str(number if given is None else given)
     return Question(name, context, text, choices, answer, None, None, place)
 
 
@@ -219,7 +223,7 @@ def _blanks(row, answers, needs_answers):
 
 def _answers_beside(path, needs_answers):
     """Returns the answers of CLUE's ChID for a file: dict of a blank's mark to a number."""
-    stem, ending = os.path.splitext(path)
+    stem, ending = os.path.splitext(path.removesuffix(".gz"))
     beside = f"{stem}_answer{ending}"
     if not needs_answers and not os.path.exists(beside):
         return {}

@@ -1,6 +1,7 @@
 """Files of questions with choices: CLUE's and FewCLUE's forms, rows of one's own, and faults."""
 
 import collections
+import gzip
 import json
 
 import pytest
@@ -36,6 +37,17 @@ def test_c3(tmp_path):
     )  # fmt: skip
     assert second.choices == ("男的", "女的", "老师") and second.answer == 0
     assert first.group is None and first.blank is None
+
+
+def test_c3_to_predict(tmp_path):
+    """Test sets may lack the texts' ids; their answers may be empty, and their ids null."""
+    first = {"question": "何？", "choice": ["甲", "乙"], "answer": "", "id": 7}
+    second = {"question": "谁？", "choice": ["甲", "乙"], "id": None}
+    path = write(tmp_path / "test.json", [[["天"], [first, second]]])
+    found = read_c3(path, needs_answers=False)
+    assert [(question.id, question.answer) for question in found] == [("7", None), ("1", None)]
+    with pytest.raises(UserError, match='question 1: "answer" is missing'):
+        read_c3(path)
 
 
 def test_of_equal_choices_of_c3_the_last_is_right(tmp_path):
@@ -78,6 +90,15 @@ def test_chid_of_clue(tmp_path):
     assert found[0].context == found[1].context == '他"#idiom000001#"，又#idiom000002#...'
     assert found[0].group == found[1].group != found[2].group
     assert found[0].text is None and found[0].choices == tuple(CHID["candidates"])
+
+
+def test_packed_chid(tmp_path):
+    path = tmp_path / "train.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(CHID).encode()))
+    with pytest.raises(UserError, match=r"there is no \S*/train_answer\.json; fetch it"):
+        read_chid(str(path))
+    write(tmp_path / "train_answer.json", {"#idiom000001#": 2, "#idiom000002#": 0})
+    assert [question.answer for question in read_chid(str(path))] == [2, 0]
 
 
 def test_chid_of_fewclue(tmp_path):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.tasks.classification.clue import keywords_first, marked_spans
 from nezha_tf.tasks.finetuning.custom import CUSTOM, refuse_flags_of_custom
+from nezha_tf.tasks.finetuning.part_files import CLUE_TESTS
 
 
 class Columns(NamedTuple):
@@ -82,7 +83,7 @@ def _parts(columns, *names):
 
 def _clue(columns):
     """Returns the parts of a task of CLUE or FewCLUE, by the names of their archives' files."""
-    tests = [f"test{version}.json" for version in ("1.1", "1.0", "", "_public")]
+    tests = [*CLUE_TESTS, "test_public.json"]
     train, dev = ([f"{part}.json", *_few(part)] for part in ("train", "dev"))
     return _parts(columns, train, dev, tests)
 

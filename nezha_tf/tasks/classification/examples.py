@@ -49,9 +49,12 @@ class Part(NamedTuple):
         line = f"{', '.join(self.paths)}: {console.plural(num_examples, what)}"
         if num_truncated:
             line += f"; too long, so truncated: {num_truncated:,}"
-        if self.unlabelled:
-            line += f"; without an agreed label: {self.unlabelled:,}"
-        return line + self.bad_rows.note()
+        return line + self.left_out()
+
+    def left_out(self):
+        """Returns the end of a line on the part: what is not among its examples."""
+        without = f"; without an agreed label: {self.unlabelled:,}" if self.unlabelled else ""
+        return without + self.bad_rows.note()
 
 
 class Examples(NamedTuple):
@@ -161,7 +164,7 @@ def pack(part, tokenizer, packing, label_type):
 
 def _require(texts, part):
     if not texts:
-        raise UserError(f"{', '.join(part.paths)}: no example{part.bad_rows.note()}")
+        raise UserError(f"{', '.join(part.paths)}: no example{part.left_out()}")
 
 
 def _labelled(part, tokenizer, label_type):

@@ -5,6 +5,11 @@ import os
 from nezha_tf import files
 from nezha_tf.errors import UserError, require_flag
 
+# The test sets of CLUE's archives, the one that the site takes first. Where there is no
+# test1.1.json (ChID and C3 have one), test.json is version 1.1; test1.0.json is an older one, kept
+# for reference (README of TNEWS's archive).
+CLUE_TESTS = ("test1.1.json", "test.json", "test1.0.json")
+
 
 def files_of(data_set, part, settings):
     """Returns the list of a part's files, from --train_file and similar flags or in --data_dir.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.tasks.finetuning.custom import CUSTOM, refuse_flags_of_custom
+from nezha_tf.tasks.finetuning.part_files import CLUE_TESTS
 
 
 class DataSet(NamedTuple):
@@ -33,7 +34,7 @@ def _of_c3(part):
     return (f"c3-m-{part}.json", f"c3-d-{part}.json"), (f"m-{part}.json", f"d-{part}.json")
 
 
-_TESTS = ("test1.1.json", "test1.0.json", "test.json", "test_public.json")
+_TESTS = (*CLUE_TESTS, "test_public.json")
 DATA_SETS = {
     "c3": DataSet(
         read_c3,
