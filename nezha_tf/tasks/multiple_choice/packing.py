@@ -1,5 +1,7 @@
 """Packs a context and each choice into a sequence of its own."""
 
+import functools
+
 import numpy as np
 
 from nezha_tf.errors import UserError
@@ -85,7 +87,8 @@ class BlankPacking:
         left = left[len(left) - before :]
         sep = [vocabulary.sep_id]
         parts = [[vocabulary.cls_id], choice, sep, left, [self._blank], right, sep]
-        return _joined(parts, [])
+        ids = np.concatenate(parts).astype(np.int32)
+        return ids, _zeros(len(ids))
 
     def _with_masks(self, ids):
         masks = [self._vocabulary.mask_id] * OTHER_BLANK_PIECES
@@ -153,6 +156,14 @@ def around(left, right, room):
     """
     before = min(left, max(room // 2, room - right))
     return before, min(right, room - before)
+
+
+@functools.cache
+def _zeros(length):
+    """Returns segment ids 0; sequences of a length share them, because ChID has millions."""
+    zeros = np.zeros(length, np.int32)
+    zeros.flags.writeable = False
+    return zeros
 
 
 def _joined(first, second):
