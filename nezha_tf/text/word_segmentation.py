@@ -49,8 +49,12 @@ def _make_jieba(words):
     tokenizer.FREQ = dict(frequencies) if words else frequencies
     tokenizer.initialized = True
     for word in words:
-        tokenizer.add_word(*word)
-    return JiebaWords(tokenizer).cut
+        if word.frequency == 0:
+            # add_word would also forbid the word to all other tokenizers of the process.
+            tokenizer.FREQ[word.text] = 0
+        else:
+            tokenizer.add_word(*word)
+    return JiebaWords(tokenizer, (word.text for word in words if word.frequency == 0)).cut
 
 
 @functools.cache

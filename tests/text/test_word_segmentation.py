@@ -5,6 +5,7 @@ import sys
 import tempfile
 
 import jieba
+import jieba.finalseg
 import pytest
 import rjieba
 from conftest import RESOURCES
@@ -71,6 +72,24 @@ def test_user_words_change_jieba_as_they_change_ours(sentences):
     found = [cut(sentence) for sentence in sentences]
     assert found == [theirs.lcut(sentence) for sentence in sentences]
     assert found != [jieba.lcut(sentence) for sentence in sentences]
+
+
+def test_a_word_of_frequency_0_is_split_by_its_own_segmenter_alone(monkeypatch):
+    """The model of names finds 杭研; jieba keeps what it must not find for the whole process."""
+    text, words = "他来到了网易杭研大厦", [UserWord("杭研", 0), UserWord("大厦", 0)]
+    with monkeypatch.context() as patched:
+        patched.setattr(jieba.finalseg, "Force_Split_Words", set())
+        whole, theirs = jieba.lcut(text), jieba.Tokenizer()
+        for word in words:
+            theirs.add_word(*word)
+        split = theirs.lcut(text)
+        # Whatever another program in the process has forbidden.
+        patched.setattr(jieba.finalseg, "Force_Split_Words", {"网易", "杭研"})
+        assert make_segmenter("jieba")(text) == whole
+    assert "杭研" in whole and "杭研" not in split
+    for _ in range(2):
+        assert make_segmenter("jieba", words)(text) == split
+        assert make_segmenter("jieba")(text) == whole == jieba.lcut(text)
 
 
 def test_a_long_run_takes_no_quadratic_time():
