@@ -20,7 +20,7 @@ from nezha_tf.pretraining_data.assignment import (
     shards_of,
     spans_of,
 )
-from nezha_tf.pretraining_data.corpus import measure
+from nezha_tf.pretraining_data.corpus import CorpusChanged, measure
 from nezha_tf.pretraining_data.identity import finished_shards, identity_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest, remove_entry
 from nezha_tf.pretraining_data.output_set import OutputSet
@@ -115,7 +115,7 @@ def create_pretraining_data(
     Raises:
       UserError: the input is bad, existing shards were made with other flags, another run writes
         the same files, a worker was killed, or the runner failed. No incomplete file is left,
-        and finished shards stay.
+        and finished shards stay, unless the corpus changed while it was read.
       Terminated: the process received SIGTERM.
     """
     inputs = files.expand(input_file, "input_file", may_be_empty=True)
@@ -272,7 +272,11 @@ def _make_shards(sets, settings, identity, shards, workers):
 
     Returns:
       (number of instances, bytes of text, Counter of stage to the seconds of all workers).
+
+    Raises:
+      CorpusChanged: the corpus is not the one that was measured; no new shard is left.
     """
+    new = [path for chosen in sets for path in chosen.paths if path not in chosen.finished]
     by_name = {chosen.name: chosen for chosen in sets}
     by_path = {path: chosen for chosen in sets for path in chosen.paths}
     jobs = (
@@ -280,14 +284,20 @@ def _make_shards(sets, settings, identity, shards, workers):
         for name, index, documents in shards
     )
     instances, length, seconds = 0, 0, collections.Counter()
-    with contextlib.closing(_made(jobs, settings, identity, workers)) as made:
-        with report.progress(sets) as told:
-            for job, (record, spent) in made:
-                by_path[job.path].add(job.path, record)
-                instances += record["records"]
-                length += sum(len(text) for _, text in job.documents)
-                seconds.update(spent)
-                told(record)
+    try:
+        with contextlib.closing(_made(jobs, settings, identity, workers)) as made:
+            with report.progress(sets) as told:
+                for job, (record, spent) in made:
+                    by_path[job.path].add(job.path, record)
+                    instances += record["records"]
+                    length += sum(len(text) for _, text in job.documents)
+                    seconds.update(spent)
+                    told(record)
+    except CorpusChanged:
+        # Their summaries name the text that was measured.
+        for path in new:
+            leftovers.remove_shard(path)
+        raise
     return instances, length, seconds
 
 

@@ -18,6 +18,7 @@ import google_crc32c
 from nezha_tf import console, files, storage
 from nezha_tf.data.framing import frame
 from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.corpus import CorpusChanged
 from nezha_tf.pretraining_data.lines import sentences_of
 from nezha_tf.pretraining_data.stopwatch import EXAMPLES, PIECES, WRITING
 
@@ -129,12 +130,19 @@ def make_shard(settings, maker, job, identity):
 
     Raises:
       UserError: the files cannot be written (no space, no permission), or there is no example.
+      CorpusChanged: the text is not UTF-8, which was refused when it was measured.
     """
     anomalies = collections.Counter()
     documents = []
     with maker.clock.stage(PIECES):
         for number, text in job.documents:
-            sentences = sentences_of(text, settings.on_invalid, anomalies)
+            try:
+                sentences = sentences_of(text, settings.on_invalid, anomalies)
+            except UnicodeDecodeError as error:
+                # The text was UTF-8 when it was measured.
+                raise CorpusChanged(
+                    f"--input_file, document {number + 1}: changed while being read; start again"
+                ) from error
             if sentences:
                 documents.append((number, sentences))
     try:

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -149,6 +150,37 @@ def test_a_manifest_names_no_set_that_is_being_made(corpus, tmp_path, monkeypatc
     assert named() == {"eval.tfrecord"}
     create(corpus, tmp_path, **both)
     assert contents(tmp_path) == whole and named() == {"train.tfrecord", "eval.tfrecord"}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("other", ["二。\n两。".encode(), "二。\n".encode("gbk") + b"\xff"])
+def test_a_corpus_that_changes_while_it_is_read_gives_no_new_shard(
+    tmp_path, monkeypatch, workers, other
+):
+    """Not even if the number of its documents stays."""
+    documents = [f"第{n}句。\n还有一句。\n再有一句。".encode() for n in range(40)]
+    path = tmp_path / "a.txt"
+
+    def measured(*arguments):
+        found = measure(*arguments)
+        path.write_bytes(b"\n\n".join([*documents[:-1], other]))
+        return found
+
+    flags = {"num_output_shards": 4, "num_workers": workers}
+    path.write_bytes(b"\n\n".join(documents))
+    create(str(path), tmp_path / "whole", **flags)
+    (tmp_path / "set").mkdir()
+    earlier = list((tmp_path / "whole").glob("train-00002*"))
+    for file in earlier:
+        shutil.copy(file, tmp_path / "set")
+    with monkeypatch.context() as patch:
+        patch.setattr(create_module, "measure", measured)
+        with pytest.raises(UserError, match="changed while being read; start again"):
+            create(str(path), tmp_path / "set", **flags)
+    assert set(contents(tmp_path / "set")) == {file.name for file in earlier}
+    path.write_bytes(b"\n\n".join(documents))
+    create(str(path), tmp_path / "set", **flags)
+    assert contents(tmp_path / "set") == contents(tmp_path / "whole")
 
 
 def test_all_of_it_on_another_file_system(tmp_path, capsys):
