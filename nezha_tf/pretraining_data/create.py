@@ -28,7 +28,12 @@ from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
 from nezha_tf.pretraining_data.runners import RUNNERS
 from nezha_tf.pretraining_data.runners.work import Work, make_shards, outputs_of
 from nezha_tf.pretraining_data.settings import Settings
-from nezha_tf.pretraining_data.shard_files import ShardJob, make_shard, shard_names
+from nezha_tf.pretraining_data.shard_files import (
+    ShardJob,
+    make_shard,
+    record_name,
+    shard_names,
+)
 from nezha_tf.pretraining_data.stopwatch import READING, STAGES, Stopwatch
 from nezha_tf.settings import flag
 from nezha_tf.text.vocabulary import Vocabulary
@@ -122,9 +127,11 @@ def create_pretraining_data(
     output_file = storage.with_single_slashes(require_flag(output_file, "output_file"))
     eval_output_file = storage.with_single_slashes(eval_output_file)
     outputs = [output_file, eval_output_file]
-    _check_inputs(inputs, require_flag(vocab_file, "vocab_file"))
-    dictionary = others.get("user_dict")
-    _check_outputs(outputs, [*inputs, vocab_file, *filter(None, [dictionary])])
+    no_text = {"vocab_file": require_flag(vocab_file, "vocab_file")}
+    if others.get("user_dict"):
+        no_text["user_dict"] = others["user_dict"]
+    _check_inputs(inputs, no_text)
+    _check_outputs(outputs, [*inputs, *no_text.values()])
     vocab_size = len(Vocabulary.from_file(vocab_file))
     share = max(eval_share, 1e-9) if eval_output_file else 0.0
     seed = others.get("random_seed", Settings.random_seed)
@@ -184,14 +191,26 @@ def _make_one(settings, maker, identity, job):
     return make_shard(settings, maker, job, identity), maker.clock.taken()
 
 
-def _check_inputs(inputs, vocab_file):
-    """Raises a `UserError` if the vocabulary is among the texts, since a glob can match it."""
-    vocabulary = files.file_id(vocab_file)
+def _check_inputs(inputs, no_text):
+    """Raises a `UserError` if a text is named twice or is no text, since a glob can match it.
+
+    Args:
+      inputs: the texts.
+      no_text: dict of the flags of other files to their values.
+    """
+    flags, seen = {files.file_id(path): flag for flag, path in no_text.items()}, {}
     for path in inputs:
-        if files.file_id(path) == vocabulary:
+        flag, found = flags.get(files.file_id(path)), seen.setdefault(files.file_id(path), path)
+        if flag:
+            what = {"vocab_file": "vocabulary", "user_dict": "dictionary"}[flag]
             raise UserError(
-                f"--input_file: {path} is the vocabulary (--vocab_file), not text; narrow the "
-                "pattern, or move it elsewhere"
+                f"--input_file: {path} is the {what} (--{flag}), not text; narrow the pattern, or "
+                "move it elsewhere"
+            )
+        if found != path:
+            raise UserError(
+                f"--input_file: {found} and {path} are the same file, which would be read twice; "
+                "name it once"
             )
 
 
@@ -201,8 +220,13 @@ def _check_outputs(outputs, inputs):
     for path in filter(None, outputs):
         if "," in path:
             raise UserError(f"{path}: name one file; --num_output_shards gives several")
-        if storage.isdir(path):
+        if storage.isdir(path) or not os.path.basename(path):
             raise UserError(f"output {path} is a folder; name a file in it")
+        if path.endswith((record_name(""), ".tmp")):
+            raise UserError(
+                f"output {path} has the ending of a summary or of an unfinished file; choose "
+                "another, such as .tfrecord"
+            )
         if files.file_id(path) in seen:
             raise UserError(f"output {path} is named twice or is an input; choose another name")
         seen.add(files.file_id(path))
@@ -255,12 +279,25 @@ def _sets(settings, found, identity, output_file, eval_output_file):
     sets = []
     for name, path, documents, repetitions in chosen:
         count = settings.num_output_shards if name == TRAINING else default_shards(documents)
-        names = shard_names(path, count)
-        sets.append(OutputSet(name, path, documents, repetitions, names))
-        for shard, record in finished_shards(path, names, identity):
-            sets[-1].add(shard, record)
-        leftovers.remove(path)
+        sets.append(OutputSet(name, path, documents, repetitions, shard_names(path, count)))
+    _refuse_common_shards(sets)
+    for each in sets:
+        for shard, record in finished_shards(each.output_file, each.paths, identity):
+            each.add(shard, record)
+        leftovers.remove(each.output_file)
     return sets
+
+
+def _refuse_common_shards(sets):
+    """Raises a `UserError` if one set has the name that another has for one of its shards."""
+    seen = set()
+    for path in (path for chosen in sets for path in chosen.paths):
+        if files.file_id(path) in seen:
+            raise UserError(
+                f"output {path} is a shard of --output_file and of --eval_output_file; choose "
+                "another name for one of them"
+            )
+        seen.add(files.file_id(path))
 
 
 def _counts(sets):
