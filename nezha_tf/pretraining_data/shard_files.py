@@ -154,8 +154,8 @@ def make_shard(settings, maker, job, identity):
                 # Of a single word no two segments can be made.
                 what = "text of two words" if documents and settings.pair == "sop" else "text"
                 raise UserError(
-                    f"{job.path} would hold no example: there is no {what} in its {count}; pass a "
-                    "smaller --num_output_shards"
+                    f"{job.path} would hold no example: there is no {what} in its {count}; "
+                    f"{_advice_for_more(job.path, settings)}"
                 )
             record = {
                 "format": FORMAT,
@@ -173,6 +173,13 @@ def make_shard(settings, maker, job, identity):
             storage.remove(record_name(job.path))
         raise UserError(f"cannot write {job.path}: {error.strerror}") from error
     return record
+
+
+def _advice_for_more(path, settings):
+    """Returns how a shard gets more text."""
+    if _SHARD.fullmatch(path):
+        return "pass a smaller --num_output_shards"
+    return "add text" + (", or pass another --eval_share" if settings.eval_share else "")
 
 
 def read_record(path):

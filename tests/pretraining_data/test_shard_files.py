@@ -87,6 +87,21 @@ def test_pairs_of_one_word_are_told(tmp_path):
     assert make_shard(settings, maker, job, {})["records"]
 
 
+@pytest.mark.parametrize(
+    "name, share, advice",
+    [
+        ("train-00001-of-00002.tfrecord", 0.0, "pass a smaller --num_output_shards"),
+        ("train-00001-of-00002.tfrecord", 0.5, "pass a smaller --num_output_shards"),
+        ("train.tfrecord", 0.0, "add text"),
+        ("eval.tfrecord", 0.5, "add text, or pass another --eval_share"),
+    ],
+)
+def test_the_advice_for_an_empty_shard_helps(tmp_path, name, share, advice):
+    """Fewer shards do not help where there is one."""
+    with pytest.raises(UserError, match=f"in its 1 document; {advice}$"):
+        make(tmp_path / name, b"\xff", on_invalid="skip", eval_share=share)
+
+
 def test_remote_files_are_written_alike(tmp_path):
     make(tmp_path / "a.tfrecord", "一。".encode())
     make(f"file://{tmp_path}/b.tfrecord", "一。".encode())
