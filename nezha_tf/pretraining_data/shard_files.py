@@ -50,9 +50,10 @@ def shard_names(output_file, count):
 
 
 def shard_name(output_file, index, count):
-    """Returns the file of one shard of a set."""
+    """Returns the file of one shard of a set; sorted as text, files are in the shards' order."""
     stem, extension = os.path.splitext(output_file)
-    return output_file if count == 1 else f"{stem}-{index:05d}-of-{count:05d}{extension}"
+    digits = max(5, len(str(count - 1)))
+    return output_file if count == 1 else f"{stem}-{index:0{digits}d}-of-{count:05d}{extension}"
 
 
 def record_name(path):
