@@ -155,6 +155,8 @@ def create_pretraining_data(
         wanted = set().union(*(chosen.wanted() for chosen in sets))
         workers = min(num_workers or available_cores(), len(wanted))
         report.tell_plan(sets, len(wanted), workers, runner)
+        if wanted:
+            report.warn_of_words(settings)
         for chosen in sets:
             if chosen.wanted():
                 remove_entry(chosen.output_file)

@@ -12,7 +12,7 @@ from conftest import RESOURCES
 
 from nezha_tf.errors import UserError
 from nezha_tf.text.user_dictionary import Entities, UserWord, read_user_dictionary
-from nezha_tf.text.word_segmentation import make_segmenter, read_frequencies
+from nezha_tf.text.word_segmentation import make_segmenter, never_found, read_frequencies
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +106,20 @@ def test_user_words_are_cut_out(name):
     assert "硅谷云" not in make_segmenter(name)(
         text
     )  # Words of other people's dictionaries do not change.
+
+
+@pytest.mark.parametrize("name", ["jieba", "rjieba"])
+def test_words_that_no_frequency_makes_a_segmenter_find(name):
+    found = ["云计算", "C++", "AT&T", "硅谷云3号", "的", "我在", "我在硅谷", "龦人"]
+    lost = ["奥黛丽·赫本", "東京タワー", "ＡＢＣ公司", "3·15"]
+    words = [UserWord(text, frequency) for text in found + lost for frequency in (None, 1)]
+    assert never_found(name, words) == [text for text in lost for _ in range(2)]
+    assert never_found(name, [UserWord("3·15", 0)]) == never_found(name, []) == []
+    # jieba's own way to make a word found.
+    theirs = jieba.Tokenizer()
+    for text in found + lost:
+        theirs.suggest_freq(text, tune=True)
+        assert (text in theirs.lcut(f"，{text}，")) == (text in found)
 
 
 def test_user_dictionary_is_in_the_format_of_jieba(tmp_path):
