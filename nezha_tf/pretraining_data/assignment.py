@@ -29,7 +29,8 @@ class Shard(NamedTuple):
 def default_shards(documents):
     """Returns the number of shards of a set: the lowest power of two for `SHARD_BYTES` each.
 
-    There are fewer shards if there are not enough documents for them.
+    There are fewer shards, powers of two too, if there are not enough documents for them. As no
+    document is longer than `SHARD_BYTES`, a shard then has less than twice as much in the mean.
 
     Args:
       documents: the set's `Documents`.

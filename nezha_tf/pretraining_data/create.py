@@ -52,7 +52,10 @@ class ProgramSettings(Settings):
     eval_output_file: str = flag("", "TFRecord file for the held-out documents.")
     eval_share: float = flag(0.05, "Share of the documents to hold out.", 0, 1)
     num_output_shards: int = flag(
-        0, "Number of shards; 0: enough for at most 4 MiB of text in each.", 0
+        0,
+        "Number of shards; 0: a power of two, for at most 4 MiB of text in each in the mean, or 8 "
+        "MiB where the documents are few and long.",
+        0,
     )
     num_workers: int = flag(0, "Number of worker processes; 0: one for each core.", 0)
     runner: str = flag(
@@ -109,7 +112,7 @@ def create_pretraining_data(
       eval_share: share of the documents to hold out, chosen by a hash of the seed and the
         document's number; both sets have at least one document.
       num_output_shards: number of shards of the training documents; 0: the lowest power of two
-        that gives each shard at most 4 MiB of text.
+        that gives each shard at most 4 MiB of text in the mean; see `default_shards`.
       num_workers: number of processes, at most the number of shards to make; 0: one for each
         core.
       runner: an engine (`runners.RUNNERS`) whose workers make the shards. They need this package,
