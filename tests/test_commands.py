@@ -336,6 +336,17 @@ def test_outputs_that_would_overwrite_each_other(folder):
     ):
         assert_one_line(create_data(folder, *changes), "is named twice or is an input")
     assert_one_line(create_data(folder, "--output_file=new,new"), "--num_output_shards")
+    # A set has other files beside its shards.
+    for name in ("new.tfrecord.json", "manifest.json", "new.tmp"):
+        for flag in ("output_file", "eval_output_file"):
+            result = create_data(folder, "--output_file=new.tfrecord", f"--{flag}={name}")
+            assert_one_line(result, f"output {name} has the ending of a summary or")
+    assert_one_line(create_data(folder, "--output_file=new/"), "output new/ is a folder")
+    (folder / "link").symlink_to(".")
+    names = "--output_file=new.tfrecord", "--eval_output_file=link/new-00001-of-00002.tfrecord"
+    result = create_data(folder, *names, "--num_output_shards=2")
+    assert_one_line(result, "link/new-00001-of-00002.tfrecord is a shard of --output_file and of")
+    (folder / "link").unlink()
     assert_one_line(create_data(folder), "train.tfrecord is there, but not its summary")
     # The second set cannot be written, so the first one is not written either.
     result = create_data(folder, "--eval_output_file=corpus.txt/eval.tfrecord")

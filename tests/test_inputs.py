@@ -96,7 +96,15 @@ def test_a_flag_that_is_no_number(folder):
     standard = (*PRETRAINING, "--num_train_steps=3")
     assert_each_one_line("run_pretraining.py", standard, mistakes, folder)
     (folder / "corpus.txt").write_text("好。\n" * 9)
+    (folder / "corpus_words.txt").write_text("好\n")
+    (folder / "link.txt").symlink_to("corpus.txt")
     mistakes = (
+        (
+            ["--input_file=corpus*.txt", "--user_dict=./corpus_words.txt"],
+            ["--input_file: corpus_words.txt is the dictionary (--user_dict), not text"],
+        ),
+        (["--input_file=corpus.txt,./corpus.txt"], ["corpus.txt are the same file"]),
+        (["--input_file=corpus.txt,link.txt"], ["corpus.txt and link.txt are the same file"]),
         (["--masked_lm_prob=nan"], ["--masked_lm_prob=nan"]),
         (["--masked_lm_prob=0"], ["--masked_lm_prob=0.0 must be above 0"]),
         (["--masking=entity"], ["--masking=entity needs --user_dict"]),

@@ -86,7 +86,7 @@ class InMemoryReader:
         yield from make_batches(skip_batches=skip_batches)
 
     def explain(self, error):
-        """Raises `error`, a `tf.errors.OpError`, because its cause is not reading."""
+        """Raises `error`, one of `reader.FAILURES`, because its cause is not reading."""
         raise error
 
     def _check_sharing(self, num_shards, by):

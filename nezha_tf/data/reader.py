@@ -18,6 +18,10 @@ KNOWN_CHECKED = 16
 # In TensorFlow's messages, failed reading shows as an op whose name ends in GetNext (in a graph or
 # eager), or as the iterator in which a function of the pipeline failed.
 FAILED_READ = re.compile(r"(\{\{node |\[Op:)[^}\]]*GetNext|with iterator: Iterator::")
+# TensorFlow quotes a record that is no example. If it is not UTF-8, no OpError is made of the
+# message, but a UnicodeDecodeError that has its bytes.
+UNFIT = (tf.errors.InvalidArgumentError, UnicodeDecodeError)
+FAILURES = (tf.errors.OpError, UnicodeDecodeError)
 
 
 class ExampleReader:
@@ -149,7 +153,7 @@ class ExampleReader:
           skip_batches: batches to leave out at the start.
 
         Raises:
-          UserError, tf.errors.OpError: see `explain`.
+          UserError, or one of `FAILURES`: see `explain`.
         """
         while True:
             try:
@@ -157,14 +161,14 @@ class ExampleReader:
                     skip_batches += 1
                     yield batch
                 return
-            except tf.errors.OpError as error:
+            except FAILURES as error:
                 _tell(self.explain(error))
 
     def explain(self, error):
         """Finds out why iterating over batches failed.
 
         Args:
-          error: `tf.errors.OpError`.
+          error: one of `FAILURES`.
 
         Returns:
           One line on the damaged records that were found and are skipped from now on. The caller
@@ -173,15 +177,15 @@ class ExampleReader:
         Raises:
           UserError: a file cannot be read, a record does not fit, or there are more damaged
             records than `max_corrupt_records`.
-          tf.errors.OpError: `error` itself, if reading is not its cause.
+          FAILURES: `error` itself, if reading is not its cause.
         """
-        if not FAILED_READ.search(str(error)):
+        if not FAILED_READ.search(_message_of(error)):
             raise error
         for path in self.files:
             _require_readable(path)
         line = ""
         try:
-            if isinstance(error, tf.errors.InvalidArgumentError):
+            if isinstance(error, UNFIT):
                 for path in console.progress(self.files, desc="searching", unit="file"):
                     self._refuse_unfit(path)
         except tf.errors.DataLossError as damaged:
@@ -264,7 +268,7 @@ class ExampleReader:
         try:
             for _ in untuned(records.batch(CHECKED_AT_ONCE).map(self._parse)):
                 fitting += CHECKED_AT_ONCE
-        except tf.errors.InvalidArgumentError:
+        except UNFIT:
             failed = records.skip(fitting).take(CHECKED_AT_ONCE)
             self._refuse_unfit_among(path, _bytes_of(failed), fitting)
 
@@ -304,6 +308,11 @@ def _bytes_of(records):
     """Yields the records of a dataset."""
     for record in untuned(records):
         yield record.numpy()
+
+
+def _message_of(error):
+    is_raw = isinstance(error, UnicodeDecodeError)
+    return error.object.decode(errors="replace") if is_raw else str(error)
 
 
 def _require_readable(path):

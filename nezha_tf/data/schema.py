@@ -108,9 +108,11 @@ def fault_of(serialized, lengths, limits, features=FEATURES):
         value = found[feature.name]
         is_float = feature.dtype is np.float32
         numbers = (value.float_list if is_float else value.int64_list).value
+        if not numbers:
+            return f"{feature.name} has no {'real' if is_float else 'whole'} numbers"
         if len(numbers) != lengths.of(feature):
             fault = f"{feature.name} has {len(numbers)} values, not {lengths.of(feature)}"
-            named = isinstance(feature.length, str) and len(numbers)
+            named = isinstance(feature.length, str)
             return fault + (f"; is --{feature.length}={len(numbers)} meant?" if named else "")
         bound = limits.of(feature.name, lengths)
         if not is_float and not 0 <= min(numbers) <= max(numbers) < bound:

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data.corpus import draw_of, raw_documents
+from nezha_tf.pretraining_data.corpus import CorpusChanged, draw_of, raw_documents
 
 # With --dupe_factor=10, this much text gives 140,000 examples of 128 pieces (110 MB of records).
 SHARD_BYTES = 4 << 20
@@ -30,7 +29,8 @@ class Shard(NamedTuple):
 def default_shards(documents):
     """Returns the number of shards of a set: the lowest power of two for `SHARD_BYTES` each.
 
-    There are fewer shards if there are not enough documents for them.
+    There are fewer shards, powers of two too, if there are not enough documents for them. As no
+    document is longer than `SHARD_BYTES`, a shard then has less than twice as much in the mean.
 
     Args:
       documents: the set's `Documents`.
@@ -116,7 +116,8 @@ def shards_of(paths, measure, seed, shards, wanted):
       wanted: set of (set name, index) of the shards to yield.
 
     Raises:
-      UserError: a file cannot be read, or the corpus has changed since it was measured.
+      UserError: a file cannot be read.
+      CorpusChanged: the corpus has changed since it was measured; that is known only at its end.
     """
     begun = {}
     for name, index, number, _, document in _assigned(paths, measure, seed, shards):
@@ -158,7 +159,8 @@ def documents_of(span, paths, threshold, seed):
       List of (number in the corpus, text as bytes), as in `Shard`.
 
     Raises:
-      UserError: a file cannot be read, or ends before the last document.
+      UserError: a file cannot be read.
+      CorpusChanged: it ends before the last document.
     """
     documents, number, start = [], span.first, span.offset
     for path in paths[span.file :]:
@@ -169,21 +171,22 @@ def documents_of(span, paths, threshold, seed):
                 return documents
             number += 1
         start = 0
-    raise UserError(f"{paths[span.file]}: changed while being read; start again")
+    raise CorpusChanged(f"{paths[span.file]}: changed while being read; start again")
 
 
 def _assigned(paths, measure, seed, shards):
     """Yields (set, shard, number in the corpus, number of the file, `RawDocument`) in order."""
     totals = {TRAINING: measure.training, HELD_OUT: measure.held_out}
     assignments = {name: Assignment(totals[name], count) for name, count in shards.items()}
-    number = 0
+    number = crc = 0
     for file, path in enumerate(paths):
         for document in raw_documents(path):
             name = _set_of(number, measure.threshold, seed)
             yield name, assignments[name].shard_of(len(document.text)), number, file, document
+            crc = checksum_of([(number, document.text)], crc)
             number += 1
-    if number != measure.training.count + measure.held_out.count:
-        raise UserError(f"{', '.join(paths)}: changed while being read; start again")
+    if f"{crc:08x}" != measure.crc32c:
+        raise CorpusChanged(f"{', '.join(paths)}: changed while being read; start again")
 
 
 def _set_of(number, threshold, seed):

@@ -25,6 +25,10 @@ _BLANK = re.compile(rb"(?:\n|" + _SPACE + rb")*+\Z")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+class CorpusChanged(UserError):
+    """The text is not the one that was measured."""
+
+
 class Documents(NamedTuple):
     """The number of documents and of their bytes."""
 

@@ -20,7 +20,7 @@ from nezha_tf.pretraining_data.assignment import (
     shards_of,
     spans_of,
 )
-from nezha_tf.pretraining_data.corpus import measure
+from nezha_tf.pretraining_data.corpus import CorpusChanged, measure
 from nezha_tf.pretraining_data.identity import finished_shards, identity_of
 from nezha_tf.pretraining_data.manifest import manifest_path, read_manifest, remove_entry
 from nezha_tf.pretraining_data.output_set import OutputSet
@@ -28,7 +28,12 @@ from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
 from nezha_tf.pretraining_data.runners import RUNNERS
 from nezha_tf.pretraining_data.runners.work import Work, make_shards, outputs_of
 from nezha_tf.pretraining_data.settings import Settings
-from nezha_tf.pretraining_data.shard_files import ShardJob, make_shard, shard_names
+from nezha_tf.pretraining_data.shard_files import (
+    ShardJob,
+    make_shard,
+    record_name,
+    shard_names,
+)
 from nezha_tf.pretraining_data.stopwatch import READING, STAGES, Stopwatch
 from nezha_tf.settings import flag
 from nezha_tf.text.vocabulary import Vocabulary
@@ -47,7 +52,10 @@ class ProgramSettings(Settings):
     eval_output_file: str = flag("", "TFRecord file for the held-out documents.")
     eval_share: float = flag(0.05, "Share of the documents to hold out.", 0, 1)
     num_output_shards: int = flag(
-        0, "Number of shards; 0: enough for at most 4 MiB of text in each.", 0
+        0,
+        "Number of shards; 0: a power of two, for at most 4 MiB of text in each in the mean, or 8 "
+        "MiB where the documents are few and long.",
+        0,
     )
     num_workers: int = flag(0, "Number of worker processes; 0: one for each core.", 0)
     runner: str = flag(
@@ -104,7 +112,7 @@ def create_pretraining_data(
       eval_share: share of the documents to hold out, chosen by a hash of the seed and the
         document's number; both sets have at least one document.
       num_output_shards: number of shards of the training documents; 0: the lowest power of two
-        that gives each shard at most 4 MiB of text.
+        that gives each shard at most 4 MiB of text in the mean; see `default_shards`.
       num_workers: number of processes, at most the number of shards to make; 0: one for each
         core.
       runner: an engine (`runners.RUNNERS`) whose workers make the shards. They need this package,
@@ -115,16 +123,18 @@ def create_pretraining_data(
     Raises:
       UserError: the input is bad, existing shards were made with other flags, another run writes
         the same files, a worker was killed, or the runner failed. No incomplete file is left,
-        and finished shards stay.
+        and finished shards stay, unless the corpus changed while it was read.
       Terminated: the process received SIGTERM.
     """
     inputs = files.expand(input_file, "input_file", may_be_empty=True)
     output_file = storage.with_single_slashes(require_flag(output_file, "output_file"))
     eval_output_file = storage.with_single_slashes(eval_output_file)
     outputs = [output_file, eval_output_file]
-    _check_inputs(inputs, require_flag(vocab_file, "vocab_file"))
-    dictionary = others.get("user_dict")
-    _check_outputs(outputs, [*inputs, vocab_file, *filter(None, [dictionary])])
+    no_text = {"vocab_file": require_flag(vocab_file, "vocab_file")}
+    if others.get("user_dict"):
+        no_text["user_dict"] = others["user_dict"]
+    _check_inputs(inputs, no_text)
+    _check_outputs(outputs, [*inputs, *no_text.values()])
     vocab_size = len(Vocabulary.from_file(vocab_file))
     share = max(eval_share, 1e-9) if eval_output_file else 0.0
     seed = others.get("random_seed", Settings.random_seed)
@@ -148,6 +158,8 @@ def create_pretraining_data(
         wanted = set().union(*(chosen.wanted() for chosen in sets))
         workers = min(num_workers or available_cores(), len(wanted))
         report.tell_plan(sets, len(wanted), workers, runner)
+        if wanted:
+            report.warn_of_words(settings)
         for chosen in sets:
             if chosen.wanted():
                 remove_entry(chosen.output_file)
@@ -184,14 +196,26 @@ def _make_one(settings, maker, identity, job):
     return make_shard(settings, maker, job, identity), maker.clock.taken()
 
 
-def _check_inputs(inputs, vocab_file):
-    """Raises a `UserError` if the vocabulary is among the texts, since a glob can match it."""
-    vocabulary = files.file_id(vocab_file)
+def _check_inputs(inputs, no_text):
+    """Raises a `UserError` if a text is named twice or is no text, since a glob can match it.
+
+    Args:
+      inputs: the texts.
+      no_text: dict of the flags of other files to their values.
+    """
+    flags, seen = {files.file_id(path): flag for flag, path in no_text.items()}, {}
     for path in inputs:
-        if files.file_id(path) == vocabulary:
+        flag, found = flags.get(files.file_id(path)), seen.setdefault(files.file_id(path), path)
+        if flag:
+            what = {"vocab_file": "vocabulary", "user_dict": "dictionary"}[flag]
             raise UserError(
-                f"--input_file: {path} is the vocabulary (--vocab_file), not text; narrow the "
-                "pattern, or move it elsewhere"
+                f"--input_file: {path} is the {what} (--{flag}), not text; narrow the pattern, or "
+                "move it elsewhere"
+            )
+        if found != path:
+            raise UserError(
+                f"--input_file: {found} and {path} are the same file, which would be read twice; "
+                "name it once"
             )
 
 
@@ -201,8 +225,13 @@ def _check_outputs(outputs, inputs):
     for path in filter(None, outputs):
         if "," in path:
             raise UserError(f"{path}: name one file; --num_output_shards gives several")
-        if storage.isdir(path):
+        if storage.isdir(path) or not os.path.basename(path):
             raise UserError(f"output {path} is a folder; name a file in it")
+        if path.endswith((record_name(""), ".tmp")):
+            raise UserError(
+                f"output {path} has the ending of a summary or of an unfinished file; choose "
+                "another, such as .tfrecord"
+            )
         if files.file_id(path) in seen:
             raise UserError(f"output {path} is named twice or is an input; choose another name")
         seen.add(files.file_id(path))
@@ -255,12 +284,25 @@ def _sets(settings, found, identity, output_file, eval_output_file):
     sets = []
     for name, path, documents, repetitions in chosen:
         count = settings.num_output_shards if name == TRAINING else default_shards(documents)
-        names = shard_names(path, count)
-        sets.append(OutputSet(name, path, documents, repetitions, names))
-        for shard, record in finished_shards(path, names, identity):
-            sets[-1].add(shard, record)
-        leftovers.remove(path)
+        sets.append(OutputSet(name, path, documents, repetitions, shard_names(path, count)))
+    _refuse_common_shards(sets)
+    for each in sets:
+        for shard, record in finished_shards(each.output_file, each.paths, identity):
+            each.add(shard, record)
+        leftovers.remove(each.output_file)
     return sets
+
+
+def _refuse_common_shards(sets):
+    """Raises a `UserError` if one set has the name that another has for one of its shards."""
+    seen = set()
+    for path in (path for chosen in sets for path in chosen.paths):
+        if files.file_id(path) in seen:
+            raise UserError(
+                f"output {path} is a shard of --output_file and of --eval_output_file; choose "
+                "another name for one of them"
+            )
+        seen.add(files.file_id(path))
 
 
 def _counts(sets):
@@ -272,7 +314,11 @@ def _make_shards(sets, settings, identity, shards, workers):
 
     Returns:
       (number of instances, bytes of text, Counter of stage to the seconds of all workers).
+
+    Raises:
+      CorpusChanged: the corpus is not the one that was measured; no new shard is left.
     """
+    new = [path for chosen in sets for path in chosen.paths if path not in chosen.finished]
     by_name = {chosen.name: chosen for chosen in sets}
     by_path = {path: chosen for chosen in sets for path in chosen.paths}
     jobs = (
@@ -280,14 +326,20 @@ def _make_shards(sets, settings, identity, shards, workers):
         for name, index, documents in shards
     )
     instances, length, seconds = 0, 0, collections.Counter()
-    with contextlib.closing(_made(jobs, settings, identity, workers)) as made:
-        with report.progress(sets) as told:
-            for job, (record, spent) in made:
-                by_path[job.path].add(job.path, record)
-                instances += record["records"]
-                length += sum(len(text) for _, text in job.documents)
-                seconds.update(spent)
-                told(record)
+    try:
+        with contextlib.closing(_made(jobs, settings, identity, workers)) as made:
+            with report.progress(sets) as told:
+                for job, (record, spent) in made:
+                    by_path[job.path].add(job.path, record)
+                    instances += record["records"]
+                    length += sum(len(text) for _, text in job.documents)
+                    seconds.update(spent)
+                    told(record)
+    except CorpusChanged:
+        # Their summaries name the text that was measured.
+        for path in new:
+            leftovers.remove_shard(path)
+        raise
     return instances, length, seconds
 
 

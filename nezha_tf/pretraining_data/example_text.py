@@ -26,13 +26,14 @@ def arrays_of(record):
     if features is None:
         raise ValueError("it is not a tf.train.Example")
     found = {}
-    for name, feature in features.items():
-        found[name] = np.array(feature.float_list.value or feature.int64_list.value)
-    missing = {"input_ids", "input_mask", "segment_ids", "next_sentence_labels"} - set(found)
-    if "word_starts" not in found:
-        missing |= {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"} - set(found)
-    if missing:
-        raise ValueError(f"it lacks the feature {min(missing)}")
+    for feature in schema.features_of(record):
+        if feature.name not in features:
+            raise ValueError(f"it lacks the feature {feature.name}")
+        value, is_float = features[feature.name], feature.dtype is np.float32
+        numbers = (value.float_list if is_float else value.int64_list).value
+        if not numbers:
+            raise ValueError(f"{feature.name} has no {'real' if is_float else 'whole'} numbers")
+        found[feature.name] = np.array(numbers)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Removes temporary files of processes that were killed."""
+"""Removes temporary files of processes that were killed, and shards that are worth nothing."""
 
 import contextlib
 import glob
@@ -28,6 +28,12 @@ def remove_of(unfinished):
     for job, process_id in unfinished:
         for path in (job.path, record_name(job.path)):
             _remove(files.temporary_name(path, process_id))
+
+
+def remove_shard(path):
+    """Removes a shard and its summary, if they exist."""
+    _remove(path)
+    _remove(record_name(path))
 
 
 def _remove(path):

@@ -141,7 +141,7 @@ class _Worker:
             self.process.join()
             raise WorkerDied(self.task, self.process.exitcode) from error
         if kind == "mistake":
-            raise UserError(value)
+            raise value
         if kind == "defect":
             raise RuntimeError(f"in a worker:\n{value}")
         return value
@@ -157,7 +157,7 @@ def _work(pipe, make_function, arguments):
     except EOFError:
         pass
     except UserError as error:
-        pipe.send(("mistake", str(error)))
+        pipe.send(("mistake", error))
     except BaseException:
         pipe.send(("defect", traceback.format_exc()))
 

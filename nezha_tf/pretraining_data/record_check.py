@@ -91,12 +91,12 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None
 
     Args:
       path: a TFRecord file.
-      lengths: the `schema.Lengths` of its examples; None: those of the first record.
+      lengths: the `schema.Lengths` of its examples; None: those of the first good record.
       vocab_size: exclusive bound on the ids.
       tell: called with the number of bytes of each frame that was read.
-      features: the features of its examples; None: those of the first record.
+      features: the features of its examples; None: those of the first good record.
       ends: the ids of [CLS] and [SEP], with which examples begin and end; None: the first and the
-        last id of the first record.
+        last id of the first good record.
 
     Returns:
       A `Checked`.
@@ -114,8 +114,13 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None
             continue
         records += 1
         record = record_of(frame)
-        lengths = lengths or _lengths_of(record)
-        features = features or schema.features_of(record)
+        if lengths is None or features is None:
+            kind = lengths or _lengths_of(record), features or schema.features_of(record)
+            fault = schema.fault_of(record, kind[0], limits, kind[1])
+            if fault:
+                faults.append(f"{path}, record {number}: {fault}")
+                continue
+            lengths, features = kind
         batch.append((number, record))
         if len(batch) == CHECKED_AT_ONCE:
             found, ends = _faults_of(path, batch, lengths, limits, features, ends)
@@ -154,7 +159,8 @@ def _faults_of(path, batch, lengths, limits, features, ends):
     faults = {}
     try:
         values = tf.io.parse_example(list(records), schema.parsing_spec(lengths, features))
-    except tf.errors.InvalidArgumentError:
+    # The message quotes a record that is no example; if that is not UTF-8, it has no other error.
+    except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
         faults = {n: schema.fault_of(record, lengths, limits, features) for n, record in batch}
         faults = {number: fault for number, fault in faults.items() if fault}
         fitting = [(number, record) for number, record in batch if number not in faults]
@@ -189,7 +195,8 @@ def _is_odd(values, lengths, limits):
     for name, value in values.items():
         if value.dtype == np.int64:
             odd |= ((value < 0) | (value >= limits.of(name, lengths))).any(axis=1)
-    used = values["input_mask"].sum(axis=1, keepdims=True)
+    # A mask of other values than 0 and 1 is odd already; its sum may be no place.
+    used = np.clip(values["input_mask"].sum(axis=1, keepdims=True), 0, lengths.max_seq_length)
     is_used = np.arange(lengths.max_seq_length) < used
     odd |= (values["input_mask"] != is_used).any(axis=1)
     odd |= ((values["input_ids"] + values["segment_ids"] > 0) & ~is_used).any(axis=1)

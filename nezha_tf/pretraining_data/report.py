@@ -5,10 +5,12 @@ import contextlib
 import time
 
 from nezha_tf import console
-from nezha_tf.data.corruption.policies import UNMASKED
+from nezha_tf.data.corruption.policies import POLICIES, UNMASKED
 from nezha_tf.pretraining_data.assignment import HELD_OUT
 from nezha_tf.pretraining_data.lines import KINDS
 from nezha_tf.pretraining_data.manifest import entry_of, write_manifest
+from nezha_tf.text.user_dictionary import read_user_dictionary
+from nezha_tf.text.word_segmentation import never_found
 
 # There is a warning if a smaller share of a set's characters is in examples.
 LEAST_USED = 0.9
@@ -37,6 +39,25 @@ def tell_plan(sets, wanted, workers, runner=""):
     if wanted:
         by = runner or console.plural(workers, "worker")
         print(f"{console.plural(wanted, 'shard')} to make, {by}", flush=True)
+
+
+def warn_of_words(settings):
+    """Prints a warning if words of the dictionary can have no effect; see `never_found`.
+
+    Args:
+      settings: the `Settings`.
+    """
+    has_units = settings.masking == UNMASKED or POLICIES[settings.masking].of_entities
+    if not settings.user_dict or has_units:
+        return
+    lost = never_found(settings.segmenter, read_user_dictionary(settings.user_dict))
+    if lost:
+        print(
+            f"warning: {console.plural(len(lost), 'word')} of --user_dict (the first: {lost[0]}) "
+            f"cannot be found: {settings.segmenter} splits at characters such as · and kana; "
+            "--masking=entity and --masking=none keep every word whole",
+            flush=True,
+        )
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ import google_crc32c
 from nezha_tf import console, files, storage
 from nezha_tf.data.framing import frame
 from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data.corpus import CorpusChanged
 from nezha_tf.pretraining_data.lines import sentences_of
 from nezha_tf.pretraining_data.stopwatch import EXAMPLES, PIECES, WRITING
 
@@ -49,9 +50,10 @@ def shard_names(output_file, count):
 
 
 def shard_name(output_file, index, count):
-    """Returns the file of one shard of a set."""
+    """Returns the file of one shard of a set; sorted as text, files are in the shards' order."""
     stem, extension = os.path.splitext(output_file)
-    return output_file if count == 1 else f"{stem}-{index:05d}-of-{count:05d}{extension}"
+    digits = max(5, len(str(count - 1)))
+    return output_file if count == 1 else f"{stem}-{index:0{digits}d}-of-{count:05d}{extension}"
 
 
 def record_name(path):
@@ -129,12 +131,19 @@ def make_shard(settings, maker, job, identity):
 
     Raises:
       UserError: the files cannot be written (no space, no permission), or there is no example.
+      CorpusChanged: the text is not UTF-8, which was refused when it was measured.
     """
     anomalies = collections.Counter()
     documents = []
     with maker.clock.stage(PIECES):
         for number, text in job.documents:
-            sentences = sentences_of(text, settings.on_invalid, anomalies)
+            try:
+                sentences = sentences_of(text, settings.on_invalid, anomalies)
+            except UnicodeDecodeError as error:
+                # The text was UTF-8 when it was measured.
+                raise CorpusChanged(
+                    f"--input_file, document {number + 1}: changed while being read; start again"
+                ) from error
             if sentences:
                 documents.append((number, sentences))
     try:
@@ -146,8 +155,8 @@ def make_shard(settings, maker, job, identity):
                 # Of a single word no two segments can be made.
                 what = "text of two words" if documents and settings.pair == "sop" else "text"
                 raise UserError(
-                    f"{job.path} would hold no example: there is no {what} in its {count}; pass a "
-                    "smaller --num_output_shards"
+                    f"{job.path} would hold no example: there is no {what} in its {count}; "
+                    f"{_advice_for_more(job.path, settings)}"
                 )
             record = {
                 "format": FORMAT,
@@ -165,6 +174,13 @@ def make_shard(settings, maker, job, identity):
             storage.remove(record_name(job.path))
         raise UserError(f"cannot write {job.path}: {error.strerror}") from error
     return record
+
+
+def _advice_for_more(path, settings):
+    """Returns how a shard gets more text."""
+    if _SHARD.fullmatch(path):
+        return "pass a smaller --num_output_shards"
+    return "add text" + (", or pass another --eval_share" if settings.eval_share else "")
 
 
 def read_record(path):

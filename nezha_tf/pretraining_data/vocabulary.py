@@ -5,9 +5,10 @@ import functools
 
 from nezha_tf import console, files, storage
 from nezha_tf.cores import available_cores
-from nezha_tf.data.corpus import decoded, read_documents, read_stretches
+from nezha_tf.data.corpus import decoded, read_lines, read_stretches
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
+from nezha_tf.text.vocabulary import LONGEST_PIECE
 from nezha_tf.text.vocabulary_builder import VocabularyBuilder
 
 # To start a process takes as long as to count about this much text.
@@ -27,7 +28,8 @@ def make_vocabulary(settings):
 
     Raises:
       UserError: a flag is missing, the output is also an input, a file cannot be read, there is no
-        text, --vocab_size is too small, or a worker was killed. No file is written.
+        text, a piece of --include_file is too long, --vocab_size is too small, or a worker was
+        killed. No file is written.
     """
     output_file = require_flag(settings.output_file, "output_file")
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
@@ -38,7 +40,7 @@ def make_vocabulary(settings):
         do_lower_case=settings.do_lower_case,
         min_character_count=settings.min_character_count,
         common_characters=settings.common_characters,
-        include=[line for path in included for lines in read_documents(path) for line in lines],
+        include=[piece for path in included for piece in _included(path)],
     )
     sizes = list(map(storage.size, paths))
     workers = settings.num_workers or min(available_cores(), 1 + sum(sizes) // WORTH_A_WORKER)
@@ -57,6 +59,19 @@ def make_vocabulary(settings):
             ("--min_character_count, by the text", builder.min_character_count),
         ]
     return console.table(output_file, rows)
+
+
+def _included(path):
+    """Yields the pieces of an --include_file; `Vocabulary.from_file` reads no longer ones."""
+    for number, line in enumerate(read_lines(path), start=1):
+        piece = line.strip()
+        if len(piece.encode()) > LONGEST_PIECE:
+            raise UserError(
+                f"--include_file {path}, line {number}: a piece has more than {LONGEST_PIECE} "
+                "bytes; write one piece per line"
+            )
+        if piece:
+            yield piece
 
 
 def _counted(stretches, do_lower_case, workers):

@@ -21,15 +21,17 @@ _MOST_CACHED = 2**16  # bounds the cache's memory
 class JiebaWords:
     """Splits text into words as `jieba.Tokenizer.lcut` does."""
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer, never_names=()):
         """Args:
         tokenizer: an initialized `jieba.Tokenizer`; words that are added later may have no effect.
+        never_names: words that the model must not find. jieba has one set of them for all
+          tokenizers of a process (`finalseg.Force_Split_Words`), which is not read.
         """
         from jieba import finalseg
 
         self._frequencies = tokenizer.FREQ
         self._log_total = math.log(tokenizer.total)
-        self._never_names = finalseg.Force_Split_Words
+        self._never_names = frozenset(never_names)
         self._model = _NameModel(finalseg)
         self._parted = {}
 

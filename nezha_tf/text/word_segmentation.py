@@ -5,6 +5,7 @@ import importlib.util
 
 from nezha_tf.errors import UserError
 from nezha_tf.text.jieba_words import JiebaWords
+from nezha_tf.text.user_dictionary import UserWord
 
 SEGMENTERS = ("jieba", "rjieba")
 
@@ -31,6 +32,22 @@ def make_segmenter(name, words=()):
     return segmenter.cut
 
 
+def never_found(name, words):
+    """Returns those of the user's words that a segmenter finds at no frequency, a list of str.
+
+    Both segmenters split a text at other characters than letters, digits, ideographs and a few
+    signs first, and look for words between them.
+
+    Args:
+      name: see `make_segmenter`.
+      words: `UserWord`s; those of frequency 0 are not meant to be found.
+    """
+    # More frequent than all words of the segmenters' own dictionary together.
+    often = [UserWord(word.text, 10**8) for word in words if word.frequency != 0]
+    cut = make_segmenter(name, often)
+    return [word.text for word in often if list(cut(word.text)) != [word.text]]
+
+
 def require_segmenter(name):
     """Raises a `UserError` if a segmenter is not installed."""
     if importlib.util.find_spec(name) is None:
@@ -49,8 +66,12 @@ def _make_jieba(words):
     tokenizer.FREQ = dict(frequencies) if words else frequencies
     tokenizer.initialized = True
     for word in words:
-        tokenizer.add_word(*word)
-    return JiebaWords(tokenizer).cut
+        if word.frequency == 0:
+            # add_word would also forbid the word to all other tokenizers of the process.
+            tokenizer.FREQ[word.text] = 0
+        else:
+            tokenizer.add_word(*word)
+    return JiebaWords(tokenizer, (word.text for word in words if word.frequency == 0)).cut
 
 
 @functools.cache

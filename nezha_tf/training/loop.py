@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from nezha_tf.data.reader import FAILURES
 from nezha_tf.errors import Terminated, UserError
 from nezha_tf.training import freed_memory
 from nezha_tf.training.journal import brief, scores_of
@@ -111,7 +112,7 @@ class Loop:
                 count = self._plan.count_from(step)
                 try:
                     report = self._train_step.run(batches, count, self._stop.requested)
-                except tf.errors.OpError as error:
+                except FAILURES as error:
                     self._journal.say(self._feed.explain(error))
                     batches = self._feed.batches(self._train_step.count("batches_read"))
                     step = self._train_step.step

@@ -214,6 +214,8 @@ def test_what_cannot_be_used_is_one_line(tmp_path):
         measure([one, gbk], 0, 0, True)
     assert measure([gbk], 0, 0, False).training.count == 6
     found = measure([one], 0, 0, True)
-    (tmp_path / "one.txt").write_text("一。\n\n二。")
-    with pytest.raises(UserError, match="changed while being read"):
-        list(shards_of([one], found, 0, {TRAINING: 1}, {(TRAINING, 0)}))
+    for text in ("一。\n\n二。", "二。", ""):
+        (tmp_path / "one.txt").write_text(text)
+        for read in (shards_of, spans_of):
+            with pytest.raises(UserError, match="changed while being read"):
+                list(read([one], found, 0, {TRAINING: 1}, {(TRAINING, 0)}))

@@ -14,6 +14,7 @@ from nezha_tf.pretraining_data.assignment import (
     TRAINING,
     Assignment,
     checksum_of,
+    default_shards,
     documents_of,
     shards_of,
     spans_of,
@@ -32,6 +33,16 @@ def texts(most=30):
     part = st.sampled_from(PARTS) | st.sampled_from(ENDS) | st.sampled_from([*SPACE, "\n"])
     text = st.lists(part, max_size=most).map("".join)
     return st.tuples(st.sampled_from(["", "", MARK, "\n" + MARK]), text).map("".join)
+
+
+@laws.examples(100)
+@given(st.lists(st.integers(1, corpus.LONGEST_DOCUMENT), min_size=1, max_size=70))
+def test_the_default_shards_have_the_text_that_the_pages_say(lengths):
+    count = default_shards(Documents(len(lengths), sum(lengths)))
+    assert count <= len(lengths) and count.bit_count() == 1
+    mean, is_few = sum(lengths) / count / 2**20, 2 * count > len(lengths)
+    assert mean < 8 if is_few else mean <= 4
+    assert count == 1 or sum(lengths) / (count // 2) > 4 * 2**20  # half as many are too few
 
 
 def split(text):

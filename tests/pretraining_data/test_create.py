@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,6 +152,37 @@ def test_a_manifest_names_no_set_that_is_being_made(corpus, tmp_path, monkeypatc
     assert contents(tmp_path) == whole and named() == {"train.tfrecord", "eval.tfrecord"}
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("other", ["二。\n两。".encode(), "二。\n".encode("gbk") + b"\xff"])
+def test_a_corpus_that_changes_while_it_is_read_gives_no_new_shard(
+    tmp_path, monkeypatch, workers, other
+):
+    """Not even if the number of its documents stays."""
+    documents = [f"第{n}句。\n还有一句。\n再有一句。".encode() for n in range(40)]
+    path = tmp_path / "a.txt"
+
+    def measured(*arguments):
+        found = measure(*arguments)
+        path.write_bytes(b"\n\n".join([*documents[:-1], other]))
+        return found
+
+    flags = {"num_output_shards": 4, "num_workers": workers}
+    path.write_bytes(b"\n\n".join(documents))
+    create(str(path), tmp_path / "whole", **flags)
+    (tmp_path / "set").mkdir()
+    earlier = list((tmp_path / "whole").glob("train-00002*"))
+    for file in earlier:
+        shutil.copy(file, tmp_path / "set")
+    with monkeypatch.context() as patch:
+        patch.setattr(create_module, "measure", measured)
+        with pytest.raises(UserError, match="changed while being read; start again"):
+            create(str(path), tmp_path / "set", **flags)
+    assert set(contents(tmp_path / "set")) == {file.name for file in earlier}
+    path.write_bytes(b"\n\n".join(documents))
+    create(str(path), tmp_path / "set", **flags)
+    assert contents(tmp_path / "set") == contents(tmp_path / "whole")
+
+
 def test_all_of_it_on_another_file_system(tmp_path, capsys):
     """TensorFlow's file system in memory, which Python's own functions do not see."""
     gfile = tf.io.gfile
@@ -245,6 +277,21 @@ def test_a_warning_of_lost_text_advises_what_works(tmp_path, capsys, changes, ad
     # The held-out set has one pass, whatever the flags; its share is normal for that.
     assert len(warnings) == 1 and "train.tfrecord" in warnings[0], warnings
     assert warnings[0].endswith(f"the ends of pairs that are too long are lost; {advice}")
+
+
+@pytest.mark.parametrize("masking", ["whole_word", "span", "entity", "none"])
+def test_words_that_have_no_effect_are_told_once(tmp_path, capsys, masking):
+    """With entities they have an effect: their pieces are of one word."""
+    (tmp_path / "words.txt").write_text("今天\n奥黛丽·赫本\n東京タワー\n·\n", encoding="utf-8")
+    (tmp_path / "text.txt").write_text("今天奥黛丽·赫本来了。\n" * 20, encoding="utf-8")
+    dictionary = {"user_dict": f"{tmp_path}/words.txt", "num_output_shards": 1}
+    flags = {"dupe_factor": 1, "max_predictions_per_seq": 20, "masking": masking, **dictionary}
+    create(f"{tmp_path}/text.txt", tmp_path, **flags)
+    shown = capsys.readouterr().out.splitlines()
+    told = [line for line in shown if line.startswith("warning: ") and "--user_dict" in line]
+    assert len(told) == (masking in ("whole_word", "span"))
+    if told:
+        assert "2 words of --user_dict (the first: 奥黛丽·赫本) cannot be found: jieba" in told[0]
 
 
 FLAGS = (

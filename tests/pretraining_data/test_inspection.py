@@ -158,6 +158,51 @@ def test_records_that_fit_no_example_are_found(tmp_path, monkeypatch):
     assert all("predictions are invalid" in texts[number] for number in (3, 4, 6, 7, 12))
 
 
+GOOD = {
+    "input_ids": [2, 5, 5, 5, 5, 5, 5, 3],
+    "input_mask": [1] * 8,
+    "segment_ids": [0] * 8,
+    "word_starts": [0, 1, 0, 0, 0, 1, 0, 0],
+    "masked_lm_positions": [1, 2],
+    "masked_lm_ids": [3, 4],
+    "masked_lm_weights": [1.0, 1.0],
+    "next_sentence_labels": [0],
+}
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (b"\xff\xfe", "it is not a tf.train.Example"),
+        ({"input_ids": []}, "input_ids has no whole numbers"),
+        ({"input_mask": [1, 1, 152, *[0] * 5]}, "input_mask holds 152"),
+        ({"input_mask": [2**62] * 8}, f"input_mask holds {2**62}"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 3])
+@pytest.mark.parametrize("features", [schema.FEATURES, schema.UNMASKED_FEATURES])
+def test_any_bad_record_is_one_fault(tmp_path, change, message, place, features):
+    """Wherever it is in a file of which nothing else is known."""
+    written = [records.encode_values(GOOD, features)] * 5
+    is_raw = isinstance(change, bytes)
+    written[place] = change if is_raw else records.encode_values({**GOOD, **change}, features)
+    path = records.write(tmp_path / "a.tfrecord", written)
+    [fault] = record_check.check_file(path, None, 20).faults
+    assert fault.startswith(f"{path}, record {place + 1}: {message}")
+
+
+def test_numbers_of_another_kind_are_told(tmp_path):
+    """In `--check` as in what is shown."""
+    example = tf.train.Example.FromString(records.encode_values(GOOD))
+    example.features.feature["input_ids"].float_list.value.extend([1.5] * 8)
+    path = records.write(tmp_path / "a.tfrecord", [example.SerializeToString()])
+    message = f"{path}, record 1: input_ids has no whole numbers"
+    assert record_check.check_file(path, None, 20).faults[0] == message
+    (tmp_path / "vocab.txt").write_bytes((RESOURCES / "vocab.txt").read_bytes())
+    with pytest.raises(UserError, match=message):
+        show(InspectionSettings(input_file=path, vocab_file=str(tmp_path / "vocab.txt")))
+
+
 def test_unmasked_records_are_checked_and_shown(tmp_path):
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "们", "去", "un", "##known", "hi"]
     vocabulary = Vocabulary(pieces)

@@ -87,6 +87,21 @@ def test_pairs_of_one_word_are_told(tmp_path):
     assert make_shard(settings, maker, job, {})["records"]
 
 
+@pytest.mark.parametrize(
+    "name, share, advice",
+    [
+        ("train-00001-of-00002.tfrecord", 0.0, "pass a smaller --num_output_shards"),
+        ("train-00001-of-00002.tfrecord", 0.5, "pass a smaller --num_output_shards"),
+        ("train.tfrecord", 0.0, "add text"),
+        ("eval.tfrecord", 0.5, "add text, or pass another --eval_share"),
+    ],
+)
+def test_the_advice_for_an_empty_shard_helps(tmp_path, name, share, advice):
+    """Fewer shards do not help where there is one."""
+    with pytest.raises(UserError, match=f"in its 1 document; {advice}$"):
+        make(tmp_path / name, b"\xff", on_invalid="skip", eval_share=share)
+
+
 def test_remote_files_are_written_alike(tmp_path):
     make(tmp_path / "a.tfrecord", "一。".encode())
     make(f"file://{tmp_path}/b.tfrecord", "一。".encode())
@@ -132,12 +147,20 @@ def test_names():
     assert record_name("a/train.tfrecord") == "a/train.tfrecord.json"
 
 
+@pytest.mark.parametrize("count", [12, 100_000, 100_001])
+def test_sorted_names_are_in_the_order_of_the_shards(count):
+    """`--input_file=train*` is sorted, and streams of text need that order."""
+    names = shard_names("a/train.tfrecord", count)
+    assert names == sorted(names) and len(set(names)) == count
+    assert names[0] == f"a/train-{'0' * (5 + (count > 100_000))}-of-{count:05d}.tfrecord"
+
+
 def test_parts_of_sets_are_told():
     whole, part = shard_names("a/eval.tfrecord", 2), shard_names("a/train-1.tfrecord", 8)[:3]
     assert parts_of_sets([*whole, "a/b.tfrecord", "a/c-of-00004"], "input_file") == []
     (told,) = parts_of_sets([*whole, *part], "input_file")
     assert "--input_file has only 3 of the 8 files a/train-1-*-of-00008.tfrecord;" in told
-    # From number 100,000 on the names have a digit more.
+    # With a number of 100,000 all names have a digit more.
     assert parts_of_sets(shard_names("a/train.tfrecord", 100_001), "input_file") == []
 
 

@@ -16,6 +16,7 @@ from nezha_tf import FullTokenizer, Vocabulary
 from nezha_tf.data import schema
 from nezha_tf.data.corruption.policies import POLICIES, UNMASKED
 from nezha_tf.pretraining_data import pieces, shard_maker
+from nezha_tf.pretraining_data.packing import PAIRS, SINGLE
 from nezha_tf.pretraining_data.settings import Settings
 from nezha_tf.pretraining_data.shard_maker import ShardMaker
 from nezha_tf.pretraining_data.statistics import Statistics
@@ -28,7 +29,6 @@ OWN = [piece for piece in VOCABULARY.pieces if len(piece) == 1 and TOKENIZER.tok
 UNKNOWN = ["龘", "\U00020000"]  # Chinese, and not in the vocabulary
 SPACE = [" ", "\u3000", "\u200b"]  # the tokenizer drops the last one
 WORDS = ["数据中心", "北京", "我们今天去北京。", "hello", "2024", "Tokenizer"]
-PAIRS = ("nsp", "sop", "none")
 PREDICTIONS = 4
 
 
@@ -161,10 +161,10 @@ def test_records_hold_the_text_and_statistics_count_them(
     assert has_text
     features = schema.FEATURES if masking != UNMASKED else schema.UNMASKED_FEATURES
     batch, ids = parsed(records, features, length)
-    room = length - (2 if pair == "none" else 3)
+    room = length - (2 if pair in SINGLE else 3)
     expected = expected_statistics(documents, batch, ids, room)
     used, most = maker.statistics.used_characters, expected.piece_characters
-    assert used == most if pair == "none" else 0 < used <= most
+    assert used == most if pair in SINGLE else 0 < used <= most
     assert dataclasses.replace(maker.statistics, used_characters=0) == expected
     whole = ["".join(chr(p) for line in text for p in pieces_of(line)) for _, text in documents]
     used = batch["input_mask"].sum(axis=1)
@@ -172,9 +172,13 @@ def test_records_hold_the_text_and_statistics_count_them(
     assert not ids[batch["input_mask"] == 0].any()
     rows = [texts_of(row[:size].tolist()) for row, size in zip(ids, used, strict=True)]
     assert all(text and any(text in document for document in whole) for row in rows for text in row)
-    if pair == "none":
-        found = collections.Counter("".join(text for row in rows for text in row))
-        assert found == collections.Counter("".join(whole) * repetitions)
+    if pair in SINGLE:
+        found, expected = (
+            "".join(text for row in rows for text in row),
+            "".join(whole) * repetitions,
+        )
+        assert collections.Counter(found) == collections.Counter(expected)
+        assert found == expected or pair != "stream"
     else:
         for row, label in zip(rows, batch["next_sentence_labels"][:, 0], strict=True):
             assert_segments_are_neighbours(row, pair, label, whole)

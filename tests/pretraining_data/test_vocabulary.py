@@ -9,7 +9,7 @@ import pytest
 from conftest import RESOURCES
 from plain_vocabulary import plain_vocabulary
 
-from nezha_tf import files
+from nezha_tf import Vocabulary, files
 from nezha_tf.data import corpus
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data import vocabulary
@@ -66,6 +66,20 @@ def test_what_is_too_small_is_told_before_the_text_is_read(text, tmp_path, monke
     with pytest.raises(UserError, match="--vocab_size=260 is too small"):
         make(tmp_path, text, vocab_size=260)
     assert 0 < sum(read) < 5000 and not list(tmp_path.iterdir())
+
+
+def test_a_vocabulary_with_pieces_of_ones_own_can_be_read(text, tmp_path):
+    """A piece that `Vocabulary` does not read is refused."""
+    path, longest = tmp_path / "pieces.txt", "长" * 85 + "x"  # 256 bytes
+    path.write_text(f"\ufeff雲計算\n\n {longest} \r\n", encoding="utf-8")
+    pieces = make(tmp_path, text, include_file=str(path))
+    assert {"雲計算", longest} <= set(pieces)
+    assert Vocabulary.from_file(f"{tmp_path}/vocab.txt").pieces == pieces
+    (tmp_path / "vocab.txt").unlink()
+    path.write_text(f"雲計算\n\n{longest}y\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"pieces\.txt, line 3: a piece has more than 256 bytes"):
+        make(tmp_path, text, include_file=str(path))
+    assert os.listdir(tmp_path) == ["pieces.txt"]
 
 
 def test_bytes_that_are_not_utf8_are_named_with_file_and_line(tmp_path, monkeypatch):

@@ -5,13 +5,14 @@ import sys
 import tempfile
 
 import jieba
+import jieba.finalseg
 import pytest
 import rjieba
 from conftest import RESOURCES
 
 from nezha_tf.errors import UserError
 from nezha_tf.text.user_dictionary import Entities, UserWord, read_user_dictionary
-from nezha_tf.text.word_segmentation import make_segmenter, read_frequencies
+from nezha_tf.text.word_segmentation import make_segmenter, never_found, read_frequencies
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +74,24 @@ def test_user_words_change_jieba_as_they_change_ours(sentences):
     assert found != [jieba.lcut(sentence) for sentence in sentences]
 
 
+def test_a_word_of_frequency_0_is_split_by_its_own_segmenter_alone(monkeypatch):
+    """The model of names finds 杭研; jieba keeps what it must not find for the whole process."""
+    text, words = "他来到了网易杭研大厦", [UserWord("杭研", 0), UserWord("大厦", 0)]
+    with monkeypatch.context() as patched:
+        patched.setattr(jieba.finalseg, "Force_Split_Words", set())
+        whole, theirs = jieba.lcut(text), jieba.Tokenizer()
+        for word in words:
+            theirs.add_word(*word)
+        split = theirs.lcut(text)
+        # Whatever another program in the process has forbidden.
+        patched.setattr(jieba.finalseg, "Force_Split_Words", {"网易", "杭研"})
+        assert make_segmenter("jieba")(text) == whole
+    assert "杭研" in whole and "杭研" not in split
+    for _ in range(2):
+        assert make_segmenter("jieba", words)(text) == split
+        assert make_segmenter("jieba")(text) == whole == jieba.lcut(text)
+
+
 def test_a_long_run_takes_no_quadratic_time():
     run = "龘龖靐" * 100_000  # jieba copies 4 * 300,000 ** 2 / 2 states: minutes.
     assert "".join(make_segmenter("jieba")(run)) == run
@@ -87,6 +106,20 @@ def test_user_words_are_cut_out(name):
     assert "硅谷云" not in make_segmenter(name)(
         text
     )  # Words of other people's dictionaries do not change.
+
+
+@pytest.mark.parametrize("name", ["jieba", "rjieba"])
+def test_words_that_no_frequency_makes_a_segmenter_find(name):
+    found = ["云计算", "C++", "AT&T", "硅谷云3号", "的", "我在", "我在硅谷", "龦人"]
+    lost = ["奥黛丽·赫本", "東京タワー", "ＡＢＣ公司", "3·15"]
+    words = [UserWord(text, frequency) for text in found + lost for frequency in (None, 1)]
+    assert never_found(name, words) == [text for text in lost for _ in range(2)]
+    assert never_found(name, [UserWord("3·15", 0)]) == never_found(name, []) == []
+    # jieba's own way to make a word found.
+    theirs = jieba.Tokenizer()
+    for text in found + lost:
+        theirs.suggest_freq(text, tune=True)
+        assert (text in theirs.lcut(f"，{text}，")) == (text in found)
 
 
 def test_user_dictionary_is_in_the_format_of_jieba(tmp_path):

@@ -61,9 +61,11 @@ def test_a_foreign_record_is_named(folder):
     good = records(folder / "train.tfrecord")[:20]
     foreign = tf.train.Example.FromString(good[0])
     foreign.features.feature["input_ids"].int64_list.value[3] = 9200
-    write(folder / "train.tfrecord", [*good, foreign.SerializeToString(), *good])
-    result = run_pretraining(folder, "--num_train_steps=30", "--skip_corrupt_records=9")
-    assert_one_line(result, "train.tfrecord, record 21", "input_ids")
+    cases = {foreign.SerializeToString(): "input_ids", b"\xff\xfe": "not a tf.train.Example"}
+    for record, message in cases.items():
+        write(folder / "train.tfrecord", [*good, record, *good])
+        result = run_pretraining(folder, "--num_train_steps=30", "--skip_corrupt_records=9")
+        assert_one_line(result, "train.tfrecord, record 21", message)
 
 
 def test_a_file_that_vanishes_between_epochs_is_named(folder):

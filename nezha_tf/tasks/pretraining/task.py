@@ -117,15 +117,31 @@ class Pretraining(Task):
         said = {name: getattr(settings, name) for name in Provenance._fields}
         made = provenance_of(paths, vocab_file, settings.dynamic_masking, **said)
         self._pair, self._of_pairs = made.pair, made.pair not in SINGLE
+        objectives = self._mixture.objectives.values()
+        has_masks = any(each.reads == schema.FEATURES for each in objectives)
+        if not has_masks:
+            self._note_unread()
         self.resolve(
             do_lower_case=made.do_lower_case,
             max_seq_length=made.max_seq_length,
             max_predictions_per_seq=made.max_predictions_per_seq,
         )
-        objectives = self._mixture.objectives.values()
-        has_masks = any(each.reads == schema.FEATURES for each in objectives)
         if settings.dynamic_masking and has_masks and settings.max_predictions_per_seq is None:
             self._note_few_predictions(made.max_seq_length, made.max_predictions_per_seq)
+
+    def _note_unread(self):
+        """Adds a line on the flags of masking, because no objective reads masked examples.
+
+        They are no error: runs of several objectives share flag files.
+        """
+        names = ("dynamic_masking", "masked_lm_prob", "max_predictions_per_seq")
+        values = {name: getattr(self.settings, name) for name in names}
+        given = [f"--{name}={value}" for name, value in values.items() if value is not None]
+        if given:
+            self.notes.append(
+                f"not read with --objectives={self.settings.objectives}, which masks nothing: "
+                + ", ".join(given)
+            )
 
     def _note_few_predictions(self, length, most):
         """Adds a warning if the default bound leaves fewer predictions than their share."""
@@ -205,6 +221,11 @@ class Pretraining(Task):
                     f"--{name}={value} does nothing with --objectives={self.settings.objectives}; "
                     f"leave it out (it is for {' and '.join(readers)})"
                 )
+        if self.settings.noise_density == 0:
+            raise UserError(
+                f"--noise_density={self.settings.noise_density} must be above 0; without noise "
+                "a model learns to copy"
+            )
 
     def _make_masking(self, vocabulary, lengths):
         name = self.settings.dynamic_masking
