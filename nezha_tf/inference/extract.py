@@ -49,6 +49,7 @@ def extract_features(settings):
     _check(settings)
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
     if settings.output_file:
+        files.require_file(settings.output_file, "output_file")
         files.require_other(settings.output_file, "output_file", paths)
     columns = settings.text_column, settings.text_pair_column
     rows = text_files.read_pairs(paths, settings.similarity, columns, settings.label_column)

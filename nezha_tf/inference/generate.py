@@ -73,6 +73,8 @@ def _read(settings):
     """Returns --prompt, or the sources of --input_file: list of `Row`."""
     if bool(settings.prompt) == bool(settings.input_file):
         raise UserError("one of --prompt and --input_file is needed")
+    if settings.output_file:
+        files.require_file(settings.output_file, "output_file")
     if settings.prompt:
         require_unicode(settings.prompt, "prompt")
         refuse(settings, _OF_FILES, "--prompt")

@@ -52,6 +52,7 @@ def score_text(settings):
     """
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
     if settings.output_file:
+        files.require_file(settings.output_file, "output_file")
         files.require_other(settings.output_file, "output_file", paths)
     opened = open_model(settings)
     given, settings = settings, settled_scoring_mode(settings, opened)

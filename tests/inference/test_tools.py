@@ -310,6 +310,30 @@ def test_mistakes_are_named(settings, tmp_path):
             generate_text(settings(GenerateSettings, **{**prompt, **changes}))
 
 
+@pytest.mark.parametrize(
+    "settings_class, function, changes",
+    (
+        (GenerateSettings, generate_text, {}),
+        (GenerateSettings, generate_text, {"input_file": None, "prompt": "甲"}),
+        (ScoreSettings, score_text, {}),
+        (ExtractSettings, extract_features, {}),
+    ),
+)
+def test_a_file_that_cannot_be_written_is_told_before_the_work(
+    settings, tmp_path, settings_class, function, changes
+):
+    """No model is opened: there is none."""
+    write_lines(tmp_path / "in.jsonl", [{"src": "甲", "tgt": "乙", "text": "甲"}])
+    (tmp_path / "folder.jsonl").mkdir()
+    for name, told in (
+        ("folder.jsonl", "folder.jsonl is a folder; name a file in it"),
+        ("in.jsonl/out.jsonl", "in.jsonl is a file, not a folder"),
+    ):
+        output = {"output_file": str(tmp_path / name), "init_checkpoint": "none"}
+        with pytest.raises(UserError, match=rf"^--output_file=.*{told}"):
+            function(settings(settings_class, **changes, **output))
+
+
 TASK = {
     "task": "seq2seq",
     "do_lower_case": False,
