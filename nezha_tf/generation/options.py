@@ -3,7 +3,7 @@
 import dataclasses
 
 from nezha_tf.errors import UserError
-from nezha_tf.text.vocabulary import CLS, MASK, PAD, UNK
+from nezha_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 METHODS = ("beam", "greedy", "sample")
 # Pieces that readers do not want in a text.
@@ -68,6 +68,8 @@ class GenerationOptions:
         for name in ("top_k", "no_repeat_ngram_size"):
             if getattr(self, name) < 0:
                 raise UserError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if SEP in self.banned_pieces:
+            raise UserError(f"{SEP} ends each target, so it cannot be banned; leave it out")
         most = {"beam": self.beam_size, "greedy": 1}.get(self.method)
         if most is not None and self.num_return_sequences > most:
             raise UserError(

@@ -92,6 +92,8 @@ def _settled(settings, opened):
     settings = settled(settings, opened, SEARCH_DEFAULTS)
     unread = [n for n in _UNREAD[settings.decoding] if getattr(given, n) != SEARCH_DEFAULTS[n]]
     refuse(given, unread, f"--decoding={settings.decoding}")
+    if given.exempt_words and not settings.no_repeat_ngram_size:
+        refuse(given, ("exempt_words",), "--no_repeat_ngram_size=0")
     if settings.mode != "left_to_right":
         return settings
     # [UNK] is replaced by a word of the source, and a prompt is no source.

@@ -346,6 +346,7 @@ def test_mistakes_are_named():
         ({"min_length": 9, "max_length": 8}, "min_length 9 is more than max_length 8"),
         ({"temperature": 0}, "temperature"),
         ({"top_p": 1.5}, "top_p"),
+        ({"banned_pieces": ("p5", "[SEP]")}, r"\[SEP\] ends each target"),
     ):
         with pytest.raises(UserError, match=message):
             GenerationOptions(**options)

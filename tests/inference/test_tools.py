@@ -170,6 +170,7 @@ def test_flags_that_a_mode_does_not_read_are_refused(settings, tmp_path, mode, n
         ({"top_p": 0.9}, "--top_p=0.9 does nothing with --decoding=beam"),
         ({"top_k": 3, "decoding": "greedy"}, "--top_k=3 does nothing with --decoding=greedy"),
         ({"beam_size": 8, "decoding": "sample"}, "--beam_size=8 does nothing with --decoding=sam"),
+        ({"exempt_words": ("甲",)}, "--exempt_words=甲 does nothing with --no_repeat_ngram_size=0"),
         (
             {"prompt": "甲", "input_file": None, "source_column": "text"},
             "text does nothing with --p",

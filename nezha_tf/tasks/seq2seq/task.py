@@ -117,6 +117,8 @@ class Seq2Seq(Task):
             )
         if settings.target_prediction == "shift":
             refuse(settings, _OF_MASKING, "--target_prediction=shift")
+        if not settings.no_repeat_ngram_size:
+            refuse(settings, ("exempt_words",), "--no_repeat_ngram_size=0")
         if settings.do_eval and settings.max_eval_generated:
             metrics.require_libraries()
 

@@ -200,7 +200,12 @@ def test_mistakes_are_one_line(settings, tmp_path):
         ({"best_metric": "bleu", "max_eval_generated": 0}, "--max_eval_generated"),
         ({"banned_words": ["甲乙"]}, "'甲乙' has 2 pieces"),
         ({"banned_words": ["𠮷"]}, "--banned_words: '𠮷' is not in the vocabulary"),
-        ({"exempt_words": ["甲𠮷"]}, "--exempt_words: '甲𠮷' is not in the vocabulary"),
+        ({"banned_words": ["[SEP]"]}, "[SEP] ends each target, so it cannot be banned"),
+        (
+            {"exempt_words": ["甲"]},
+            "--exempt_words=甲 does nothing with --no_repeat_ngram_size=0; leave it out",
+        ),
+        ({"exempt_words": ["甲𠮷"], "no_repeat_ngram_size": 2}, "--exempt_words: '甲𠮷' is not in the vocabulary"),
         ({"min_target_length": 9}, "min_length 9"),
         ({"temperature": 0.0}, "temperature"),
         (
