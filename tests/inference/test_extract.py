@@ -346,6 +346,7 @@ def test_mistakes_are_one_line(extract, tmp_path, monkeypatch):
             for path in ("ram://d/x.npy", "gs://d/x.jsonl")
         ),
         ([alone], {"input_file": None}, r"--input_file is needed"),
+        ([alone], {"layers": ()}, r"--layers is empty; name a layer"),
         ([alone], {"layers": ("3",)}, r"--layers: '3' is no layer .* 0 .* to 2, or -1 .* to -3"),
         ([alone], {"layers": ("-4",)}, r"--layers: '-4' is no layer"),
         ([alone], {"layers": ("--1",)}, r"--layers: '--1' is no layer"),
