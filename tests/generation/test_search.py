@@ -1,6 +1,7 @@
 """Beam search, greedy decoding and sampling against enumeration, a simple search and counting."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -345,6 +346,9 @@ def test_mistakes_are_named():
         ({"beam_size": 2, "num_return_sequences": 3}, "at most 2 hypotheses"),
         ({"min_length": 9, "max_length": 8}, "min_length 9 is more than max_length 8"),
         ({"temperature": 0}, "temperature"),
+        ({"temperature": 1e-39}, "temperature must be from 1e-06 to 1000000, not 1e-39"),
+        ({"temperature": math.inf}, "temperature"),
+        ({"temperature": math.nan}, "temperature"),
         ({"top_p": 1.5}, "top_p"),
         ({"banned_pieces": ("p5", "[SEP]")}, r"\[SEP\] ends each target"),
     ):
