@@ -362,5 +362,8 @@ def test_mistakes_are_named():
     generate(model, random_sources(), max_length=33, method="greedy")
     with pytest.raises(UserError, match=r"segments 5 and 6.*has 6"):
         generate(model, random_sources(), TargetFormat(segment_ids=(5, 6)))
+    for name in ("banned_pieces", "exempt_pieces"):
+        with pytest.raises(UserError, match="'p30', banned or exempt, is no piece of the vocab"):
+            generate(model, random_sources(), **{name: ("p5", "p30")})
     with pytest.raises(UserError, match="vocabulary has 31 pieces and the model 30"):
         generate(model, random_sources(), vocab_size=31)

@@ -205,7 +205,10 @@ def test_mistakes_are_one_line(settings, tmp_path):
             {"exempt_words": ["甲"]},
             "--exempt_words=甲 does nothing with --no_repeat_ngram_size=0; leave it out",
         ),
-        ({"exempt_words": ["甲𠮷"], "no_repeat_ngram_size": 2}, "--exempt_words: '甲𠮷' is not in the vocabulary"),
+        (
+            {"exempt_words": ["甲𠮷"], "no_repeat_ngram_size": 2},
+            "--exempt_words: '甲𠮷' is not in the vocabulary",
+        ),
         ({"min_target_length": 9}, "min_length 9"),
         ({"temperature": 0.0}, "temperature"),
         (
