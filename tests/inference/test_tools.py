@@ -13,6 +13,7 @@ from absl import flags
 from commands import run_anew, settings_of
 
 from nezha_tf import NezhaConfig, checkpoints
+from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.errors import UserError
 from nezha_tf.generation.scoring import PseudoScorer
 from nezha_tf.inference.extract import extract_features
@@ -340,6 +341,45 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(
         output = {"output_file": str(tmp_path / name), "init_checkpoint": "none"}
         with pytest.raises(UserError, match=rf"^--output_file=.*{told}"):
             function(settings(settings_class, **changes, **output))
+
+
+@pytest.mark.parametrize("value", (np.nan, -np.inf))
+def test_weights_that_are_not_finite_are_told(model, settings, tmp_path, value):
+    """By the name of the first, whichever program reads them; nothing is written."""
+    write_lines(tmp_path / "in.jsonl", [{"src": "甲", "tgt": "乙", "text": "甲"}])
+    reader = tf.train.load_checkpoint(str(model[0] / "model.ckpt"))
+    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    tensors["bert/embeddings/token_type_embeddings"][4, 3] = value
+    write_tensors(tmp_path / "bad.ckpt", tensors)
+    given = {"init_checkpoint": str(tmp_path / "bad.ckpt")}
+    told = "bad.ckpt: bert/embeddings/token_type_embeddings holds NaN or infinity; take an earlier"
+    for settings_class, function, changes in (
+        (GenerateSettings, generate_text, {}),
+        (ScoreSettings, score_text, {}),
+        (FillMaskSettings, fill_mask, {"input_file": None, "text": "甲[MASK]"}),
+        (ExtractSettings, extract_features, {}),
+    ):
+        with pytest.raises(UserError, match=told) as error:
+            function(settings(settings_class, **changes, **given))
+        assert "\n" not in str(error.value)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_text_without_any_likelihood_has_no_perplexity(settings, tmp_path, monkeypatch):
+    """Its perplexity is no float64, and JSON has no infinity."""
+    write_lines(tmp_path / "in.jsonl", [{"text": text} for text in ("甲", "甲乙")])
+    changes = {"mode": "left_to_right", "max_source_length": None, "max_target_length": None}
+    for least, is_number in ((-709.7, True), (-709.8, False)):
+        monkeypatch.setattr(
+            "nezha_tf.inference.score.TargetScorer.__call__",
+            lambda *_, least=least: np.array([[least, 0], [least, least]]),
+        )
+        said = score_text(settings(ScoreSettings, **changes))
+        lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in lines:
+            found = json.loads(line, parse_constant=pytest.fail)["perplexity"]
+            assert found > 1e305 if is_number else found is None
+        assert len(lines) == 2 and said.endswith(" inf") != is_number
 
 
 TASK = {
