@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -172,6 +173,16 @@ def _config(folder, **changes):
     path = folder / "changed.json"
     path.write_text(json.dumps({**CONFIG, **changes}))
     return NezhaConfig.from_json_file(path)
+
+
+def test_missing_libraries_are_told_at_the_start(settings, tmp_path, monkeypatch):
+    """Where all targets are there, so that what is written will be measured."""
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    settings = dataclasses.replace(settings, do_train=True, do_eval=False, do_predict=True)
+    with pytest.raises(UserError, match=r"metrics of texts need .*\[eval\]"):
+        Seq2Seq(settings)
+    (tmp_path / "short.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": "甲"}\n')
+    Seq2Seq(dataclasses.replace(settings, predict_file=str(tmp_path / "short.jsonl")))
 
 
 def test_mistakes_are_one_line(settings, tmp_path):
