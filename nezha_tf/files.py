@@ -100,11 +100,29 @@ def require_folder(path, flag):
       path: the folder; it need not exist yet.
       flag: the flag that names it.
     """
-    part = path
-    if storage.is_remote(path):
-        is_file = storage.exists(path) and not storage.isdir(path)
+    _require_folder(path, path, flag)
+
+
+def require_file(path, flag):
+    """Raises a `UserError` if `whole_file` could not write a file; to be known before the work.
+
+    Args:
+      path: the file; it need not exist yet.
+      flag: the flag that names it.
+    """
+    if not os.path.basename(path) or storage.isdir(path):
+        raise UserError(f"--{flag}={path} is a folder; name a file in it")
+    _require_no_device(path)
+    _require_folder(os.path.dirname(path), path, flag)
+
+
+def _require_folder(folder, path, flag):
+    """Does what `require_folder` does for a folder that the path of a flag needs."""
+    part = folder
+    if storage.is_remote(folder):
+        is_file = storage.exists(folder) and not storage.isdir(folder)
     else:
-        part = os.path.abspath(path)
+        part = os.path.abspath(folder)
         while not os.path.lexists(part):
             part = os.path.dirname(part)
         is_file = not os.path.isdir(part)  # a broken link, too, is in the way
@@ -141,9 +159,7 @@ def whole_file(path):
     Raises:
       UserError: `path` is a device or a pipe, which would be replaced by a file.
     """
-    if not storage.is_remote(path) and os.path.exists(path) and not os.path.isdir(path):
-        if not os.path.isfile(path):
-            raise UserError(f"{path} is no regular file; write to one, and pass it on from there")
+    _require_no_device(path)
     folder = os.path.dirname(path)
     if folder:
         storage.makedirs(folder)
@@ -155,6 +171,12 @@ def whole_file(path):
     finally:
         with contextlib.suppress(FileNotFoundError):
             storage.remove(temporary)
+
+
+def _require_no_device(path):
+    if not storage.is_remote(path) and os.path.exists(path) and not os.path.isdir(path):
+        if not os.path.isfile(path):
+            raise UserError(f"{path} is no regular file; write to one, and pass it on from there")
 
 
 @contextlib.contextmanager

@@ -86,6 +86,31 @@ def test_a_folder_is_no_file(tmp_path):
             files.require_folder(str(tmp_path / name), "output_dir")
 
 
+def test_a_file_that_cannot_be_written_is_told_before(tmp_path):
+    """What passes is written by `whole_file`."""
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("file", "new", "folder/new", "none/newer/new"):
+        files.require_file(str(tmp_path / name), "output_file")
+        files.write_text(str(tmp_path / name), "a")
+        assert (tmp_path / name).read_text() == "a"
+    for path in ("ram://output/new", "ram://output/none/new"):
+        files.require_file(path, "output_file")
+        files.write_text(path, "a")
+    for name, told in (
+        (f"{tmp_path}/folder", "--output_file=.*/folder is a folder; name a file in it"),
+        (f"{tmp_path}/absent/", "--output_file=.*/absent/ is a folder; name a file in it"),
+        (f"{tmp_path}/file/new", "--output_file=.*/file/new: .*/file is a file, not a folder"),
+        (f"{tmp_path}/file/none/new", "new: .*/file is a file, not a folder"),
+        (f"{tmp_path}/pipe", "pipe is no regular file"),
+        ("ram://output", "ram://output is a folder"),
+        ("ram://output/new/newer", "ram://output/new is a file, not a folder"),
+    ):
+        with pytest.raises(UserError, match=told):
+            files.require_file(name, "output_file")
+
+
 def test_objects_with_and_without_a_byte_order_mark(tmp_path):
     path = tmp_path / "task.json"
     for mark in (b"", b"\xef\xbb\xbf"):

@@ -2,6 +2,8 @@
 
 import os
 
+import numpy as np
+
 from nezha_tf.checkpoints import hugging_face, tf1
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 from nezha_tf.errors import UserError
@@ -41,11 +43,32 @@ def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
       A `LoadReport`.
 
     Raises:
-      UserError: see `load_tf1_checkpoint`; or there are no averages.
+      UserError: see `load_tf1_checkpoint`; a weight is not finite; or there are no averages.
     """
     path, reader = open_checkpoint(path)
     reader = AveragedReader(path, reader) if averages else reader
+    reader = FiniteReader(path, reader)
     return tf1.load_weights(model, path, reader, may_be_missing, extend_segments)
+
+
+class FiniteReader:
+    """Reads weights of which each is finite; others would give outputs that mean nothing."""
+
+    def __init__(self, path, reader):
+        """Args: the result of `open_checkpoint`."""
+        self._path, self._reader = path, reader
+
+    def get_variable_to_shape_map(self):
+        return self._reader.get_variable_to_shape_map()
+
+    def get_tensor(self, name):
+        """Returns the values; raises `UserError` if one is not finite."""
+        values = self._reader.get_tensor(name)
+        if not np.isfinite(values).all():
+            raise UserError(
+                f"checkpoint {self._path}: {name} holds NaN or infinity; take an earlier checkpoint"
+            )
+        return values
 
 
 class AveragedReader:

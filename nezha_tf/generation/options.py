@@ -3,11 +3,13 @@
 import dataclasses
 
 from nezha_tf.errors import UserError
-from nezha_tf.text.vocabulary import CLS, MASK, PAD, UNK
+from nezha_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 METHODS = ("beam", "greedy", "sample")
 # Pieces that readers do not want in a text.
 BANNED_PIECES = (PAD, UNK, CLS, MASK)
+# Far beyond these, float32 has no more numbers for the quotients: all pieces would be alike.
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-6, 1e6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,13 +63,18 @@ class GenerationOptions:
             raise UserError(
                 f"min_length {self.min_length} is more than max_length {self.max_length}"
             )
-        if self.temperature <= 0:
-            raise UserError(f"temperature must be above 0, not {self.temperature}")
+        if not LEAST_TEMPERATURE <= self.temperature <= MOST_TEMPERATURE:
+            raise UserError(
+                f"temperature must be from {LEAST_TEMPERATURE} to {MOST_TEMPERATURE:.0f}, not "
+                f"{self.temperature}"
+            )
         if not 0 < self.top_p <= 1:
             raise UserError(f"top_p must be above 0 and at most 1, not {self.top_p}")
         for name in ("top_k", "no_repeat_ngram_size"):
             if getattr(self, name) < 0:
                 raise UserError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if SEP in self.banned_pieces:
+            raise UserError(f"{SEP} ends each target, so it cannot be banned; leave it out")
         most = {"beam": self.beam_size, "greedy": 1}.get(self.method)
         if most is not None and self.num_return_sequences > most:
             raise UserError(

@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from nezha_tf.errors import UserError
+
 
 class Rules:
     """Implements banned pieces, the minimum length, and the ban on repeated n-grams.
@@ -13,10 +15,16 @@ class Rules:
 
     def __init__(self, options, vocabulary, vocab_size):
         """Args:
-        options: `GenerationOptions`.
-        vocabulary: `Vocabulary`.
-        vocab_size: V, rows of the model's table; rows after the vocabulary's are never written.
+          options: `GenerationOptions`.
+          vocabulary: `Vocabulary`.
+          vocab_size: V, rows of the model's table; rows after the vocabulary's are never written.
+
+        Raises:
+          UserError: a banned or an exempt piece is not in the vocabulary.
         """
+        for piece in (*options.banned_pieces, *options.exempt_pieces):
+            if piece not in vocabulary:  # its id would be that of [UNK]
+                raise UserError(f"{piece!r}, banned or exempt, is no piece of the vocabulary")
         self._min_length = options.min_length
         self._ngram_size = options.no_repeat_ngram_size
         self._is_sep = np.arange(vocab_size) == vocabulary.sep_id

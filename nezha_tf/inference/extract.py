@@ -7,7 +7,7 @@ import tempfile
 
 import numpy as np
 
-from nezha_tf import console, files
+from nezha_tf import console, files, storage
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.inference import texts as text_files
 from nezha_tf.inference.loading import UNREAD_NAMES, load_model, open_model
@@ -49,6 +49,7 @@ def extract_features(settings):
     _check(settings)
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
     if settings.output_file:
+        files.require_file(settings.output_file, "output_file")
         files.require_other(settings.output_file, "output_file", paths)
     columns = settings.text_column, settings.text_pair_column
     rows = text_files.read_pairs(paths, settings.similarity, columns, settings.label_column)
@@ -82,6 +83,12 @@ def _check(settings):
         raise UserError(f"--similarity compares whole texts; leave out --level={settings.level}")
     if output_file and not output_file.endswith(endings):
         raise UserError(f"--output_file={output_file} must end in {', '.join(endings)}")
+    if not settings.similarity and storage.is_remote(output_file):
+        # Vectors are written in any order, which remote stores do not allow.
+        raise UserError(
+            f"--output_file={output_file} is not on this machine; name a file here, and copy it "
+            "there"
+        )
     if settings.label_column and not settings.similarity:
         raise UserError(
             f"--label_column={settings.label_column} does nothing without --similarity; leave it "
@@ -222,8 +229,8 @@ def _cosine(first, second):
 
 @contextlib.contextmanager
 def _scratch(output_file):
-    """Yields the path of a temporary file on the disk of the output."""
-    folder = os.path.dirname(output_file or "")
+    """Yields the path of a temporary file on the disk of the output; of a remote one, anywhere."""
+    folder = "" if storage.is_remote(output_file or "") else os.path.dirname(output_file or "")
     if folder:
         os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder or None) as scratch:

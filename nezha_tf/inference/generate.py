@@ -73,6 +73,8 @@ def _read(settings):
     """Returns --prompt, or the sources of --input_file: list of `Row`."""
     if bool(settings.prompt) == bool(settings.input_file):
         raise UserError("one of --prompt and --input_file is needed")
+    if settings.output_file:
+        files.require_file(settings.output_file, "output_file")
     if settings.prompt:
         require_unicode(settings.prompt, "prompt")
         refuse(settings, _OF_FILES, "--prompt")
@@ -90,6 +92,8 @@ def _settled(settings, opened):
     settings = settled(settings, opened, SEARCH_DEFAULTS)
     unread = [n for n in _UNREAD[settings.decoding] if getattr(given, n) != SEARCH_DEFAULTS[n]]
     refuse(given, unread, f"--decoding={settings.decoding}")
+    if given.exempt_words and not settings.no_repeat_ngram_size:
+        refuse(given, ("exempt_words",), "--no_repeat_ngram_size=0")
     if settings.mode != "left_to_right":
         return settings
     # [UNK] is replaced by a word of the source, and a prompt is no source.

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import numpy as np
 
@@ -30,6 +31,8 @@ _OF_PAIRS = (
     "source_column",
     "target_column",
 )
+# The exponential of more is no float64, and JSON has no infinity.
+MOST_EXPONENT = math.log(sys.float_info.max)
 # The flags that a mode does not read.
 _UNREAD = {
     "seq2seq": (),
@@ -52,6 +55,7 @@ def score_text(settings):
     """
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
     if settings.output_file:
+        files.require_file(settings.output_file, "output_file")
         files.require_other(settings.output_file, "output_file", paths)
     opened = open_model(settings)
     given, settings = settings, settled_scoring_mode(settings, opened)
@@ -158,20 +162,25 @@ def _in_batches(scorer, sides, batch_size):
 
 
 def _summary(log_probs):
-    """Returns the log-probability, the number of pieces and the perplexity of some pieces."""
+    """Returns the log-probability, the number of pieces and the perplexity of some pieces.
+
+    The perplexity is None where float64 is too small for it.
+    """
     total = float(log_probs.sum())
+    mean = -total / len(log_probs)
     return {
         "log_prob": total,
         "pieces": len(log_probs),
-        "perplexity": math.exp(-total / len(log_probs)),
+        "perplexity": math.exp(mean) if mean < MOST_EXPONENT else None,
     }
 
 
 def _table(title, log_probs):
     summary = _summary(log_probs)
+    perplexity = summary["perplexity"]
     rows = [
         ("log-probability", f"{summary['log_prob']:.3f}"),
         ("pieces", f"{summary['pieces']:,}"),
-        ("perplexity", f"{summary['perplexity']:.2f}"),
+        ("perplexity", "inf" if perplexity is None else f"{perplexity:.2f}"),
     ]
     return console.table(title, rows)

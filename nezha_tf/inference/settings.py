@@ -90,7 +90,7 @@ class GenerateSettings(undecided(SearchSettings, SEARCH_DEFAULTS), PairColumns, 
         "for both.",
         choices=("seq2seq", "left_to_right"),
     )
-    seed: int = flag(1, "Seed of sampling; the same seed gives the same text.", 0)
+    seed: int = flag(1, "Seed of sampling; the same seed gives the same text.", 0, 2**32 - 1)
     jit_compile: bool = flag(True, "Compile the search with XLA.")
 
 

@@ -22,8 +22,11 @@ def layer_numbers(names, num_layers, has_mix=False):
       has_mix: whether the model has a mixture.
 
     Raises:
-      UserError: a name is no number, or the model has no such layer or no mixture.
+      UserError: there is no name, a name is no number, or the model has no such layer or no
+        mixture.
     """
+    if not names:
+        raise UserError("--layers is empty; name a layer, as -1, or leave the flag out")
     numbers = {
         str(number): number % (num_layers + 1) for number in range(-num_layers - 1, num_layers + 1)
     }

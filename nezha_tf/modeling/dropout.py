@@ -55,12 +55,30 @@ def dropped(inputs, keys, rate):
 
 def hashed_bits(first_key, second_key, shape):
     """Returns random uint32 of a shape: hashes of each entry's index and two keys (uint32 [])."""
-    is_static = all(isinstance(dimension, int) for dimension in shape)
-    # JAX must know the size when it compiles, and no operation's result is known then.
-    size = math.prod(shape) if is_static else ops.prod(ops.convert_to_tensor(shape))
-    index = ops.cast(ops.arange(size, dtype="int32"), "uint32")
+    rows, columns = _size(shape[:-1]), _size(shape[-1:])
+    index = indices(ops.arange(rows, dtype="int32"), columns)
     # With the second key between two rounds, two calls' bits are not permutations of each other.
     return ops.reshape(mix(mix(index ^ first_key) + second_key), shape)
+
+
+def indices(rows, columns):
+    """Returns the indices of the entries in some rows of a matrix, uint32 [n, columns].
+
+    They are counted modulo 2^32. No range is longer than a row or a column, as 2^31 are too many.
+
+    Args:
+      rows: int32 [n], numbers of rows.
+      columns: the number of columns.
+    """
+    starts = ops.cast(rows, "uint32") * ops.cast(columns, "uint32")
+    return starts[:, None] + ops.cast(ops.arange(columns, dtype="int32"), "uint32")
+
+
+def _size(shape):
+    # JAX must know the size when it compiles, and no operation's result is known then.
+    if all(isinstance(dimension, int) for dimension in shape):
+        return math.prod(shape)
+    return ops.prod(ops.convert_to_tensor(shape))
 
 
 def mix(x):

@@ -2,6 +2,7 @@
 
 import math
 
+import keras
 from keras import ops
 
 from nezha_tf.modeling.between_products import fused
@@ -30,8 +31,8 @@ def label_scores(states, table, bias, labels, is_used, training=False):
     The used predictions are computed in chunks, so that no [N, V] tensor exists, and unused ones
     cost nothing. The gradient needs the scores again. A loss mostly is a multiple of the sum of all
     used cross-entropies; so in training the gradient of this sum is computed with the scores, and
-    the backward pass multiplies it. For any other loss, and outside of training, the backward pass
-    computes the scores anew. The result is the same.
+    the backward pass multiplies it. For any other loss, outside of training, and in float16, the
+    backward pass computes the scores anew. The result is the same but for rounding.
 
     Args:
       states: [N, E], N static.
@@ -46,8 +47,11 @@ def label_scores(states, table, bias, labels, is_used, training=False):
       of an even distribution (see `label_smoothing` of `objectives.losses.cross_entropies`); and,
       without a gradient, 1 if the label is the most probable piece, else 0.
     """
+    # In float16 the loss scale must come before the cast, in which probabilities below 3e-8 vanish;
+    # the gradient of the sum is made before anything is known of the scale.
+    with_sum = training and keras.backend.standardize_dtype(states.dtype) != "float16"
     chunks = _Chunks(labels, is_used)
-    return ops.where(is_used, chunks.scores(states, table, bias, training), 0.0)
+    return ops.where(is_used, chunks.scores(states, table, bias, with_sum), 0.0)
 
 
 class _Chunks:
@@ -67,13 +71,18 @@ class _Chunks:
         count = ops.sum(ops.cast(is_used, "int32"))
         self._num_chunks = (count + self._size - 1) // self._size
 
-    def scores(self, states, table, bias, training):
-        """Returns float32 [3, N]; see `label_scores`."""
+    def scores(self, states, table, bias, with_sum):
+        """Returns float32 [3, N], see `label_scores`.
+
+        Args:
+          states, table, bias: see `label_scores`.
+          with_sum: whether the gradient of the sum is computed, too.
+        """
 
         @ops.custom_gradient
         def function(states, table, bias):
             factors = (self._ordered(states, 0), table, bias)
-            found, of_sum = self._forward(factors, training)
+            found, of_sum = self._forward(factors, with_sum)
 
             def gradient(*upstream, **_):
                 slopes = self._ordered(upstream[-1], 1)
@@ -90,14 +99,14 @@ class _Chunks:
         padding[axis] = (0, self._padding)
         return ops.pad(ops.take(values, self._order, axis=axis), padding)
 
-    def _forward(self, factors, training):
-        """Returns (scores [3, N]; the gradients of the sum of all losses, [] outside training)."""
+    def _forward(self, factors, with_sum):
+        """Returns (scores [3, N]; the gradients of the sum of all losses, [] without the sum)."""
 
         bias = factors[2]
 
         def chunk(start, found, *of_sum):
             product, labels = self._product(start, factors), self._at(start, self._labels)
-            if not training:
+            if not with_sum:
                 own = _scores(product, bias, labels)
                 return (ops.slice_update(found, (0, start), own),)
             one = ops.cast(self._at(start, self._is_used), "float32")
@@ -105,7 +114,7 @@ class _Chunks:
             found = ops.slice_update(found, (0, start), own)
             return (found, *self._added(start, changes, factors, of_sum))
 
-        of_sum = self._no_gradients(factors) if training else []
+        of_sum = self._no_gradients(factors) if with_sum else []
         found = ops.zeros((3, self._labels.shape[0]), "float32")
         found, *of_sum = self._over_chunks(chunk, (found, *of_sum))
         return found, of_sum

@@ -199,7 +199,8 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
           inputs: as for `NezhaForMaskedLM`. To replace pieces: `generator_positions` and
             `generator_ids`, int [B, P], the masked places and what stood there, and
             `generator_weights`, float [B, P], above 0 where there is such a place. Then the
-            encoder and all heads but the generator read the replaced pieces.
+            encoder and all heads but the generator read the replaced pieces. The generator's word
+            embeddings are moved by the encoder's `embedding_perturbation`, too.
           training: whether dropout is on.
 
         Returns:
@@ -219,7 +220,12 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
         ids, originals = inputs["input_ids"], inputs["generator_ids"]
         embeddings = self.encoder.embeddings
         logits = self.generator(
-            embeddings.embedded(ids, inputs["segment_ids"], training=training),
+            embeddings.embedded(
+                ids,
+                inputs["segment_ids"],
+                perturbation=inputs.get("embedding_perturbation"),
+                training=training,
+            ),
             inputs["attention_mask"],
             inputs["generator_positions"],
             embeddings.word_embeddings,

@@ -32,6 +32,7 @@ def make_vocabulary(settings):
         killed. No file is written.
     """
     output_file = require_flag(settings.output_file, "output_file")
+    files.require_file(output_file, "output_file")
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
     included = [settings.include_file] if settings.include_file else []
     files.require_other(output_file, "output_file", [*paths, *included])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from demo_folders import assert_says_alike
 from export_folders import (
     INVALID,
@@ -13,12 +14,17 @@ from export_folders import (
     real_texts,
     run_readme,
 )
+from generation_models import CLS, SEP, random_model, vocabulary_of
 
+from nezha_tf import FullTokenizer
 from nezha_tf.data.rows import Row
+from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.target_format import TargetFormat
 from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.serving.saved_model import write
 from nezha_tf.tasks.seq2seq import writing
-from nezha_tf.tasks.seq2seq.packing import Packing
+from nezha_tf.tasks.seq2seq.packing import Packing, Side
+from nezha_tf.tasks.seq2seq.serving import WritingServing
 from nezha_tf.text.detokenization import detokenize
 
 COMMON = {
@@ -145,6 +151,25 @@ def test_ids_that_are_padded_anyhow(exports):
         for row, length, text in zip(pieces, lengths, written, strict=True):
             assert not row[length:].any()
             assert detokenize(tokenizer.convert_ids_to_tokens(row[:length])) == text
+
+
+def test_ids_past_the_table_of_positions_are_told(tmp_path):
+    """40 absolute positions, of which a target takes 6; relative ones have no bound."""
+    tokenizer = FullTokenizer(vocabulary=vocabulary_of(30))
+    options = GenerationOptions(method="greedy", max_length=6)
+    found = {}
+    for encoding in ("absolute", "functional_relative"):
+        source = Side("source", 2, 20, "tail")
+        serving = WritingServing(random_model(encoding), tokenizer, source, TargetFormat(), options)
+        write(serving, str(tmp_path / encoding))
+        found[encoding] = tf.saved_model.load(str(tmp_path / encoding)).signatures["from_ids"]
+    ids = tf.constant([[CLS, *[7] * 32, SEP, 0, 0, 0], [CLS, *[8] * 34, SEP, 0]])
+    lengths = np.array([[34], [36]])
+    mask = tf.constant(np.arange(37) < lengths, tf.int32)
+    assert found["absolute"](input_ids=ids[:1], input_mask=mask[:1])["ids"].shape == (1, 1, 6)
+    assert found["functional_relative"](input_ids=ids, input_mask=mask)["ids"].shape == (2, 1, 6)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a source has more than 34 pieces"):
+        found["absolute"](input_ids=ids, input_mask=mask)
 
 
 def test_the_folder_explains_itself(exports):

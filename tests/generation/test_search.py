@@ -1,6 +1,7 @@
 """Beam search, greedy decoding and sampling against enumeration, a simple search and counting."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -345,7 +346,11 @@ def test_mistakes_are_named():
         ({"beam_size": 2, "num_return_sequences": 3}, "at most 2 hypotheses"),
         ({"min_length": 9, "max_length": 8}, "min_length 9 is more than max_length 8"),
         ({"temperature": 0}, "temperature"),
+        ({"temperature": 1e-39}, "temperature must be from 1e-06 to 1000000, not 1e-39"),
+        ({"temperature": math.inf}, "temperature"),
+        ({"temperature": math.nan}, "temperature"),
         ({"top_p": 1.5}, "top_p"),
+        ({"banned_pieces": ("p5", "[SEP]")}, r"\[SEP\] ends each target"),
     ):
         with pytest.raises(UserError, match=message):
             GenerationOptions(**options)
@@ -357,5 +362,8 @@ def test_mistakes_are_named():
     generate(model, random_sources(), max_length=33, method="greedy")
     with pytest.raises(UserError, match=r"segments 5 and 6.*has 6"):
         generate(model, random_sources(), TargetFormat(segment_ids=(5, 6)))
+    for name in ("banned_pieces", "exempt_pieces"):
+        with pytest.raises(UserError, match="'p30', banned or exempt, is no piece of the vocab"):
+            generate(model, random_sources(), **{name: ("p5", "p30")})
     with pytest.raises(UserError, match="vocabulary has 31 pieces and the model 30"):
         generate(model, random_sources(), vocab_size=31)

@@ -237,7 +237,7 @@ def sampling(draw):
         settings(
             method="sample",
             num_return_sequences=draw(st.integers(1, 5)),
-            temperature=draw(st.sampled_from((0.2, 1.0, 3.0))),
+            temperature=draw(st.sampled_from((1e-6, 0.2, 1.0, 3.0, 1e6))),
             top_k=draw(st.integers(0, 9)),
             top_p=draw(st.sampled_from((1e-6, 0.3, 0.7, 1.0))),
         )
@@ -264,9 +264,10 @@ def test_samples_keep_the_rules_and_the_cut(values, tables, seed):
 def cut(table, prefix, options, size):
     """Returns the pieces that may be drawn after a prefix, a little more where it is close."""
     pieces = next_pieces(prefix, options, size)
-    weights = {piece: np.exp(float(table(prefix)[piece]) / options.temperature) for piece in pieces}
-    pieces.sort(key=weights.get, reverse=True)
+    logits = {piece: float(table(prefix)[piece]) / options.temperature for piece in pieces}
+    pieces.sort(key=logits.get, reverse=True)
     pieces = pieces[: options.top_k or ROWS]
+    weights = {piece: np.exp(logits[piece] - logits[pieces[0]]) for piece in pieces}
     total = sum(weights[piece] for piece in pieces)
     before = itertools.accumulate((weights[piece] / total for piece in pieces), initial=0.0)
     kept = [p for p, share in zip(pieces, before, strict=False) if share < options.top_p + 1e-5]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from commands import run
 
-from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
+from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints, storage
 from nezha_tf.errors import UserError
 from nezha_tf.inference.extract import extract_features
 from nezha_tf.inference.settings import ExtractSettings
@@ -318,7 +318,18 @@ def test_the_pooling_is_that_of_sentence_transformers(model, extract, tmp_path, 
     assert found == [row["vector"] for row in read_lines(path)]
 
 
-def test_mistakes_are_one_line(extract, tmp_path):
+def test_similarities_may_be_remote_and_leave_nothing_here(extract, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = "ram://similarities/out.jsonl"
+    rows = [{"text": first, "text_pair": second} for first, second in PAIRS]
+    extract(rows, output_file=path, similarity=True)
+    with storage.open_text(path) as file:
+        assert [json.loads(line)["text"] for line in file] == [first for first, _ in PAIRS]
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_mistakes_are_one_line(extract, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     pair, alone = {"text": "甲", "text_pair": "乙"}, {"text": "甲"}
     for rows, changes, message in (
         ([alone, pair], {}, r"in.jsonl, line 1: one text, where other lines have two"),
@@ -330,7 +341,12 @@ def test_mistakes_are_one_line(extract, tmp_path):
         ([alone], {"output": None}, r"--output_file is needed"),
         ([alone], {"output": "out.txt"}, r"out.txt must end in .json, .jsonl, .npy"),
         ([pair], {"output": "out.npy", "similarity": True}, r"out.npy must end in .json, .jsonl$"),
+        *(
+            ([alone], {"output_file": path}, f"--output_file={path} is not on this machine")
+            for path in ("ram://d/x.npy", "gs://d/x.jsonl")
+        ),
         ([alone], {"input_file": None}, r"--input_file is needed"),
+        ([alone], {"layers": ()}, r"--layers is empty; name a layer"),
         ([alone], {"layers": ("3",)}, r"--layers: '3' is no layer .* 0 .* to 2, or -1 .* to -3"),
         ([alone], {"layers": ("-4",)}, r"--layers: '-4' is no layer"),
         ([alone], {"layers": ("--1",)}, r"--layers: '--1' is no layer"),

@@ -9,9 +9,11 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import run_anew
+from absl import flags
+from commands import run_anew, settings_of
 
 from nezha_tf import NezhaConfig, checkpoints
+from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.errors import UserError
 from nezha_tf.generation.scoring import PseudoScorer
 from nezha_tf.inference.extract import extract_features
@@ -170,6 +172,7 @@ def test_flags_that_a_mode_does_not_read_are_refused(settings, tmp_path, mode, n
         ({"top_p": 0.9}, "--top_p=0.9 does nothing with --decoding=beam"),
         ({"top_k": 3, "decoding": "greedy"}, "--top_k=3 does nothing with --decoding=greedy"),
         ({"beam_size": 8, "decoding": "sample"}, "--beam_size=8 does nothing with --decoding=sam"),
+        ({"exempt_words": ("甲",)}, "--exempt_words=甲 does nothing with --no_repeat_ngram_size=0"),
         (
             {"prompt": "甲", "input_file": None, "source_column": "text"},
             "text does nothing with --p",
@@ -205,6 +208,12 @@ def test_a_typed_line_that_is_not_utf_8_is_told(settings, monkeypatch, capsys, e
         fill_mask(settings(FillMaskSettings, input_file=None))
     # Python decodes what it reads at once, so that a wrong byte may stop the line before, too.
     assert errors == "strict" or capsys.readouterr().out.startswith("甲[MASK]\n")
+
+
+def test_seeds_that_the_search_cannot_count_are_no_flags():
+    assert settings_of(GenerateSettings, f"--seed={2**32 - 1}").seed == 2**32 - 1
+    with pytest.raises(flags.IllegalFlagValueError, match="flag --seed="):
+        settings_of(GenerateSettings, f"--seed={2**63}")
 
 
 def test_a_prompt_goes_on(settings):
@@ -308,6 +317,69 @@ def test_mistakes_are_named(settings, tmp_path):
     ):
         with pytest.raises(UserError, match=message):
             generate_text(settings(GenerateSettings, **{**prompt, **changes}))
+
+
+@pytest.mark.parametrize(
+    "settings_class, function, changes",
+    (
+        (GenerateSettings, generate_text, {}),
+        (GenerateSettings, generate_text, {"input_file": None, "prompt": "甲"}),
+        (ScoreSettings, score_text, {}),
+        (ExtractSettings, extract_features, {}),
+    ),
+)
+def test_a_file_that_cannot_be_written_is_told_before_the_work(
+    settings, tmp_path, settings_class, function, changes
+):
+    """No model is opened: there is none."""
+    write_lines(tmp_path / "in.jsonl", [{"src": "甲", "tgt": "乙", "text": "甲"}])
+    (tmp_path / "folder.jsonl").mkdir()
+    for name, told in (
+        ("folder.jsonl", "folder.jsonl is a folder; name a file in it"),
+        ("in.jsonl/out.jsonl", "in.jsonl is a file, not a folder"),
+    ):
+        output = {"output_file": str(tmp_path / name), "init_checkpoint": "none"}
+        with pytest.raises(UserError, match=rf"^--output_file=.*{told}"):
+            function(settings(settings_class, **changes, **output))
+
+
+@pytest.mark.parametrize("value", (np.nan, -np.inf))
+def test_weights_that_are_not_finite_are_told(model, settings, tmp_path, value):
+    """By the name of the first, whichever program reads them; nothing is written."""
+    write_lines(tmp_path / "in.jsonl", [{"src": "甲", "tgt": "乙", "text": "甲"}])
+    reader = tf.train.load_checkpoint(str(model[0] / "model.ckpt"))
+    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    tensors["bert/embeddings/token_type_embeddings"][4, 3] = value
+    write_tensors(tmp_path / "bad.ckpt", tensors)
+    given = {"init_checkpoint": str(tmp_path / "bad.ckpt")}
+    told = "bad.ckpt: bert/embeddings/token_type_embeddings holds NaN or infinity; take an earlier"
+    for settings_class, function, changes in (
+        (GenerateSettings, generate_text, {}),
+        (ScoreSettings, score_text, {}),
+        (FillMaskSettings, fill_mask, {"input_file": None, "text": "甲[MASK]"}),
+        (ExtractSettings, extract_features, {}),
+    ):
+        with pytest.raises(UserError, match=told) as error:
+            function(settings(settings_class, **changes, **given))
+        assert "\n" not in str(error.value)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_text_without_any_likelihood_has_no_perplexity(settings, tmp_path, monkeypatch):
+    """Its perplexity is no float64, and JSON has no infinity."""
+    write_lines(tmp_path / "in.jsonl", [{"text": text} for text in ("甲", "甲乙")])
+    changes = {"mode": "left_to_right", "max_source_length": None, "max_target_length": None}
+    for least, is_number in ((-709.7, True), (-709.8, False)):
+        monkeypatch.setattr(
+            "nezha_tf.inference.score.TargetScorer.__call__",
+            lambda *_, least=least: np.array([[least, 0], [least, least]]),
+        )
+        said = score_text(settings(ScoreSettings, **changes))
+        lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in lines:
+            found = json.loads(line, parse_constant=pytest.fail)["perplexity"]
+            assert found > 1e305 if is_number else found is None
+        assert len(lines) == 2 and said.endswith(" inf") != is_number
 
 
 TASK = {

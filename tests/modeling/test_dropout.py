@@ -1,10 +1,16 @@
 """Dropout from hashed indices."""
 
+import math
+
+import laws
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from keras import ops
 
-from nezha_tf.modeling.dropout import Dropout, mix
+from nezha_tf.modeling.dropout import Dropout, hashed_bits, indices, mix
 
 
 @pytest.mark.parametrize("jit_compile", (False, True))
@@ -50,11 +56,43 @@ def test_off_outside_training_and_at_rate_zero():
     np.testing.assert_array_equal(Dropout(0.0)(inputs, training=True), inputs)
 
 
-def test_mix_in_plain_integers():
-    def by_hand(x):
-        x = (x ^ x >> 16) * 0x7FEB352D % 2**32
-        x = (x ^ x >> 15) * 0x846CA68B % 2**32
-        return x ^ x >> 16
+def mixed_by_hand(x):
+    x = (x ^ x >> 16) * 0x7FEB352D % 2**32
+    x = (x ^ x >> 15) * 0x846CA68B % 2**32
+    return x ^ x >> 16
 
+
+def test_mix_in_plain_integers():
     given = [0, 1, 2, 0x80000000, 0xFFFFFFFF]
-    np.testing.assert_array_equal(mix(tf.constant(given, tf.uint32)), [by_hand(x) for x in given])
+    expected = [mixed_by_hand(x) for x in given]
+    np.testing.assert_array_equal(mix(tf.constant(given, tf.uint32)), expected)
+
+
+@laws.examples(40)
+@given(st.lists(st.integers(0, 5), max_size=4), st.integers(0, 2**32 - 1), st.booleans())
+def test_bits_are_hashes_of_the_index_in_plain_integers(shape, key, is_static):
+    other = key ^ 0x55555555
+    keys = tf.constant([key, other], tf.uint32)
+    spec = tf.TensorSpec(shape if is_static else [None] * len(shape))
+    bits = tf.function(lambda x: hashed_bits(*tf.unstack(keys), ops.shape(x)), [spec])
+    expected = [
+        mixed_by_hand((mixed_by_hand(index ^ key) + other) % 2**32)
+        for index in range(math.prod(shape))
+    ]
+    np.testing.assert_array_equal(bits(tf.zeros(shape)), np.reshape(expected, shape))
+
+
+@laws.examples(60)
+@given(st.lists(st.integers(0, 2**31 - 1), max_size=3), st.integers(1, 3000))
+def test_indices_of_large_matrices_in_plain_integers(rows, columns):
+    expected = [[(row * columns + column) % 2**32 for column in range(columns)] for row in rows]
+    found = indices(tf.constant(rows, tf.int32), columns)
+    np.testing.assert_array_equal(found, np.reshape(expected, (len(rows), columns)))
+
+
+def test_more_entries_than_int32_counts():
+    """The graph of 2^31 is made, but not run: that would take 8 GB."""
+    keys = tf.constant([1, 2], tf.uint32)
+    shape = (32, 16, 2048, 2048)
+    graph = tf.function(lambda keys: hashed_bits(*tf.unstack(keys), shape))
+    assert graph.get_concrete_function(keys).structured_outputs.shape == shape

@@ -96,6 +96,35 @@ def test_half_precision_keeps_float32_losses(slopes):
         np.testing.assert_allclose(slope, other, atol=0.03 * float(tf.reduce_max(abs(other))))
 
 
+def gradients_in_float64(states, table, bias, labels, slope):
+    """Those of the states, the table and the bias, for `slope` times the sum of all losses."""
+    logits = states @ table.T + bias
+    changes = np.exp(logits - logits.max(axis=1, keepdims=True))
+    changes /= changes.sum(axis=1, keepdims=True)
+    changes[np.arange(len(labels)), labels] -= 1
+    changes *= slope
+    return changes @ table, changes.T @ states, changes.sum(axis=0)
+
+
+@pytest.mark.parametrize("training", (False, True))
+def test_the_loss_scale_keeps_gradients_of_rare_pieces_in_float16(training):
+    """Their probabilities of about 1e-8 are 0 in float16, unless they are scaled before."""
+    scale, common = 2.0**10, 30
+    (states, table, bias), labels, is_used = inputs(1.0, "float16")
+    factors = [0.3 * states, table, tf.where(np.arange(PIECES) < common, bias, -14.0)]
+    labels = labels % common
+    with tf.GradientTape() as tape:
+        tape.watch(factors)
+        loss = tf.reduce_sum(chunked(factors, labels, is_used, training)[0]) * scale
+    own = [tf.cast(slopes, tf.float64).numpy() for slopes in tape.gradient(loss, factors)]
+    exact = [tf.cast(factor, tf.float64).numpy() for factor in factors]
+    others = gradients_in_float64(*exact, labels.numpy(), scale)
+    for slopes, expected in zip(own, others, strict=True):
+        np.testing.assert_allclose(slopes, expected, atol=0.005 * np.abs(expected).max())
+    rare, expected = own[1][common:], others[1][common:]
+    np.testing.assert_allclose(rare, expected, atol=0.03 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("slopes, computations", (("sum", 1), ("smoothed", 1), ("any", 2)))
 def test_scores_are_computed_once_for_a_sum(slopes, computations, monkeypatch):
     """Eagerly each chunk is a call; 150 predictions are five chunks of 32."""

@@ -181,6 +181,22 @@ def test_each_loss_reaches_its_own_part_and_both_reach_the_embeddings(model):
             assert owner[name].any() or name.endswith("key/bias"), name
 
 
+def test_a_perturbation_moves_the_embeddings_of_generator_and_encoder(model):
+    """One for all pieces alike is as good as another table of segments, which both add."""
+    inputs = LOSS.inputs(batch_of()[0])
+    moved = tf.constant(np.random.default_rng(4).normal(size=CONFIG.hidden_size), tf.float32)
+    every = tf.zeros((*inputs["input_ids"].shape, 1)) + moved
+    found = model({**inputs, "embedding_perturbation": every})
+    table = model.encoder.embeddings.token_type_embeddings
+    before = table.numpy()
+    table.assign(before + moved)
+    expected = model(inputs)
+    table.assign(before)
+    for name in ("generator_logits", "replaced_token_logits"):
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-4)
+        assert np.abs(found[name] - model(inputs)[name]).max() > 0.1
+
+
 def test_a_step_goes_along_the_generators_loss_and_50_times_the_other():
     keras.utils.set_random_seed(3)
     model, (batch, _) = NezhaForReplacedTokens(CONFIG), batch_of()

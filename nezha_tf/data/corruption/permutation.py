@@ -51,7 +51,7 @@ class PermutationOrder:
         is_special = is_piece & tf.reduce_any(ids[..., None] == self._special_ids, axis=-1)
         keys = draws.graph_keys("permutation", seed, numbers)
         chosen = self._choose(batch, is_special, draws.graph_bits(keys, 0))
-        is_lowest = is_piece & ~is_special & ~chosen
+        is_lowest = _not_empty(is_piece & ~is_special & ~chosen)
         shares = draws.graph_uniform(draws.graph_bits(keys, 1)[:, None], _places(ids))
         shuffle = tf.argsort(shares, axis=1)
         places = tf.broadcast_to(tf.range(ids.shape[1])[None], tf.shape(ids))
@@ -143,6 +143,16 @@ def factorization_ranks(is_lowest, shuffle):
     blocks = tf.range(0, length, size)[None, :, None]
     order = tf.reshape(blocks + shuffle[:, None], (-1, length))
     return tf.where(is_lowest, 0, 1 + order)
+
+
+def _not_empty(is_lowest):
+    """Returns bool [B, T], with the first piece, [CLS], in rows that have no lowest piece.
+
+    Where all text of a short example is predicted, the first prediction would see nothing: its
+    softmax would be over all keys, its own piece among them. XLNet's masks have this hole.
+    """
+    is_first = tf.range(is_lowest.shape[1])[None] == 0
+    return is_lowest | is_first & ~tf.reduce_any(is_lowest, axis=1, keepdims=True)
 
 
 def _harmonic(count):

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from nezha_tf.generation.generator import Generator, check_room
 from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.modeling import positions
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, ids_specs, text_spec
 from nezha_tf.tasks.seq2seq.packing import Side
@@ -50,6 +51,9 @@ class WritingServing(Serving):
         self._generator = Generator(model, tokenizer.vocabulary, target_format, options)
         self._detokenizer = GraphDetokenizer(tokenizer.vocabulary)
         self._is_drawn = options.method == "sample"
+        longest = positions.of(model.config).longest(model.config)
+        # Past the table of positions, the decoder would take its last row again and again.
+        self._longest_source = None if longest is None else longest - options.max_length
 
     @property
     def about(self):
@@ -105,6 +109,13 @@ class WritingServing(Serving):
         """Returns the `Generated` of sources, padded on the right."""
         if seeds is None:
             seeds = tf.fill(tf.shape(input_ids)[:1], SEED)
+        if self._longest_source is not None:
+            longest = tf.reduce_max(tf.reduce_sum(input_mask, axis=1))
+            told = f"a source has more than {self._longest_source} pieces; shorten it"
+            with tf.control_dependencies(
+                [tf.debugging.assert_less_equal(longest, self._longest_source, told)]
+            ):
+                input_ids = tf.identity(input_ids)
         return self._generator.search(
             *(_padded_left(array, input_mask) for array in (input_ids, input_mask)), seeds
         )

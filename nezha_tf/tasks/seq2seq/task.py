@@ -63,6 +63,9 @@ class Seq2Seq(Task):
             self._eval_rows, self._eval_pairs = self._read("eval_file")
         if settings.do_predict:
             self._predict_rows, self._predict_pairs = self._read("predict_file", ("tgt",))
+            self._measures = all("tgt" in row.values for row in self._predict_rows)
+            if self._measures:
+                metrics.require_libraries()
 
     def task_file_settings(self):
         own = {"task": "seq2seq", "max_seq_length": self._packing.max_seq_length}
@@ -101,9 +104,7 @@ class Seq2Seq(Task):
         written = self._writer(model)(rows, self._predict_pairs)
         path = os.path.join(self.settings.output_dir, PREDICTIONS_FILE)
         write_predictions(path, rows, written)
-        if not all("tgt" in row.values for row in rows):
-            return {}
-        return _measure(rows, written)
+        return _measure(rows, written) if self._measures else {}
 
     def _check(self):
         settings = self.settings
@@ -117,6 +118,8 @@ class Seq2Seq(Task):
             )
         if settings.target_prediction == "shift":
             refuse(settings, _OF_MASKING, "--target_prediction=shift")
+        if not settings.no_repeat_ngram_size:
+            refuse(settings, ("exempt_words",), "--no_repeat_ngram_size=0")
         if settings.do_eval and settings.max_eval_generated:
             metrics.require_libraries()
 

@@ -4,9 +4,9 @@ import laws
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from text_rows import LENGTH, SEP, VOCABULARY, batch_of, numbers_of, records
+from text_rows import FIRST_OF_TEXT, LENGTH, SEP, VOCABULARY, Record, batch_of, numbers_of, records
 
 from nezha_tf.data import schema
 from nezha_tf.data.corruption import permutation
@@ -110,8 +110,25 @@ def test_pieces_stay_and_targets_are_of_the_text(rows, seed, num_predict):
         # What is not predicted is seen by all, except [CLS] and [SEP], which have an order too.
         ranked = set(np.flatnonzero(ranks[:count]).tolist())
         special = {0, count - 1, len(record.first) + 1}
+        if set(places) | special == set(range(count)):  # all text is predicted
+            special -= {0}
         assert ranked == set(places) | special
         assert len(set(ranks[ranks > 0].tolist())) == (ranks > 0).sum()
+
+
+@laws.examples(25)
+@given(st.lists(records(), min_size=1, max_size=6), st.integers(), st.integers(1, LENGTH - 1))
+@example([Record([FIRST_OF_TEXT], [], [1], 0, n) for n in range(9)], 0, LENGTH - 1)
+def test_each_prediction_sees_a_piece_that_is_not_itself(rows, seed, num_predict):
+    """Else its softmax would be over all pieces, its own and the padding among them."""
+    [transform] = OBJECTIVES["permutation"].transforms(EXAMPLES._replace(num_predict=num_predict))
+    batch = transform(batch_of(rows), numbers_of(rows), seed)
+    ranks, positions = batch["permutation_ranks"], batch["masked_lm_positions"]
+    seen = attention_mask.strictly_below(ranks, batch["input_mask"], positions)[:, 0].numpy()
+    is_itself = positions.numpy()[..., None] == np.arange(LENGTH)
+    is_there = batch["masked_lm_weights"].numpy() > 0
+    assert (seen & ~is_itself).any(axis=-1)[is_there].all()
+    assert not (seen & is_itself)[is_there].any()
 
 
 def test_sizes_of_spans_are_inverse_to_their_numbers():

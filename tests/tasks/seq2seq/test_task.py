@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -174,6 +175,16 @@ def _config(folder, **changes):
     return NezhaConfig.from_json_file(path)
 
 
+def test_missing_libraries_are_told_at_the_start(settings, tmp_path, monkeypatch):
+    """Where all targets are there, so that what is written will be measured."""
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    settings = dataclasses.replace(settings, do_train=True, do_eval=False, do_predict=True)
+    with pytest.raises(UserError, match=r"metrics of texts need .*\[eval\]"):
+        Seq2Seq(settings)
+    (tmp_path / "short.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": "甲"}\n')
+    Seq2Seq(dataclasses.replace(settings, predict_file=str(tmp_path / "short.jsonl")))
+
+
 def test_mistakes_are_one_line(settings, tmp_path):
     settings = dataclasses.replace(settings, do_train=True, do_eval=True, do_predict=True)
     (tmp_path / "short.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": "甲"}\n')
@@ -200,7 +211,15 @@ def test_mistakes_are_one_line(settings, tmp_path):
         ({"best_metric": "bleu", "max_eval_generated": 0}, "--max_eval_generated"),
         ({"banned_words": ["甲乙"]}, "'甲乙' has 2 pieces"),
         ({"banned_words": ["𠮷"]}, "--banned_words: '𠮷' is not in the vocabulary"),
-        ({"exempt_words": ["甲𠮷"]}, "--exempt_words: '甲𠮷' is not in the vocabulary"),
+        ({"banned_words": ["[SEP]"]}, "[SEP] ends each target, so it cannot be banned"),
+        (
+            {"exempt_words": ["甲"]},
+            "--exempt_words=甲 does nothing with --no_repeat_ngram_size=0; leave it out",
+        ),
+        (
+            {"exempt_words": ["甲𠮷"], "no_repeat_ngram_size": 2},
+            "--exempt_words: '甲𠮷' is not in the vocabulary",
+        ),
         ({"min_target_length": 9}, "min_length 9"),
         ({"temperature": 0.0}, "temperature"),
         (
