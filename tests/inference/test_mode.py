@@ -1,8 +1,10 @@
-"""In which mode the tools write and score if no flag says it: as the model was trained."""
+"""In which mode the tools write and score if no flag says it, as the model was trained; seeds."""
 
 from types import SimpleNamespace
 
 import pytest
+from absl import flags
+from commands import settings_of
 
 from nezha_tf.errors import UserError
 from nezha_tf.inference.settings import GenerateSettings, ScoreSettings
@@ -102,3 +104,9 @@ def test_models_that_fill_blanks(task):
 def test_models_that_fill_no_blanks_are_refused(objectives):
     with pytest.raises(UserError, match=f"pretrained for {objectives} and cannot fill blanks"):
         require_blanks(SimpleNamespace(task={**PRETRAINED, "objectives": objectives}))
+
+
+def test_seeds_that_the_search_cannot_count_are_no_flags():
+    assert settings_of(GenerateSettings, f"--seed={2**32 - 1}").seed == 2**32 - 1
+    with pytest.raises(flags.IllegalFlagValueError, match="flag --seed="):
+        settings_of(GenerateSettings, f"--seed={2**63}")

@@ -9,8 +9,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
-from commands import run_anew, settings_of
+from commands import run_anew
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.checkpoints.tf1 import write_tensors
@@ -208,12 +207,6 @@ def test_a_typed_line_that_is_not_utf_8_is_told(settings, monkeypatch, capsys, e
         fill_mask(settings(FillMaskSettings, input_file=None))
     # Python decodes what it reads at once, so that a wrong byte may stop the line before, too.
     assert errors == "strict" or capsys.readouterr().out.startswith("甲[MASK]\n")
-
-
-def test_seeds_that_the_search_cannot_count_are_no_flags():
-    assert settings_of(GenerateSettings, f"--seed={2**32 - 1}").seed == 2**32 - 1
-    with pytest.raises(flags.IllegalFlagValueError, match="flag --seed="):
-        settings_of(GenerateSettings, f"--seed={2**63}")
 
 
 def test_a_prompt_goes_on(settings):
