@@ -112,13 +112,20 @@ def test_weights_have_the_names_of_bert_and_are_loaded_as_they_were_saved(tmp_pa
     for variable in model.weights:
         bits = rng.integers(0, 2**32, variable.shape, np.uint32)
         variable.assign(bits.view(np.float32))
-    checkpoints.save_tf1_checkpoint(model, tmp_path / "model.ckpt-1")
+    path = tmp_path / "model.ckpt-1"
+    checkpoints.save_tf1_checkpoint(model, path)
     keras.utils.set_random_seed(1)
     other = kinds()[kind].model(config, 3)
-    assert checkpoints.load(other, tmp_path / "model.ckpt-1") == ([], [], "")
+    assert checkpoints.load_tf1_checkpoint(other, path) == ([], [], "")
     for variable, again in zip(model.weights, other.weights, strict=True):
         found, wanted = (v.numpy().view(np.uint32) for v in (again, variable))
         np.testing.assert_array_equal(found, wanted, variable.path)
+    # What is to be used must be finite.
+    if all(np.isfinite(variable.numpy()).all() for variable in model.weights):
+        assert checkpoints.load(other, path) == ([], [], "")
+    else:
+        with pytest.raises(UserError, match="holds NaN or infinity"):
+            checkpoints.load(other, path)
 
 
 @pytest.mark.parametrize("layout", ("tf1", "hugging_face"))
