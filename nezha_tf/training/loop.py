@@ -126,7 +126,7 @@ class Loop:
                 if made and self._plan.logs(step):
                     entry = self._journal.log(step, averages, last_report)
                     averages = Averages()
-                    # Any step may have compiled a batch of a new length, which frees memory.
+                    # Compiling a batch of a new length, at any step, leaves freed memory behind.
                     freed_memory.give_back()
                 if made and self._plan.saves(step):
                     entry = self._save(step, first_step, entry)
