@@ -87,7 +87,7 @@ def test_lengths_that_only_the_graph_knows_change_nothing(max_seq_length, encodi
     def in_graph(inputs):
         return model(inputs)["logits"]
 
-    for length in (3, 17, 40):
+    for length in (3, 40):
         ids = np.arange(2 * length, dtype=np.int32).reshape(2, length) % 30
         mask = (np.arange(length) < np.array([[length], [3]])).astype(np.int32)
         inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": 0 * ids}

@@ -101,11 +101,9 @@ def test_weights_do_not_depend_on_how_a_batch_is_computed(one_device, settings):
 
 def test_bfloat16_whose_parts_are_compiled_is_the_same_in_replicas_and_micro_batches(one_device):
     settings = {"jit_compile": True, "dtype": "mixed_bfloat16"}
-    _, metrics = weights_after_20_steps(**settings)
-    _, others = weights_after_20_steps(count=2, accumulation_steps=2, **settings)
+    _, metrics = weights_after_20_steps(count=2, accumulation_steps=2, **settings)
     for name, value in one_device[1].items():
         assert metrics[name] == pytest.approx(value, rel=0.02), name
-        assert others[name] == pytest.approx(metrics[name], rel=0.02), name
 
 
 def test_a_fault_on_the_second_replica_skips_the_step_on_all():
