@@ -3,6 +3,18 @@
 from nezha_tf.errors import UserError
 
 
+class RowFault(Exception):
+    """An error in a row; its text is one line that says what is wrong, without the place.
+
+    Attributes:
+      part: the part of the row that is faulty, where that is known; or None.
+    """
+
+    def __init__(self, text, part=None):
+        super().__init__(text)
+        self.part = part
+
+
 class BadRows:
     """Collects the faults of rows.
 

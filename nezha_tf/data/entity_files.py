@@ -1,16 +1,22 @@
-"""Reads sentences with entities: tagged characters, JSON lines with spans, or raw text."""
+"""Reads sentences with entities: tagged characters, JSON, brat's annotations, or raw text."""
 
+import collections
 import dataclasses
-import itertools
+import functools
 import json
+from collections.abc import Callable
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data import brat
+from nezha_tf.data.annotations import read_annotation
+from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.corpus import read_lines
-from nezha_tf.data.entity_tags import LABEL, TAG, Entity, entities_of, scheme_of, well_formed
+from nezha_tf.data.entity_tags import TAG, Entity, entities_of, scheme_of, well_formed
+from nezha_tf.data.json_items import NotJson, read_items
 from nezha_tf.errors import UserError
 
-JSON_LINES = (".json", ".jsonl")
+JSON = (".json", ".jsonl")
+BLANK_LINES = "blank lines, passed over"
 
 
 class Sentence(NamedTuple):
@@ -28,22 +34,25 @@ class EntityFile:
       sentences: list of `Sentence`.
       scheme: the scheme of its tags, a key of `SCHEMES`; None: the file has no tags.
       mended: number of entities that break the scheme's rules (I- without B-) and were repaired.
+      told: `Counter` of what else is to be told.
+      export: function that returns the file's contents with other entities, which are a list of
+        `FoundEntity` for each sentence; None: the file is no export of an annotation program.
     """
 
     sentences: list[Sentence]
     scheme: str | None = None
     mended: int = 0
-
-
-class _Fault(Exception):
-    """An error in a line."""
+    told: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    export: Callable | None = None
 
 
 def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
-    """Reads a UTF-8 file (or `.gz`) of one of three forms.
+    """Reads a UTF-8 file (or `.gz`) in the first of `FORMS` that fits.
 
-    - `.json`, `.jsonl`: `{"text": ..., "entities": [{"start":, "end":, "label":}]}` on each line;
-      `end` is the place of the first character after the entity.
+    - `.json`, `.jsonl`: on each line, or in one array, a text with its entities in one of
+      `annotations.FORMS`, such as `{"text": ..., "entities": [{"start":, "end":, "label":}]}`;
+      `end` is the place of the first character after the entity. Blank lines are skipped.
+    - `.ann`: brat's annotations, of which the text is beside it in `.txt`.
     - Tagged characters: on each line a character, a space or a tab, and a tag in BIO, BIOS or
       BIOES; a blank line between sentences. An entity that does not begin or end by the scheme's
       rules is read as conlleval reads it, and counted.
@@ -54,25 +63,21 @@ def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
       path: the file.
       is_labelled: whether every sentence must have a list of entities, which may be empty.
       labels: the allowed labels; None: any.
-      bad_rows: `BadRows` that collects the faults of lines, or of sentences of tagged characters;
-        None: the first fault is an error.
+      bad_rows: `BadRows` that collects the faults of lines, of sentences of tagged characters, or
+        of whole texts of brat; None: the first fault is an error.
 
     Returns:
       An `EntityFile`.
 
     Raises:
-      UserError: the file cannot be read, has no valid sentence, or has a faulty row.
+      UserError: the file cannot be read, has no valid sentence, or has a faulty row. A file of
+        brat's, which is a single text, may have none if `bad_rows` skips it.
     """
-    lines = [line.rstrip("\r\n") for line in read_lines(path)]
-    rows = _Rows(path, labels, bad_rows or BadRows())
-    if path.removesuffix(".gz").endswith(JSON_LINES):
-        found = _read_json_lines(lines, is_labelled, rows)
-    elif is_labelled or _is_tagged(lines):
-        found = _read_tagged(lines, rows)
-    else:
-        found = EntityFile([Sentence(line, None) for line in lines if line.strip()])
-    if not found.sentences:
-        raise UserError(f"{path} has no valid sentence{rows.bad_rows.note()}")
+    source = _Source(path, is_labelled, _Rows(path, labels, bad_rows or BadRows()))
+    found = next(form.read(source) for form in FORMS if form.fits(source))
+    if not found.sentences and not source.ends_in(brat.ENDING):
+        told = "".join(f"; {what}: {count:,}" for what, count in found.told.items())
+        raise UserError(f"{path} has no valid sentence{told}{source.rows.bad_rows.note()}")
     return found
 
 
@@ -87,30 +92,46 @@ class _Rows:
     def check_label(self, label):
         if self._labels is not None and label not in self._labels:
             known = ", ".join(sorted(self._labels))
-            raise _Fault(f"the label {label!r} is not one of the model's labels ({known})")
+            raise RowFault(f"the label {label!r} is not one of the model's labels ({known})")
 
-    def fail(self, number, fault):
-        """Reports the fault of a line to `bad_rows`, which raises or counts it."""
-        self.bad_rows.add(f"{self._path}, line {number}: {fault}")
+    def fail(self, place, fault):
+        """Reports the fault at a place to `bad_rows`, which raises or counts it."""
+        self.bad_rows.add(f"{self._path}, {place}: {fault}")
 
 
-def _is_tagged(lines):
-    filled = [line for line in lines if line.strip()]
+class _Source:
+    """A file to read: its path, whether it must be labelled, its `_Rows` and its lines."""
+
+    def __init__(self, path, is_labelled, rows):
+        self.path, self.is_labelled, self.rows = path, is_labelled, rows
+
+    @functools.cached_property
+    def lines(self):
+        return [line.rstrip("\r\n") for line in read_lines(self.path)]
+
+    def ends_in(self, endings):
+        return self.path.lower().removesuffix(".gz").endswith(endings)
+
+
+def _is_tagged(source):
+    if source.is_labelled:
+        return True
+    filled = [line for line in source.lines if line.strip()]
     return 2 * sum(_is_character_with_tag(line) for line in filled) > len(filled)
 
 
 def _is_character_with_tag(line):
     try:
         _character_and_tag(line)
-    except _Fault:
+    except RowFault:
         return False
     return True
 
 
-def _read_tagged(lines, rows):
+def _read_tagged(source):
     """Reads tagged characters; the scheme is known only after all tags are read."""
-    tagged = []
-    for first, block in _blocks(lines):
+    rows, tagged = source.rows, []
+    for first, block in _blocks(source.lines):
         number = first
         try:
             pairs = []
@@ -119,8 +140,8 @@ def _read_tagged(lines, rows):
                 if pairs[-1][1] != "O":
                     rows.check_label(pairs[-1][1][2:])
             tagged.append(tuple(zip(*pairs, strict=True)))
-        except _Fault as fault:
-            rows.fail(number, fault)
+        except RowFault as fault:
+            rows.fail(f"line {number}", fault)
     scheme = scheme_of(tag for _, tags in tagged for tag in tags)
     sentences, mended = [], 0
     for characters, tags in tagged:
@@ -145,61 +166,90 @@ def _character_and_tag(line):
     if line[1:2] not in (" ", "\t"):  # The character may itself be white space.
         parts = line.split()
         if len(parts) > 1 and len(parts[0]) > 1:
-            raise _Fault(
+            raise RowFault(
                 f"{parts[0]!r} is more than one character; write one character and its tag per line"
             )
-        raise _Fault(f"{line!r} has no tag; write a character, a space or a tab, and its tag")
+        raise RowFault(f"{line!r} has no tag; write a character, a space or a tab, and its tag")
     tag = line[2:].strip()
     if not TAG.fullmatch(tag):
-        raise _Fault(f"{tag!r} is not a tag; tags are O, or B-, I-, E- or S- with a label")
+        raise RowFault(f"{tag!r} is not a tag; tags are O, or B-, I-, E- or S- with a label")
     return line[0], tag
 
 
-def _read_json_lines(lines, is_labelled, rows):
-    sentences = []
-    for number, line in enumerate(lines, start=1):
+def _read_raw(source):
+    return EntityFile([Sentence(line, None) for line in source.lines if line.strip()])
+
+
+def _read_json(source):
+    found, items = [], read_items(source.path)
+    told = collections.Counter({BLANK_LINES: items.num_blank})
+    for place, value in items.values:
         try:
-            sentences.append(_parse_object(line, is_labelled, rows))
-        except _Fault as fault:
-            rows.fail(number, fault)
-    return EntityFile(sentences)
+            annotation = _annotation(value, source)
+        except RowFault as fault:
+            source.rows.fail(place, fault)
+            continue
+        told += annotation.told
+        if not annotation.is_passed_over:
+            found.append(annotation)
+    tags = [annotation.tags for annotation in found if annotation.tags]
+    scheme = scheme_of(tag for one in tags for tag in one) if tags else None
+    mended = sum(len(entities_of(one)) - len(well_formed(one, scheme)) for one in tags)
+    sentences = [Sentence(annotation.text, annotation.entities) for annotation in found]
+    export = _JsonExport(found, items.is_array) if any(a.form.write for a in found) else None
+    return EntityFile(sentences, scheme, mended, +told, export)
 
 
-def _parse_object(line, is_labelled, rows):
+def _annotation(value, source):
+    if isinstance(value, NotJson):
+        raise RowFault(f"not JSON ({value.reason}); write one object per line, or one array")
+    annotation = read_annotation(value, source.is_labelled)
+    for entity in annotation.entities or ():
+        source.rows.check_label(entity.label)
+    return annotation
+
+
+class _JsonExport:
+    """Writes annotations with other entities, as an array or on lines."""
+
+    def __init__(self, annotations, is_array):
+        self._annotations = annotations
+        self._is_array = is_array
+
+    def __call__(self, found):
+        pairs = zip(self._annotations, found, strict=True)
+        values = [annotation.rewritten(entities) for annotation, entities in pairs]
+        if self._is_array:
+            return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+        return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+
+
+def _read_brat(source):
+    text = brat.read_text(source.path)
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise _Fault(f"not JSON ({error}); write one object per line") from error
-    if not isinstance(found, dict) or not isinstance(found.get("text"), str):
-        raise _Fault('not a JSON object with a text; write {"text": ..., "entities": [...]}')
-    text, entities = found["text"], found.get("entities")
-    if not text.strip():
-        raise _Fault("the text is empty")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise _Fault("the text holds half a character (a lone \\ud800 to \\udfff); remove it")
-    if entities is None and not is_labelled:
-        return Sentence(text, None)
-    if not isinstance(entities, list):
-        raise _Fault('"entities" is missing or not a list; write [] if there are none')
-    entities = sorted(_entity(entity, text, rows) for entity in entities)
-    for before, after in itertools.pairwise(entities):
-        if after.start < before.end:
-            raise _Fault(f"the entities {tuple(before)} and {tuple(after)} overlap")
-    return Sentence(text, entities)
+        if not text.strip():
+            raise RowFault(f"{brat.text_path(source.path)} has no text", 1)
+        found = brat.read_entities(text, source.lines, source.rows.check_label)
+    except RowFault as fault:
+        source.rows.fail(f"line {fault.part}", fault)
+        return EntityFile([])
+
+    def export(entities):
+        return brat.write_entities(text, entities[0], found.reading)
+
+    return EntityFile([Sentence(text, found.entities)], told=found.told, export=export)
 
 
-def _entity(entity, text, rows):
-    if not isinstance(entity, dict):
-        raise _Fault(
-            f'an entity must be {{"start":, "end":, "label":}}, not {json.dumps(entity)[:40]}'
-        )
-    start, end, label = (entity.get(name) for name in ("start", "end", "label"))
-    if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
-        raise _Fault(
-            f"an entity from {json.dumps(start)} to {json.dumps(end)} (the first character after "
-            f"it) does not fit a text of {len(text)} characters"
-        )
-    if not isinstance(label, str) or not LABEL.fullmatch(label):
-        raise _Fault(f"an entity's label is {json.dumps(label)[:40]}; it must be a word")
-    rows.check_label(label)
-    return Entity(start, end, label)
+class FileForm(NamedTuple):
+    """A form of files: whether a `_Source` has it, and the `EntityFile` of a source."""
+
+    fits: Callable
+    read: Callable
+
+
+FORMS = (
+    FileForm(lambda source: source.ends_in(brat.ENDING), _read_brat),
+    FileForm(lambda source: source.ends_in(JSON), _read_json),
+    FileForm(_is_tagged, _read_tagged),
+    FileForm(lambda source: True, _read_raw),
+)

@@ -83,7 +83,7 @@ FAULTS = (
     ("a.jsonl", "", '{"text": "\\ud800", "entities": []}', "half a character"),
     ("a.jsonl", "", '{"text": "北京"}', '"entities" is missing'),
     ("a.jsonl", "", '{"text": "北京", "entities": {"start": 0}}', '"entities" is missing'),
-    ("a.jsonl", "", '{"text": "北京", "entities": [[0, 1, "LOC"]]}', "not [0, 1"),
+    ("a.jsonl", "", '{"text": "北京", "entities": [[0, 1]]}', "not [0, 1"),
 )
 SPANS = (
     ([0, 3, "LOC"], "an entity from 0 to 3 (the first character after it) does not fit a text"),

@@ -1,8 +1,10 @@
 """Writes entities: the predictions, and the table of an evaluation."""
 
+import itertools
 import json
+import os
 
-from nezha_tf import files
+from nezha_tf import files, storage
 from nezha_tf.data.entity_tags import tags_of
 
 
@@ -20,6 +22,32 @@ def write_predictions(path, sentences, found, scheme):
     as_text = _json_line if path.endswith(".jsonl") else _tag_lines
     pairs = zip(sentences, found, strict=True)
     files.write_text(path, "".join(as_text(s.text, entities, scheme) for s, entities in pairs))
+
+
+def write_exports(folder, entity_files, found):
+    """Writes each export of an annotation program again, with the entities that were found.
+
+    Args:
+      folder: the folder to write to. It is made if a file is written.
+      entity_files: dict of path to `EntityFile`.
+      found: list with a list of `FoundEntity` for each sentence of all files.
+    """
+    rest, taken = iter(found), set()
+    for path, file in entity_files.items():
+        entities = list(itertools.islice(rest, len(file.sentences)))
+        if file.export:
+            storage.makedirs(folder)
+            name = _free_name(os.path.basename(path).removesuffix(".gz"), taken)
+            files.write_text(os.path.join(folder, name), file.export(entities))
+
+
+def _free_name(name, taken):
+    """Returns a name that is not taken yet, and takes it; files of several folders may share one."""
+    stem, ending = os.path.splitext(name)
+    names = itertools.chain([name], (f"{stem}_{n}{ending}" for n in itertools.count(2)))
+    free = next(name for name in names if name not in taken)
+    taken.add(free)
+    return free
 
 
 def _json_line(text, entities, _):
