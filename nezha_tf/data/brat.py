@@ -52,17 +52,19 @@ def read_entities(text, lines, check_label):
     spans, told = {}, collections.Counter()
     for number, line in enumerate(lines, start=1):
         if line.startswith("T"):
-            spans[number] = _span(line, number, text)
+            try:
+                spans[number] = _span(line, text)
+                check_label(spans[number].label)
+            except RowFault as fault:
+                raise RowFault(str(fault), number) from fault
         elif line[:1] in OTHERS:
             told[f"{OTHERS[line[0]]} of brat, passed over"] += 1
         elif line.strip():
             raise RowFault(f"{line[:40]!r} is no line of brat's standoff format", number)
     try:
         found = entities_of_spans(text, list(spans.values()))
-        for number, span in spans.items():
-            check_label(span.label)
     except RowFault as fault:
-        number = next((n for n, span in spans.items() if span is fault.part), number)
+        number = next(number for number, span in spans.items() if span is fault.part)
         raise RowFault(str(fault), number) from fault
     return found._replace(told=found.told + told)
 
@@ -77,25 +79,27 @@ def write_entities(text, found, reading):
     """
     lines = []
     for number, entity in enumerate(found, start=1):
-        start, end = reading.places(text, entity.start, entity.end)
-        words = " ".join(text[entity.start : entity.end].splitlines())
-        lines.append(f"T{number}\t{entity.label} {start} {end}\t{words}\n")
+        # An entity must not hold a line end.
+        parts = [
+            (entity.start + part.start(), entity.start + part.end())
+            for part in re.finditer(r"[^\r\n]+", text[entity.start : entity.end])
+        ]
+        places = ";".join("{} {}".format(*reading.places(text, *part)) for part in parts)
+        words = " ".join(text[slice(*part)] for part in parts)
+        lines.append(f"T{number}\t{entity.label} {places}\t{words}\n")
     return "".join(lines)
 
 
-def _span(line, number, text):
+def _span(line, text):
     parts = line.split("\t", 2)
     label, _, places = (parts[1] if len(parts) > 1 else "").partition(" ")
     if not PLACES.fullmatch(places):
-        raise RowFault(
-            f"{line[:40]!r} is not an identifier, a label with two places, and words", number
-        )
+        raise RowFault(f"{line[:40]!r} is not an identifier, a label with two places, and words")
     pieces = [[int(place) for place in piece.split()] for piece in places.split(";")]
     for (_, end), (start, _) in itertools.pairwise(pieces):
         # brat parts an entity where a line of the text ends.
         if text[end:start].strip() or start < end:
             raise RowFault(
-                f"{parts[0]} is in several places ({places}), which tags cannot show; leave one",
-                number,
+                f"{parts[0]} is in several places ({places}), which tags cannot show; leave one"
             )
     return Span(pieces[0][0], pieces[-1][1], label, parts[2] if len(parts) > 2 else None)

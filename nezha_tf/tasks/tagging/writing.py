@@ -42,7 +42,7 @@ def write_exports(folder, entity_files, found):
 
 
 def _free_name(name, taken):
-    """Returns a name that is not taken yet, and takes it; files of several folders may share one."""
+    """Takes a name that is not taken yet; files of several folders may have the same."""
     stem, ending = os.path.splitext(name)
     names = itertools.chain([name], (f"{stem}_{n}{ending}" for n in itertools.count(2)))
     free = next(name for name in names if name not in taken)
