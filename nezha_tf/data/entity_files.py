@@ -13,6 +13,7 @@ from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.corpus import read_lines
 from nezha_tf.data.entity_tags import TAG, Entity, entities_of, scheme_of, well_formed
 from nezha_tf.data.json_items import NotJson, read_items
+from nezha_tf.data.spans import is_text
 from nezha_tf.errors import UserError
 
 JSON = (".json", ".jsonl")
@@ -220,8 +221,14 @@ class _JsonExport:
         pairs = zip(self._annotations, found, strict=True)
         values = [annotation.rewritten(entities) for annotation, entities in pairs]
         if self._is_array:
-            return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
-        return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+            return _dumped(values, indent=1)
+        return "".join(map(_dumped, values))
+
+
+def _dumped(value, indent=None):
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    # What is beside the text may hold half a character.
+    return (text if is_text(text) else json.dumps(value, indent=indent)) + "\n"
 
 
 def _read_brat(source):

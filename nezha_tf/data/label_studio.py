@@ -38,7 +38,9 @@ def read_task(value):
     spans = found[0].spans if found else None
     targets = found[0].targets if found else []
     if len(targets) > 1:
-        raise RowFault(f"entities in several texts ({', '.join(targets)}); export one of them")
+        raise RowFault(
+            f"entities in several texts ({', '.join(map(repr, targets))}); export one of them"
+        )
     told += found[0].told if found else collections.Counter()
     data = value["data"]
     name = _text_name(data, [*targets, "text"], spans or [])

@@ -64,7 +64,7 @@ def _one_line_end(text):
 
 CHARACTERS = _bounds(lambda character: 1)
 UTF_16 = _bounds(lambda character: 1 + (character > "\uffff"))
-UTF_8 = _bounds(lambda character: len(character.encode()))
+UTF_8 = _bounds(lambda character: len(character.encode(errors="surrogatepass")))
 
 
 def _readings(past, other):
@@ -152,6 +152,8 @@ class _Places:
 
     def of(self, span):
         """Returns (start, end) in characters, or None if a place is none, or the span is empty."""
+        if type(span.start) is not int or type(span.end) is not int:
+            return None
         start = self._characters.get(span.start)
         end = self._characters.get(span.end + self._past)
         return None if start is None or end is None or start >= end else (start, end)
