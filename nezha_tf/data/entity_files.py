@@ -10,14 +10,13 @@ from typing import NamedTuple
 from nezha_tf.data import brat
 from nezha_tf.data.annotations import read_annotation
 from nezha_tf.data.bad_rows import BadRows, RowFault
-from nezha_tf.data.corpus import read_lines
 from nezha_tf.data.entity_tags import TAG, Entity, entities_of, scheme_of, well_formed
 from nezha_tf.data.json_items import NotJson, read_items
+from nezha_tf.data.lines import bare_name, filled_lines, numbered_lines
 from nezha_tf.data.spans import is_text
 from nezha_tf.errors import UserError
 
-JSON = (".json", ".jsonl")
-BLANK_LINES = "blank lines, passed over"
+JSON = (".json", ".jsonl", ".ndjson")
 
 
 class Sentence(NamedTuple):
@@ -108,10 +107,10 @@ class _Source:
 
     @functools.cached_property
     def lines(self):
-        return [line.rstrip("\r\n") for line in read_lines(self.path)]
+        return [line.text for line in numbered_lines(self.path)]
 
     def ends_in(self, endings):
-        return self.path.lower().removesuffix(".gz").endswith(endings)
+        return bare_name(self.path).endswith(endings)
 
 
 def _is_tagged(source):
@@ -178,17 +177,18 @@ def _character_and_tag(line):
 
 
 def _read_raw(source):
-    return EntityFile([Sentence(line, None) for line in source.lines if line.strip()])
+    lines = filled_lines(source.path, source.rows.bad_rows)
+    return EntityFile([Sentence(line.text, None) for line in lines])
 
 
 def _read_json(source):
-    found, items = [], read_items(source.path)
-    told = collections.Counter({BLANK_LINES: items.num_blank})
-    for place, value in items.values:
+    found, told = [], collections.Counter()
+    items = read_items(source.path, source.rows.bad_rows, "text")
+    for item in items.values:
         try:
-            annotation = _annotation(value, source)
+            annotation = _annotation(item.value, source)
         except RowFault as fault:
-            source.rows.fail(place, fault)
+            source.rows.fail(item.place, fault)
             continue
         told += annotation.told
         if not annotation.is_passed_over:

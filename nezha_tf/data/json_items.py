@@ -1,9 +1,16 @@
-"""Reads the values of a JSON file: one on each line, or all in an array."""
+"""Reads the values of a JSON file: one on each line, all in an array, or a table."""
 
+import itertools
 import json
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from nezha_tf.data.corpus import read_lines
+from nezha_tf.data.lines import Line, filled_lines
+
+
+_SPACE = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
 
 
 class NotJson(NamedTuple):
@@ -12,41 +19,60 @@ class NotJson(NamedTuple):
     reason: str
 
 
-class Items(NamedTuple):
-    """The values of a file.
+class Item(NamedTuple):
+    """A value of a file, which may be a `NotJson`.
 
     Attributes:
-      values: list of (place, value); a place is "line 3" or, in an array, "item 3". A value may be
-        a `NotJson`.
-      is_array: whether the file is one array.
-      num_blank: number of blank lines between the values.
+      unit: "line", or "item" in an array or a table.
+      number: the line's or the item's number, from 1.
+      value: the value.
     """
 
-    values: list[tuple[str, object]]
+    unit: str
+    number: int
+    value: object
+
+    @property
+    def place(self):
+        """Unit and number, for messages."""
+        return f"{self.unit} {self.number}"
+
+
+class Items(NamedTuple):
+    """The values of a file: an iterable of `Item`, and whether the file is one array."""
+
+    values: Iterable[Item]
     is_array: bool
-    num_blank: int
 
 
-def read_items(path):
-    """Returns the `Items` of a UTF-8 file (or `.gz`).
+def read_items(path, bad_rows, column=None):
+    """Returns the `Items` of a UTF-8 file, also packed.
 
-    A file that is one JSON text, on however many lines, is an array of values or the only value.
+    The first line tells the form. If it is JSON and there are others, each line has a value. Else
+    the file is read as a whole: an array, a table, or values one after the other, which may go over
+    several lines.
+
+    Args:
+      path: the file.
+      bad_rows: `BadRows` that counts the blank lines.
+      column: name of a column of the table that an object may be, in one of pandas' forms
+        (`DataFrame.to_json`, of which orient="columns" is the default); None: objects are values.
 
     Raises:
       UserError: the file cannot be read or is not UTF-8.
     """
-    lines = list(read_lines(path))
-    whole = parse("".join(lines))
-    if isinstance(whole, list) and whole:
-        return Items([(f"item {n}", value) for n, value in enumerate(whole, 1)], True, 0)
-    filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    num_blank = len(lines) - len(filled)
-    if filled and not isinstance(whole, NotJson):
-        return Items([(f"line {filled[0][0]}", whole)], False, 0)
-    if filled and filled[0][1].lstrip().startswith("[") and _is_not_json(filled[0][1]):
-        # An array with a fault, not lines of which each has one.
-        return Items([("the array", whole)], True, 0)
-    return Items([(f"line {n}", parse(line)) for n, line in filled], False, num_blank)
+    lines = filled_lines(path, bad_rows)
+    first, second = (next(lines, None) for _ in range(2))
+    if first is None:
+        return Items([], False)
+    value = parse(first.text)
+    rest = itertools.chain([] if second is None else [second], lines)
+    if isinstance(value, NotJson):
+        return _whole([first, *rest], column)
+    if second is None:
+        return _document(value, first.number, column)
+    values = (Item("line", line.number, parse(line.text)) for line in rest)
+    return Items(itertools.chain([Item("line", first.number, value)], values), False)
 
 
 def parse(text):
@@ -57,5 +83,56 @@ def parse(text):
         return NotJson(" ".join(str(error).split()))
 
 
-def _is_not_json(text):
-    return isinstance(parse(text), NotJson)
+def _whole(lines, column):
+    """Returns the `Items` of lines of which the first is not JSON alone."""
+    ends = [0, *(line.number for line in lines)]
+    # Between the lines were blank ones.
+    gaps = ["\n" * (end - before) for before, end in itertools.pairwise(ends)]
+    text = "".join(gap + line.text for gap, line in zip(gaps, lines, strict=True))[1:]
+    try:
+        values = _values(text)
+    except (ValueError, RecursionError) as error:
+        if not lines[0].text.lstrip().startswith("["):
+            return Items([Item("line", n, parse(line)) for n, line in lines], False)
+        # An array with a fault, not lines of which each has one.
+        number = getattr(error, "lineno", lines[0].number)
+        return Items([Item("line", number, NotJson(" ".join(str(error).split())))], True)
+    if len(values) == 1:
+        return _document(values[0].text, values[0].number, column)
+    return Items([Item("line", line.number, line.text) for line in values], False)
+
+
+def _values(text):
+    """Returns the values of a text, one after the other, each as `Line` with its first line."""
+    values, number, end = [], 1, 0
+    while (begin := _SPACE.match(text, end).end()) < len(text):
+        number += text.count("\n", end, begin)
+        value, end = _DECODER.raw_decode(text, begin)
+        values.append(Line(number, value))
+        number += text.count("\n", begin, end)
+    return values
+
+
+def _document(value, number, column):
+    """Returns the `Items` of a file's only value, which begins at a line."""
+    found = value if isinstance(value, list) else None
+    if isinstance(value, dict) and column is not None:
+        found = _rows_of_table(value, column)
+    if not found:
+        return Items([Item("line", number, value)], False)
+    return Items([Item("item", n, row) for n, row in enumerate(found, 1)], isinstance(value, list))
+
+
+def _rows_of_table(value, column):
+    """Returns the rows of an object that is a table with a column, a list; None: it is none."""
+    data = value.get("data")
+    if isinstance(data, list) and set(value) <= {"data", "schema", "version"}:
+        return data if all(isinstance(row, dict) for row in data) else None  # orient="table"
+    if isinstance(data, list) and set(value) == {"columns", "index", "data"}:
+        return [dict(zip(value["columns"], row, strict=False)) for row in data]  # orient="split"
+    if not all(isinstance(part, dict) for part in value.values()):
+        return None
+    if column in value:  # orient="columns"
+        return [{n: part[k] for n, part in value.items() if k in part} for k in value[column]]
+    rows = list(value.values())
+    return rows if rows and column in rows[0] else None  # orient="index"

@@ -44,12 +44,13 @@ def entries_of(path, bad_rows):
     Raises:
       UserError: the file cannot be read, is not JSON, or has no form of `FORMS`.
     """
-    values = read_items(path).values
-    if not values or all(isinstance(value, NotJson) for _, value in values):
-        reason = f": {values[0][1].reason}" if values else "; it is empty"
+    items = list(read_items(path, bad_rows).values)
+    if all(isinstance(item.value, NotJson) for item in items):
+        reason = f": {items[0].value.reason}" if items else "; it is empty"
         raise UserError(f"{path} is not JSON in UTF-8{reason}")
     entries = []
-    for place, value in values:
+    for item in items:
+        place, value = item.place, item.value
         if isinstance(value, NotJson):
             bad_rows.add(f"{path}, {place}: not JSON ({value.reason})")
             continue

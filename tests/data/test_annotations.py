@@ -30,9 +30,11 @@ def as_lines(values, **options):
 def test_every_form_gives_the_same_sentences(tmp_path, form):
     values = FORMS[form]
     assert read(tmp_path, as_array(values)).sentences == RIGHT
-    found = read(tmp_path, "\n" + as_lines(values).replace("\n", "\n\n"), "a.jsonl")
+    bad_rows = BadRows()
+    lines = "\n" + as_lines(values).replace("\n", "\n\n")
+    found = read(tmp_path, lines, "a.jsonl", bad_rows=bad_rows)
     assert found.sentences == RIGHT
-    assert found.told["blank lines, passed over"] == 1 + len(values)
+    assert bad_rows.num_blank == 1 + len(values)
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(as_array(values).encode()))
     assert read_entity_file(str(tmp_path / "a.json.gz")).sentences == RIGHT
     assert found.scheme == ("BIO" if "tags" in form or form == "Hugging Face" else None)
@@ -160,7 +162,7 @@ def test_faults_are_one_line_with_file_and_row(tmp_path, values, where, why):
 
 
 def test_a_damaged_array_is_one_fault(tmp_path):
-    with pytest.raises(UserError, match=r"a.json, the array: not JSON \(.*line 8"):
+    with pytest.raises(UserError, match=r"a.json, line 8: not JSON \(.*line 8"):
         read(tmp_path, as_array(FORMS["doccano, old"])[:80])
 
 
