@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import itertools
 import json
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,11 +11,14 @@ from typing import NamedTuple
 from nezha_tf.data import brat
 from nezha_tf.data.annotations import read_annotation
 from nezha_tf.data.bad_rows import BadRows, RowFault
-from nezha_tf.data.entity_tags import TAG, Entity, entities_of, scheme_of, well_formed
+from nezha_tf.data.entity_tags import Entity, entities_of, require_scheme, well_formed
 from nezha_tf.data.json_items import NotJson, read_items
 from nezha_tf.data.lines import bare_name, filled_lines, numbered_lines
 from nezha_tf.data.spans import is_text
+from nezha_tf.data.tagged_lines import is_tagged_line, read_tagged_lines
+from nezha_tf.data.token_columns import columns_of, read_columns, write_columns
 from nezha_tf.errors import UserError
+from nezha_tf.text.characters import is_blank
 
 JSON = (".json", ".jsonl", ".ndjson")
 
@@ -32,6 +36,9 @@ class EntityFile:
 
     Attributes:
       sentences: list of `Sentence`.
+      lines: number of the first line of each sentence, or of its item in an array; list of int.
+      characters: of files of tagged characters, the characters of each sentence, which may have
+        several code points; list of list of str. None: each code point is one.
       scheme: the scheme of its tags, a key of `SCHEMES`; None: the file has no tags.
       mended: number of entities that break the scheme's rules (I- without B-) and were repaired.
       told: `Counter` of what else is to be told.
@@ -40,6 +47,8 @@ class EntityFile:
     """
 
     sentences: list[Sentence]
+    lines: list[int]
+    characters: list[list[str]] | None = None
     scheme: str | None = None
     mended: int = 0
     told: collections.Counter = dataclasses.field(default_factory=collections.Counter)
@@ -53,9 +62,10 @@ def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
       `annotations.FORMS`, such as `{"text": ..., "entities": [{"start":, "end":, "label":}]}`;
       `end` is the place of the first character after the entity. Blank lines are skipped.
     - `.ann`: brat's annotations, of which the text is beside it in `.txt`.
-    - Tagged characters: on each line a character, a space or a tab, and a tag in BIO, BIOS or
-      BIOES; a blank line between sentences. An entity that does not begin or end by the scheme's
-      rules is read as conlleval reads it, and counted.
+    - Tagged characters: on each line a character, a space or a tab, and a tag of one of `SCHEMES`;
+      a blank line between sentences (`read_tagged_lines`). An entity that does not begin or end by
+      the scheme's rules is read as conlleval reads it, and counted.
+    - Columns: on each line the characters of a sentence, a tab, and their tags (`columns_of`).
     - Raw text, one sentence per line; blank lines are skipped. A file is read as raw text if
       `is_labelled` is False and at least half of its lines are not tagged characters.
 
@@ -109,82 +119,66 @@ class _Source:
     def lines(self):
         return [line.text for line in numbered_lines(self.path)]
 
+    @functools.cached_property
+    def filled(self):
+        return [line for line in self.lines if not is_blank(line)]
+
+    @functools.cached_property
+    def columns(self):
+        return columns_of(self.filled)
+
     def ends_in(self, endings):
         return bare_name(self.path).endswith(endings)
 
 
 def _is_tagged(source):
-    if source.is_labelled:
-        return True
-    filled = [line for line in source.lines if line.strip()]
-    return 2 * sum(_is_character_with_tag(line) for line in filled) > len(filled)
-
-
-def _is_character_with_tag(line):
-    try:
-        _character_and_tag(line)
-    except RowFault:
-        return False
-    return True
+    filled = source.filled
+    return source.is_labelled or 2 * sum(map(is_tagged_line, filled)) > len(filled)
 
 
 def _read_tagged(source):
-    """Reads tagged characters; the scheme is known only after all tags are read."""
-    rows, tagged = source.rows, []
-    for first, block in _blocks(source.lines):
-        number = first
-        try:
-            pairs = []
-            for number, line in enumerate(block, start=first):  # noqa: B007
-                pairs.append(_character_and_tag(line))
-                if pairs[-1][1] != "O":
-                    rows.check_label(pairs[-1][1][2:])
-            tagged.append(tuple(zip(*pairs, strict=True)))
-        except RowFault as fault:
-            rows.fail(f"line {number}", fault)
-    scheme = scheme_of(tag for _, tags in tagged for tag in tags)
-    sentences, mended = [], 0
-    for characters, tags in tagged:
-        entities = entities_of(tags)
-        mended += len(entities) - len(well_formed(list(tags), scheme))
-        sentences.append(Sentence("".join(characters), entities))
-    return EntityFile(sentences, scheme, mended)
+    found = read_tagged_lines(source.lines, source.rows)
+    # The scheme is known only after all tags are read.
+    scheme = require_scheme((tag for one in found for tag in one.tags), source.path)
+    sentences = [_sentence(one) for one in found]
+    read = EntityFile(sentences, [one.line for one in found], [one.characters for one in found])
+    read.scheme, read.mended = scheme, _num_mended((one.tags for one in found), scheme)
+    return read
 
 
-def _blocks(lines):
-    """Yields (number of the first line, lines) for each block between blank lines."""
-    block = []
-    for number, line in enumerate([*lines, ""], start=1):
-        if line.strip():
-            block.append(line)
-        elif block:
-            yield number - len(block), block
-            block = []
+def _sentence(tagged):
+    starts = [0, *itertools.accumulate(map(len, tagged.characters))]
+    entities = [Entity(starts[e.start], starts[e.end], e.label) for e in entities_of(tagged.tags)]
+    return Sentence("".join(tagged.characters), entities)
 
 
-def _character_and_tag(line):
-    if line[1:2] not in (" ", "\t"):  # The character may itself be white space.
-        parts = line.split()
-        if len(parts) > 1 and len(parts[0]) > 1:
-            raise RowFault(
-                f"{parts[0]!r} is more than one character; write one character and its tag per line"
-            )
-        raise RowFault(f"{line!r} has no tag; write a character, a space or a tab, and its tag")
-    tag = line[2:].strip()
-    if not TAG.fullmatch(tag):
-        raise RowFault(f"{tag!r} is not a tag; tags are O, or B-, I-, E- or S- with a label")
-    return line[0], tag
+def _num_mended(sentences, scheme):
+    """Returns how many entities break the scheme's rules, in lists of tags."""
+    return sum(len(entities_of(tags)) - len(well_formed(tags, scheme)) for tags in sentences)
 
 
 def _read_raw(source):
-    lines = filled_lines(source.path, source.rows.bad_rows)
-    return EntityFile([Sentence(line.text, None) for line in lines])
+    lines = list(filled_lines(source.path, source.rows.bad_rows))
+    sentences = [Sentence(line.text, None) for line in lines]
+    return EntityFile(sentences, [line.number for line in lines])
 
 
 def _read_json(source):
-    found, told = [], collections.Counter()
     items = read_items(source.path, source.rows.bad_rows, "text")
-    for item in items.values:
+    return _read_values(items.values, source, _as_array if items.is_array else _as_lines)
+
+
+def _read_columns(source):
+    lines = filled_lines(source.path, source.rows.bad_rows)
+    columns = source.columns
+    write = functools.partial(write_columns, columns=columns)
+    return _read_values(read_columns(lines, columns), source, write)
+
+
+def _read_values(items, source, write):
+    """Reads `Item`s; `write` makes the text of a file of a list of values."""
+    found, lines, told = [], [], collections.Counter()
+    for item in items:
         try:
             annotation = _annotation(item.value, source)
         except RowFault as fault:
@@ -193,15 +187,20 @@ def _read_json(source):
         told += annotation.told
         if not annotation.is_passed_over:
             found.append(annotation)
+            lines.append(item.number)
+    read = EntityFile([Sentence(one.text, one.entities) for one in found], lines, told=+told)
     tags = [annotation.tags for annotation in found if annotation.tags]
-    scheme = scheme_of(tag for one in tags for tag in one) if tags else None
-    mended = sum(len(entities_of(one)) - len(well_formed(one, scheme)) for one in tags)
-    sentences = [Sentence(annotation.text, annotation.entities) for annotation in found]
-    export = _JsonExport(found, items.is_array) if any(a.form.write for a in found) else None
-    return EntityFile(sentences, scheme, mended, +told, export)
+    if tags:
+        read.scheme = require_scheme((tag for one in tags for tag in one), source.path)
+        read.mended = _num_mended(tags, read.scheme)
+    if any(annotation.form.write for annotation in found):
+        read.export = functools.partial(_rewritten, found, write)
+    return read
 
 
 def _annotation(value, source):
+    if isinstance(value, RowFault):
+        raise value
     if isinstance(value, NotJson):
         raise RowFault(f"not JSON ({value.reason}); write one object per line, or one array")
     annotation = read_annotation(value, source.is_labelled)
@@ -210,19 +209,18 @@ def _annotation(value, source):
     return annotation
 
 
-class _JsonExport:
-    """Writes annotations with other entities, as an array or on lines."""
+def _rewritten(annotations, write, found):
+    """Returns the text of a file with other entities."""
+    pairs = zip(annotations, found, strict=True)
+    return write([annotation.rewritten(entities) for annotation, entities in pairs])
 
-    def __init__(self, annotations, is_array):
-        self._annotations = annotations
-        self._is_array = is_array
 
-    def __call__(self, found):
-        pairs = zip(self._annotations, found, strict=True)
-        values = [annotation.rewritten(entities) for annotation, entities in pairs]
-        if self._is_array:
-            return _dumped(values, indent=1)
-        return "".join(map(_dumped, values))
+def _as_array(values):
+    return _dumped(values, indent=1)
+
+
+def _as_lines(values):
+    return "".join(map(_dumped, values))
 
 
 def _dumped(value, indent=None):
@@ -239,12 +237,12 @@ def _read_brat(source):
         found = brat.read_entities(text, source.lines, source.rows.check_label)
     except RowFault as fault:
         source.rows.fail(f"line {fault.part}", fault)
-        return EntityFile([])
+        return EntityFile([], [])
 
     def export(entities):
         return brat.write_entities(text, entities[0], found.reading)
 
-    return EntityFile([Sentence(text, found.entities)], told=found.told, export=export)
+    return EntityFile([Sentence(text, found.entities)], [1], told=found.told, export=export)
 
 
 class FileForm(NamedTuple):
@@ -257,6 +255,7 @@ class FileForm(NamedTuple):
 FORMS = (
     FileForm(lambda source: source.ends_in(brat.ENDING), _read_brat),
     FileForm(lambda source: source.ends_in(JSON), _read_json),
+    FileForm(lambda source: source.columns is not None, _read_columns),
     FileForm(_is_tagged, _read_tagged),
     FileForm(lambda source: True, _read_raw),
 )

@@ -125,11 +125,12 @@ def _document(value, number, column):
 
 def _rows_of_table(value, column):
     """Returns the rows of an object that is a table with a column, a list; None: it is none."""
-    data = value.get("data")
+    data, names = value.get("data"), value.get("columns")
     if isinstance(data, list) and set(value) <= {"data", "schema", "version"}:
         return data if all(isinstance(row, dict) for row in data) else None  # orient="table"
-    if isinstance(data, list) and set(value) == {"columns", "index", "data"}:
-        return [dict(zip(value["columns"], row, strict=False)) for row in data]  # orient="split"
+    if isinstance(data, list) and isinstance(names, list) and column in names:  # orient="split"
+        is_table = all(isinstance(row, list) and len(row) == len(names) for row in data)
+        return [dict(zip(names, row, strict=True)) for row in data] if is_table else None
     if not all(isinstance(part, dict) for part in value.values()):
         return None
     if column in value:  # orient="columns"

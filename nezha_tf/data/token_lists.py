@@ -4,7 +4,7 @@ import collections
 import itertools
 
 from nezha_tf.data.bad_rows import RowFault
-from nezha_tf.data.entity_tags import TAG, entities_of, scheme_of, tags_of
+from nezha_tf.data.entity_tags import TAG, TAGS_TOLD, entities_of, scheme_of, tags_of
 from nezha_tf.data.span_objects import Annotated
 from nezha_tf.data.spans import Span
 
@@ -45,7 +45,7 @@ def write(value, _, found):
             entities.append((inside[0], inside[-1] + 1, p.label))
             free = inside[-1] + 1
     old = value.get(name)
-    scheme = scheme_of(old) if isinstance(old, list) else "BIO"
+    scheme = (isinstance(old, list) and scheme_of(old)) or "BIO"
     return {**value, name: tags_of(entities, len(places), scheme)}
 
 
@@ -76,7 +76,7 @@ def _check(tags, name, tokens):
         raise RowFault(f'{len(tokens)} tokens, but {len(tags)} tags in "{name}"')
     for tag in tags:
         if not isinstance(tag, str) or not TAG.fullmatch(tag):
-            raise RowFault(f"{tag!r} is not a tag; tags are O, or B-, I-, E- or S- with a label")
+            raise RowFault(f"{tag!r} is not a tag; {TAGS_TOLD}")
 
 
 def _joined(tokens):

@@ -162,7 +162,7 @@ def test_faults_are_one_line_with_file_and_row(tmp_path, values, where, why):
 
 
 def test_a_damaged_array_is_one_fault(tmp_path):
-    with pytest.raises(UserError, match=r"a.json, line 8: not JSON \(.*line 8"):
+    with pytest.raises(UserError, match=r"a.json, line 7: not JSON \(.*line 7"):
         read(tmp_path, as_array(FORMS["doccano, old"])[:80])
 
 

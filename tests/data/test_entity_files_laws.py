@@ -47,13 +47,17 @@ def test_tagged_characters_come_back(tmp_path, written, scheme, between, end):
     # A byte order mark at the start of a file does not belong to a text.
     path.write_bytes(("\ufeff" + end.join(blocks)).encode())
     found = read_entity_file(str(path))
-    assert found.sentences == written and found.mended == 0
+    assert found.sentences == written
+    # Without an M, BMEO looks like BIOES.
+    assert found.mended == 0 or (scheme, found.scheme) == ("BMEO", "BIOES")
     if any(entities for _, entities in written):
         assert found.scheme == smallest_scheme(written, scheme)
 
 
 def smallest_scheme(written, scheme):
     tags = [tag for text, entities in written for tag in tags_of(entities, len(text), scheme)]
+    if any(tag[0] == "M" for tag in tags):
+        return "BMES" if any(tag[0] == "S" for tag in tags) else "BMEO"
     if any(tag[0] == "E" for tag in tags):
         return "BIOES"
     return "BIOS" if any(tag[0] == "S" for tag in tags) else "BIO"

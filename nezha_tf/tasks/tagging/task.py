@@ -90,7 +90,12 @@ class NamedEntities(FineTuning):
         examples = self.examples["predict"]
         path = self.path(f"predictions.{self.settings.predictions_format}")
         found = examples.entities(outputs)
-        write_predictions(path, examples.sentences, found, self._tag_set.scheme)
+        read = self._files["predict"].values()
+        lines = [line for file in read for line in file.lines]
+        characters = [
+            one for file in read for one in file.characters or [s.text for s in file.sentences]
+        ]
+        write_predictions(path, lines, characters, found, self._tag_set.scheme)
         write_exports(self.path(EXPORTS), self._files["predict"], found)
         if any(sentence.entities is None for sentence in examples.sentences):
             return {}
@@ -101,7 +106,7 @@ class NamedEntities(FineTuning):
         """Returns the `metrics.Scores` by label, for the sentences with outputs."""
         examples = self.examples[part]
         found = [[f.entity for f in entities] for entities in examples.entities(outputs)]
-        return metrics.measure(examples.sentences[: len(found)], found, self._tag_set.scheme)
+        return metrics.measure(examples.sentences[: len(found)], found)
 
     def _read_files(self, part, is_labelled, labels):
         """Returns a dict of path to `EntityFile`."""
