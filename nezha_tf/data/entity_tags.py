@@ -6,7 +6,7 @@ from typing import NamedTuple
 from nezha_tf.errors import UserError
 
 OUTSIDE = "O"
-# The letters of an entity's first, inner and last tag, and of the tag of an entity of one character.
+# The letters of an entity's first, inner and last tag, and of a single tag.
 SCHEMES = {"BIO": "BIIB", "BIOS": "BIIS", "BIOES": "BIES", "BMEO": "BMEB", "BMES": "BMES"}
 # Labels must not begin or end with a hyphen: seqeval strips it.
 LABEL = re.compile(r"[^\s-](\S*[^\s-])?")

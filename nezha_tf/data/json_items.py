@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from nezha_tf.data.lines import Line, filled_lines
 
-
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
@@ -130,6 +129,7 @@ def _rows_of_table(value, column):
         return data if all(isinstance(row, dict) for row in data) else None  # orient="table"
     if isinstance(data, list) and isinstance(names, list) and column in names:  # orient="split"
         is_table = all(isinstance(row, list) and len(row) == len(names) for row in data)
+        is_table &= all(isinstance(name, str) for name in names)
         return [dict(zip(names, row, strict=True)) for row in data] if is_table else None
     if not all(isinstance(part, dict) for part in value.values()):
         return None

@@ -4,7 +4,7 @@ import csv
 import json
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.json_items import Item, NotJson, read_items
 from nezha_tf.data.lines import bare_name, filled_lines, whole_lines
 from nezha_tf.errors import UserError
@@ -86,8 +86,8 @@ def read_rows(
                 if not names or _has(record, needed):
                     names = record
                 rows = _Columns(columns, optional, names, _is(path, COMMAS))
-                if rows.is_header(record):
-                    continue
+            if rows.is_header(record):
+                continue
             is_empty = False
             found = rows.parse(record)
             values = {name: _text(v, name, name in json_columns) for name, v in found.items()}
@@ -96,10 +96,10 @@ def read_rows(
             values = {n: v for n, v in values.items() if v or n in may_be_empty}
             empty = [c for c in columns if c not in optional and c not in values]
             if empty:
-                raise _Fault(f"{empty[0]} is empty; write a text, or delete the line")
+                raise RowFault(f"{empty[0]} is empty; write a text, or delete the line")
         except _NoColumn as error:
             raise UserError(f"{row.place}: {error}") from error
-        except _Fault as fault:
+        except RowFault as fault:
             bad_rows.add(f"{row.place}: {fault}")
             continue
         yield row._replace(values=values)
@@ -109,7 +109,7 @@ def read_rows(
 
 def _has(record, names):
     """Whether a row's cells have all names."""
-    return not isinstance(record, _Fault) and set(names) <= set(_names_of(record))
+    return not isinstance(record, RowFault) and set(names) <= set(_names_of(record))
 
 
 def _names_of(record):
@@ -128,10 +128,6 @@ def renamed(rows, names):
         yield row._replace(values={names[name]: value for name, value in row.values.items()})
 
 
-class _Fault(Exception):
-    """An error in a row."""
-
-
 class _NoColumn(Exception):
     """An error in a header."""
 
@@ -143,15 +139,18 @@ class _Objects:
         self._columns = columns
         self._needed = [column for column in columns if column not in optional]
 
+    def is_header(self, found):
+        return False
+
     def parse(self, found):
-        """Returns dict of column to value; raises `_Fault`."""
+        """Returns dict of column to value; raises `RowFault`."""
         if isinstance(found, NotJson):
-            raise _Fault(f"not JSON ({found.reason}); write one object per line, or one array")
+            raise RowFault(f"not JSON ({found.reason}); write one object per line, or one array")
         if not isinstance(found, dict):
-            raise _Fault(f'not a JSON object; write {{"{self._columns[0]}": ...}}')
+            raise RowFault(f'not a JSON object; write {{"{self._columns[0]}": ...}}')
         for column in self._needed:
             if column not in found:
-                raise _Fault(f'"{column}" is missing')
+                raise RowFault(f'"{column}" is missing')
         # Many programs write null for a missing optional value.
         return {c: found[c] for c in self._columns if found.get(c) is not None}
 
@@ -160,7 +159,7 @@ class _Columns:
     """Parses rows of columns; their names come from the header or from the caller."""
 
     def __init__(self, columns, optional, names, by_comma):
-        if isinstance(names, _Fault):
+        if isinstance(names, RowFault):
             raise _NoColumn(names)
         self._columns = columns
         self._names = _names_of(names)
@@ -178,16 +177,18 @@ class _Columns:
                 raise _NoColumn(f"{count} columns {column!r}; the columns are {self._told}")
 
     def is_header(self, record):
-        """Whether a row consists of the names of the columns."""
-        # Files that were joined by `cat` have a byte order mark before each header.
-        return not isinstance(record, _Fault) and _names_of(record) == self._names
+        """Whether a row consists of the names of the columns.
+
+        In files that were joined, that may be any row, with a byte order mark before it.
+        """
+        return not isinstance(record, RowFault) and _names_of(record) == self._names
 
     def parse(self, record):
-        """Returns dict of column to text; raises `_Fault`."""
-        if isinstance(record, _Fault):
+        """Returns dict of column to text; raises `RowFault`."""
+        if isinstance(record, RowFault):
             raise record
         if not self._least <= len(record) <= len(self._names):
-            raise _Fault(
+            raise RowFault(
                 f"{len(record)} columns separated by {self._parted_by}, not {len(self._names)} "
                 f"({self._told})"
             )
@@ -200,7 +201,7 @@ def _is(path, endings):
 
 
 def _records(path, bad_rows, column):
-    """Returns an iterable of (unit, number, value or list of cells or a `_Fault`); see `Item`."""
+    """Returns an iterable of (unit, number, value or list of cells or a `RowFault`); see `Item`."""
     if _is(path, JSON):
         return read_items(path, bad_rows, column).values
     if _is(path, TABS):
@@ -225,8 +226,8 @@ def _quoted(path, bad_rows):
         except StopIteration:
             return
         except csv.Error as error:
-            record = _Fault(f"not CSV ({error}); double the quotes inside of quotes")
-        if not isinstance(record, _Fault) and all(map(is_blank, record)):
+            record = RowFault(f"not CSV ({error}); double the quotes inside of quotes")
+        if not isinstance(record, RowFault) and all(map(is_blank, record)):
             bad_rows.pass_blank(f"{path}, line {first}")
         else:
             yield Item("line", first, record)
@@ -243,10 +244,10 @@ def _text(value, column, may_be_json):
     if not isinstance(value, str):
         text = json_text(value)
         if not may_be_json:
-            raise _Fault(f'"{column}" must be a string, not {json.dumps(value)[:40]}')
+            raise RowFault(f'"{column}" must be a string, not {json.dumps(value)[:40]}')
         value = text
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise _Fault(f'"{column}" holds half a character (a lone \\ud800 to \\udfff)') from error
+        raise RowFault(f'"{column}" holds half a character (a lone \\ud800 to \\udfff)') from error
     return value

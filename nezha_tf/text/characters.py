@@ -48,9 +48,7 @@ INVISIBLE_RANGES = (
     (0xE0001, 0xE0001),
     (0xE0020, 0xE007F),
 )
-_VISIBLE = re.compile(
-    f"[^{''.join(f'{chr(low)}-{chr(high)}' for low, high in INVISIBLE_RANGES)}]"
-)
+_VISIBLE = re.compile(f"[^{''.join(f'{chr(low)}-{chr(high)}' for low, high in INVISIBLE_RANGES)}]")
 
 DROPPED, SPACE, ALONE, PUNCTUATION, ORDINARY = range(5)
 

@@ -81,6 +81,9 @@ def test_any_tags_are_read_as_seqeval_reads_them(labels, scheme, data):
     tag_set = TagSet.of_labels(labels, scheme)
     ids = data.draw(st.lists(st.integers(0, len(tag_set) - 1), max_size=12))
     tags = [tag_set.tags[index] for index in ids]
-    loose = [Entity(start, last + 1, label) for label, start, last in get_entities(as_seqeval_knows(tags))]
+    loose = [
+        Entity(start, last + 1, label)
+        for label, start, last in get_entities(as_seqeval_knows(tags))
+    ]
     assert entities_of(tags) == loose
     assert tag_set.entities_of(ids) == strict_entities(tags, scheme)
