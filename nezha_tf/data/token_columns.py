@@ -59,7 +59,8 @@ def write_columns(values, columns):
         columns, lines = Columns("", 0, 1), ["text_a\tlabel"]
     for value in values:
         cells = [""] * (max(columns.tokens, columns.tags) + 1)
-        cells[columns.tokens], cells[columns.tags] = map(" ".join, (value["tokens"], value["tags"]))
+        cells[columns.tokens] = " ".join(value[TOKENS[0]])
+        cells[columns.tags] = " ".join(value[TAGS[0]])
         lines.append("\t".join(cells))
     return "".join(f"{line}\n" for line in lines)
 
@@ -77,12 +78,14 @@ def _value(line, columns):
         return RowFault(f"{len(cells)} columns separated by tabs, not {least}: tokens and tags")
     sentence, tokens = cells[columns.tokens], _parted(cells[columns.tokens])
     if columns.tags is None:
-        return {"tokens": tokens}
+        return {TOKENS[0]: tokens}
     tags = _parted(cells[columns.tags])
     # The characters of the sentence may stand without anything between them.
     if len(tokens) != len(tags) == len(sentence):
         tokens = list(sentence)
-    return {"tokens": tokens, "tags": tags}
+    if len(tokens) != len(tags):
+        return RowFault(f"{len(tokens)} tokens, but {len(tags)} tags")
+    return {TOKENS[0]: tokens, TAGS[0]: tags}
 
 
 def _parted(text):

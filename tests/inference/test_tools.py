@@ -276,13 +276,18 @@ def test_mistakes_are_named(settings, tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps(config))
     two_rows, absolute = ({"bert_config_file": str(tmp_path / f"{name}.json")} for name in changed)
     (tmp_path / "in.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": " ", "tgt": "乙"}\n')
-    (tmp_path / "blank.txt").write_text("甲[MASK]\n\n")
+    (tmp_path / "blank.txt").write_text("\n \u200b\n", encoding="utf-8")
     for settings_class, function, changes, message in (
         (GenerateSettings, generate_text, {}, r"in.jsonl, line 2: src is empty"),
         (ScoreSettings, score_text, {}, r"in.jsonl, line 2: src is empty"),
         (GenerateSettings, generate_text, {"input_file": None}, "one of --prompt and --input_file"),
         (GenerateSettings, generate_text, {"input_file": "none.txt"}, "no file matches"),
-        (FillMaskSettings, fill_mask, {"input_file": str(tmp_path / "blank.txt")}, "line 2: empty"),
+        (
+            FillMaskSettings,
+            fill_mask,
+            {"input_file": str(tmp_path / "blank.txt")},
+            "blank.txt has no lines",
+        ),
         (FillMaskSettings, fill_mask, {"input_file": str(tmp_path / "no.txt")}, "cannot read"),
         (FillMaskSettings, fill_mask, {"input_file": "a", "text": "[MASK]"}, "pass one of them"),
         (
