@@ -91,6 +91,34 @@ def test_what_json_writes_comes_back(tmp_path, table, optional, is_ascii, end):
     assert_read(path, table, optional=optional)
 
 
+BLANK = st.sampled_from(("", " \t", "\u3000\u200b", "\ufeff"))
+
+
+@laws.examples(100)
+@given(TABLES, st.sampled_from(("records", "columns", "index", "split")), st.data())
+def test_every_form_of_json_gives_the_same_rows(tmp_path, table, form, data):
+    rows = [dict(zip(NAMES, (f"甲{value}" for value in row), strict=True)) for row in table]
+    blanks = [data.draw(BLANK) for _ in rows]
+    lines = "".join(
+        f"{json.dumps(row)}\n{blank}\n" for row, blank in zip(rows, blanks, strict=True)
+    )
+    (tmp_path / "a.jsonl").write_text(lines, encoding="utf-8", newline="")
+    cells = [list(row.values()) for row in rows]
+    whole = {
+        "records": rows,
+        "columns": {n: {str(i): row[n] for i, row in enumerate(rows)} for n in NAMES},
+        "index": {str(i): row for i, row in enumerate(rows)},
+        "split": {"columns": NAMES, "index": [*range(len(rows))], "data": cells},
+    }[form]
+    indent = data.draw(st.sampled_from((None, 0, 3)))
+    content = json.dumps(whole, ensure_ascii=data.draw(st.booleans()), indent=indent)
+    (tmp_path / "a.json").write_text(content, encoding="utf-8", newline="")
+    expected = [{name: value.strip() for name, value in row.items()} for row in rows]
+    by_line, by_item = (list(read_rows(str(tmp_path / n), NAMES)) for n in ("a.jsonl", "a.json"))
+    assert [row.values for row in by_line] == [row.values for row in by_item] == expected
+    assert [row.line for row in by_line] == [2 * row.line - 1 for row in by_item]
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
@@ -115,6 +143,7 @@ def test_values_of_json_come_as_json(tmp_path, value):
 
 ROWS = [b'{"src": "a", "tgt": "b"}\n', b'{"src": 1}\n', b"a\tb\n", b"a,b\n", b'"a\n', b"src\ttgt\n"]
 ROWS += [b"src\x0bx\ttgt\n", b'src,"a\nb",tgt\n', b'"src\rx",tgt\n', b"a\tb\tc\n"]
+ROWS += [b"[\n", b"]", b",\n", b'{"src": {"0": "a"}, "tgt": {"0": "b"}}', b"\xe2\x80\x8b\n", b"\n"]
 ROWS += [b"\xff", b"\r", b"\0", b"[" * 3000, b'{"src": "\\ud800", "tgt": "b"}', "甲\t乙".encode()]
 ENDINGS = (".json", ".jsonl", ".tsv", ".txt", ".csv")
 

@@ -101,7 +101,9 @@ def test_what_is_written_is_scored_alike(settings, tmp_path, target_prediction):
     assert said.startswith("4 texts; too long, so truncated: 1 source; written to")
     written = read_lines(tmp_path / "out.jsonl")
     assert [line["src"] for line in written] == SOURCES
-    assert all(set(line) == {"src", "prediction", "score", "hypotheses"} for line in written)
+    names = {"line", "src", "prediction", "score", "hypotheses"}
+    assert all(set(line) == names for line in written)
+    assert [line["line"] for line in written] == [1, 2, 3, 4]
     # Those that ended before the limit, so that there is a [SEP] in their score.
     pairs = [
         {"src": line["src"], "tgt": hypothesis["text"], "expected": hypothesis["score"]}
@@ -197,6 +199,17 @@ def test_a_text_past_the_table_of_positions_is_one_line():
     assert len(scorer([5] * longest, 99, 4)) == longest
     with pytest.raises(UserError, match=told):
         scorer([5] * (longest + 1), 99, 4)
+
+
+def test_blank_lines_of_a_file_have_no_blanks_to_fill(settings, tmp_path, capsys):
+    path = tmp_path / "in.txt"
+    path.write_text("甲[MASK]\n", encoding="utf-8")
+    fill_mask(settings(FillMaskSettings, input_file=str(path)))
+    plain = capsys.readouterr().out
+    path.write_text("\n甲[MASK]\n\u3000\u200b\n", encoding="utf-8")
+    fill_mask(settings(FillMaskSettings, input_file=str(path)))
+    said = f"blank lines passed over: 2 (the first: {path}, line 1)\n"
+    assert capsys.readouterr().out == plain + said
 
 
 @pytest.mark.parametrize("errors", ("strict", "surrogateescape"))
