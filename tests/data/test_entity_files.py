@@ -79,8 +79,9 @@ def test_characters_of_several_code_points(tmp_path):
 
 def test_places_in_words_behind_the_characters(tmp_path):
     """As `weiboNER_2nd_conll.train` has it, with blank lines of a tab."""
-    text = "科0\tO\n技1\tO\n全0\tB-ORG.NAM\n国10\tI-ORG.NAM\n04\tO\n\t\n人0\tB-PER.NOM\n"
-    right = [Sentence("科技全国0", [(2, 4, "ORG.NAM")]), Sentence("人", [(0, 1, "PER.NOM")])]
+    text = "科0\tO\n技1\tO\n全0\tB-ORG.NAM\n国10\tI-ORG.NAM\n04\tO\nn24\tO\n110\tO\n\t\n"
+    text += "人0\tB-PER.NOM\n"
+    right = [Sentence("科技全国0n1", [(2, 4, "ORG.NAM")]), Sentence("人", [(0, 1, "PER.NOM")])]
     assert read(tmp_path, "a.train", text).sentences == right
     assert read(tmp_path, "a.train", text, is_labelled=False).sentences == right
     # A digit that not all characters have is part of one, and one character is a line.

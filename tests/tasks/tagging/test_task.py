@@ -178,12 +178,14 @@ def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
         ("train.txt,dev.jsonl", "BIO"),
         ("dev.jsonl,short.txt", "BIOS"),
         ("train.txt,short.txt,whole.txt", "BIOES"),
+        ("dev.jsonl,resume.char.bmes", "BMES"),
     ),
 )
 def test_the_scheme_is_that_of_the_files(data, tmp_path, monkeypatch, files, scheme):
     """The one with the most kinds of tags; JSON has none."""
     (tmp_path / "short.txt").write_text("京 S-LOC\n王 B-PER\n甲 I-PER\n一 O\n")
     (tmp_path / "whole.txt").write_text("王 B-PER\n甲 E-PER\n一 O\n")
+    (tmp_path / "resume.char.bmes").write_text("王 B-PER\n甲 M-PER\n乙 E-PER\n京 S-LOC\n")
     for name in ("train.txt", "dev.jsonl", "vocab.txt", "config.json"):
         (tmp_path / name).symlink_to(data / name)
     monkeypatch.chdir(tmp_path)
