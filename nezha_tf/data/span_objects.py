@@ -11,7 +11,7 @@ from nezha_tf.data.spans import Span
 # Names of what an entity has, in the programs' own words; CMeEE has `start_idx` and `type`.
 STARTS, ENDS = ("start", "start_offset", "start_idx"), ("end", "end_offset", "end_idx")
 LABELS, WORDS = ("label", "labels", "type"), ("text", "entity", "word")
-LISTS = ("entities", "label", "labels", "spans")
+LISTS = ("entities", "label", "labels", "spans", "annotations")
 NO_LABEL = "entities without a label, left out"
 
 

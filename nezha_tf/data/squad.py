@@ -58,9 +58,9 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
     """Returns the questions of files as a list of `Question`.
 
     If an answer is not at the place that the file says, the nearest occurrence in the passage is
-    taken; if the file says none, the first one, as `str.find` of CMRC2018's baselines has it. The
-    passage must contain the first answer. The other answers are only compared with predictions, and
-    a few in CMRC2018 are not in their passage.
+    taken; if the file says none, the first one. The passage must contain the first answer. The
+    other answers are only compared with predictions, and a few in CMRC2018 are not in their
+    passage.
 
     Args:
       paths: list of JSON files.
