@@ -159,6 +159,28 @@ def test_faults_are_one_line_with_file_and_row(tmp_path, values, where, why):
     assert f"a.json, line {bad + 1}: " in bad_rows.first
 
 
+@pytest.mark.parametrize(
+    "others",
+    (
+        {"label": ["诗"]},
+        {"data": {"text": "白李"}, "annotations": []},
+        {"label": {"PER": {}}},
+        {"tokens": ["白", "李"], "ner_tags": ["O", "O"]},
+        {"annotation_id": 3, "labels": [0]},
+    ),
+    ids=str,
+)
+def test_what_is_beside_the_own_form_does_not_count(tmp_path, others):
+    entity = {"start": 0, "end": 2, "label": "PER"}
+    rows = [{"text": "李白", "entities": entities, **others} for entities in ([entity], [])]
+    found = read(tmp_path, as_array(rows))
+    assert found.sentences == [Sentence("李白", [(0, 2, "PER")]), Sentence("李白", [])]
+    # But of two lists the one with entities is meant.
+    row = {"text": "李白", "entities": [], "label": [[0, 1, "PER"]]}
+    (found,) = read(tmp_path, as_array([row])).sentences
+    assert found.entities == [(0, 1, "PER")]
+
+
 def test_a_damaged_array_is_one_fault(tmp_path):
     with pytest.raises(UserError, match=r"a.json, the array: not JSON \(.*line 8"):
         read(tmp_path, as_array(FORMS["doccano, old"])[:80])
