@@ -140,6 +140,11 @@ FAULTS = (
         "one of 'a', 'b'",
         "named",
     ),
+    (
+        [{"data": {"a": "x.png"}, "annotations": [{"result": [{"type": "brushlabels"}]}]}],
+        "'brushlabels'",
+        "not of a text",
+    ),
     ([7], "not a JSON object", "text"),
 )
 
