@@ -33,6 +33,10 @@ def test_every_form_gives_the_same_sentences(tmp_path, form):
     found = read(tmp_path, "\n" + as_lines(values).replace("\n", "\n\n"), "a.jsonl")
     assert found.sentences == RIGHT
     assert found.told["blank lines, passed over"] == 1 + len(values)
+    # Of the first text, characters and UTF-16 units are the same.
+    otherwise = {"Label Studio, UTF-16": 2, "Label Studio, bytes": 4, "CMeEE": 4}
+    corrected = sum(count for what, count in found.told.items() if "; read so" in what)
+    assert corrected == otherwise.get(form, 0)
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(as_array(values).encode()))
     assert read_entity_file(str(tmp_path / "a.json.gz")).sentences == RIGHT
     assert found.scheme == ("BIO" if "tags" in form or form == "Hugging Face" else None)
