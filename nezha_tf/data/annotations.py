@@ -34,6 +34,7 @@ class Form(NamedTuple):
 
 # The first that fits.
 FORMS = (
+    Form(span_objects.is_own, span_objects.read_list, None, is_export=False),
     Form(span_objects.is_spacy, span_objects.read_spacy, span_objects.write_spacy),
     Form(
         label_studio.is_task,
@@ -52,7 +53,7 @@ FORMS = (
     Form(label_studio.is_minimal, label_studio.read_minimal, label_studio.write_minimal),
     Form(span_objects.has_lists, span_objects.read_list, span_objects.write_lists),
     Form(span_objects.is_doccano, span_objects.read_list, span_objects.write_doccano),
-    # This project's own: {"text":, "entities": [{"start":, "end":, "label":}]}.
+    # A text alone, or entities with other names (CMeEE).
     Form(lambda value: isinstance(value, dict), span_objects.read_list, None, is_export=False),
 )
 

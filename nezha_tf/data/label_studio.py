@@ -128,6 +128,8 @@ def _results(annotation):
         raise RowFault('"result" is not a list of objects')
     for result in results:
         value, kind = result.get("value"), result.get("type", KINDS[0])
+        if str(kind).endswith("labels") and kind not in KINDS:
+            raise RowFault(f"marks of the kind {str(kind)[:40]!r} are not of a text")
         if kind not in KINDS or not isinstance(value, dict):
             told[f"results of the kind {str(kind)[:40]!r}, passed over"] += 1
             continue

@@ -11,7 +11,7 @@ from nezha_tf.data.spans import Span
 # Names of what an entity has, in the programs' own words; CMeEE has `start_idx` and `type`.
 STARTS, ENDS = ("start", "start_offset", "start_idx"), ("end", "end_offset", "end_idx")
 LABELS, WORDS = ("label", "labels", "type"), ("text", "entity", "word")
-LISTS = ("entities", "label", "labels", "spans")
+LISTS = ("entities", "label", "labels", "spans", "annotations")
 NO_LABEL = "entities without a label, left out"
 
 
@@ -99,8 +99,26 @@ def _first(entity, names):
 
 
 def list_of(value):
-    """Returns the name of an object's list of entities, or None."""
-    return next((name for name in LISTS if isinstance(value.get(name), list)), None)
+    """Returns the name of an object's list of entities, if possible of one that has some; or None.
+
+    Lists of texts beside them, such as the classes of a text, are none.
+    """
+    lists = [name for name in LISTS if isinstance(value.get(name), list)]
+    full = (n for n in lists if any(isinstance(entity, list | dict) for entity in value[n]))
+    return next(full, (lists or [None])[0])
+
+
+def is_own(value):
+    """Whether a value is this project's {"text":, "entities": [{"start":, "end":, "label":}]}.
+
+    It may have whatever else beside these.
+    """
+    entities = value.get("entities") if isinstance(value, dict) else None
+    if not isinstance(entities, list) or not isinstance(value.get("text"), str):
+        return False
+    if entities:
+        return all(isinstance(entity, dict) and "start" in entity for entity in entities)
+    return list_of(value) == "entities" and "relations" not in value
 
 
 def read_list(value):

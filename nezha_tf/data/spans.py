@@ -164,7 +164,8 @@ def _check(span, text):
         raise RowFault(_no_fit(span, text), span)
     label = span.label
     if not isinstance(label, str) or not LABEL.fullmatch(label) or not is_text(label):
-        raise RowFault(f"an entity's label is {json.dumps(label)[:40]}; it must be a word", span)
+        shown = json.dumps(label)[:40]
+        raise RowFault(f"an entity's label is {shown}; it must be a word without blanks", span)
 
 
 def is_text(value):

@@ -58,9 +58,9 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
     """Returns the questions of files as a list of `Question`.
 
     If an answer is not at the place that the file says, the nearest occurrence in the passage is
-    taken; if the file says none, the first one, as `str.find` of CMRC2018's baselines has it. The
-    passage must contain the first answer. The other answers are only compared with predictions, and
-    a few in CMRC2018 are not in their passage.
+    taken; if the file says none, the first one. The passage must contain the first answer. The
+    other answers are only compared with predictions, and a few in CMRC2018 are not in their
+    passage.
 
     Args:
       paths: list of JSON files.
@@ -100,7 +100,7 @@ def _told(name, number):
 def _question(path, entry, with_impossible, needs_answers):
     if entry.fault:
         raise RowFault(entry.fault)
-    name = entry.id if type(entry.id) is int else _text(entry.id, "id")
+    name = entry.id if type(entry.id) is int else _text(entry.id, "id", " or a whole number")
     context, text = _text(entry.context, "context"), _text(entry.question, "question")
     is_impossible = _truth(entry.is_impossible)
     if entry.is_impossible is None and entry.lacks_answers:
@@ -173,9 +173,9 @@ def _nearest(context, text, start):
     return min(places, key=lambda place: abs(place - start), default=None)
 
 
-def _text(value, name):
+def _text(value, name, other=""):
     if not isinstance(value, str):
-        raise RowFault(f'"{name}" is missing or not a string')
+        raise RowFault(f'"{name}" is missing or not a string{other}')
     if not value.strip():
         raise RowFault(f'"{name}" is empty')
     if not is_text(value):

@@ -35,6 +35,10 @@ def test_every_form_gives_the_same_sentences(tmp_path, form):
     found = read(tmp_path, lines, "a.jsonl", bad_rows=bad_rows)
     assert found.sentences == RIGHT
     assert bad_rows.num_blank == 1 + len(values)
+    # Of the first text, characters and UTF-16 units are the same.
+    otherwise = {"Label Studio, UTF-16": 2, "Label Studio, bytes": 4, "CMeEE": 4}
+    corrected = sum(count for what, count in found.told.items() if "; read so" in what)
+    assert corrected == otherwise.get(form, 0)
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(as_array(values).encode()))
     assert read_entity_file(str(tmp_path / "a.json.gz")).sentences == RIGHT
     assert found.scheme == ("BIO" if "tags" in form or form == "Hugging Face" else None)
@@ -142,6 +146,11 @@ FAULTS = (
         "one of 'a', 'b'",
         "named",
     ),
+    (
+        [{"data": {"a": "x.png"}, "annotations": [{"result": [{"type": "brushlabels"}]}]}],
+        "'brushlabels'",
+        "not of a text",
+    ),
     ([7], "not a JSON object", "text"),
 )
 
@@ -159,6 +168,28 @@ def test_faults_are_one_line_with_file_and_row(tmp_path, values, where, why):
     found = read(tmp_path, as_lines([*values, FORMS["CLUENER"][0]]), bad_rows=bad_rows)
     assert len(found.sentences) == len(values) and bad_rows.count == 1
     assert f"a.json, line {bad + 1}: " in bad_rows.first
+
+
+@pytest.mark.parametrize(
+    "others",
+    (
+        {"label": ["诗"]},
+        {"data": {"text": "白李"}, "annotations": []},
+        {"label": {"PER": {}}},
+        {"tokens": ["白", "李"], "ner_tags": ["O", "O"]},
+        {"annotation_id": 3, "labels": [0]},
+    ),
+    ids=str,
+)
+def test_what_is_beside_the_own_form_does_not_count(tmp_path, others):
+    entity = {"start": 0, "end": 2, "label": "PER"}
+    rows = [{"text": "李白", "entities": entities, **others} for entities in ([entity], [])]
+    found = read(tmp_path, as_array(rows))
+    assert found.sentences == [Sentence("李白", [(0, 2, "PER")]), Sentence("李白", [])]
+    # But of two lists the one with entities is meant.
+    row = {"text": "李白", "entities": [], "label": [[0, 1, "PER"]]}
+    (found,) = read(tmp_path, as_array([row])).sentences
+    assert found.entities == [(0, 1, "PER")]
 
 
 def test_a_damaged_array_is_one_fault(tmp_path):

@@ -129,7 +129,8 @@ class NamedEntities(FineTuning):
         entities = (e for file in found.values() for s in file.sentences for e in s.entities)
         labels = {entity.label for entity in entities}
         if not labels:
-            raise UserError(f"--train_file={self.settings.train_file} has no entities")
+            note = self._bad_rows.note()
+            raise UserError(f"--train_file={self.settings.train_file} has no entities{note}")
         scheme = self.settings.scheme
         if scheme == "auto":
             # A file of JSON has no tags.
