@@ -6,9 +6,10 @@ import unicodedata
 _JOINER = "\u200d"
 _SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
 _FLAG_LETTERS = ("\U0001f1e6", "\U0001f1ff")
-_INNER_JAMO = ("\u1160", "\u11ff")
+_JAMO, _INNER_JAMO, _SYLLABLES = ("\u1100", "\u11ff"), ("\u1160", "\u11ff"), ("\uac00", "\ud7a3")
 # Marks on a character, and format characters, which do not show.
 _CATEGORIES = ("Mn", "Mc", "Me", "Cf")
+_SYMBOL = "So"  # of emoji, too
 
 
 def is_one_character(text):
@@ -24,12 +25,11 @@ def is_one_character(text):
 
 
 def _belongs(before, char):
-    return (
-        before == _JOINER
-        or unicodedata.category(char) in _CATEGORIES
-        or _is_in(char, _SKIN_TONES)
-        or _is_in(char, _INNER_JAMO)
-    )
+    if _is_in(char, _INNER_JAMO):
+        return _is_in(before, _JAMO) or _is_in(before, _SYLLABLES)
+    category = unicodedata.category(char)
+    is_joined = before == _JOINER and category == _SYMBOL
+    return is_joined or category in _CATEGORIES or _is_in(char, _SKIN_TONES)
 
 
 def _is_in(char, bounds):

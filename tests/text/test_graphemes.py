@@ -25,6 +25,7 @@ ONE += (
     "नि",
 )
 SEVERAL = ("", "李白", "❤❤", "a1", "科0", "🇨🇳🇺", "🇨李", "👩👧", "ab\u0301", "가나", "\U00020bb7李")
+SEVERAL += ("李\u1161", "李\u200d白", "a\u11ab")
 
 
 @pytest.mark.parametrize("texts, right", ((ONE, True), (SEVERAL, False)))
