@@ -5,7 +5,7 @@ import os
 import re
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError
 
@@ -89,7 +89,7 @@ def read_c3(path, needs_answers=True, bad_rows=None):
     for at, text in enumerate(texts, start=1):
         try:
             lines, entries = _parts_of_c3(text)
-        except _Fault as fault:
+        except RowFault as fault:
             bad_rows.add(f"{path}, text {at}: {fault}")
             number += _num_entries(text)
             continue
@@ -97,7 +97,7 @@ def read_c3(path, needs_answers=True, bad_rows=None):
             place = f"{path}, text {at}, question {of_text}"
             try:
                 found.append(_question_of_c3(number, lines, entry, needs_answers, place))
-            except _Fault as fault:
+            except RowFault as fault:
                 bad_rows.add(f"{place}: {fault}")
             number += 1
     return found
@@ -123,7 +123,7 @@ def read_chid(path, needs_answers=True, bad_rows=None):
             answers = _answers_beside(path, needs_answers)
         try:
             found += _blanks(row, answers, needs_answers)
-        except _Fault as fault:
+        except RowFault as fault:
             bad_rows.add(f"{row.place}: {fault}")
     return found
 
@@ -147,13 +147,9 @@ def read_own(path, columns, needs_answers=True, bad_rows=None):
     for row in rows:
         try:
             found.append(_own_question(row, columns))
-        except _Fault as fault:
+        except RowFault as fault:
             bad_rows.add(f"{row.place}: {fault}")
     return found
-
-
-class _Fault(Exception):
-    """An error in a question."""
 
 
 def _json(path):
@@ -169,10 +165,10 @@ def _json(path):
 def _parts_of_c3(text):
     """Returns (the joined lines, the list of questions) of a text of C3."""
     if not isinstance(text, list) or len(text) not in (2, 3) or not isinstance(text[1], list):
-        raise _Fault('not [lines, [{"question": ...}], id]')
+        raise RowFault('not [lines, [{"question": ...}], id]')
     lines = text[0]
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise _Fault("the lines are not a list of texts")
+        raise RowFault("the lines are not a list of texts")
     return _checked("\n".join(lines), "the text"), text[1]
 
 
@@ -184,14 +180,14 @@ def _num_entries(text):
 
 def _question_of_c3(number, context, entry, needs_answers, place):
     if not isinstance(entry, dict):
-        raise _Fault("not a JSON object")
+        raise RowFault("not a JSON object")
     text = _checked(entry.get("question"), '"question"')
     choices = _choices(entry.get("choice"), '"choice"')
     answer = entry.get("answer")
     if answer == "":  # of a test set
         answer = None
     if answer is None and needs_answers:
-        raise _Fault('"answer" is missing')
+        raise RowFault('"answer" is missing')
     if answer is not None:
         # Of equal choices the last, as `c3Processor` of nlpdata/c3 and CLUE's program have it; two
         # training questions have their right choice twice.
@@ -211,13 +207,13 @@ def _blanks(row, answers, needs_answers):
         for mark in dict.fromkeys(BLANK.findall(passage)):
             answer = row.values.get("answer", (answers or {}).get(mark))
             if answer is None and needs_answers:
-                raise _Fault(f"there is no answer for {mark}")
+                raise RowFault(f"there is no answer for {mark}")
             index = None if answer is None else _index_of_number(choices, answer)
             # FewCLUE's blanks all have the same mark, but their rows have an id.
             name = row.values.get("id", str(row.line)) if mark == ONE_BLANK else mark
             found.append(Question(name, passage, None, choices, index, mark, row.place, row.place))
     if not found:
-        raise _Fault('"content" has no blank such as #idiom000001# or #idiom#')
+        raise RowFault('"content" has no blank such as #idiom000001# or #idiom#')
     return found
 
 
@@ -246,7 +242,7 @@ def _own_question(row, columns):
         text = row.values[columns.question]
         return Question(name, context, text, choices, answer, None, None, row.place)
     if BLANK.findall(context).count(ONE_BLANK) != 1:
-        raise _Fault(f'"{columns.context}" must have one blank {ONE_BLANK}')
+        raise RowFault(f'"{columns.context}" must have one blank {ONE_BLANK}')
     return Question(name, context, None, choices, answer, ONE_BLANK, None, row.place)
 
 
@@ -263,19 +259,19 @@ def _listed(text):
 
 def _choices(values, name):
     if not isinstance(values, list) or len(values) < 2:
-        raise _Fault(f"{name} is not a list of at least two choices")
+        raise RowFault(f"{name} is not a list of at least two choices")
     return tuple(_checked(value, f"a choice of {name}") for value in values)
 
 
 def _checked(value, name):
     if not isinstance(value, str):
-        raise _Fault(f"{name} is missing or not a text")
+        raise RowFault(f"{name} is missing or not a text")
     if not value.strip():
-        raise _Fault(f"{name} is empty")
+        raise RowFault(f"{name} is empty")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise _Fault(f"{name} holds half a character (a lone \\ud800 to \\udfff)") from error
+        raise RowFault(f"{name} holds half a character (a lone \\ud800 to \\udfff)") from error
     return value.strip()
 
 
@@ -283,15 +279,15 @@ def _index_of_text(choices, answer):
     """Returns the first of the choices that equal the answer."""
     answer = answer.strip() if isinstance(answer, str) else answer
     if answer not in choices:
-        raise _Fault(f"the answer {str(answer)[:40]!r} is none of the {len(choices)} choices")
+        raise RowFault(f"the answer {str(answer)[:40]!r} is none of the {len(choices)} choices")
     return choices.index(answer)
 
 
 def _index_of_number(choices, answer):
     text = str(answer).strip()
     if isinstance(answer, bool) or not text.isascii() or not text.isdigit():
-        raise _Fault(f"the answer {text[:40]!r} is not the number of a choice, from 0")
+        raise RowFault(f"the answer {text[:40]!r} is not the number of a choice, from 0")
     # Python does not read numbers of thousands of digits.
     if len(text) > 9 or int(text) >= len(choices):
-        raise _Fault(f"the answer {text[:20]} is not below {len(choices)}, the number of choices")
+        raise RowFault(f"the answer {text[:20]} is not below {len(choices)}, the number of choices")
     return int(text)

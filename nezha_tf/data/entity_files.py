@@ -1,16 +1,26 @@
-"""Reads sentences with entities: tagged characters, JSON lines with spans, or raw text."""
+"""Reads sentences with entities: tagged characters, JSON, brat's annotations, or raw text."""
 
+import collections
 import dataclasses
+import functools
 import itertools
 import json
+from collections.abc import Callable
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.corpus import read_lines
-from nezha_tf.data.entity_tags import LABEL, TAG, Entity, entities_of, scheme_of, well_formed
+from nezha_tf.data import brat
+from nezha_tf.data.annotations import read_annotation
+from nezha_tf.data.bad_rows import BadRows, RowFault
+from nezha_tf.data.entity_tags import Entity, entities_of, require_scheme, well_formed
+from nezha_tf.data.json_items import NotJson, read_items
+from nezha_tf.data.lines import bare_name, filled_lines, numbered_lines
+from nezha_tf.data.spans import is_text
+from nezha_tf.data.tagged_lines import is_tagged_line, read_tagged_lines
+from nezha_tf.data.token_columns import columns_of, read_columns, write_columns
 from nezha_tf.errors import UserError
+from nezha_tf.text.characters import is_blank
 
-JSON_LINES = (".json", ".jsonl")
+JSON = (".json", ".jsonl", ".ndjson")
 
 
 class Sentence(NamedTuple):
@@ -26,27 +36,36 @@ class EntityFile:
 
     Attributes:
       sentences: list of `Sentence`.
+      lines: number of the first line of each sentence, or of its item in an array; list of int.
+      characters: of files of tagged characters, the characters of each sentence, which may have
+        several code points; list of list of str. None: each code point is one.
       scheme: the scheme of its tags, a key of `SCHEMES`; None: the file has no tags.
       mended: number of entities that break the scheme's rules (I- without B-) and were repaired.
+      told: `Counter` of what else is to be told.
+      export: function that returns the file's contents with other entities, which are a list of
+        `FoundEntity` for each sentence; None: the file is no export of an annotation program.
     """
 
     sentences: list[Sentence]
+    lines: list[int]
+    characters: list[list[str]] | None = None
     scheme: str | None = None
     mended: int = 0
-
-
-class _Fault(Exception):
-    """An error in a line."""
+    told: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    export: Callable | None = None
 
 
 def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
-    """Reads a UTF-8 file (or `.gz`) of one of three forms.
+    """Reads a UTF-8 file (or `.gz`) in the first of `FORMS` that fits.
 
-    - `.json`, `.jsonl`: `{"text": ..., "entities": [{"start":, "end":, "label":}]}` on each line;
-      `end` is the place of the first character after the entity.
-    - Tagged characters: on each line a character, a space or a tab, and a tag in BIO, BIOS or
-      BIOES; a blank line between sentences. An entity that does not begin or end by the scheme's
-      rules is read as conlleval reads it, and counted.
+    - `.json`, `.jsonl`: on each line, or in one array, a text with its entities in one of
+      `annotations.FORMS`, such as `{"text": ..., "entities": [{"start":, "end":, "label":}]}`;
+      `end` is the place of the first character after the entity. Blank lines are skipped.
+    - `.ann`: brat's annotations, of which the text is beside it in `.txt`.
+    - Tagged characters: on each line a character, a space or a tab, and a tag of one of `SCHEMES`;
+      a blank line between sentences (`read_tagged_lines`). An entity that does not begin or end by
+      the scheme's rules is read as conlleval reads it, and counted.
+    - Columns: on each line the characters of a sentence, a tab, and their tags (`columns_of`).
     - Raw text, one sentence per line; blank lines are skipped. A file is read as raw text if
       `is_labelled` is False and at least half of its lines are not tagged characters.
 
@@ -54,25 +73,21 @@ def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
       path: the file.
       is_labelled: whether every sentence must have a list of entities, which may be empty.
       labels: the allowed labels; None: any.
-      bad_rows: `BadRows` that collects the faults of lines, or of sentences of tagged characters;
-        None: the first fault is an error.
+      bad_rows: `BadRows` that collects the faults of lines, of sentences of tagged characters, or
+        of whole texts of brat; None: the first fault is an error.
 
     Returns:
       An `EntityFile`.
 
     Raises:
-      UserError: the file cannot be read, has no valid sentence, or has a faulty row.
+      UserError: the file cannot be read, has no valid sentence, or has a faulty row. A file of
+        brat's, which is a single text, may have none if `bad_rows` skips it.
     """
-    lines = [line.rstrip("\r\n") for line in read_lines(path)]
-    rows = _Rows(path, labels, bad_rows or BadRows())
-    if path.removesuffix(".gz").endswith(JSON_LINES):
-        found = _read_json_lines(lines, is_labelled, rows)
-    elif is_labelled or _is_tagged(lines):
-        found = _read_tagged(lines, rows)
-    else:
-        found = EntityFile([Sentence(line, None) for line in lines if line.strip()])
-    if not found.sentences:
-        raise UserError(f"{path} has no valid sentence{rows.bad_rows.note()}")
+    source = _Source(path, is_labelled, _Rows(path, labels, bad_rows or BadRows()))
+    found = next(form.read(source) for form in FORMS if form.fits(source))
+    if not found.sentences and not source.ends_in(brat.ENDING):
+        told = "".join(f"; {what}: {count:,}" for what, count in found.told.items())
+        raise UserError(f"{path} has no valid sentence{told}{source.rows.bad_rows.note()}")
     return found
 
 
@@ -87,119 +102,160 @@ class _Rows:
     def check_label(self, label):
         if self._labels is not None and label not in self._labels:
             known = ", ".join(sorted(self._labels))
-            raise _Fault(f"the label {label!r} is not one of the model's labels ({known})")
+            raise RowFault(f"the label {label!r} is not one of the model's labels ({known})")
 
-    def fail(self, number, fault):
-        """Reports the fault of a line to `bad_rows`, which raises or counts it."""
-        self.bad_rows.add(f"{self._path}, line {number}: {fault}")
-
-
-def _is_tagged(lines):
-    filled = [line for line in lines if line.strip()]
-    return 2 * sum(_is_character_with_tag(line) for line in filled) > len(filled)
+    def fail(self, place, fault):
+        """Reports the fault at a place to `bad_rows`, which raises or counts it."""
+        self.bad_rows.add(f"{self._path}, {place}: {fault}")
 
 
-def _is_character_with_tag(line):
-    try:
-        _character_and_tag(line)
-    except _Fault:
-        return False
-    return True
+class _Source:
+    """A file to read: its path, whether it must be labelled, its `_Rows` and its lines."""
+
+    def __init__(self, path, is_labelled, rows):
+        self.path, self.is_labelled, self.rows = path, is_labelled, rows
+
+    @functools.cached_property
+    def lines(self):
+        return [line.text for line in numbered_lines(self.path)]
+
+    @functools.cached_property
+    def filled(self):
+        return [line for line in self.lines if not is_blank(line)]
+
+    @functools.cached_property
+    def columns(self):
+        return columns_of(self.filled)
+
+    def ends_in(self, endings):
+        return bare_name(self.path).endswith(endings)
 
 
-def _read_tagged(lines, rows):
-    """Reads tagged characters; the scheme is known only after all tags are read."""
-    tagged = []
-    for first, block in _blocks(lines):
-        number = first
+def _is_tagged(source):
+    filled = source.filled
+    return source.is_labelled or 2 * sum(map(is_tagged_line, filled)) > len(filled)
+
+
+def _read_tagged(source):
+    found = read_tagged_lines(source.lines, source.rows)
+    # The scheme is known only after all tags are read.
+    scheme = require_scheme((tag for one in found for tag in one.tags), source.path)
+    sentences = [_sentence(one) for one in found]
+    read = EntityFile(sentences, [one.line for one in found], [one.characters for one in found])
+    read.scheme, read.mended = scheme, _num_mended((one.tags for one in found), scheme)
+    return read
+
+
+def _sentence(tagged):
+    starts = [0, *itertools.accumulate(map(len, tagged.characters))]
+    entities = [Entity(starts[e.start], starts[e.end], e.label) for e in entities_of(tagged.tags)]
+    return Sentence("".join(tagged.characters), entities)
+
+
+def _num_mended(sentences, scheme):
+    """Returns how many entities break the scheme's rules, in lists of tags."""
+    return sum(len(entities_of(tags)) - len(well_formed(tags, scheme)) for tags in sentences)
+
+
+def _read_raw(source):
+    lines = list(filled_lines(source.path, source.rows.bad_rows))
+    sentences = [Sentence(line.text, None) for line in lines]
+    return EntityFile(sentences, [line.number for line in lines])
+
+
+def _read_json(source):
+    items = read_items(source.path, source.rows.bad_rows, "text")
+    return _read_values(items.values, source, _as_array if items.is_array else _as_lines)
+
+
+def _read_columns(source):
+    lines = filled_lines(source.path, source.rows.bad_rows)
+    columns = source.columns
+    write = functools.partial(write_columns, columns=columns)
+    return _read_values(read_columns(lines, columns), source, write)
+
+
+def _read_values(items, source, write):
+    """Reads `Item`s; `write` makes the text of a file of a list of values."""
+    found, lines, told = [], [], collections.Counter()
+    for item in items:
         try:
-            pairs = []
-            for number, line in enumerate(block, start=first):  # noqa: B007
-                pairs.append(_character_and_tag(line))
-                if pairs[-1][1] != "O":
-                    rows.check_label(pairs[-1][1][2:])
-            tagged.append(tuple(zip(*pairs, strict=True)))
-        except _Fault as fault:
-            rows.fail(number, fault)
-    scheme = scheme_of(tag for _, tags in tagged for tag in tags)
-    sentences, mended = [], 0
-    for characters, tags in tagged:
-        entities = entities_of(tags)
-        mended += len(entities) - len(well_formed(list(tags), scheme))
-        sentences.append(Sentence("".join(characters), entities))
-    return EntityFile(sentences, scheme, mended)
+            annotation = _annotation(item.value, source)
+        except RowFault as fault:
+            source.rows.fail(item.place, fault)
+            continue
+        told += annotation.told
+        if not annotation.is_passed_over:
+            found.append(annotation)
+            lines.append(item.number)
+    read = EntityFile([Sentence(one.text, one.entities) for one in found], lines, told=+told)
+    tags = [annotation.tags for annotation in found if annotation.tags]
+    if tags:
+        read.scheme = require_scheme((tag for one in tags for tag in one), source.path)
+        read.mended = _num_mended(tags, read.scheme)
+    if any(annotation.form.write for annotation in found):
+        read.export = functools.partial(_rewritten, found, write)
+    return read
 
 
-def _blocks(lines):
-    """Yields (number of the first line, lines) for each block between blank lines."""
-    block = []
-    for number, line in enumerate([*lines, ""], start=1):
-        if line.strip():
-            block.append(line)
-        elif block:
-            yield number - len(block), block
-            block = []
+def _annotation(value, source):
+    if isinstance(value, RowFault):
+        raise value
+    if isinstance(value, NotJson):
+        raise RowFault(f"not JSON ({value.reason}); write one object per line, or one array")
+    annotation = read_annotation(value, source.is_labelled)
+    for entity in annotation.entities or ():
+        source.rows.check_label(entity.label)
+    return annotation
 
 
-def _character_and_tag(line):
-    if line[1:2] not in (" ", "\t"):  # The character may itself be white space.
-        parts = line.split()
-        if len(parts) > 1 and len(parts[0]) > 1:
-            raise _Fault(
-                f"{parts[0]!r} is more than one character; write one character and its tag per line"
-            )
-        raise _Fault(f"{line!r} has no tag; write a character, a space or a tab, and its tag")
-    tag = line[2:].strip()
-    if not TAG.fullmatch(tag):
-        raise _Fault(f"{tag!r} is not a tag; tags are O, or B-, I-, E- or S- with a label")
-    return line[0], tag
+def _rewritten(annotations, write, found):
+    """Returns the text of a file with other entities."""
+    pairs = zip(annotations, found, strict=True)
+    return write([annotation.rewritten(entities) for annotation, entities in pairs])
 
 
-def _read_json_lines(lines, is_labelled, rows):
-    sentences = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            sentences.append(_parse_object(line, is_labelled, rows))
-        except _Fault as fault:
-            rows.fail(number, fault)
-    return EntityFile(sentences)
+def _as_array(values):
+    return _dumped(values, indent=1)
 
 
-def _parse_object(line, is_labelled, rows):
+def _as_lines(values):
+    return "".join(map(_dumped, values))
+
+
+def _dumped(value, indent=None):
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    # What is beside the text may hold half a character.
+    return (text if is_text(text) else json.dumps(value, indent=indent)) + "\n"
+
+
+def _read_brat(source):
+    text = brat.read_text(source.path)
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise _Fault(f"not JSON ({error}); write one object per line") from error
-    if not isinstance(found, dict) or not isinstance(found.get("text"), str):
-        raise _Fault('not a JSON object with a text; write {"text": ..., "entities": [...]}')
-    text, entities = found["text"], found.get("entities")
-    if not text.strip():
-        raise _Fault("the text is empty")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise _Fault("the text holds half a character (a lone \\ud800 to \\udfff); remove it")
-    if entities is None and not is_labelled:
-        return Sentence(text, None)
-    if not isinstance(entities, list):
-        raise _Fault('"entities" is missing or not a list; write [] if there are none')
-    entities = sorted(_entity(entity, text, rows) for entity in entities)
-    for before, after in itertools.pairwise(entities):
-        if after.start < before.end:
-            raise _Fault(f"the entities {tuple(before)} and {tuple(after)} overlap")
-    return Sentence(text, entities)
+        if not text.strip():
+            raise RowFault(f"{brat.text_path(source.path)} has no text", 1)
+        found = brat.read_entities(text, source.lines, source.rows.check_label)
+    except RowFault as fault:
+        source.rows.fail(f"line {fault.part}", fault)
+        return EntityFile([], [])
+
+    def export(entities):
+        return brat.write_entities(text, entities[0], found.reading)
+
+    return EntityFile([Sentence(text, found.entities)], [1], told=found.told, export=export)
 
 
-def _entity(entity, text, rows):
-    if not isinstance(entity, dict):
-        raise _Fault(
-            f'an entity must be {{"start":, "end":, "label":}}, not {json.dumps(entity)[:40]}'
-        )
-    start, end, label = (entity.get(name) for name in ("start", "end", "label"))
-    if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
-        raise _Fault(
-            f"an entity from {json.dumps(start)} to {json.dumps(end)} (the first character after "
-            f"it) does not fit a text of {len(text)} characters"
-        )
-    if not isinstance(label, str) or not LABEL.fullmatch(label):
-        raise _Fault(f"an entity's label is {json.dumps(label)[:40]}; it must be a word")
-    rows.check_label(label)
-    return Entity(start, end, label)
+class FileForm(NamedTuple):
+    """A form of files: whether a `_Source` has it, and the `EntityFile` of a source."""
+
+    fits: Callable
+    read: Callable
+
+
+FORMS = (
+    FileForm(lambda source: source.ends_in(brat.ENDING), _read_brat),
+    FileForm(lambda source: source.ends_in(JSON), _read_json),
+    FileForm(lambda source: source.columns is not None, _read_columns),
+    FileForm(_is_tagged, _read_tagged),
+    FileForm(lambda source: True, _read_raw),
+)

@@ -1,4 +1,4 @@
-"""Converts entities to BIO, BIOS or BIOES tags, one for each character or piece, and back."""
+"""Converts entities to tags (BIO, BIOES, BMES ...), one for each character or piece, and back."""
 
 import re
 from typing import NamedTuple
@@ -6,11 +6,12 @@ from typing import NamedTuple
 from nezha_tf.errors import UserError
 
 OUTSIDE = "O"
-# The last one has all tags of the others.
-SCHEMES = {"BIO": "BI", "BIOS": "BIS", "BIOES": "BIES"}
+# The letters of an entity's first, inner and last tag, and of a single tag.
+SCHEMES = {"BIO": "BIIB", "BIOS": "BIIS", "BIOES": "BIES", "BMEO": "BMEB", "BMES": "BMES"}
 # Labels must not begin or end with a hyphen: seqeval strips it.
 LABEL = re.compile(r"[^\s-](\S*[^\s-])?")
-TAG = re.compile(rf"O|[BIES]-{LABEL.pattern}")
+TAG = re.compile(rf"O|[BIMES]-{LABEL.pattern}")
+TAGS_TOLD = "tags are O, or B-, I-, M-, E- or S- with a label"
 
 
 class Entity(NamedTuple):
@@ -29,14 +30,10 @@ def tags_of(entities, length, scheme):
       length: length of the sequence.
       scheme: a key of `SCHEMES`.
     """
-    tags = [OUTSIDE] * length
+    tags, (first, inner, last, single) = [OUTSIDE] * length, SCHEMES[scheme]
     for start, end, label in entities:
-        tags[start:end] = [f"I-{label}"] * (end - start)
-        tags[start] = f"B-{label}"
-        if "E" in SCHEMES[scheme]:
-            tags[end - 1] = f"E-{label}"
-        if "S" in SCHEMES[scheme] and end - start == 1:
-            tags[start] = f"S-{label}"
+        letters = first + inner * (end - start - 2) + last if end - start > 1 else single
+        tags[start:end] = [f"{letter}-{label}" for letter in letters]
     return tags
 
 
@@ -71,9 +68,27 @@ def _written(entity, scheme):
 
 
 def scheme_of(tags):
-    """Returns the smallest of `SCHEMES` that has the tags of a file or of a model."""
+    """Returns the first of `SCHEMES` that has the tags of a file or of a model.
+
+    None: there are tags of several schemes, I- and M-.
+    """
     found = {tag[0] for tag in tags} - {OUTSIDE}
-    return next(scheme for scheme, letters in SCHEMES.items() if found <= set(letters))
+    return next((scheme for scheme, letters in SCHEMES.items() if found <= set(letters)), None)
+
+
+def require_scheme(tags, path):
+    """Returns the scheme of the tags of a file; see `scheme_of`.
+
+    Raises:
+      UserError: there are tags of several schemes.
+    """
+    scheme = scheme_of(tags)
+    if scheme is None:
+        raise UserError(
+            f"{path}: the inside of entities has both I- and M-, which are of different schemes; "
+            "write one of them"
+        )
+    return scheme
 
 
 class TagSet:
@@ -94,7 +109,8 @@ class TagSet:
     @classmethod
     def of_labels(cls, labels, scheme):
         """Returns the `TagSet` of all tags that a scheme has for these labels."""
-        tags = [f"{prefix}-{label}" for label in sorted(labels) for prefix in SCHEMES[scheme]]
+        letters = dict.fromkeys(SCHEMES[scheme])
+        tags = [f"{letter}-{label}" for label in sorted(labels) for letter in letters]
         return cls([OUTSIDE, *tags])
 
     @classmethod
@@ -106,14 +122,15 @@ class TagSet:
           path: what has these labels, for the error.
 
         Raises:
-          UserError: a label is not a tag.
+          UserError: a label is not a tag, or the tags are of several schemes.
         """
         for tag in tags:
             if not TAG.fullmatch(tag):
                 raise UserError(
-                    f"{path}: the label {tag!r} is no tag of entities (O, or B-, I-, E- or S- with "
-                    "a name)"
+                    f"{path}: the label {tag!r} is no tag of entities (O, or B-, I-, M-, E- or S- "
+                    "with a name)"
                 )
+        require_scheme(tags, path)
         return cls(tags)
 
     @classmethod

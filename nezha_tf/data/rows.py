@@ -1,27 +1,40 @@
-"""Reads labelled text: JSON lines, or columns separated by tabs or commas, one example per row."""
+"""Reads labelled text: JSON, or columns separated by tabs or commas, one example per row."""
 
 import csv
 import json
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.corpus import read_lines
+from nezha_tf.data.bad_rows import BadRows, RowFault
+from nezha_tf.data.json_items import Item, NotJson, read_items
+from nezha_tf.data.lines import bare_name, filled_lines, whole_lines
 from nezha_tf.errors import UserError
+from nezha_tf.text.characters import is_blank
 
-JSON_LINES, TABS, COMMAS = (".json", ".jsonl"), (".tsv", ".txt"), (".csv",)
+JSON, TABS, COMMAS = (".json", ".jsonl", ".ndjson"), (".tsv", ".txt", ".data"), (".csv",)
+# The most that csv takes on every system; its own limit is 131,072.
+MOST_CHARACTERS_OF_A_CELL = 2**31 - 1
+BYTE_ORDER_MARK = "\ufeff"
 
 
 class Row(NamedTuple):
-    """One example: a dict of column name to text, its file, and the number of its first line."""
+    """One example.
+
+    Attributes:
+      values: dict of column name to text.
+      path: its file.
+      line: the number of its first line; in an array or a table of JSON, of the item; from 1.
+      unit: "line" or "item".
+    """
 
     values: dict[str, str]
     path: str
     line: int
+    unit: str = "line"
 
     @property
     def place(self):
-        """File and line number, for messages."""
-        return f"{self.path}, line {self.line}"
+        """File and number, for messages."""
+        return f"{self.path}, {self.unit} {self.line}"
 
 
 def read_rows(
@@ -36,9 +49,13 @@ def read_rows(
 ):
     """Yields the examples of a file as `Row`s; white space at the ends of texts is removed.
 
+    Blank rows are passed over: lines of white space and invisible characters, and rows of empty
+    cells.
+
     Args:
-      path: a UTF-8 file: `.json` or `.jsonl` with one object per line; `.tsv` or `.txt` with
-        columns separated by tabs, without quoting; or `.csv` (RFC 4180); each also with `.gz`.
+      path: a UTF-8 file: `.json`, `.jsonl` or `.ndjson` with one object per line, an array of
+        objects or a table of pandas (see `read_items`); `.tsv`, `.txt` or `.data` with columns
+        separated by tabs, without quoting; or `.csv` (RFC 4180); in any case, also packed.
       columns: names of the columns to read; others are ignored.
       optional: the columns that may be empty, or missing in an object or at the end of a row;
         then they are not in `values`.
@@ -47,7 +64,8 @@ def read_rows(
         be there names them in any case, as it has their order.
       json_columns: the columns whose value in an object need not be a string; such a value is
         returned as JSON text.
-      bad_rows: `BadRows` that collects the faults; None: the first bad row is an error.
+      bad_rows: `BadRows` that collects the faults and counts blank rows; None: the first bad row
+        is an error.
       as_written: the columns whose white space at the ends is kept.
       may_be_empty: the columns that must be there, but whose text may be empty; then it is "" in
         `values`.
@@ -58,17 +76,18 @@ def read_rows(
     """
     bad_rows = bad_rows or BadRows()
     names = columns if file_columns is None else file_columns
-    needed = {column for column in columns if column not in optional}
-    rows = _Objects(columns, optional) if _is(path, JSON_LINES) else None
+    needed = [column for column in columns if column not in optional]
+    rows = _Objects(columns, optional) if _is(path, JSON) else None
     is_empty = True
-    for line, record in _records(path):
+    for unit, line, record in _records(path, bad_rows, needed[0]):
+        row = Row({}, path, line, unit)
         try:
             if rows is None:
                 if not names or _has(record, needed):
                     names = record
                 rows = _Columns(columns, optional, names, _is(path, COMMAS))
-                if rows.is_header(record):
-                    continue
+            if rows.is_header(record):
+                continue
             is_empty = False
             found = rows.parse(record)
             values = {name: _text(v, name, name in json_columns) for name, v in found.items()}
@@ -77,20 +96,25 @@ def read_rows(
             values = {n: v for n, v in values.items() if v or n in may_be_empty}
             empty = [c for c in columns if c not in optional and c not in values]
             if empty:
-                raise _Fault(f"{empty[0]} is empty; write a text, or delete the line")
+                raise RowFault(f"{empty[0]} is empty; write a text, or delete the line")
         except _NoColumn as error:
-            raise UserError(f"{path}, line {line}: {error}") from error
-        except _Fault as fault:
-            bad_rows.add(f"{path}, line {line}: {fault}")
+            raise UserError(f"{row.place}: {error}") from error
+        except RowFault as fault:
+            bad_rows.add(f"{row.place}: {fault}")
             continue
-        yield Row(values, path, line)
+        yield row._replace(values=values)
     if is_empty:
         raise UserError(f"{path} has no line with an example")
 
 
 def _has(record, names):
     """Whether a row's cells have all names."""
-    return not isinstance(record, _Fault) and names <= {cell.strip() for cell in record}
+    return not isinstance(record, RowFault) and set(names) <= set(_names_of(record))
+
+
+def _names_of(record):
+    """Returns the cells of a row as names of columns, a list."""
+    return [cell.lstrip(BYTE_ORDER_MARK).strip() for cell in record]
 
 
 def renamed(rows, names):
@@ -104,10 +128,6 @@ def renamed(rows, names):
         yield row._replace(values={names[name]: value for name, value in row.values.items()})
 
 
-class _Fault(Exception):
-    """An error in a row."""
-
-
 class _NoColumn(Exception):
     """An error in a header."""
 
@@ -119,17 +139,18 @@ class _Objects:
         self._columns = columns
         self._needed = [column for column in columns if column not in optional]
 
-    def parse(self, line):
-        """Returns dict of column to value; raises `_Fault`."""
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise _Fault(f"not JSON ({error}); write one object per line") from error
+    def is_header(self, found):
+        return False
+
+    def parse(self, found):
+        """Returns dict of column to value; raises `RowFault`."""
+        if isinstance(found, NotJson):
+            raise RowFault(f"not JSON ({found.reason}); write one object per line, or one array")
         if not isinstance(found, dict):
-            raise _Fault(f'not a JSON object; write {{"{self._columns[0]}": ...}}')
+            raise RowFault(f'not a JSON object; write {{"{self._columns[0]}": ...}}')
         for column in self._needed:
             if column not in found:
-                raise _Fault(f'"{column}" is missing')
+                raise RowFault(f'"{column}" is missing')
         # Many programs write null for a missing optional value.
         return {c: found[c] for c in self._columns if found.get(c) is not None}
 
@@ -138,10 +159,10 @@ class _Columns:
     """Parses rows of columns; their names come from the header or from the caller."""
 
     def __init__(self, columns, optional, names, by_comma):
-        if isinstance(names, _Fault):
+        if isinstance(names, RowFault):
             raise _NoColumn(names)
         self._columns = columns
-        self._names = [name.strip() for name in names]
+        self._names = _names_of(names)
         self._parted_by = "commas" if by_comma else "tabs"
         self._least = len(self._names)
         while self._least and self._names[self._least - 1] in optional:
@@ -156,15 +177,18 @@ class _Columns:
                 raise _NoColumn(f"{count} columns {column!r}; the columns are {self._told}")
 
     def is_header(self, record):
-        """Whether a row consists of the names of the columns."""
-        return not isinstance(record, _Fault) and [v.strip() for v in record] == self._names
+        """Whether a row consists of the names of the columns.
+
+        In files that were joined, that may be any row, with a byte order mark before it.
+        """
+        return not isinstance(record, RowFault) and _names_of(record) == self._names
 
     def parse(self, record):
-        """Returns dict of column to text; raises `_Fault`."""
-        if isinstance(record, _Fault):
+        """Returns dict of column to text; raises `RowFault`."""
+        if isinstance(record, RowFault):
             raise record
         if not self._least <= len(record) <= len(self._names):
-            raise _Fault(
+            raise RowFault(
                 f"{len(record)} columns separated by {self._parted_by}, not {len(self._names)} "
                 f"({self._told})"
             )
@@ -173,36 +197,40 @@ class _Columns:
 
 
 def _is(path, endings):
-    return path.removesuffix(".gz").endswith(endings)
+    return bare_name(path).endswith(endings)
 
 
-def _records(path):
-    """Yields (line number, text of the line or list of columns), by the file's ending."""
-    if _is(path, COMMAS):
-        return _quoted(read_lines(path))
-    lines = ((number, line.strip("\r\n")) for number, line in enumerate(read_lines(path), 1))
-    if _is(path, JSON_LINES):
-        return lines
+def _records(path, bad_rows, column):
+    """Returns an iterable of (unit, number, value or list of cells or a `RowFault`); see `Item`."""
+    if _is(path, JSON):
+        return read_items(path, bad_rows, column).values
     if _is(path, TABS):
-        return ((number, line.split("\t")) for number, line in lines)
-    endings = ", ".join(JSON_LINES), ", ".join(TABS), COMMAS[0]
+        lines = filled_lines(path, bad_rows)
+        return (Item("line", number, text.split("\t")) for number, text in lines)
+    if _is(path, COMMAS):
+        return _quoted(path, bad_rows)
     raise UserError(
-        f"{path}: the name must end in {endings[0]} (JSON lines), {endings[1]} (columns separated "
-        f"by tabs) or {endings[2]} (by commas), with or without .gz"
+        f"{path}: the name must end in {', '.join(JSON)} (JSON), {', '.join(TABS)} (columns "
+        f"separated by tabs) or {COMMAS[0]} (by commas), with or without .gz"
     )
 
 
-def _quoted(lines):
-    """Yields (first line of a row, list of its columns or a `_Fault`) of a CSV file."""
-    reader = csv.reader(lines, strict=True)
+def _quoted(path, bad_rows):
+    """Yields the rows of a CSV file that are not blank; see `_records`."""
+    csv.field_size_limit(MOST_CHARACTERS_OF_A_CELL)
+    reader = csv.reader(whole_lines(path), strict=True)
     while True:
         first = reader.line_num + 1
         try:
-            yield first, next(reader)
+            record = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield first, _Fault(f"not CSV ({error}); double the quotes inside of quotes")
+            record = RowFault(f"not CSV ({error}); double the quotes inside of quotes")
+        if not isinstance(record, RowFault) and all(map(is_blank, record)):
+            bad_rows.pass_blank(f"{path}, line {first}")
+        else:
+            yield Item("line", first, record)
 
 
 def json_text(value):
@@ -216,10 +244,10 @@ def _text(value, column, may_be_json):
     if not isinstance(value, str):
         text = json_text(value)
         if not may_be_json:
-            raise _Fault(f'"{column}" must be a string, not {json.dumps(value)[:40]}')
+            raise RowFault(f'"{column}" must be a string, not {json.dumps(value)[:40]}')
         value = text
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise _Fault(f'"{column}" holds half a character (a lone \\ud800 to \\udfff)') from error
+        raise RowFault(f'"{column}" holds half a character (a lone \\ud800 to \\udfff)') from error
     return value

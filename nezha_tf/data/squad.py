@@ -1,9 +1,10 @@
-"""Reads reading comprehension data in the format of SQuAD 1.1 and 2.0 and CMRC2018."""
+"""Reads questions about passages, with their answers, in the forms of `question_forms.FORMS`."""
 
-import json
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.bad_rows import BadRows, RowFault
+from nezha_tf.data.question_forms import entries_of
+from nezha_tf.data.spans import is_text
 from nezha_tf.errors import UserError
 
 
@@ -14,18 +15,20 @@ class Answer(NamedTuple):
       text: str.
       start: place of its first character in the passage; None: the passage does not contain it.
       is_moved: whether `start` differs from the place in the file.
+      is_searched: whether the file has no place, and `start` is the first in the passage.
     """
 
     text: str
     start: int | None
     is_moved: bool = False
+    is_searched: bool = False
 
 
 class Question(NamedTuple):
     """A question about a passage.
 
     Attributes:
-      id: the question's unique id, a str.
+      id: the question's unique id, a str or an int, as the file has it.
       context: the passage.
       text: the question.
       answers: one `Answer` of each annotator; () if it is impossible or has none.
@@ -33,7 +36,7 @@ class Question(NamedTuple):
       path: its file.
     """
 
-    id: str
+    id: str | int
     context: str
     text: str
     answers: tuple[Answer, ...]
@@ -43,7 +46,7 @@ class Question(NamedTuple):
     @property
     def place(self):
         """File and question id, for messages."""
-        return f"{self.path}, question {' '.join(self.id.split())}"
+        return f"{self.path}, question {' '.join(str(self.id).split())}"
 
     @property
     def is_labelled(self):
@@ -55,8 +58,9 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
     """Returns the questions of files as a list of `Question`.
 
     If an answer is not at the place that the file says, the nearest occurrence in the passage is
-    taken. The passage must contain the first answer. The other answers are only compared with
-    predictions, and a few in CMRC2018 are not in their passage.
+    taken; if the file says none, the first one. The passage must contain the first answer. The
+    other answers are only compared with predictions, and a few in CMRC2018 are not in their
+    passage.
 
     Args:
       paths: list of JSON files.
@@ -71,18 +75,16 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
     """
     questions, ids, bad_rows = [], set(), bad_rows or BadRows()
     for path in paths:
-        for number, (paragraph, entry) in enumerate(_entries(path), start=1):
+        for number, entry in enumerate(entries_of(path, bad_rows), start=1):
             try:
-                question = _question(path, paragraph, entry, with_impossible, needs_answers)
-                if question.id in ids:
-                    raise _Fault("its id is used twice; give each question its own id")
-            except _Fault as fault:
-                name = entry.get("id") if isinstance(entry, dict) else None
-                is_name = isinstance(name, str) and name and name.isprintable()
-                name = name if is_name else f"number {number}"
-                bad_rows.add(f"{path}, question {name}: {fault}")
+                question = _question(path, entry, with_impossible, needs_answers)
+                # 7 and "7" are the same name in a JSON object of predictions.
+                if str(question.id) in ids:
+                    raise RowFault("its id is used twice; give each question its own id")
+            except RowFault as fault:
+                bad_rows.add(f"{path}, question {_told(entry.id, number)}: {fault}")
             else:
-                ids.add(question.id)
+                ids.add(str(question.id))
                 questions.append(question)
     if not questions:
         why = f" is valid; the first fault: {bad_rows.first}" if bad_rows.count else " found"
@@ -90,72 +92,74 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
     return questions
 
 
-class _Fault(Exception):
-    """An error in a question."""
+def _told(name, number):
+    is_name = type(name) is int or (isinstance(name, str) and name and name.isprintable())
+    return name if is_name else f"number {number}"
 
 
-def _entries(path):
-    """Returns a list of (paragraph, question), JSON objects in the file's order."""
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            data = json.load(file)["data"]
-        return [
-            (paragraph, entry)
-            for article in data
-            for paragraph in article["paragraphs"]
-            for entry in paragraph["qas"]
-        ]
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON in UTF-8: {error}") from error
-    except (KeyError, TypeError) as error:
-        raise UserError(
-            f"{path} does not have SQuAD's format ({error!r}): "
-            '{"data": [{"paragraphs": [{"context": ..., "qas": [...]}]}]}'
-        ) from error
-
-
-def _question(path, paragraph, entry, with_impossible, needs_answers):
-    if not isinstance(entry, dict):
-        raise _Fault("it is not a JSON object")
-    name, context = _text(entry, "id"), _text(paragraph, "context")
-    text, is_impossible = _text(entry, "question"), entry.get("is_impossible", False)
-    if not isinstance(is_impossible, bool):
-        raise _Fault('"is_impossible" is neither true nor false')
+def _question(path, entry, with_impossible, needs_answers):
+    if entry.fault:
+        raise RowFault(entry.fault)
+    name = entry.id if type(entry.id) is int else _text(entry.id, "id", " or a whole number")
+    context, text = _text(entry.context, "context"), _text(entry.question, "question")
+    is_impossible = _truth(entry.is_impossible)
+    if entry.is_impossible is None and entry.lacks_answers:
+        # In a file that is to be answered, the answers may have been taken out.
+        is_impossible = needs_answers
     if is_impossible and not with_impossible:
-        raise _Fault("it is impossible; only run_mrc.py --version_2_with_negative accepts this")
-    answers = () if is_impossible else _answers(context, entry.get("answers"), needs_answers)
+        raise RowFault("it is impossible; only run_mrc.py --version_2_with_negative accepts this")
+    answers = () if is_impossible else _answers(context, entry.answers, needs_answers)
     if needs_answers and not is_impossible:
         if not answers:
-            raise _Fault('"answers" is empty')
+            raise RowFault('"answers" is empty')
         if answers[0].start is None:
-            raise _Fault(f"the answer {answers[0].text!r} is not in its passage; correct it")
+            raise RowFault(f"the answer {answers[0].text!r} is not in its passage; correct it")
     return Question(name, context, text, answers, is_impossible, path)
 
 
+def _truth(value):
+    """Returns a truth as a bool, also one that is written as text or number, or is null."""
+    truths = {"true": True, "false": False, "1": True, "0": False, "none": False}
+    found = truths.get(str(value).lower()) if isinstance(value, str | int | None) else None
+    if found is None:
+        raise RowFault('"is_impossible" is neither true nor false')
+    return found
+
+
 def _answers(context, given, are_needed):
-    """Returns a tuple of `Answer`; what is none is a `_Fault` only if answers are needed."""
+    """Returns a tuple of `Answer`; what is none is a `RowFault` only if answers are needed."""
     if not isinstance(given, list):
         if are_needed:
-            raise _Fault('"answers" is missing or not a list')
+            raise RowFault('"answers" is missing or not a list')
         return ()
     found = []
     for answer in given:
         try:
-            found.append(_answer(context, answer))
-        except _Fault:
+            one = _answer(context, answer)
+        except RowFault:
             if are_needed:
                 raise
+            continue
+        # A text without a place that is in no passage is a placeholder, if answers may lack.
+        if are_needed or one.start is not None or not one.is_searched:
+            found.append(one)
     return tuple(found)
 
 
 def _answer(context, answer):
+    """Returns an `Answer`; it is an object with text and place, or the text alone."""
+    if isinstance(answer, str):
+        answer = {"text": answer}
     if not isinstance(answer, dict):
-        raise _Fault("an answer is not a JSON object")
-    text, start = _text(answer, "text"), answer.get("answer_start")
+        raise RowFault("an answer is not a JSON object")
+    text, start = _text(answer.get("text"), "text"), answer.get("answer_start")
+    if start is None:
+        place = context.find(text)
+        return Answer(text, None if place < 0 else place, is_searched=True)
+    if isinstance(start, float) and start.is_integer():
+        start = int(start)
     if type(start) is not int:
-        raise _Fault('"answer_start" is missing or not a whole number')
+        raise RowFault('"answer_start" is not a whole number')
     place = _nearest(context, text, start)
     return Answer(text, place, place not in (None, start))
 
@@ -169,14 +173,11 @@ def _nearest(context, text, start):
     return min(places, key=lambda place: abs(place - start), default=None)
 
 
-def _text(values, name):
-    value = values.get(name)
+def _text(value, name, other=""):
     if not isinstance(value, str):
-        raise _Fault(f'"{name}" is missing or not a string')
+        raise RowFault(f'"{name}" is missing or not a string{other}')
     if not value.strip():
-        raise _Fault(f'"{name}" is empty')
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise _Fault(f'"{name}" holds half a character (a lone \\ud800 to \\udfff)') from error
+        raise RowFault(f'"{name}" is empty')
+    if not is_text(value):
+        raise RowFault(f'"{name}" holds half a character (a lone \\ud800 to \\udfff)')
     return value

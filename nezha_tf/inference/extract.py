@@ -8,6 +8,7 @@ import tempfile
 import numpy as np
 
 from nezha_tf import console, files, storage
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.inference import texts as text_files
 from nezha_tf.inference.loading import UNREAD_NAMES, load_model, open_model
@@ -51,8 +52,10 @@ def extract_features(settings):
     if settings.output_file:
         files.require_file(settings.output_file, "output_file")
         files.require_other(settings.output_file, "output_file", paths)
-    columns = settings.text_column, settings.text_pair_column
-    rows = text_files.read_pairs(paths, settings.similarity, columns, settings.label_column)
+    columns, bad_rows = (settings.text_column, settings.text_pair_column), BadRows()
+    rows = text_files.read_pairs(
+        paths, settings.similarity, columns, settings.label_column, bad_rows
+    )
     labels = _labels(rows) if settings.label_column else None
     if settings.level == "character" and "text_pair" in rows[0].values:
         raise UserError(
@@ -70,7 +73,7 @@ def extract_features(settings):
     else:
         said = _write_lines(settings, model, texts, tokenizer.vocabulary)
     truncated = f"; too long, so truncated: {texts.truncated:,}" if texts.truncated else ""
-    return f"{said}{truncated}"
+    return f"{said}{truncated}{bad_rows.note()}"
 
 
 def _check(settings):
@@ -171,7 +174,7 @@ def _write_lines(settings, model, texts, vocabulary):
 
 def _line(texts, index, level, vectors, vocabulary):
     """Returns the object that a text's line of JSON holds."""
-    values = texts.rows[index].values
+    values = {"line": texts.rows[index].line, **texts.rows[index].values}
     if level == "text":
         return {**values, "vector": vectors[0]}
     if level == "piece":
@@ -191,7 +194,8 @@ def _write_similarity(settings, model, texts, rows, labels):
         similarities = [_cosine(*vectors[i : i + 2]) for i in range(0, len(vectors), 2)]
     if path:
         lines = [
-            json.dumps({**row.values, "similarity": value}, ensure_ascii=False) + "\n"
+            json.dumps({"line": row.line, **row.values, "similarity": value}, ensure_ascii=False)
+            + "\n"
             for row, value in zip(rows, similarities, strict=True)
         ]
         files.write_text(path, "".join(lines))

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from nezha_tf import console
 from nezha_tf.config import SEGMENT_IDS
-from nezha_tf.data.corpus import read_lines
+from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import filled_lines
 from nezha_tf.errors import UserError, require_unicode
 from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.inference.settling import require_blanks
@@ -80,7 +81,8 @@ def fill_mask(settings):
     if settings.text:
         require_unicode(settings.text, "text")
     if settings.input_file:
-        lines = list(_file_lines(settings.input_file))
+        bad_rows = BadRows()
+        lines = _file_lines(settings.input_file, bad_rows)
     opened = open_model(settings)
     require_blanks(opened)
     filler = BlankFiller(*load_model(opened), settings.top_k)
@@ -93,6 +95,8 @@ def fill_mask(settings):
                 print(_shown(text, filler(text)))
             except UserError as error:
                 raise UserError(f"{place}: {error}") from error
+        if bad_rows.num_blank:
+            print(bad_rows.note().removeprefix("; "))
         return
     while text := _typed():
         try:
@@ -101,16 +105,13 @@ def fill_mask(settings):
             print(error)
 
 
-def _file_lines(path):
-    """Yields (place, text) for each line of a file; `place` names file and line."""
-    number = 0
-    for number, line in enumerate(read_lines(path), start=1):
-        text = line.strip()
-        if not text:
-            raise UserError(f"{path}, line {number}: empty; write a text, or delete the line")
-        yield f"{path}, line {number}", text
-    if not number:
+def _file_lines(path, bad_rows):
+    """Returns a list of (place, text) for the lines of a file; `place` names file and line."""
+    lines = filled_lines(path, bad_rows)
+    found = [(f"{path}, line {line.number}", line.text.strip()) for line in lines]
+    if not found:
         raise UserError(f"{path} has no lines; write one text on each line")
+    return found
 
 
 def _typed():

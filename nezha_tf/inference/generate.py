@@ -3,6 +3,7 @@
 import dataclasses
 
 from nezha_tf import console, files
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import Row
 from nezha_tf.errors import UserError, require_unicode
 from nezha_tf.inference.loading import load_model, open_model
@@ -42,7 +43,8 @@ def generate_text(settings):
     Raises:
       UserError: a mistake in the flags or in the files.
     """
-    rows = _read(settings)
+    bad_rows = BadRows()
+    rows = _read(settings, bad_rows)
     opened = open_model(settings)
     settings = _settled(settings, opened)
     target_format = target_format_of(settings)
@@ -58,7 +60,7 @@ def generate_text(settings):
         settings.jit_compile,
     )
     written = writer(rows, pairs)
-    done = f"{console.plural(len(rows), 'text')}{pairs.truncation()}"
+    done = f"{console.plural(len(rows), 'text')}{pairs.truncation()}{bad_rows.note()}"
     if settings.output_file:
         write_predictions(settings.output_file, rows, written)
         return f"{done}; written to {settings.output_file}"
@@ -69,8 +71,8 @@ def generate_text(settings):
     return "\n".join([*tables, done])
 
 
-def _read(settings):
-    """Returns --prompt, or the sources of --input_file: list of `Row`."""
+def _read(settings, bad_rows):
+    """Returns --prompt, or the sources of --input_file: list of `Row`; counts blank lines."""
     if bool(settings.prompt) == bool(settings.input_file):
         raise UserError("one of --prompt and --input_file is needed")
     if settings.output_file:
@@ -83,7 +85,7 @@ def _read(settings):
     paths = files.expand(settings.input_file, "input_file")
     if settings.output_file:
         files.require_other(settings.output_file, "output_file", paths)
-    return read_pairs(paths, settings.pair_columns, optional=("tgt",))
+    return read_pairs(paths, settings.pair_columns, optional=("tgt",), bad_rows=bad_rows)
 
 
 def _settled(settings, opened):

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from nezha_tf import console, files
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.scoring import PseudoScorer, TargetScorer
@@ -66,21 +67,25 @@ def score_text(settings):
         "left_to_right": (_score_continuations, "text"),
         "bidirectional": (_score_masked, "text"),
     }[settings.mode]
+    bad_rows = BadRows()
     if settings.mode == "seq2seq":
-        rows = read_pairs(paths, settings.pair_columns)
+        rows = read_pairs(paths, settings.pair_columns, bad_rows=bad_rows)
     else:
-        rows = [row for path in paths for row in read_rows(path, (text_column,))]
+        columns = (text_column,)
+        rows = [row for path in paths for row in read_rows(path, columns, bad_rows=bad_rows)]
     log_probs, truncation = score(rows, opened, settings)
     if settings.output_file:
         lines = [
-            json.dumps({**row.values, **_summary(part)}, ensure_ascii=False) + "\n"
+            json.dumps({"line": row.line, **row.values, **_summary(part)}, ensure_ascii=False)
+            + "\n"
             for row, part in zip(rows, log_probs, strict=True)
         ]
         files.write_text(settings.output_file, "".join(lines))
     else:
         for row, part in zip(rows, log_probs, strict=True):
             print(_table(row.values[text_column], part))
-    return _table(f"{console.plural(len(rows), 'text')}{truncation}", np.concatenate(log_probs))
+    told = f"{console.plural(len(rows), 'text')}{truncation}{bad_rows.note()}"
+    return _table(told, np.concatenate(log_probs))
 
 
 def _score_targets(rows, opened, settings):

@@ -37,7 +37,7 @@ class Texts(NamedTuple):
         return {"input_ids": self.ids, "segment_ids": self.segment_ids, "is_text": self.is_text}
 
 
-def read_pairs(paths, needed, columns=COLUMNS, label_column=None):
+def read_pairs(paths, needed, columns=COLUMNS, label_column=None, bad_rows=None):
     """Returns the rows of files: list of `data.rows.Row`, all with one text or all with two.
 
     Args:
@@ -47,6 +47,7 @@ def read_pairs(paths, needed, columns=COLUMNS, label_column=None):
         of a `.tsv`, `.txt` or `.csv` file names them, unless they are `COLUMNS` and there is no
         label: then they are in this order.
       label_column: the column of a label; the rows call it "label". None: no label is read.
+      bad_rows: as for `read_rows`.
 
     Raises:
       UserError: two columns have one name; a bad row, or only some of the rows have a second text.
@@ -58,7 +59,7 @@ def read_pairs(paths, needed, columns=COLUMNS, label_column=None):
         raise UserError(f"the columns of texts and label are {told}; name another one for each")
     optional = () if needed else columns[1:]
     file_columns = COLUMNS if tuple(columns) == COLUMNS and not label_column else ()
-    read = (tuple(names), optional, file_columns, (label_column,))
+    read = (tuple(names), optional, file_columns, (label_column,), bad_rows)
     rows = [row for path in paths for row in renamed(read_rows(path, *read), names)]
     alone = [row for row in rows if COLUMNS[1] not in row.values]
     if 0 < len(alone) < len(rows):

@@ -49,7 +49,7 @@ def tagging(published):
     are_tags = all(TAG.fullmatch(label) for label in labels)
     return {
         "labels": labels,
-        "scheme": scheme_of(labels) if are_tags else "BIO",
+        "scheme": (are_tags and scheme_of(labels)) or "BIO",
         "window_stride": max(1, (published.max_seq_length - 2) // 2),
     }
 

@@ -42,15 +42,24 @@ def tell_plan(sets, wanted, workers, runner=""):
 
 
 def warn_of_words(settings):
-    """Prints a warning if words of the dictionary can have no effect; see `never_found`.
+    """Prints warnings if words of the dictionary can have no effect; see `never_found`.
 
     Args:
       settings: the `Settings`.
     """
-    has_units = settings.masking == UNMASKED or POLICIES[settings.masking].of_entities
-    if not settings.user_dict or has_units:
+    if not settings.user_dict:
         return
-    lost = never_found(settings.segmenter, read_user_dictionary(settings.user_dict))
+    spaced = []
+    words = read_user_dictionary(settings.user_dict, spaced)
+    if spaced:
+        print(
+            f"warning: {console.plural(len(spaced), 'word')} of --user_dict with a space (the "
+            f"first line: {spaced[0]!r}) passed over: jieba never finds such a word",
+            flush=True,
+        )
+    if settings.masking == UNMASKED or POLICIES[settings.masking].of_entities:
+        return
+    lost = never_found(settings.segmenter, words)
     if lost:
         print(
             f"warning: {console.plural(len(lost), 'word')} of --user_dict (the first: {lost[0]}) "

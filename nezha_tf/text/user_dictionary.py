@@ -6,7 +6,11 @@ from typing import NamedTuple
 from nezha_tf import storage
 from nezha_tf.errors import UserError
 
-_ENTRY = re.compile(r"(\S+)(?: +([0-9]{1,9}))?(?: +([A-Za-z]+))?")
+# To jieba, capitals are no part of speech, but of the word: "Los Angeles".
+_ENTRY = re.compile(r"(\S+)(?: +([0-9]{1,9}))?(?: +((?(2)[A-Za-z]+|[a-z]+)))?")
+# A last or last but one field that should be a frequency, but is none.
+_FAULTY_NUMBER = re.compile(r".* (?![0-9]{1,9}(?: |$))[-+]?[0-9][0-9.,]*(?: +[A-Za-z]+)?")
+_OTHER_SPACE = re.compile(r"[^\S ]")
 
 
 class UserWord(NamedTuple):
@@ -17,12 +21,13 @@ class UserWord(NamedTuple):
     tag: str | None = None
 
 
-def read_user_dictionary(path):
+def read_user_dictionary(path, passed_over=None):
     """Reads a dictionary: each line has a word and optionally its frequency and part of speech.
 
     Args:
       path: a UTF-8 text file in the format of jieba's `load_userdict`, with spaces between the
-        fields. Words cannot contain spaces, because jieba never finds such words.
+        fields. Words with a space are passed over, because jieba never finds them.
+      passed_over: list that gets the lines of these words.
 
     Returns:
       List of `UserWord` in the order of the file.
@@ -36,7 +41,7 @@ def read_user_dictionary(path):
             lines = file.read().splitlines()
     except OSError as error:
         raise UserError(f"cannot read --user_dict {path}: {error.strerror}") from error
-    words = []
+    words, passed_over = [], [] if passed_over is None else passed_over
     for number, line in enumerate(lines, start=1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
@@ -47,6 +52,9 @@ def read_user_dictionary(path):
         if not text:
             continue
         match = _ENTRY.fullmatch(text)
+        if not match and not _OTHER_SPACE.search(text) and not _FAULTY_NUMBER.fullmatch(text):
+            passed_over.append(text)
+            continue
         if not match:
             raise UserError(
                 f"--user_dict {path}, line {number}: {text[:40]!r} is not a word, its frequency "
@@ -55,7 +63,8 @@ def read_user_dictionary(path):
         word, frequency, tag = match.groups()
         words.append(UserWord(word, int(frequency) if frequency else None, tag))
     if not words:
-        raise UserError(f"--user_dict {path} has no word; write one per line")
+        spaced = f"; {len(passed_over):,} have a space, which is never found" if passed_over else ""
+        raise UserError(f"--user_dict {path} has no word; write one per line{spaced}")
     return words
 
 

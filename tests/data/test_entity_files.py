@@ -8,6 +8,7 @@ import pytest
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import Sentence, read_entity_file
 from nezha_tf.errors import UserError
+from nezha_tf.tasks.tagging.examples import FoundEntity
 
 JSON = {"text": "李四在北京", "entities": [{"start": 3, "end": 5, "label": "LOC"}]}
 
@@ -32,6 +33,94 @@ def test_tags_by_space_or_tab_in_either_scheme(tmp_path):
     found = read(tmp_path, "a.bios", "李 S-PER\n北 B-LOC\n京 I-LOC\n在 O\n")
     assert found.sentences == [Sentence("李北京在", [(0, 1, "PER"), (1, 3, "LOC")])]
     assert (found.scheme, found.mended) == ("BIOS", 0)
+
+
+def test_bmes(tmp_path):
+    """As Resume NER has it; without S-, an entity of one character is B- alone."""
+    text = "高 B-NAME\n勇 E-NAME\n： O\n中 B-CONT\n国 M-CONT\n籍 E-CONT\n李 {}-NAME\n"
+    for single, scheme in (("S", "BMES"), ("B", "BMEO")):
+        found = read(tmp_path, "a.char.bmes", text.format(single))
+        entities = [(0, 2, "NAME"), (3, 6, "CONT"), (6, 7, "NAME")]
+        assert found.sentences == [Sentence("高勇：中国籍李", entities)]
+        assert (found.scheme, found.mended) == (scheme, 0)
+    broken = "高 M-NAME\n勇 M-NAME\n中 B-CONT\n籍 O\n国 S-CONT\n"
+    found = read(tmp_path, "a.txt", broken)
+    assert found.sentences[0].entities == [(0, 2, "NAME"), (2, 3, "CONT"), (4, 5, "CONT")]
+    assert (found.scheme, found.mended) == ("BMES", 2)
+    for name, mixed in (
+        ("a.txt", "高 B-X\n勇 I-X\n勇 M-X\n"),
+        ("a.json", '{"tokens": ["高", "勇"], "tags": ["I-X", "M-X"]}'),
+    ):
+        with pytest.raises(UserError, match=rf"{name}: the inside of entities has both I- and M-"):
+            read(tmp_path, name, mixed)
+
+
+def test_characters_of_several_code_points(tmp_path):
+    characters = [
+        "❤\ufe0f",
+        "e\u0301",
+        "👩\u200d👧",
+        "1\ufe0f\u20e3",
+        "🇨🇳",
+        "👍🏽",
+        "한",
+        "李\u200b",
+        "白",
+    ]
+    tags = ["O", "B-X", "I-X", "O", "B-L", "O", "O", "B-P", "I-P"]
+    text = "".join(f"{char}\t{tag}\n" for char, tag in zip(characters, tags, strict=True))
+    found = read(tmp_path, "a.txt", "李 O\n\n" + text)
+    (_, (joined, entities)), words = found.sentences, "".join(characters)
+    assert joined == words and found.characters == [["李"], characters]
+    assert [words[e.start : e.end] for e in entities] == ["e\u0301👩\u200d👧", "🇨🇳", "李\u200b白"]
+    assert found.lines == [1, 3]
+    assert read(tmp_path, "a.txt", text, is_labelled=False).sentences[0].text == words
+
+
+def test_places_in_words_behind_the_characters(tmp_path):
+    """As `weiboNER_2nd_conll.train` has it, with blank lines of a tab."""
+    text = "科0\tO\n技1\tO\n全0\tB-ORG.NAM\n国10\tI-ORG.NAM\n04\tO\nn24\tO\n110\tO\n\t\n"
+    text += "人0\tB-PER.NOM\n"
+    right = [Sentence("科技全国0n1", [(2, 4, "ORG.NAM")]), Sentence("人", [(0, 1, "PER.NOM")])]
+    assert read(tmp_path, "a.train", text).sentences == right
+    assert read(tmp_path, "a.train", text, is_labelled=False).sentences == right
+    # A digit that not all characters have is part of one, and one character is a line.
+    with pytest.raises(UserError, match="line 1: '科0' is more than one character"):
+        read(tmp_path, "a.train", text + "们\tO\n")
+
+
+@pytest.mark.parametrize(
+    "content",
+    (
+        "text_a\tlabel\n李 白 在 长 安\tB-PER I-PER O B-LOC I-LOC\n\n今 天\tO O\n",
+        "label\tqid\ttext_a\nB-PER I-PER O B-LOC I-LOC\t7\t李 白 在 长 安\n\u200b\nO O\t8\t今 天\n",
+        "李 白 在 长 安\tB-PER I-PER O B-LOC I-LOC\n\n\n今 天\tO O\n",
+        "text_a\tlabel\r\n李\x02白\x02在\x02长\x02安\tB-PER\x02I-PER\x02O\x02B-LOC\x02I-LOC\r\n"
+        "今天\tO O\n",
+    ),
+)
+def test_sentences_and_tags_in_columns(tmp_path, content):
+    """As UER and Baidu's data sets have them; what was found comes back in the same columns."""
+    bad_rows = BadRows()
+    found = read(tmp_path, "a.tsv", content, bad_rows=bad_rows)
+    right = [Sentence("李白在长安", [(0, 2, "PER"), (3, 5, "LOC")]), Sentence("今天", [])]
+    assert found.sentences == right and found.scheme == "BIO"
+    assert found.lines == [content[: content.index(c)].count("\n") + 1 for c in "李今"]
+    assert bad_rows.num_blank == sum(not line.strip("\u200b") for line in content.split("\n")[:-1])
+    entities = [[FoundEntity(*entity, 0.5) for entity in s.entities] for s in right]
+    assert read(tmp_path, "b.tsv", found.export(entities)).sentences == right
+    with pytest.raises(UserError, match=r"a\.tsv, line \d: 3 tokens, but 2 tags"):
+        read(tmp_path, "a.tsv", content.replace("今", "今 日 "))
+
+
+def test_sentences_in_a_column_without_tags(tmp_path):
+    text = "text_a\n李 白\n今 天\n"
+    found = read(tmp_path, "a.tsv", text, is_labelled=False)
+    assert found.sentences == [Sentence("李白", None), Sentence("今天", None)]
+    written = found.export([[FoundEntity(0, 2, "PER", 0.5)], []])
+    assert written == "text_a\tlabel\n李 白\tB-PER I-PER\n今 天\tO O\n"
+    with pytest.raises(UserError, match='line 2: "entities" is missing'):
+        read(tmp_path, "a.tsv", text)
 
 
 def test_an_entity_without_its_beginning_is_mended_and_counted(tmp_path):
@@ -83,7 +172,7 @@ FAULTS = (
     ("a.jsonl", "", '{"text": "\\ud800", "entities": []}', "half a character"),
     ("a.jsonl", "", '{"text": "北京"}', '"entities" is missing'),
     ("a.jsonl", "", '{"text": "北京", "entities": {"start": 0}}', '"entities" is missing'),
-    ("a.jsonl", "", '{"text": "北京", "entities": [[0, 1, "LOC"]]}', "not [0, 1"),
+    ("a.jsonl", "", '{"text": "北京", "entities": [[0, 1]]}', "not [0, 1"),
 )
 SPANS = (
     ([0, 3, "LOC"], "an entity from 0 to 3 (the first character after it) does not fit a text"),

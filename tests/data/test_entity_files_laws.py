@@ -3,13 +3,16 @@
 import json
 
 import laws
+from annotation_forms import FORMS
 from hypothesis import given
 from hypothesis import strategies as st
+from mutated_json import mutations
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import Sentence, read_entity_file
 from nezha_tf.data.entity_tags import SCHEMES, Entity, tags_of
 from nezha_tf.errors import UserError
+from nezha_tf.tasks.tagging.examples import FoundEntity
 
 # No lone surrogate, which is not text, and no line end.
 CHARACTERS = st.sampled_from("李四在 \t\u3000\u2028\x85\x1c#\ufeff\0") | st.characters(
@@ -44,13 +47,17 @@ def test_tagged_characters_come_back(tmp_path, written, scheme, between, end):
     # A byte order mark at the start of a file does not belong to a text.
     path.write_bytes(("\ufeff" + end.join(blocks)).encode())
     found = read_entity_file(str(path))
-    assert found.sentences == written and found.mended == 0
+    assert found.sentences == written
+    # Without an M, BMEO looks like BIOES.
+    assert found.mended == 0 or (scheme, found.scheme) == ("BMEO", "BIOES")
     if any(entities for _, entities in written):
         assert found.scheme == smallest_scheme(written, scheme)
 
 
 def smallest_scheme(written, scheme):
     tags = [tag for text, entities in written for tag in tags_of(entities, len(text), scheme)]
+    if any(tag[0] == "M" for tag in tags):
+        return "BMES" if any(tag[0] == "S" for tag in tags) else "BMEO"
     if any(tag[0] == "E" for tag in tags):
         return "BIOES"
     return "BIOS" if any(tag[0] == "S" for tag in tags) else "BIO"
@@ -133,3 +140,28 @@ def test_any_json_is_a_sentence_or_an_error(tmp_path, data, is_labelled):
         return
     for start, end, label in sentence.entities or ():
         assert 0 <= start < end <= len(sentence.text) and label.strip()
+
+
+@laws.examples(300)
+@given(mutations(list(FORMS.values()), 0, 3, "PER", []), st.booleans(), st.booleans())
+def test_any_change_of_an_export_is_sentences_or_an_error(tmp_path, values, is_labelled, skip):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(values))
+    bad_rows = BadRows(skip)
+    try:
+        found = read_entity_file(str(path), is_labelled, bad_rows=bad_rows)
+    except UserError as error:
+        assert str(path) in str(error) and len(str(error).splitlines()) == 1
+        str(error).encode()
+        return
+    assert skip or not bad_rows.count
+    for text, entities in found.sentences:
+        assert text.strip() and (entities is not None or not is_labelled)
+        places = [place for e in entities or () for place in range(e.start, e.end)]
+        assert places == sorted({*places}) and set(places) <= {*range(len(text))}
+    if found.export:
+        made = [
+            [FoundEntity(*e, 0.5) for e in s.entities or () if s.text[e.start : e.end].strip()]
+            for s in found.sentences
+        ]
+        found.export(made).encode()

@@ -9,7 +9,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 from nezha_tf.data.entity_tags import LABEL, SCHEMES, Entity, TagSet, entities_of, tags_of
 
 LABELS = st.sampled_from(["PER", "LOC", "B-C", "O"]) | st.from_regex(LABEL, fullmatch=True)
-THEIRS = {"BIO": schemes.IOB2, "BIOES": schemes.IOBES}
+THEIRS = {"BIO": schemes.IOB2, "BIOES": schemes.IOBES, "BMES": schemes.IOBES}
 SCHEME = st.sampled_from(sorted(SCHEMES))
 
 
@@ -26,12 +26,27 @@ def entities(draw, max_length=20):
     return found, end + draw(st.integers(0, 3))
 
 
+def as_seqeval_knows(tags):
+    """seqeval does not know M."""
+    return [f"I{tag[1:]}" if tag[0] == "M" else tag for tag in tags]
+
+
 def strict_entities(tags, scheme):
-    """Returns the entities as seqeval reads them; BIOS, which it does not know, as one reads it."""
+    """Returns the entities as seqeval reads them; in schemes that it lacks, as one reads them."""
     if scheme in THEIRS:
-        found = schemes.Tokens(tags, THEIRS[scheme]).entities
+        found = schemes.Tokens(as_seqeval_knows(tags), THEIRS[scheme]).entities
         return [Entity(e.start, e.end, e.tag) for e in found]
     found = []
+    if scheme == "BMEO":
+        for start, tag in enumerate(tags):
+            end = start + 1
+            while tag[0] == "B" and tags[end : end + 1] == [f"M-{tag[2:]}"]:
+                end += 1
+            if tag[0] == "B" and tags[end : end + 1] == [f"E-{tag[2:]}"]:
+                found.append(Entity(start, end + 1, tag[2:]))
+            elif tag[0] == "B" and end == start + 1:
+                found.append(Entity(start, end, tag[2:]))
+        return found
     for start, tag in enumerate(tags):
         end = start + 1
         while tag[0] == "B" and end < len(tags) and tags[end] == f"I-{tag[2:]}":
@@ -66,6 +81,9 @@ def test_any_tags_are_read_as_seqeval_reads_them(labels, scheme, data):
     tag_set = TagSet.of_labels(labels, scheme)
     ids = data.draw(st.lists(st.integers(0, len(tag_set) - 1), max_size=12))
     tags = [tag_set.tags[index] for index in ids]
-    loose = [Entity(start, last + 1, label) for label, start, last in get_entities(tags)]
+    loose = [
+        Entity(start, last + 1, label)
+        for label, start, last in get_entities(as_seqeval_knows(tags))
+    ]
     assert entities_of(tags) == loose
     assert tag_set.entities_of(ids) == strict_entities(tags, scheme)

@@ -59,7 +59,6 @@ def test_an_optional_column(tmp_path):
         ("a.json", '{"src": null, "tgt": "乙"}', "line 1: src is empty"),
         ("a.json", '{"src": ["甲"], "tgt": "乙"}', 'line 1: "src" must be a string, not ["'),
         ("a.json", '{"src": "甲", "tgt": "乙"}\n{"src": "甲"', "line 2: not JSON ("),
-        ("a.json", '{"src": "甲", "tgt": "乙"}\n\n', "line 2: not JSON ("),
         ("a.json", '"甲"', "line 1: not a JSON object"),
         ("a.json", "[" * 100_000, "line 1: not JSON ("),
         ("a.json", '{"src": "\\ud83d", "tgt": "乙"}', 'line 1: "src" holds half a character'),
@@ -72,7 +71,6 @@ def test_an_optional_column(tmp_path):
         ("a.csv", "甲,乙\n甲,乙,丙", "line 2: 3 columns separated by commas, not 2 (src, tgt)"),
         ("a.csv", '甲,乙\n甲,"乙\n丙"丁', "line 2: not CSV ("),
         ("a.csv", '甲,乙\n甲,"乙\n丙', "line 2: not CSV ("),
-        ("a.csv", "甲,乙\n\n", "line 2: 0 columns"),
         ("a.xml", "甲,乙", "the name must end in"),
     ),
 )
@@ -81,6 +79,108 @@ def test_faults_are_one_line_with_their_place(tmp_path, name, content, fault):
         read(tmp_path / name, content)
     assert name in str(error.value) and fault in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+# The lines of a file, of which those in brackets show nothing.
+WITH_BLANKS = (
+    ("a.tsv", ["src\ttgt", ["", " ", "\u200b\ufeff", "\t"], "甲\t乙", [""], "丙\t丁", ["", "\0"]]),
+    ("a.csv", ["src,tgt", [",", "", '""'], '"甲",乙', [" ,\u200b"], "丙,丁", [",,", ""]]),
+    (
+        "a.jsonl",
+        [["", "\u3000"], '{"src": "甲", "tgt": "乙"}', [""], '{"src": "丙", "tgt": "丁"}', [""]],
+    ),
+)
+
+
+@pytest.mark.parametrize("name, lines", WITH_BLANKS)
+@pytest.mark.parametrize("end", ("\n", "\r\n", "\r"))
+def test_blank_lines_are_passed_over_and_counted(tmp_path, name, lines, end):
+    filled, numbers, blank, count = [], [], [], 0
+    for part in lines:
+        many = part if isinstance(part, list) else [part]
+        (filled if many is not part else blank).extend(many)
+        numbers += [count + 1] * (many is not part)
+        count += len(many)
+    content = end.join(
+        [line for part in lines for line in ([part] if isinstance(part, str) else part)]
+    )
+    bad_rows = BadRows()
+    rows = read(tmp_path / name, content + end, file_columns=(), bad_rows=bad_rows)
+    plain = read(tmp_path / f"plain_{name}", end.join(filled), file_columns=())
+    assert [row.values for row in rows] == [row.values for row in plain]
+    # A row is found again by its number.
+    assert [row.line for row in rows] == numbers[-2:]
+    first = numbers[0] + 1 if name != "a.jsonl" else 1
+    assert (bad_rows.num_blank, bad_rows.count) == (len(blank), 0)
+    assert bad_rows.note() == (
+        f"; blank lines passed over: {len(blank)} (the first: {tmp_path / name}, line {first})"
+    )
+
+
+OBJECTS = [{"src": "甲", "tgt": 1, "x": None}, {"src": "乙\n丙", "tgt": 0, "x": {"y": []}}]
+NAMES = ["src", "tgt", "x"]
+CELLS = [[row[name] for name in NAMES] for row in OBJECTS]
+BY_COLUMN = {name: {str(n): row[name] for n, row in enumerate(OBJECTS)} for name in NAMES}
+# What json.dump, jq and DataFrame.to_json of pandas write, by its `orient`.
+JSON_FORMS = {
+    "array": OBJECTS,
+    "columns": BY_COLUMN,
+    "index": {"7": OBJECTS[0], "3": OBJECTS[1]},
+    "split": {"columns": NAMES, "index": [0, 1], "data": CELLS},
+    "table": {"schema": {"fields": []}, "data": OBJECTS},
+}
+
+
+@pytest.mark.parametrize("form", JSON_FORMS)
+@pytest.mark.parametrize("indent", (None, 2))
+def test_arrays_and_tables_of_json(tmp_path, form, indent):
+    content = "\ufeff\n" + json.dumps(JSON_FORMS[form], ensure_ascii=False, indent=indent) + "\n\n"
+    options = {"json_columns": ("tgt",)}
+    rows = read(tmp_path / "a.JSON", content, **options)
+    lines = "".join(json.dumps(row) + "\n" for row in OBJECTS)
+    assert [r.values for r in rows] == [
+        r.values for r in read(tmp_path / "a.ndjson", lines, **options)
+    ]
+    assert [row.place for row in rows] == [f"{tmp_path}/a.JSON, item {n}" for n in (1, 2)]
+    assert [row.line for row in rows] == [1, 2]
+
+
+def test_objects_over_several_lines(tmp_path):
+    content = "\n".join(json.dumps(pair, indent=1) for pair in PAIRS)
+    rows = read(tmp_path / "a.json", content)
+    assert [row.values for row in rows] == PAIRS and [row.line for row in rows] == [1, 5]
+
+
+@pytest.mark.parametrize(
+    "content, fault",
+    (
+        ('[{"src": "甲", "tgt": "乙"}, {"src": "丙"}]', 'a.json, item 2: "tgt" is missing'),
+        (
+            '[\n{"src": "甲", "tgt": "乙"}\n\n{"src": "丙"}]',
+            "a.json, line 4: not JSON (Expecting ','",
+        ),
+        ('[["甲", "乙"]]', "a.json, item 1: not a JSON object"),
+        ("[]", "a.json, line 1: not a JSON object"),
+        ('{"src": ["甲"], "tgt": ["乙"]}', 'a.json, line 1: "src" must be a string'),
+        ('{"src": {"0": "甲", "1": null}, "tgt": {"0": "乙"}}', "a.json, item 2: "),
+        ('{"columns": [["src"], "src"], "data": [[1, 2]]}', '"src" is missing'),
+        ('{"columns": ["src"], "data": 3}', '"src" is missing'),
+    ),
+)
+def test_faults_of_arrays_and_tables(tmp_path, content, fault):
+    with pytest.raises(UserError) as error:
+        read(tmp_path / "a.json", content)
+    assert fault in str(error.value) and len(str(error.value).splitlines()) == 1
+
+
+def test_files_as_programs_leave_them(tmp_path):
+    """Cells without a bound, a header before each of several files, and endings in any case."""
+    long = "甲" * 140_000
+    content = f'\ufeffsrc,tgt\n{long},"{long}"\n\ufeffsrc,tgt\n丙,丁\n'
+    rows = read(tmp_path / "a.CSV", content, file_columns=())
+    assert [row.values["src"] for row in rows] == [long, "丙"] and rows[1].line == 4
+    for name in ("a.TSV", "a.Txt", "a.data", "a.tsv.GZ"[:5]):
+        assert len(read(tmp_path / name, "甲\t乙\n丙\t丁\n")) == 2
 
 
 def test_a_file_that_is_cut_short(tmp_path):

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import unicodedata
 
 import laws
 from hypothesis import assume, given
@@ -20,8 +21,14 @@ CHARACTERS = st.sampled_from(" \t\n\r\u2028\x85\x1c\u3000\ufeff\",'\\\0甲乙ab"
 TEXTS = st.text(CHARACTERS, max_size=10)
 
 
-def expected_of(table, optional):
+def is_invisible(text):
+    return all(unicodedata.category(c) in ("Cc", "Cf", "Zs", "Zl", "Zp") for c in text)
+
+
+def expected_of(table, optional, has_blank_rows=False):
     """Returns the expected rows of a table: without white space at the ends, without a header."""
+    if not has_blank_rows:
+        table = [row for row in table if not all(map(is_invisible, row))]
     rows = [{n: v.strip() for n, v in zip(NAMES, row, strict=True)} for row in table]
     rows = [row for row in rows if tuple(row.values()) != NAMES]
     return [{n: v for n, v in row.items() if v or n not in optional} for row in rows]
@@ -29,14 +36,14 @@ def expected_of(table, optional):
 
 def assert_read(path, table, **options):
     """Asserts that a file is read as a table, or that an empty value in it is reported."""
-    expected = expected_of(table, options.get("optional", ()))
+    expected = expected_of(table, options.get("optional", ()), ".tsv" not in path.name)
     try:
         found = list(read_rows(str(path), NAMES, **options))
     except UserError as error:
         message = str(error)
         assert len(message.splitlines()) == 1 and path.name in message
         is_empty = any("" in row.values() or "src" not in row for row in expected)
-        assert (is_empty and "is empty" in message) or (not expected and "holds no" in message)
+        assert (is_empty and "is empty" in message) or (not expected and "has no line" in message)
         return
     assert [row.values for row in found] == expected and expected
 
@@ -84,6 +91,34 @@ def test_what_json_writes_comes_back(tmp_path, table, optional, is_ascii, end):
     assert_read(path, table, optional=optional)
 
 
+BLANK = st.sampled_from(("", " \t", "\u3000\u200b", "\ufeff"))
+
+
+@laws.examples(100)
+@given(TABLES, st.sampled_from(("records", "columns", "index", "split")), st.data())
+def test_every_form_of_json_gives_the_same_rows(tmp_path, table, form, data):
+    rows = [dict(zip(NAMES, (f"甲{value}" for value in row), strict=True)) for row in table]
+    blanks = [data.draw(BLANK) for _ in rows]
+    lines = "".join(
+        f"{json.dumps(row)}\n{blank}\n" for row, blank in zip(rows, blanks, strict=True)
+    )
+    (tmp_path / "a.jsonl").write_text(lines, encoding="utf-8", newline="")
+    cells = [list(row.values()) for row in rows]
+    whole = {
+        "records": rows,
+        "columns": {n: {str(i): row[n] for i, row in enumerate(rows)} for n in NAMES},
+        "index": {str(i): row for i, row in enumerate(rows)},
+        "split": {"columns": NAMES, "index": [*range(len(rows))], "data": cells},
+    }[form]
+    indent = data.draw(st.sampled_from((None, 0, 3)))
+    content = json.dumps(whole, ensure_ascii=data.draw(st.booleans()), indent=indent)
+    (tmp_path / "a.json").write_text(content, encoding="utf-8", newline="")
+    expected = [{name: value.strip() for name, value in row.items()} for row in rows]
+    by_line, by_item = (list(read_rows(str(tmp_path / n), NAMES)) for n in ("a.jsonl", "a.json"))
+    assert [row.values for row in by_line] == [row.values for row in by_item] == expected
+    assert [row.line for row in by_line] == [2 * row.line - 1 for row in by_item]
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
@@ -108,6 +143,7 @@ def test_values_of_json_come_as_json(tmp_path, value):
 
 ROWS = [b'{"src": "a", "tgt": "b"}\n', b'{"src": 1}\n', b"a\tb\n", b"a,b\n", b'"a\n', b"src\ttgt\n"]
 ROWS += [b"src\x0bx\ttgt\n", b'src,"a\nb",tgt\n', b'"src\rx",tgt\n', b"a\tb\tc\n"]
+ROWS += [b"[\n", b"]", b",\n", b'{"src": {"0": "a"}, "tgt": {"0": "b"}}', b"\xe2\x80\x8b\n", b"\n"]
 ROWS += [b"\xff", b"\r", b"\0", b"[" * 3000, b'{"src": "\\ud800", "tgt": "b"}', "甲\t乙".encode()]
 ENDINGS = (".json", ".jsonl", ".tsv", ".txt", ".csv")
 
@@ -131,7 +167,8 @@ def test_any_bytes_are_rows_or_an_error(tmp_path, content, ending, skip, file_co
         for row in read_rows(str(path), NAMES, **options):
             assert set(row.values) == set(NAMES)
             assert all(v and v == v.strip() and v.encode() for v in row.values.values())
-            assert 1 <= row.line <= content.count(b"\n") + 1 or ending.endswith(".gz")
+            lines = content.count(b"\n") or content.count(b"\r")
+            assert 1 <= row.line <= lines + 1 or ending.endswith(".gz")
     except UserError as error:
         assert path.name in str(error) and len(str(error).splitlines()) == 1
     assert skip or not bad_rows.count

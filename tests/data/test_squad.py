@@ -73,7 +73,7 @@ def test_files_that_are_to_be_answered(tmp_path):
         [{"text": "", "answer_start": -1}],
         [{"text": "FAKE"}],
         [{}],
-        ["亚洲"],
+        [["亚洲"]],
         None,
         {},
         [{"text": "", "answer_start": 0}, {"text": "亚洲", "answer_start": 12}],
@@ -109,12 +109,120 @@ def test_files_of_another_form(tmp_path, text, fault):
         read_questions([str(tmp_path / "missing.json")])
 
 
+FLAT = {"context": PASSAGE, "question": "有多长？"}
+# The same question and answers in the forms in which people have them.
+SAME = {
+    "an array of Hugging Face's rows": [
+        {"id": 7, **FLAT, "answers": {"text": ["亚洲", "洲之"], "answer_start": [12, 0]}}
+    ],
+    "Hugging Face's rows in data": {
+        "data": [{"id": 7, **FLAT, "answers": {"text": ["亚洲", "洲之"], "answer_start": [12, 0]}}]
+    },
+    "rows with lists of answers": {
+        "id": 7,
+        **FLAT,
+        "answers": [
+            {"text": "亚洲", "answer_start": 12.0},
+            {"text": "洲之", "answer_start": 12},
+        ],
+    },
+    "a paragraph a line": {
+        "context": PASSAGE,
+        "qas": [
+            {
+                "qid": 7,
+                "question": "有多长？",
+                "is_impossible": "False",
+                "answers": [{"text": t, "answer_start": 12} for t in ("亚洲", "洲之")],
+            }
+        ],
+    },
+}
+# As above, but no place is said.
+SEARCHED = {
+    "CMRC2018's own form": [
+        {
+            "context_id": "TRIAL_1",
+            "context_text": PASSAGE,
+            "title": "长江",
+            "qas": [{"query_id": 7, "query_text": "有多长？", "answers": ["长江", "洲之"]}],
+        }
+    ],
+    "texts in Hugging Face's rows": {"id": 7, **FLAT, "answers": {"text": ["长江", "洲之"]}},
+    "DuReader, prepared": {
+        "question_id": 7,
+        "question": "有多长？",
+        "documents": [
+            {"paragraphs": ["黄河。"], "most_related_para": 0, "is_selected": False},
+            {"paragraphs": ["黄河。", PASSAGE], "most_related_para": 1, "is_selected": True},
+        ],
+        "answer_docs": [1],
+        "fake_answers": ["长江"],
+        "answers": ["洲之"],
+    },
+}
+
+
+@pytest.mark.parametrize("form", [*SAME, *SEARCHED])
+def test_forms_of_other_data_sets_give_the_same_question(tmp_path, form):
+    path = tmp_path / "questions.json"
+    path.write_text(json.dumps({**SAME, **SEARCHED}[form], ensure_ascii=False, indent=1))
+    first = Answer("亚洲", 12) if form in SAME else Answer("长江", 0, is_searched=True)
+    second = Answer("洲之", None, is_searched=form in SEARCHED)
+    wanted = Question(7, PASSAGE, "有多长？", (first, second), False, str(path))
+    assert read_questions([str(path)]) == [wanted]
+
+
+def test_lines_of_json_with_blank_lines_and_faults(tmp_path):
+    rows = [{"id": n, **FLAT, "answers": {"text": ["亚洲"], "answer_start": [12]}} for n in (1, 2)]
+    lines = ["", json.dumps(rows[0]), " ", "{", json.dumps({**rows[1], "id": "1"}), ""]
+    path = tmp_path / "questions.jsonl"
+    path.write_text("\n".join([*lines, json.dumps(rows[1]), ""]))
+    with pytest.raises(UserError, match=r"questions.jsonl, line 4: not JSON"):
+        read_questions([str(path)])
+    bad_rows = BadRows(skip=True)
+    found = read_questions([str(path)], bad_rows=bad_rows)
+    # 1 and "1" would be one name in the predictions.
+    assert [question.id for question in found] == [1, 2] and bad_rows.count == 2
+    assert found[0].place == f"{path}, question 1"
+
+
+def test_rows_without_an_answer(tmp_path):
+    """In Hugging Face's squad_v2 an empty list says so; it may be a test file's, too."""
+    path = tmp_path / "questions.json"
+    path.write_text(json.dumps([{"id": "a", **FLAT, "answers": {"text": [], "answer_start": []}}]))
+    (found,) = read_questions([str(path)], with_impossible=True)
+    assert found.is_impossible and found.answers == ()
+    with pytest.raises(UserError, match=r"it is impossible; .*--version_2"):
+        read_questions([str(path)])
+    (found,) = read_questions([str(path)], with_impossible=True, needs_answers=False)
+    assert not found.is_labelled
+
+
+@pytest.mark.parametrize(
+    "said, is_impossible",
+    (("true", True), ("False", False), (1, True), (0, False), (None, False), ("1", True)),
+)
+def test_truths_as_programs_write_them(tmp_path, said, is_impossible):
+    path = write(tmp_path, entry(0, ("亚洲", 12), is_impossible=said))
+    (found,) = read_questions([path], with_impossible=True)
+    assert found.is_impossible == is_impossible
+
+
+def test_dureader_without_a_match(tmp_path):
+    row = {**SEARCHED["DuReader, prepared"], "answer_docs": []}
+    path = tmp_path / "zhidao.train.json"
+    path.write_text(json.dumps(row) + "\n" + json.dumps({**row, "question_id": 8}))
+    with pytest.raises(UserError, match=r"question 7: it has several documents .*preproc"):
+        read_questions([str(path)])
+
+
 FAULTS = {
     "the answer '黄河' is not in its passage": entry(7, ("黄河", 0)),
     '"answers" is empty': entry(7),
     '"answers" is missing': entry(7, answers=None),
-    "an answer is not a JSON object": entry(7, answers=["亚洲"]),
-    '"answer_start" is missing': entry(7, answers=[{"text": "亚洲"}]),
+    "an answer is not a JSON object": entry(7, answers=[["亚洲"]]),
+    '"answer_start" is not a whole': entry(7, answers=[{"text": "亚洲", "answer_start": "12"}]),
     '"text" is empty': entry(7, ("", 0)),
     '"question" is empty': entry(7, ("亚洲", 12), question=" "),
     '"question" is missing': {"id": "Q7", "answers": [{"text": "亚洲", "answer_start": 12}]},

@@ -14,7 +14,7 @@ from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.tagging.examples import WindowedSentences
 
 LENGTH = 32
-KINDS = {"chain": ("BIO", True, 7), "single": ("BIOES", False, 30), "short": ("BIOS", False, 30)}
+KINDS = {"chain": ("BIO", True, 7), "single": ("BMES", False, 30), "short": ("BIOS", False, 30)}
 # From a window short of one piece to several windows of which the last is moved.
 ROWS = ["中" * count for count in (1, 29, 30, 31, 36, 37, 38, 60, 61)]
 TEXTS = [*real_texts(), *ODD_TEXTS, *ROWS, ""]
@@ -90,7 +90,7 @@ def test_ids_give_the_tag_of_each_piece(exports):
     ids[0], ids[-1] = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
     inputs = {"input_ids": [ids], "input_mask": [[1] * len(ids)], "segment_ids": [[0] * len(ids)]}
     found = ask(exports["single"], "from_ids", **inputs)
-    tags = TagSet(TagSet.of_labels({"PER", "LOC"}, "BIOES").tags)
+    tags = TagSet(TagSet.of_labels({"PER", "LOC"}, "BMES").tags)
     entities = tags.entities_of([tags.tags.index(tag) for tag in found["tag"][0][1:-1]])
     by_text = entities_in(ask(exports["single"], text=[text]), 0)
     assert [(e.label, e.start, e.end) for e in entities] == [e[:3] for e in by_text]

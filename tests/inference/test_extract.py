@@ -201,9 +201,10 @@ def test_similarity_of_pairs(extract, capsys):
     path, said = extract(rows, similarity=True)
     lines = read_lines(path)
     vectors = np.load(extract(singles(t for pair in PAIRS for t in pair), "out.npy")[0])
-    for row, line, first, second in zip(rows, lines, vectors[::2], vectors[1::2], strict=True):
+    places = enumerate(zip(rows, lines, vectors[::2], vectors[1::2], strict=True), start=1)
+    for number, (row, line, first, second) in places:
         cosine = first @ second / np.sqrt((first @ first) * (second @ second))
-        assert line == {**row, "similarity": pytest.approx(cosine, abs=1e-5)}
+        assert line == {"line": number, **row, "similarity": pytest.approx(cosine, abs=1e-5)}
     assert lines[1]["similarity"] == 1.0
     mean = np.mean([line["similarity"] for line in lines])
     assert said == f"3 pairs; similarity {mean:.4f} on average"
@@ -241,6 +242,8 @@ def test_columns_are_found_by_the_first_line(tmp_path):
 
     assert read("甲\t乙\n") == [{"text": "甲", "text_pair": "乙"}]
     assert read("text\tlabel\n甲\t1\n") == [{"text": "甲"}]
+    (tmp_path / "in.txt").write_text("\n甲\n \n\u200b\n乙\n\n", encoding="utf-8")
+    assert [row.line for row in read_pairs([str(tmp_path / "in.txt")], False)] == [2, 5]
     assert read("label\tr\n1\t甲\n", columns=("r", "s")) == [{"text": "甲"}]
     pair = {"text": "甲", "text_pair": "乙"}
     assert read("b,a\n乙,甲\n", "in.csv", needed=True, columns=("a", "b")) == [pair]
@@ -253,12 +256,14 @@ def test_columns_are_found_by_the_first_line(tmp_path):
 
 def test_a_reading_of_columns_through_the_tool(model):
     folder, _ = model
-    (folder / "in.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS), encoding="utf-8")
+    # Blank lines have no vectors.
+    (folder / "in.tsv").write_text("".join(f"{a}\t{b}\n\n" for a, b in PAIRS), encoding="utf-8")
     standard = ("--bert_config_file=config.json", "--vocab_file=vocab.txt", "--input_file=in.tsv")
     standard += ("--init_checkpoint=model.ckpt", "--max_seq_length=12", "--output_file=out/x.npy")
     result = run("tools/extract_features.py", *standard, "--pooling=cls", folder=folder)
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    assert result.stdout == "3 texts; vectors in out/x.npy; too long, so truncated: 1\n"
+    said = "3 texts; vectors in out/x.npy; too long, so truncated: 1; blank lines passed over: 3 "
+    assert result.stdout == f"{said}(the first: in.tsv, line 2)\n"
     found = np.load(folder / "out" / "x.npy")
     np.testing.assert_allclose(found[0], outputs_of(model, *PAIRS[0])[1][2][0], atol=1e-5)
     assert [path.name for path in (folder / "out").iterdir()] == ["x.npy"]

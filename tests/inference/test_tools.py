@@ -101,7 +101,9 @@ def test_what_is_written_is_scored_alike(settings, tmp_path, target_prediction):
     assert said.startswith("4 texts; too long, so truncated: 1 source; written to")
     written = read_lines(tmp_path / "out.jsonl")
     assert [line["src"] for line in written] == SOURCES
-    assert all(set(line) == {"src", "prediction", "score", "hypotheses"} for line in written)
+    names = {"line", "src", "prediction", "score", "hypotheses"}
+    assert all(set(line) == names for line in written)
+    assert [line["line"] for line in written] == [1, 2, 3, 4]
     # Those that ended before the limit, so that there is a [SEP] in their score.
     pairs = [
         {"src": line["src"], "tgt": hypothesis["text"], "expected": hypothesis["score"]}
@@ -199,6 +201,17 @@ def test_a_text_past_the_table_of_positions_is_one_line():
         scorer([5] * (longest + 1), 99, 4)
 
 
+def test_blank_lines_of_a_file_have_no_blanks_to_fill(settings, tmp_path, capsys):
+    path = tmp_path / "in.txt"
+    path.write_text("甲[MASK]\n", encoding="utf-8")
+    fill_mask(settings(FillMaskSettings, input_file=str(path)))
+    plain = capsys.readouterr().out
+    path.write_text("\n甲[MASK]\n\u3000\u200b\n", encoding="utf-8")
+    fill_mask(settings(FillMaskSettings, input_file=str(path)))
+    said = f"blank lines passed over: 2 (the first: {path}, line 1)\n"
+    assert capsys.readouterr().out == plain + said
+
+
 @pytest.mark.parametrize("errors", ("strict", "surrogateescape"))
 def test_a_typed_line_that_is_not_utf_8_is_told(settings, monkeypatch, capsys, errors):
     typed = io.BytesIO("甲[MASK]\n".encode() + "甲[MASK]\n".encode("gb18030"))
@@ -276,13 +289,18 @@ def test_mistakes_are_named(settings, tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps(config))
     two_rows, absolute = ({"bert_config_file": str(tmp_path / f"{name}.json")} for name in changed)
     (tmp_path / "in.jsonl").write_text('{"src": "甲", "tgt": "乙"}\n{"src": " ", "tgt": "乙"}\n')
-    (tmp_path / "blank.txt").write_text("甲[MASK]\n\n")
+    (tmp_path / "blank.txt").write_text("\n \u200b\n", encoding="utf-8")
     for settings_class, function, changes, message in (
         (GenerateSettings, generate_text, {}, r"in.jsonl, line 2: src is empty"),
         (ScoreSettings, score_text, {}, r"in.jsonl, line 2: src is empty"),
         (GenerateSettings, generate_text, {"input_file": None}, "one of --prompt and --input_file"),
         (GenerateSettings, generate_text, {"input_file": "none.txt"}, "no file matches"),
-        (FillMaskSettings, fill_mask, {"input_file": str(tmp_path / "blank.txt")}, "line 2: empty"),
+        (
+            FillMaskSettings,
+            fill_mask,
+            {"input_file": str(tmp_path / "blank.txt")},
+            "blank.txt has no lines",
+        ),
         (FillMaskSettings, fill_mask, {"input_file": str(tmp_path / "no.txt")}, "cannot read"),
         (FillMaskSettings, fill_mask, {"input_file": "a", "text": "[MASK]"}, "pass one of them"),
         (

@@ -282,13 +282,16 @@ def test_a_warning_of_lost_text_advises_what_works(tmp_path, capsys, changes, ad
 @pytest.mark.parametrize("masking", ["whole_word", "span", "entity", "none"])
 def test_words_that_have_no_effect_are_told_once(tmp_path, capsys, masking):
     """With entities they have an effect: their pieces are of one word."""
-    (tmp_path / "words.txt").write_text("今天\n奥黛丽·赫本\n東京タワー\n·\n", encoding="utf-8")
+    (tmp_path / "words.txt").write_text(
+        "今天\nNew York 3\n奥黛丽·赫本\n東京タワー\n·\n", encoding="utf-8"
+    )
     (tmp_path / "text.txt").write_text("今天奥黛丽·赫本来了。\n" * 20, encoding="utf-8")
     dictionary = {"user_dict": f"{tmp_path}/words.txt", "num_output_shards": 1}
     flags = {"dupe_factor": 1, "max_predictions_per_seq": 20, "masking": masking, **dictionary}
     create(f"{tmp_path}/text.txt", tmp_path, **flags)
     shown = capsys.readouterr().out.splitlines()
     told = [line for line in shown if line.startswith("warning: ") and "--user_dict" in line]
+    assert "1 word of --user_dict with a space (the first line: 'New York 3') passed" in told.pop(0)
     assert len(told) == (masking in ("whole_word", "span"))
     if told:
         assert "2 words of --user_dict (the first: 奥黛丽·赫本) cannot be found: jieba" in told[0]

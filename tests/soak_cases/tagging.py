@@ -4,13 +4,13 @@ from soak_cases import corpora
 
 PROGRAM = "run_ner.py"
 LABELS = ("PER", "LOC", "机构")
-SCHEMES = {"BIO": "BIII", "BIOES": "BIES"}  # begins, continues, ends, single
+SCHEMES = {"BIO": "BIII", "BIOES": "BIES", "BMES": "BMES"}  # begins, continues, ends, single
 
 
 def draw(case, length, do_lower_case):
     """Draws files and flags of the task; returns a dict of flag to value."""
     rng = case.rng
-    form, scheme = rng.choice(("jsonl", "txt")), rng.choice(("BIO", "BIOES"))
+    form, scheme = rng.choice(("jsonl", "txt")), rng.choice(list(SCHEMES))
     labels = LABELS[: rng.randint(1, 3)]
     for part, count in (("train", rng.randint(4, 20)), ("dev", rng.randint(1, 10))):
         rows = [_sentence(case, labels, do_lower_case) for _ in range(count)]

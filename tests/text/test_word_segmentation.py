@@ -134,6 +134,16 @@ def test_user_dictionary_is_in_the_format_of_jieba(tmp_path):
     theirs = jieba.Tokenizer()
     theirs.load_userdict(str(path))
     assert theirs.FREQ["云计算"] == 5 and theirs.FREQ["李小福"] == 2
+    # jieba reads words with a space, too, and never finds them.
+    spaced = ["Los Angeles 3 nz", "New York", "Windows 10 5", "硅 谷云 5 n", "硅谷云 NZ"]
+    path.write_text("\n".join(["云计算 5 n", *spaced, "李小福 2 NR"]), encoding="utf-8")
+    lines = []
+    words = [UserWord("云计算", 5, "n"), UserWord("李小福", 2, "NR")]
+    assert read_user_dictionary(path, lines) == read_user_dictionary(path) == words
+    assert lines == spaced
+    theirs.load_userdict(str(path))
+    for word in ("Los Angeles", "New York", "Windows 10", "硅 谷云", "硅谷云 NZ"):
+        assert theirs.FREQ[word] > 0 and word not in theirs.lcut(f"在{word}，")
 
 
 @pytest.mark.parametrize(
@@ -144,6 +154,7 @@ def test_user_dictionary_is_in_the_format_of_jieba(tmp_path):
         ("云计算 -1 n\n".encode(), r"words.txt, line 1: "),
         ("云计算 5\n".encode() + "李".encode("gbk"), r"words.txt, line 2: not UTF-8"),
         (b"\n\n", r"words.txt has no word"),
+        (b"New York\n", r"words.txt has no word; write one per line; 1 have a space"),
         (None, r"cannot read --user_dict .*words.txt: No such file"),
     ],
 )

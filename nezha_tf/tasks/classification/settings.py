@@ -17,8 +17,9 @@ class ClassificationSettings(FineTuningSettings):
     data_dir: str | None = flag(None, "Folder with the files of the data set.")
     train_file: str | None = flag(
         None,
-        "Examples to train on: .json or .jsonl with one object per line, .tsv or .txt with tabs "
-        "between columns, or .csv; also .gz; file names or globs, separated by commas.",
+        "Examples to train on: .json or .jsonl with one object per line or one array of them, .tsv "
+        "or .txt with tabs between columns, or .csv; also .gz; file names or globs, separated by "
+        "commas.",
     )
     eval_file: str | None = flag(None, "Examples to evaluate on, in the same formats.")
     predict_file: str | None = flag(

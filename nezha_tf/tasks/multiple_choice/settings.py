@@ -16,8 +16,8 @@ class MultipleChoiceSettings(FineTuningSettings):
     train_file: str | None = flag(
         None,
         "Questions to train on, in the data set's own format; with --task_name=custom: .json or "
-        ".jsonl with one object per line, .tsv, .txt or .csv; file names or globs, separated by "
-        "commas.",
+        ".jsonl with one object per line or one array of them, .tsv, .txt or .csv; file names or "
+        "globs, separated by commas.",
     )
     eval_file: str | None = flag(None, "Questions to evaluate on, in the same formats.")
     predict_file: str | None = flag(

@@ -13,12 +13,12 @@ class ReadingComprehensionSettings(FineTuningSettings):
 
     train_file: str | None = flag(
         None,
-        "Questions to train on, JSON in the format of SQuAD 1.1, SQuAD 2.0 and CMRC2018; file "
-        "names or globs, separated by commas.",
+        "Questions to train on: JSON in the form of SQuAD 1.1 and 2.0, of CMRC2018's two, of "
+        "Hugging Face's rows, or of prepared DuReader; file names or globs, separated by commas.",
     )
-    eval_file: str | None = flag(None, "Questions to evaluate on, in the same format.")
+    eval_file: str | None = flag(None, "Questions to evaluate on, in the same forms.")
     predict_file: str | None = flag(
-        None, "Questions to answer, in the same format; answers may be left out."
+        None, "Questions to answer, in the same forms; answers may be left out."
     )
     # Chinese passages have about 500 pieces.
     max_seq_length: int = default_of(FineTuningSettings, "max_seq_length", 512)

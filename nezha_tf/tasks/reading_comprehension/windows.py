@@ -21,6 +21,7 @@ COUNTS = (
     "answers that no window shows whole",
     "answers that are not in their passages",
     "answers moved to their places in the passages",
+    "answers without a place, taken at the first in their passages",
 )
 
 
@@ -206,6 +207,8 @@ def _count_answers(question, passage, target, places, counts):
     counts["answers that are not in their passages"] += nowhere
     moved = sum(answer.is_moved for answer in question.answers)
     counts["answers moved to their places in the passages"] += moved
+    searched = sum(answer.is_searched and answer.start is not None for answer in question.answers)
+    counts["answers without a place, taken at the first in their passages"] += searched
 
 
 def _positions(target, stretch, offset):

@@ -6,7 +6,7 @@ import numpy as np
 
 from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.corpus import read_lines
+from nezha_tf.data.lines import bare_name, filled_lines
 from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
@@ -17,7 +17,7 @@ from nezha_tf.tasks.finetuning.packing import TextPacking
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.task import FineTuning
 
-_PLAIN = (".txt", ".txt.gz")
+_PLAIN = ".txt"
 
 
 class Examples(NamedTuple):
@@ -135,10 +135,9 @@ class SentenceVectors(FineTuning):
 
     def _texts_of(self, path, bad_rows):
         """Yields (file and line, text) for the texts of a file."""
-        if path.endswith(_PLAIN):
-            for number, line in enumerate(read_lines(path), start=1):
-                if line.strip():
-                    yield f"{path}, line {number}", line.strip()
+        if bare_name(path).endswith(_PLAIN):
+            for line in filled_lines(path, bad_rows):
+                yield f"{path}, line {line.number}", line.text.strip()
             return
         columns = (self.settings.text_column, self.settings.text_pair_column)
         for row in read_rows(path, columns, columns[1:], (), bad_rows=bad_rows):

@@ -6,7 +6,7 @@ from nezha_tf.errors import UserError
 ROLES = ("src", "tgt")
 
 
-def read_pairs(paths, columns=ROLES, optional=()):
+def read_pairs(paths, columns=ROLES, optional=(), bad_rows=None):
     """Returns the pairs of files: list of `data.rows.Row` with the values "src" and "tgt".
 
     Args:
@@ -14,6 +14,7 @@ def read_pairs(paths, columns=ROLES, optional=()):
         in this order, unless its first line names them; if `columns` has other names, it must.
       columns: the names of the columns of sources and of targets in the files.
       optional: ("tgt",) if targets may be missing.
+      bad_rows: as for `read_rows`.
 
     Raises:
       UserError: both columns have one name, or as `read_rows`.
@@ -25,8 +26,8 @@ def read_pairs(paths, columns=ROLES, optional=()):
         )
     optional = tuple(name for name, role in names.items() if role in optional)
     file_columns = ROLES if set(columns) == set(ROLES) else ()
-    return [
-        row
-        for path in paths
-        for row in renamed(read_rows(path, tuple(names), optional, file_columns), names)
-    ]
+
+    def _rows(path):
+        return read_rows(path, tuple(names), optional, file_columns, bad_rows=bad_rows)
+
+    return [row for path in paths for row in renamed(_rows(path), names)]

@@ -66,8 +66,9 @@ class Seq2SeqSettings(SearchSettings, PairColumns, LayerMixSettings, RunSettings
     do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
     train_file: str | None = flag(
         None,
-        'Pairs to train on: .json or .jsonl with {"src": ..., "tgt": ...} per line, or .tsv or '
-        ".txt with two columns; also .gz; file names or globs, separated by commas.",
+        'Pairs to train on: .json or .jsonl with {"src": ..., "tgt": ...} per line or in one '
+        "array, or .tsv or .txt with two columns; also .gz; file names or globs, separated by "
+        "commas.",
     )
     eval_file: str | None = flag(None, "Pairs to evaluate on, in the same formats.")
     predict_file: str | None = flag(

@@ -5,6 +5,7 @@ import os
 
 from nezha_tf import console, files
 from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.corruption.policies import check_share
 from nezha_tf.data.corruption.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.data.in_memory import InMemoryReader
@@ -136,11 +137,13 @@ class Seq2Seq(Task):
     def _read(self, flag, optional=()):
         """Returns the rows and the pairs of a flag's files; adds a note on them."""
         names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
-        rows = read_pairs(names, self.settings.pair_columns, optional)
+        bad_rows = BadRows()
+        rows = read_pairs(names, self.settings.pair_columns, optional, bad_rows)
         pairs = self._packing.pack(rows)
         self.example_counts[flag.removesuffix("_file")] = len(rows)
         self.notes.append(
             f"{', '.join(names)}: {console.plural(len(rows), 'pair')}{pairs.truncation()}"
+            f"{bad_rows.note()}"
         )
         return rows, pairs
 

@@ -82,7 +82,7 @@ class TargetWriter:
 
 
 def write_predictions(path, rows, written):
-    """Writes JSON lines: a row's source and target, the best text, its score, and the other texts.
+    """Writes JSON lines: a row's line, source and target, the best text, its score, and the others.
 
     Args:
       path: the file.
@@ -92,7 +92,7 @@ def write_predictions(path, rows, written):
     lines = []
     for row, hypotheses in zip(rows, written, strict=True):
         best = hypotheses[0]
-        line = {**row.values, "prediction": best.text, "score": best.score}
+        line = {"line": row.line, **row.values, "prediction": best.text, "score": best.score}
         if len(hypotheses) > 1:
             line["hypotheses"] = [hypothesis._asdict() for hypothesis in hypotheses]
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")

@@ -28,13 +28,12 @@ def require_library():
         ) from error
 
 
-def measure(sentences, found, scheme):
+def measure(sentences, found):
     """Measures entities by their characters; an entity counts only if it is completely right.
 
     Args:
       sentences: list of `Sentence` with the right entities.
       found: list with a list of `Entity` for each sentence.
-      scheme: a key of `entity_tags.SCHEMES`.
 
     Returns:
       Dict of label to `Scores`, sorted by label, and last `ALL`, the micro average.
@@ -49,12 +48,12 @@ def measure(sentences, found, scheme):
     if not any(entities or s.entities for s, entities in zip(sentences, found, strict=True)):
         return {ALL: Scores(0.0, 0.0, 0.0, 0)}  # seqeval fails if there are no labels.
     lengths = [len(sentence.text) for sentence in sentences]
-    # seqeval does not know BIOS, and the entities are the same in all schemes.
-    scheme = "BIO" if scheme == "BIOS" else scheme
-    right = [tags_of(s.entities, n, scheme) for s, n in zip(sentences, lengths, strict=True)]
-    tags = [tags_of(entities, n, scheme) for entities, n in zip(found, lengths, strict=True)]
-    kind = schemes.IOB2 if scheme == "BIO" else schemes.IOBES
-    table = classification_report(right, tags, scheme=kind, output_dict=True, zero_division=0)
+    # seqeval does not know all schemes, and the entities are the same in all of them.
+    right = [tags_of(s.entities, n, "BIO") for s, n in zip(sentences, lengths, strict=True)]
+    tags = [tags_of(entities, n, "BIO") for entities, n in zip(found, lengths, strict=True)]
+    table = classification_report(
+        right, tags, scheme=schemes.IOB2, output_dict=True, zero_division=0
+    )
     micro = table.pop("micro avg")
     for name in ("macro avg", "weighted avg"):
         table.pop(name)

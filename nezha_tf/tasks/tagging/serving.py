@@ -162,11 +162,8 @@ class TaggingServing(Serving):
 
     def _is_well_formed(self, first, last, is_single):
         """Whether entities follow the scheme, given the prefixes of their first and last tags."""
-        letters = SCHEMES[self._tag_set.scheme]
-        is_right = first == "B"
-        if "E" in letters:
-            is_right &= last == "E"
-        return tf.where(is_single, first == "S", is_right) if "S" in letters else is_right
+        begin, _, end, single = SCHEMES[self._tag_set.scheme]
+        return tf.where(is_single, first == single, (first == begin) & (last == end))
 
 
 def units_of(pieces):

@@ -15,9 +15,11 @@ class TaggingSettings(FineTuningSettings):
     train_file: str | None = flag(
         None,
         'Sentences to train on: .json or .jsonl with {"text": ..., "entities": [{"start":, '
-        '"end":, "label":}]} per line (end: the first character after the entity); or a '
-        "character, a space or a tab, and its tag per line, with blank lines between sentences; "
-        "also .gz; file names or globs, separated by commas.",
+        '"end":, "label":}]} per line (end: the first character after the entity), or an export of '
+        "doccano, Label Studio, CLUENER or Hugging Face; brat's .ann beside .txt, or a folder of "
+        "them; or a character, a space or a tab, and its tag per line, with blank lines between "
+        "sentences; or the characters of a sentence, a tab and their tags per line, with spaces "
+        "between them; also .gz; file names or globs, separated by commas.",
     )
     eval_file: str | None = flag(None, "Sentences to evaluate on, in the same formats.")
     predict_file: str | None = flag(

@@ -2,7 +2,8 @@
 
 import collections
 
-from nezha_tf import console, files
+from nezha_tf import console, files, storage
+from nezha_tf.data import brat
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import read_entity_file
 from nezha_tf.data.entity_tags import SCHEMES, TagSet
@@ -14,9 +15,10 @@ from nezha_tf.tasks.finetuning.labels import labels_of_run
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.tagging import metrics
 from nezha_tf.tasks.tagging.examples import SPECIAL_PIECES, WindowedSentences
-from nezha_tf.tasks.tagging.writing import table_rows, write_predictions
+from nezha_tf.tasks.tagging.writing import table_rows, write_exports, write_predictions
 
 REPORT_FILE = "ner_report.tsv"
+EXPORTS = "predictions"
 
 
 class NamedEntities(FineTuning):
@@ -30,11 +32,12 @@ class NamedEntities(FineTuning):
             refuse(settings, ("crf_learning_rate_factor",), "--nocrf")
         if settings.do_eval:
             metrics.require_library()
-        self._tag_set = None
+        self._tag_set, self._files = None, {}
         self.rate_factors = {"/crf/": settings.crf_learning_rate_factor}
         super().__init__(settings)
 
     def read(self, part):
+        """Returns the `WindowedSentences` of a part."""
         is_labelled = part != "predict"
         self._bad_rows = BadRows(self.settings.skip_bad_rows)
         if part == "train":
@@ -44,11 +47,14 @@ class NamedEntities(FineTuning):
             if self._tag_set is None:
                 self._tag_set = self._tags_of_folder()
             found = self._read_files(part, is_labelled, self._tag_set.labels)
-        sentences = [sentence for file in found for sentence in file.sentences]
+        self._files[part] = found
+        sentences = [sentence for file in found.values() for sentence in file.sentences]
+        names = getattr(self.settings, f"{part}_file")
+        if not sentences:
+            raise UserError(f"--{part}_file={names} has no valid sentence{self._bad_rows.note()}")
         length = self.settings.max_seq_length
         examples = WindowedSentences(sentences, self.tokenizer, self._tag_set, length, self._stride)
-        names = getattr(self.settings, f"{part}_file")
-        self.notes += _notes(names, found, examples, self._bad_rows)
+        self.notes += _notes(names, found.values(), examples, self._bad_rows)
         return examples
 
     def task_file_settings(self):
@@ -83,9 +89,14 @@ class NamedEntities(FineTuning):
     def write_predictions(self, outputs):
         examples = self.examples["predict"]
         path = self.path(f"predictions.{self.settings.predictions_format}")
-        write_predictions(
-            path, examples.sentences, examples.entities(outputs), self._tag_set.scheme
-        )
+        found = examples.entities(outputs)
+        read = self._files["predict"].values()
+        lines = [line for file in read for line in file.lines]
+        characters = [
+            one for file in read for one in file.characters or [s.text for s in file.sentences]
+        ]
+        write_predictions(path, lines, characters, found, self._tag_set.scheme)
+        write_exports(self.path(EXPORTS), self._files["predict"], found)
         if any(sentence.entities is None for sentence in examples.sentences):
             return {}
         scores = self._scores("predict", outputs)[metrics.ALL]
@@ -95,12 +106,12 @@ class NamedEntities(FineTuning):
         """Returns the `metrics.Scores` by label, for the sentences with outputs."""
         examples = self.examples[part]
         found = [[f.entity for f in entities] for entities in examples.entities(outputs)]
-        return metrics.measure(examples.sentences[: len(found)], found, self._tag_set.scheme)
+        return metrics.measure(examples.sentences[: len(found)], found)
 
     def _read_files(self, part, is_labelled, labels):
-        flag = f"{part}_file"
-        names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
-        return [read_entity_file(name, is_labelled, labels, self._bad_rows) for name in names]
+        """Returns a dict of path to `EntityFile`."""
+        names = _input_files(getattr(self.settings, f"{part}_file"), f"{part}_file")
+        return {name: read_entity_file(name, is_labelled, labels, self._bad_rows) for name in names}
 
     def _tags_of_folder(self):
         path, tags = labels_of_run(self.settings.output_dir, "tagging")
@@ -115,14 +126,15 @@ class NamedEntities(FineTuning):
         return found
 
     def _tags_of_training(self, found):
-        entities = (e for file in found for s in file.sentences for e in s.entities)
+        entities = (e for file in found.values() for s in file.sentences for e in s.entities)
         labels = {entity.label for entity in entities}
         if not labels:
-            raise UserError(f"--train_file={self.settings.train_file} has no entities")
+            note = self._bad_rows.note()
+            raise UserError(f"--train_file={self.settings.train_file} has no entities{note}")
         scheme = self.settings.scheme
         if scheme == "auto":
             # A file of JSON has no tags.
-            scheme = max((file.scheme or "BIO" for file in found), key=list(SCHEMES).index)
+            scheme = max((file.scheme or "BIO" for file in found.values()), key=list(SCHEMES).index)
         tag_set = TagSet.of_labels(labels, scheme)
         path, stored = labels_of_run(self.settings.output_dir, "tagging")
         if stored and stored != tag_set.tags:
@@ -132,6 +144,17 @@ class NamedEntities(FineTuning):
                 "--scheme of that run"
             )
         return tag_set
+
+
+def _input_files(patterns, flag):
+    """Returns the files of a flag; a folder stands for brat's annotations in it."""
+    names = files.expand(require_flag(patterns, flag), flag, True, brat.ENDING)
+    texts = {brat.text_path(name) for name in names if name.endswith(brat.ENDING)}
+    names = [name for name in names if name not in texts]
+    # A text without entities has an empty file of annotations.
+    sizes = storage.sizes([name for name in names if not name.endswith(brat.ENDING)])
+    files.require_content(sizes, flag)
+    return names
 
 
 def _stride_of(settings):
@@ -161,6 +184,8 @@ def _notes(name, found, examples, bad_rows):
             f"{name}: {mended:,} entities break the rules of their scheme (I- without B-); they "
             "are read as in conlleval"
         )
+    told = sum((file.told for file in found), collections.Counter())
+    lines += [f"{name}: {what}: {count:,}" for what, count in sorted(told.items())]
     for what, faults in (
         ("begin or end inside a piece, so the model learns the whole piece", examples.moved),
         ("have no piece of their own, so they cannot be found", examples.lost),

@@ -1,28 +1,61 @@
 """Writes entities: the predictions, and the table of an evaluation."""
 
+import itertools
 import json
+import os
 
-from nezha_tf import files
+from nezha_tf import files, storage
 from nezha_tf.data.entity_tags import tags_of
+from nezha_tf.tasks.tagging.alignment import Unit, to_units
 
 
-def write_predictions(path, sentences, found, scheme):
+def write_predictions(path, lines, characters, found, scheme):
     """Writes the entities that were found, in the sentences' order.
 
     Args:
       path: the file. If it ends in `.jsonl`, it gets a JSON line for each sentence; otherwise a
         character, a tab and its tag per line, and a blank line after each sentence; a line
         break inside a text is then written as a space.
-      sentences: list of `Sentence`.
+      lines: the number of each sentence's line in its file.
+      characters: the characters of each sentence, a str or a list of str.
       found: list with a list of `FoundEntity` for each sentence.
       scheme: the scheme of the tags, a key of `entity_tags.SCHEMES`.
     """
-    as_text = _json_line if path.endswith(".jsonl") else _tag_lines
-    pairs = zip(sentences, found, strict=True)
-    files.write_text(path, "".join(as_text(s.text, entities, scheme) for s, entities in pairs))
+    rows = zip(lines, characters, found, strict=True)
+    if path.endswith(".jsonl"):
+        text = "".join(_json_line(number, "".join(one), entities) for number, one, entities in rows)
+    else:
+        text = "".join(_tag_lines(one, entities, scheme) for _, one, entities in rows)
+    files.write_text(path, text)
 
 
-def _json_line(text, entities, _):
+def write_exports(folder, entity_files, found):
+    """Writes each export of an annotation program again, with the entities that were found.
+
+    Args:
+      folder: the folder to write to. It is made if a file is written.
+      entity_files: dict of path to `EntityFile`.
+      found: list with a list of `FoundEntity` for each sentence of all files.
+    """
+    rest, taken = iter(found), set()
+    for path, file in entity_files.items():
+        entities = list(itertools.islice(rest, len(file.sentences)))
+        if file.export:
+            storage.makedirs(folder)
+            name = _free_name(os.path.basename(path).removesuffix(".gz"), taken)
+            files.write_text(os.path.join(folder, name), file.export(entities))
+
+
+def _free_name(name, taken):
+    """Takes a name that is not taken yet; files of several folders may have the same."""
+    stem, ending = os.path.splitext(name)
+    names = itertools.chain([name], (f"{stem}_{n}{ending}" for n in itertools.count(2)))
+    free = next(name for name in names if name not in taken)
+    taken.add(free)
+    return free
+
+
+def _json_line(line, text, entities):
     entities = [
         {
             **entity._asdict(),
@@ -31,17 +64,21 @@ def _json_line(text, entities, _):
         }
         for entity in entities
     ]
-    return json.dumps({"text": text, "entities": entities}, ensure_ascii=False) + "\n"
+    values = {"line": line, "text": text, "entities": entities}
+    return json.dumps(values, ensure_ascii=False) + "\n"
 
 
-def _tag_lines(text, entities, scheme):
-    tags = tags_of([entity.entity for entity in entities], len(text), scheme)
-    rows = (f"{_shown(char)}\t{tag}\n" for char, tag in zip(text, tags, strict=True))
+def _tag_lines(characters, entities, scheme):
+    ends = [0, *itertools.accumulate(map(len, characters))]
+    units = [Unit(n, *places) for n, places in enumerate(itertools.pairwise(ends))]
+    found = filter(None, to_units([entity.entity for entity in entities], units))
+    tags = tags_of(found, len(units), scheme)
+    rows = (f"{_shown(char)}\t{tag}\n" for char, tag in zip(characters, tags, strict=True))
     return "".join(rows) + "\n"
 
 
 def _shown(character):
-    return " " if character in "\n\r" else character
+    return " " if character in ("\n", "\r") else character
 
 
 def table_rows(scores, names):

@@ -246,3 +246,21 @@ def test_real_data_are_read(settings, shared_data):
         pieces = example.passage.pieces_of(answer.start, end)
         start, end = example.passage.characters_of(*pieces)
         assert answer.text.strip() in example.question.context[start:end]
+
+
+def test_numbers_stay_numbers_and_answers_are_searched(settings, tmp_path):
+    rows = [
+        {"id": n, "context": f"{FIRSTS}天{LASTS}天", "question": "甲", "answers": {"text": [word]}}
+        for n, word in ((7, "天"), (8, "子丑"))
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n\n".join(map(json.dumps, rows)))
+    changes = {"do_eval": False, "predict_file": str(tmp_path / "rows.jsonl")}
+    task = ReadingComprehension(dataclasses.replace(settings, **changes))
+    (note,) = [note for note in task.notes if "rows.jsonl" in note]
+    assert "; answers without a place, taken at the first in their passages: 2" in note
+    # [CLS] question [SEP] take three places; the passage has four characters before the answer.
+    assert task.examples["predict"].arrays["start_positions"].tolist() == [7, 8]
+    task.write_predictions(outputs_of(task.examples["predict"]))
+    lines = (tmp_path / "nbest_predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [7, 8]
+    assert list(json.loads((tmp_path / "predictions.json").read_text())) == ["7", "8"]

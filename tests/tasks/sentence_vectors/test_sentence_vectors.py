@@ -176,7 +176,7 @@ def test_labels_that_are_no_numbers_are_told_or_counted(settings, tmp_path, labe
 
 
 def test_texts_without_pieces_are_told_or_counted(settings, tmp_path):
-    (tmp_path / "texts.txt").write_text("甲乙\n\u200b\n丙\n")
+    (tmp_path / "texts.txt").write_text("甲乙\n\ufffd\n丙\n\u200b\n\n")
     pairs = [{"sentence1": "甲", "sentence2": b, "label": 1} for b in ("乙", "\u200b")]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
     for part, name, what in (("train", "texts.txt", "2 texts"), ("eval", "pairs.jsonl", "1 pair")):
@@ -185,6 +185,7 @@ def test_texts_without_pieces_are_told_or_counted(settings, tmp_path):
             SentenceVectors(settings(**modes))
         told = SentenceVectors(settings(**modes, skip_bad_rows=True)).notes[-1]
         assert f"{name}: {what}; bad rows skipped: 1" in told
+        assert ("; blank lines passed over: 2 (the first: " in told) == (part == "train")
 
 
 def test_a_single_text_has_nothing_to_differ_from(settings, tmp_path):

@@ -178,12 +178,14 @@ def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
         ("train.txt,dev.jsonl", "BIO"),
         ("dev.jsonl,short.txt", "BIOS"),
         ("train.txt,short.txt,whole.txt", "BIOES"),
+        ("dev.jsonl,resume.char.bmes", "BMES"),
     ),
 )
 def test_the_scheme_is_that_of_the_files(data, tmp_path, monkeypatch, files, scheme):
     """The one with the most kinds of tags; JSON has none."""
     (tmp_path / "short.txt").write_text("京 S-LOC\n王 B-PER\n甲 I-PER\n一 O\n")
     (tmp_path / "whole.txt").write_text("王 B-PER\n甲 E-PER\n一 O\n")
+    (tmp_path / "resume.char.bmes").write_text("王 B-PER\n甲 M-PER\n乙 E-PER\n京 S-LOC\n")
     for name in ("train.txt", "dev.jsonl", "vocab.txt", "config.json"):
         (tmp_path / name).symlink_to(data / name)
     monkeypatch.chdir(tmp_path)
@@ -208,3 +210,55 @@ def test_transitions_move_at_their_own_rate(data, tmp_path, monkeypatch):
         # The second moment starts at a thousandth of the square: sqrt(0.001); m starts at a tenth.
         expected = 1e-2 * 0.1 / 0.001**0.5 * (100 if "/crf/" in variable.path else 1)
         assert step == pytest.approx(expected, rel=0.05), variable.path
+
+
+def test_exports_are_read_and_written_again(data, tmp_path, monkeypatch):
+    """A folder of brat's files and other exports, from the flags to the files of predictions."""
+    monkeypatch.chdir(data)
+    text, (end, start) = "王甲一\n京市", (2, 4)
+    for folder, words in (("brat", text), ("brat/inner", "一二")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text(words)
+        (tmp_path / folder / "a.ann").write_text("")
+    ann = f"T1\tPER 0 {end}\t王甲\nT2\tLOC {start} 5\t京\n"
+    (tmp_path / "brat" / "a.ann").write_text(ann + "#1\tNote T1\t?\n")
+    row = {"id": 3, "text": text, "label": [[0, end, "PER"], [start, 5, "LOC"]]}
+    (tmp_path / "doccano.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n")
+    (tmp_path / "raw.txt").write_text("一二三\n")
+    names = ("brat", "doccano.jsonl", "raw.txt")
+    files = ",".join(str(tmp_path / name) for name in names)
+    settings = settings_of(TaggingSettings, *FLAGS, "--do_train", "--do_predict")
+    settings = dataclasses.replace(
+        settings, train_file=str(tmp_path / "brat"), predict_file=files, output_dir=str(tmp_path)
+    )
+    task = NamedEntities(settings)
+    assert [s.entities for s in task.examples["train"].sentences] == [
+        [(0, 2, "PER"), (4, 5, "LOC")],
+        [],
+    ]
+    assert any("brat: notes of brat, passed over: 1" in note for note in task.notes)
+    ids = task.examples["predict"].arrays["label_ids"]
+    assert (
+        task.write_predictions({"tag_ids": ids, "probabilities": [i * 0 + 1.0 for i in ids]}) == {}
+    )
+    found = {path.name: path.read_text() for path in (tmp_path / "predictions").iterdir()}
+    assert found == {
+        "a.ann": ann,
+        "a_2.ann": "",
+        "doccano.jsonl": json.dumps(row, ensure_ascii=False) + "\n",
+    }
+    assert len((tmp_path / "predictions.jsonl").read_text().splitlines()) == 4
+
+    (tmp_path / "brat" / "a.ann").write_text("T1\tPER 0 9\t王甲\n")
+    bad = dataclasses.replace(settings, do_predict=False)
+    with pytest.raises(UserError, match=r"a.ann, line 1: an entity from 0 to 9"):
+        NamedEntities(bad)
+    skipping = dataclasses.replace(bad, skip_bad_rows=True)
+    with pytest.raises(
+        UserError, match=r"--train_file=.*brat has no entities; bad rows skipped: 1"
+    ):
+        NamedEntities(skipping)
+    (tmp_path / "brat" / "inner" / "a.ann").unlink()
+    evaluated = {"eval_file": str(tmp_path / "brat"), "train_file": str(tmp_path / "doccano.jsonl")}
+    with pytest.raises(UserError, match=r"--eval_file=.*brat has no valid sentence; bad rows skip"):
+        NamedEntities(dataclasses.replace(skipping, do_eval=True, **evaluated))

@@ -1,0 +1,226 @@
+"""Entities as programs write them: places in characters, UTF-16 units or bytes, made exact."""
+
+import collections
+import itertools
+import json
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nezha_tf.data.bad_rows import RowFault
+from nezha_tf.data.entity_tags import LABEL, Entity
+
+TRIMMED = "white space at the edges of entities, left out"
+TWICE = "entities that are there twice, read once"
+BLANK = "entities of white space alone, left out"
+UNSURE = (
+    "entities behind an emoji or the like, which some programs count as two characters; the file "
+    "lacks the words to check that"
+)
+
+
+class Span(NamedTuple):
+    """An entity of a file.
+
+    Attributes:
+      start, end: places in the text, as they stand in the file.
+      label: its label.
+      words: the characters that it covers, as the file says them; None: the file does not.
+    """
+
+    start: object
+    end: object
+    label: object
+    words: str | None = None
+
+
+class Reading(NamedTuple):
+    """A way to count places.
+
+    Attributes:
+      told: what is told of places that were read in this way; "": nothing.
+      bounds: function of a text: the place of each character and of the text's end, rising.
+      past: 1 if the end is the last place of an entity; 0 if it is the first one behind it.
+    """
+
+    told: str
+    bounds: Callable
+    past: int
+
+    def places(self, text, start, end):
+        """Returns (start, end) of the characters [start, end) of a text, as this reading counts."""
+        bounds = self.bounds(text)
+        return int(bounds[start]), int(bounds[end]) - self.past
+
+
+def _bounds(width):
+    return lambda text: [0, *itertools.accumulate(map(width, text))]
+
+
+def _one_line_end(text):
+    """Places where CR and LF are one character, as Python's text files have them."""
+    pairs = itertools.zip_longest(text, text[1:])
+    return [0, *itertools.accumulate(pair != ("\r", "\n") for pair in pairs)]
+
+
+CHARACTERS = _bounds(lambda character: 1)
+UTF_16 = _bounds(lambda character: 1 + (character > "\uffff"))
+UTF_8 = _bounds(lambda character: len(character.encode(errors="surrogatepass")))
+
+
+def _readings(past, other):
+    """Returns the ways to count, the likeliest first; words decide between them."""
+    return (
+        Reading("", CHARACTERS, past),
+        Reading("entities placed in UTF-16 units, as JavaScript counts; read so", UTF_16, past),
+        Reading("entities placed in bytes of UTF-8; read so", UTF_8, past),
+        Reading("entities placed as if CR LF were one character; read so", _one_line_end, past),
+        Reading(f"entities whose end is the {other}; read so", CHARACTERS, 1 - past),
+    )
+
+
+EXCLUSIVE = _readings(0, "last character itself")
+INCLUSIVE = _readings(1, "first character behind them")
+
+
+class Found(NamedTuple):
+    """The entities of a text.
+
+    Attributes:
+      entities: list of `Entity`, by characters, in order and without overlap.
+      reading: the `Reading` of their places.
+      told: `Counter` of what is to be told.
+    """
+
+    entities: list[Entity]
+    reading: Reading
+    told: collections.Counter
+
+
+def entities_of_spans(text, spans, readings=EXCLUSIVE, is_export=True):
+    """Returns the entities of a text as `Found`.
+
+    The first of `readings` is taken that gives every entity the words that the file says.
+
+    Args:
+      text: str.
+      spans: list of `Span`.
+      readings: `EXCLUSIVE` or `INCLUSIVE`; without words, their first.
+      is_export: whether a program has written the places, so that white space at the edges of
+        entities is left out and places without words are doubted.
+
+    Raises:
+      RowFault: an entity is not in the text, is not what the file says, has no label, or overlaps
+        another.
+    """
+    for span in spans:
+        _check(span, text)
+    has_words = any(span.words is not None for span in spans)
+    likely = readings if has_words else readings[:1]
+    reading = next((r for r in likely if agrees(r, text, spans)), None)
+    if reading is None:
+        _refuse(text, spans, readings[0])
+    told = collections.Counter()
+    if reading.told:
+        told[reading.told] += len(spans)
+    places = _Places(reading, text)
+    first = next((n for n, character in enumerate(text) if character > "\uffff"), len(text))
+    entities, written = [], {}
+    for span in spans:
+        start, end = places.of(span)
+        if is_export:
+            told[UNSURE] += span.words is None and start > first
+            start, end = _trimmed(text, start, end, told)
+        if start < end:
+            entities.append(Entity(start, end, span.label))
+            written[entities[-1]] = span
+    single = sorted(set(entities))
+    told[TWICE] += len(entities) - len(single)
+    for before, after in itertools.pairwise(single):
+        if after.start < before.end:
+            fault = f"the entities {tuple(before)} and {tuple(after)} overlap"
+            raise RowFault(fault, written[after])
+    return Found(single, reading, +told)
+
+
+class _Places:
+    """Maps the places of a reading to characters."""
+
+    def __init__(self, reading, text):
+        self._past = reading.past
+        # Of several characters at a place, the last one begins there.
+        self._characters = {place: n for n, place in enumerate(reading.bounds(text))}
+
+    def of(self, span):
+        """Returns (start, end) in characters, or None if a place is none, or the span is empty."""
+        if type(span.start) is not int or type(span.end) is not int:
+            return None
+        start = self._characters.get(span.start)
+        end = self._characters.get(span.end + self._past)
+        return None if start is None or end is None or start >= end else (start, end)
+
+
+def _check(span, text):
+    if type(span.start) is not int or type(span.end) is not int:
+        raise RowFault(_no_fit(span, text), span)
+    label = span.label
+    if not isinstance(label, str) or not LABEL.fullmatch(label) or not is_text(label):
+        shown = json.dumps(label)[:40]
+        raise RowFault(f"an entity's label is {shown}; it must be a word without blanks", span)
+
+
+def is_text(value):
+    """Whether a str holds whole characters alone: no lone \\ud800 to \\udfff."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def agrees(reading, text, spans):
+    """Whether all spans are in a text, with the words that the file says, if read so."""
+    places = _Places(reading, text)
+    return all(_is_said(places.of(span), span, text) for span in spans)
+
+
+def _is_said(place, span, text):
+    if place is None:
+        return False
+    return span.words is None or _bare(span.words) == _bare(text[slice(*place)])
+
+
+def _bare(words):
+    """Words without white space; Label Studio and brat write line ends otherwise."""
+    return "".join(words.replace("\\n", "\n").split())
+
+
+def _refuse(text, spans, reading):
+    """Raises the `RowFault` of the first entity that a reading does not find."""
+    places = _Places(reading, text)
+    span = next(span for span in spans if not _is_said(places.of(span), span, text))
+    place = places.of(span)
+    if place is None:
+        raise RowFault(_no_fit(span, text, reading), span)
+    raise RowFault(
+        f"the text has {text[slice(*place)][:40]!r} from {span.start} to {span.end}, but the file "
+        f"says that {span.words[:40]!r} is there",
+        span,
+    )
+
+
+def _no_fit(span, text, reading=EXCLUSIVE[0]):
+    what = "its last character" if reading.past else "the first character after it"
+    start, end = (json.dumps(place)[:40] for place in (span.start, span.end))
+    fault = (
+        f"an entity from {start} to {end} ({what}) does not fit a text of {len(text)} characters"
+    )
+    if type(span.end) is int and len(text) < span.end <= UTF_16(text)[-1]:
+        fault += "; in UTF-16 units, as JavaScript counts, it would: correct the places"
+    return fault
+
+
+def _trimmed(text, start, end, told):
+    words = text[start:end]
+    if not words.strip():
+        told[BLANK] += 1
+        return end, end
+    left = len(words) - len(words.lstrip())
+    right = len(words) - len(words.rstrip())
+    told[TRIMMED] += bool(left or right)
+    return start + left, end - right
