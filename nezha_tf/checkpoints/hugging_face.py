@@ -2,13 +2,12 @@
 
 import json
 import os
-import re
-import warnings
 
 import numpy as np
 
 from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import tf1_name_of
+from nezha_tf.checkpoints.pickles import Pickle, missing_library
 from nezha_tf.checkpoints.tf1 import UnreadableCheckpoint
 from nezha_tf.errors import UserError, first_line
 
@@ -25,8 +24,6 @@ _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_posit
 # The output table equals the word table; some files store it under both names.
 _WORD_TABLE, _OUTPUT_TABLE = "bert/embeddings/word_embeddings", "cls/predictions/decoder/kernel"
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-# In older versions a pickle can run code in spite of `weights_only` (CVE-2025-32434).
-_SAFE_TORCH = (2, 6)
 
 
 def find_weights(path):
@@ -127,7 +124,7 @@ def _open(path):
         raise UserError(f"{path} is not on this machine; copy it here, where its reader finds it")
     if not os.path.isfile(path):
         raise UserError(f"no checkpoint at {path}: no such file")
-    return _Safetensors(path) if path.endswith(SAFETENSORS) else _Pickle(path)
+    return _Safetensors(path) if path.endswith(SAFETENSORS) else Pickle(path)
 
 
 class _Safetensors:
@@ -137,7 +134,7 @@ class _Safetensors:
         try:
             from safetensors import SafetensorError, safe_open
         except ImportError as error:
-            raise _missing("safetensors", path, error) from error
+            raise missing_library("safetensors", path, error) from error
         self._path = path
         try:
             self._file = safe_open(path, framework="np")
@@ -160,63 +157,6 @@ class _Safetensors:
             raise _no_float(self._path, name, kind) from error
 
 
-class _Pickle:
-    """A PyTorch file; only its named tensors are used."""
-
-    def __init__(self, path):
-        self._tensors = _unpickled(path)
-
-    def names(self):
-        return self._tensors.keys()
-
-    def shape(self, name):
-        return tuple(self._tensors[name].shape)
-
-    def tensor(self, name):
-        # A parameter of PyTorch carries its gradient's history, which NumPy refuses.
-        tensor = self._tensors[name].detach()
-        # NumPy has no bfloat16.
-        return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
-
-
-def _unpickled(path):
-    """Returns the tensors of a pickle by name; a pickle that would run code is refused."""
-    try:
-        import torch
-    except ImportError as error:
-        raise _missing("torch", path, error) from error
-    if tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < _SAFE_TORCH:
-        raise UserError(
-            f"{path} is a pickle, which torch {torch.__version__} cannot read safely: update "
-            "torch, or use model.safetensors"
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # Any kind of error: the bytes come from anywhere.
-        wanted = re.search(
-            r"unsupported (?:global|operand)\W+(?:global )?([\w.]+)", str(error), re.IGNORECASE
-        )
-        detail = f" ({wanted[0]})" if wanted else ""
-        raise UnreadableCheckpoint(
-            f"checkpoint {path} is damaged, or a pickle of more than weights{detail}, which is "
-            "not loaded because it could run code"
-        ) from error
-    tensors = found if isinstance(found, dict) else {}
-    tensors = {name: value for name, value in tensors.items() if isinstance(value, torch.Tensor)}
-    if not tensors:
-        raise UnreadableCheckpoint(f"checkpoint {path} has no named weights")
-    return tensors
-
-
-def _missing(library, path, error):
-    return UserError(
-        f"{path} needs {library} ({error}): pip install -e '.[interop]' in the clone, or "
-        f"pip install {library}"
-    )
-
-
 def write_safetensors(path, tensors):
     """Writes named tensors to a safetensors file, as transformers does.
 
@@ -231,7 +171,7 @@ def write_safetensors(path, tensors):
         from safetensors import SafetensorError
         from safetensors.numpy import save_file
     except ImportError as error:
-        raise _missing("safetensors", path, error) from error
+        raise missing_library("safetensors", path, error) from error
     try:
         save_file(tensors, path, metadata={"format": "pt"})
     except (SafetensorError, OSError) as error:
