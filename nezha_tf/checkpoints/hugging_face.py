@@ -8,7 +8,7 @@ import numpy as np
 from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import tf1_name_of
 from nezha_tf.checkpoints.pickles import Pickle, missing_library
-from nezha_tf.checkpoints.tf1 import UnreadableCheckpoint
+from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.errors import UserError, first_line
 
 SAFETENSORS, PICKLE, INDEX = ".safetensors", ".bin", ".index.json"
@@ -23,7 +23,6 @@ FILE_NAMES = (
 _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_positions"}
 # The output table equals the word table; some files store it under both names.
 _WORD_TABLE, _OUTPUT_TABLE = "bert/embeddings/word_embeddings", "cls/predictions/decoder/kernel"
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def find_weights(path):
@@ -75,8 +74,8 @@ class HuggingFaceReader:
         """
         file, theirs = self._places[name]
         value = file.tensor(theirs)
-        if value.dtype.name not in _FLOATS:
-            raise _no_float(self._path, theirs, value.dtype)
+        if value.dtype.name not in FLOATS:
+            raise no_float(self._path, theirs, value.dtype)
         if value.dtype.name == "bfloat16":  # NumPy has no such type
             value = value.astype(np.float32)
         return value.T if name.endswith("/kernel") else value
@@ -91,13 +90,6 @@ class HuggingFaceReader:
             output_table = self.get_tensor(_OUTPUT_TABLE).T
             if np.array_equal(output_table, self.get_tensor(_WORD_TABLE)):
                 del self._places[_OUTPUT_TABLE]
-
-
-def _no_float(path, name, dtype):
-    return UserError(
-        f"checkpoint {path}: {name} is of {dtype}; only floating-point weights can be loaded, not "
-        "quantised ones"
-    )
 
 
 def _turned(name, shape):
@@ -154,7 +146,7 @@ class _Safetensors:
             return self._file.get_tensor(name)
         except Exception as error:  # Several kinds of errors, if NumPy lacks the type (FP8).
             kind = self._file.get_slice(name).get_dtype()
-            raise _no_float(self._path, name, kind) from error
+            raise no_float(self._path, name, kind) from error
 
 
 def write_safetensors(path, tensors):

@@ -3,7 +3,7 @@
 import re
 import warnings
 
-from nezha_tf.checkpoints.tf1 import UnreadableCheckpoint
+from nezha_tf.checkpoints.refusals import UnreadableCheckpoint
 from nezha_tf.errors import UserError
 
 # In older versions a pickle can run code in spite of `weights_only` (CVE-2025-32434).
