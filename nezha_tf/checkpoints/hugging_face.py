@@ -7,11 +7,11 @@ import numpy as np
 
 from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import tf1_name_of
-from nezha_tf.checkpoints.pickles import Pickle, missing_library
+from nezha_tf.checkpoints.pickles import Pickle, is_pickle, missing_library
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.errors import UserError, first_line
 
-SAFETENSORS, PICKLE, INDEX = ".safetensors", ".bin", ".index.json"
+SAFETENSORS, INDEX = ".safetensors", ".index.json"
 # The first of these that exists in a folder is read.
 FILE_NAMES = (
     "model.safetensors",
@@ -29,11 +29,11 @@ def find_weights(path):
     """Returns the file of weights for a path, or None if it is not Hugging Face's.
 
     Args:
-      path: a folder to which transformers has saved a model, or a file in it: `.safetensors`,
-        `.bin`, or the `.index.json` of a model in several files.
+      path: a folder to which transformers has saved a model, or a file: `.safetensors`, one of
+        PyTorch (see `is_pickle`), or the `.index.json` of a model in several files.
     """
     if not storage.isdir(path):
-        return path if path.endswith((SAFETENSORS, PICKLE, INDEX)) else None
+        return path if path.endswith((SAFETENSORS, INDEX)) or is_pickle(path) else None
     if storage.exists(os.path.join(path, "checkpoint")):
         return None  # The file `checkpoint` is TF1's, which names the newest one.
     files = (os.path.join(path, name) for name in FILE_NAMES)
@@ -101,6 +101,11 @@ def _parts(path):
     try:
         with storage.open_text(path, "utf-8-sig") as file:
             names = set(json.load(file)["weight_map"].values())
+        outside = [name for name in names if {"", ".."} & set(name.split("/"))]
+        if outside:
+            raise UnreadableCheckpoint(
+                f"checkpoint {path} names the file {outside[0]!r}, which is not in its folder"
+            )
         return [os.path.join(os.path.dirname(path), name) for name in sorted(names)]
     except OSError as error:
         raise UserError(f"cannot read checkpoint {path}: {error.strerror}") from error

@@ -19,6 +19,6 @@ def no_float(path, name, dtype):
       dtype: its type, for the message.
     """
     return UserError(
-        f"checkpoint {path}: {name} is of {dtype}; only floating-point weights can be loaded, not "
-        "quantised ones"
+        f"checkpoint {path}: {name} is of {dtype}; only floating-point weights can be loaded, no "
+        "quantised or sparse ones"
     )
