@@ -31,9 +31,7 @@ def expand(patterns, flag, may_be_empty=False):
 def _expand(patterns, flag, may_be_empty):
     sizes = {}
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        # A file may have a name that is a glob of others.
-        paths = storage.glob(pattern) or [pattern] * storage.exists(pattern)
-        found = storage.sizes(paths).items()
+        found = storage.sizes(storage.glob(pattern)).items()
         matches = {path: size for path, size in found if size is not None}
         if not matches:
             raise UserError(f"--{flag}: no file matches {pattern!r}; check the path")
