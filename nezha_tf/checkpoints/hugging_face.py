@@ -19,6 +19,7 @@ FILE_NAMES = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
+_SAFETENSORS_FLOATS = ("F16", "BF16", "F32", "F64")
 # Some versions store these, which are not weights: consecutive ids, and sinusoids.
 _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_positions"}
 # The output table equals the word table; some files store it under both names.
@@ -151,6 +152,10 @@ class _Safetensors:
             return self._file.get_tensor(name)
         except Exception as error:  # Several kinds of errors, if NumPy lacks the type (FP8).
             kind = self._file.get_slice(name).get_dtype()
+            if kind in _SAFETENSORS_FLOATS:
+                raise UnreadableCheckpoint(
+                    f"checkpoint {self._path} is damaged at {name}: {first_line(error)}"
+                ) from error
             raise no_float(self._path, name, kind) from error
 
 

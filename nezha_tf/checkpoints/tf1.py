@@ -10,7 +10,7 @@ from nezha_tf import storage
 from nezha_tf.checkpoints import structure
 from nezha_tf.checkpoints.bundle import BundleReader
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.checkpoints.refusals import FLOATS, no_float
+from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.errors import UserError, first_line
 
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
@@ -70,8 +70,7 @@ def open_checkpoint(prefix):
     is_there = storage.exists(f"{prefix}.index")
     # TensorFlow's file system in memory says of a checkpoint's name, too, that it is a folder.
     if not is_there and storage.isdir(prefix):
-        state = tf.train.get_checkpoint_state(prefix)
-        newest = state and state.model_checkpoint_path
+        newest = _newest_in(prefix)
         if not newest or not storage.exists(f"{newest}.index"):
             raise UserError(
                 f"no checkpoint in the folder {prefix}: neither TF1's (model.ckpt-*) nor Hugging "
@@ -81,6 +80,18 @@ def open_checkpoint(prefix):
     if not is_there:
         raise UserError(f"no checkpoint at {prefix}: {prefix}.index does not exist")
     return prefix, BundleReader(prefix)
+
+
+def _newest_in(folder):
+    """Returns the prefix that the file `checkpoint` of a folder names; None: it names none."""
+    try:
+        state = tf.train.get_checkpoint_state(folder)
+    except ValueError as error:  # It is not UTF-8, or has no name.
+        raise UnreadableCheckpoint(
+            f"{os.path.join(folder, 'checkpoint')} is damaged: it does not say which checkpoint is "
+            "the newest; name the checkpoint itself"
+        ) from error
+    return state and state.model_checkpoint_path
 
 
 def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False):

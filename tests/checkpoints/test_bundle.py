@@ -210,6 +210,13 @@ def assert_refused(path):
     assert len(str(error.value).splitlines()) == 1 and str(path) in str(error.value)
 
 
+def test_a_file_that_names_no_newest_checkpoint_is_told(tmp_path):
+    for content in (b"", b"\xff\xfe", b'model_checkpoint_path: ""'):
+        (tmp_path / "checkpoint").write_bytes(content)
+        with pytest.raises(UserError, match=f"^{tmp_path}/checkpoint is damaged: .*itself$"):
+            tf1.open_checkpoint(tmp_path)
+
+
 @laws.examples(60)
 @given(place=st.floats(0, 1, exclude_max=True), bits=st.integers(1, 255), other=st.integers(0, 255))
 def test_changed_bytes_with_right_checksums_are_tensors_or_an_error(tmp_path, place, bits, other):
