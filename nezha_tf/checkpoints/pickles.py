@@ -24,6 +24,7 @@ _BESIDE = (
     "argparse.Namespace",
     "lightning.fabric.utilities.data.AttributeDict",
     "lightning_fabric.utilities.data.AttributeDict",
+    "lightning.pytorch.utilities.parsing.AttributeDict",
     "pytorch_lightning.utilities.parsing.AttributeDict",
     "numpy.core.multiarray._reconstruct",
     "numpy._core.multiarray._reconstruct",
