@@ -73,7 +73,7 @@ def lying(length, records=(b"1", b"22"), rest=b"333"):
 def test_a_length_that_no_file_has_is_told(tmp_path):
     """With a right checksum. TensorFlow's reader and Python's would make room for the record."""
     path = tmp_path / "a.tfrecord"
-    for length in (100, 2**33, 2**45, 2**63 - 9, 2**63, 2**64 - 1):
+    for length in (100, 2**63 - 9, 2**64 - 1):
         path.write_bytes(lying(length))
         found, (fault,) = read(path)
         assert found == [b"1", b"22"]
