@@ -125,6 +125,10 @@ _HUGGING_FACE_FIXED = {
 }
 # Keys of ALBERT's files, which those of BERT and NEZHA lack.
 _OF_ALBERT = ("embedding_size", "num_hidden_groups")
+# Of the deepest published Transformer: 1,000 layers of two parts each (DeepNet, arXiv 2203.00555).
+_MOST_LAYERS = 10_000
+# 400 GB in float32; the largest published encoders have a tenth of them.
+_MOST_WEIGHTS = 10**11
 # How a target is predicted: at [MASK]s in it, or from the pieces before (see `TargetFormat`).
 TARGET_PREDICTIONS = ("masked", "shift")
 
@@ -200,6 +204,29 @@ class NezhaConfig:
                 f"num_hidden_groups {self.num_hidden_groups} is more than num_hidden_layers "
                 f"{self.num_hidden_layers}"
             )
+        if self.num_hidden_layers > _MOST_LAYERS:
+            raise UserError(
+                f"num_hidden_layers {self.num_hidden_layers} is more than {_MOST_LAYERS:,}"
+            )
+        if self._num_weights() > _MOST_WEIGHTS:
+            sizes = {n: v for n, v in dataclasses.asdict(self).items() if isinstance(v, int)}
+            largest = max(sizes, key=sizes.get)
+            raise UserError(
+                f"a model of these sizes has more than {_MOST_WEIGHTS:,} weights; the largest size "
+                f"is {largest} {sizes[largest]}"
+            )
+
+    def _num_weights(self):
+        """Returns about the number of weights, and of numbers in tables of positions."""
+        tables = (
+            self.vocab_size,
+            self.max_position_embeddings,
+            self.type_vocab_size,
+            self.max_relative_position,
+        )
+        layer = 4 * self.hidden_size + 2 * self.intermediate_size + self.embedding_width
+        layers = self.num_hidden_groups or self.num_hidden_layers
+        return sum(tables) * self.embedding_width + layers * layer * self.hidden_size
 
     @property
     def head_size(self):
@@ -472,5 +499,5 @@ def _check_value(field, value):
         raise UserError(f"{field.name} must be a finite number, not {value!r}")
     elif field.name.endswith("_prob") and not 0 <= value < 1:
         raise UserError(f"{field.name} must be in [0, 1), not {value!r}")
-    elif field.name in ("initializer_range", "layer_norm_eps") and value <= 0:
-        raise UserError(f"{field.name} must be above 0, not {value!r}")
+    elif field.name in ("initializer_range", "layer_norm_eps") and not 0 < value <= 1:
+        raise UserError(f"{field.name} must be above 0 and at most 1, not {value!r}")

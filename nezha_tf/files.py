@@ -33,9 +33,8 @@ def expand(patterns, flag, may_be_empty=False, in_folders=None):
 def _expand(patterns, flag, may_be_empty, in_folders):
     sizes = {}
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        # A file may have a name that is a glob of others.
-        paths = storage.glob(pattern) or [pattern] * storage.exists(pattern)
-        if in_folders:
+        paths = storage.glob(pattern)
+        if in_folders is not None:
             paths = [inner for path in paths for inner in _inside(path, in_folders)]
         found = storage.sizes(paths).items()
         matches = {path: size for path, size in found if size is not None}

@@ -55,8 +55,17 @@ def open_text(path, encoding="utf-8"):
 
 
 def glob(pattern):
-    """Returns the files and folders that match a name or glob, as a list."""
-    return _remote("glob", pattern) if is_remote(pattern) else local_glob.glob(pattern)
+    """Returns the files and folders that match a name or glob, as a list.
+
+    What matches nothing may be the name of a file, or its folder's name, that looks like a glob.
+    """
+    if is_remote(pattern):
+        return _remote("glob", pattern) or [pattern] * exists(pattern)
+    folder, name = os.path.split(pattern)
+    as_it_is = os.path.join(local_glob.escape(folder), name)
+    return (
+        local_glob.glob(pattern) or [pattern] * os.path.exists(pattern) or local_glob.glob(as_it_is)
+    )
 
 
 def listdir(path):

@@ -55,6 +55,11 @@ def test_a_file_whose_name_is_a_glob_is_found(tmp_path):
     assert files.expand(str(path), "input_file") == [str(path)]
     (tmp_path / "t1.json").write_text("{}")  # what the glob matches comes first
     assert files.expand(str(path), "input_file") == [str(tmp_path / "t1.json")]
+    folder = tmp_path / "se?d[1]"
+    folder.mkdir()
+    (folder / "a.json").write_text("{}")
+    for name in ("a.json", "*.json"):
+        assert files.expand(str(folder / name), "input_file") == [str(folder / "a.json")]
     with pytest.raises(UserError, match=r"no file matches '.*none\[1\]'"):
         files.expand(str(tmp_path / "none[1]"), "input_file")
 

@@ -2,17 +2,16 @@
 
 import json
 import os
-import re
-import warnings
 
 import numpy as np
 
 from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import tf1_name_of
-from nezha_tf.checkpoints.tf1 import UnreadableCheckpoint
+from nezha_tf.checkpoints.pickles import Pickle, is_pickle, missing_library
+from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.errors import UserError, first_line
 
-SAFETENSORS, PICKLE, INDEX = ".safetensors", ".bin", ".index.json"
+SAFETENSORS, INDEX = ".safetensors", ".index.json"
 # The first of these that exists in a folder is read.
 FILE_NAMES = (
     "model.safetensors",
@@ -20,24 +19,22 @@ FILE_NAMES = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
+_SAFETENSORS_FLOATS = ("F16", "BF16", "F32", "F64")
 # Some versions store these, which are not weights: consecutive ids, and sinusoids.
 _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_positions"}
 # The output table equals the word table; some files store it under both names.
 _WORD_TABLE, _OUTPUT_TABLE = "bert/embeddings/word_embeddings", "cls/predictions/decoder/kernel"
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
-# In older versions a pickle can run code in spite of `weights_only` (CVE-2025-32434).
-_SAFE_TORCH = (2, 6)
 
 
 def find_weights(path):
     """Returns the file of weights for a path, or None if it is not Hugging Face's.
 
     Args:
-      path: a folder to which transformers has saved a model, or a file in it: `.safetensors`,
-        `.bin`, or the `.index.json` of a model in several files.
+      path: a folder to which transformers has saved a model, or a file: `.safetensors`, one of
+        PyTorch (see `is_pickle`), or the `.index.json` of a model in several files.
     """
     if not storage.isdir(path):
-        return path if path.endswith((SAFETENSORS, PICKLE, INDEX)) else None
+        return path if path.endswith((SAFETENSORS, INDEX)) or is_pickle(path) else None
     if storage.exists(os.path.join(path, "checkpoint")):
         return None  # The file `checkpoint` is TF1's, which names the newest one.
     files = (os.path.join(path, name) for name in FILE_NAMES)
@@ -78,8 +75,8 @@ class HuggingFaceReader:
         """
         file, theirs = self._places[name]
         value = file.tensor(theirs)
-        if value.dtype.name not in _FLOATS:
-            raise _no_float(self._path, theirs, value.dtype)
+        if value.dtype.name not in FLOATS:
+            raise no_float(self._path, theirs, value.dtype)
         if value.dtype.name == "bfloat16":  # NumPy has no such type
             value = value.astype(np.float32)
         return value.T if name.endswith("/kernel") else value
@@ -96,13 +93,6 @@ class HuggingFaceReader:
                 del self._places[_OUTPUT_TABLE]
 
 
-def _no_float(path, name, dtype):
-    return UserError(
-        f"checkpoint {path}: {name} is of {dtype}; only floating-point weights can be loaded, not "
-        "quantised ones"
-    )
-
-
 def _turned(name, shape):
     return list(shape[::-1] if name.endswith("/kernel") else shape)
 
@@ -112,6 +102,11 @@ def _parts(path):
     try:
         with storage.open_text(path, "utf-8-sig") as file:
             names = set(json.load(file)["weight_map"].values())
+        outside = [name for name in names if {"", ".."} & set(name.split("/"))]
+        if outside:
+            raise UnreadableCheckpoint(
+                f"checkpoint {path} names the file {outside[0]!r}, which is not in its folder"
+            )
         return [os.path.join(os.path.dirname(path), name) for name in sorted(names)]
     except OSError as error:
         raise UserError(f"cannot read checkpoint {path}: {error.strerror}") from error
@@ -127,7 +122,7 @@ def _open(path):
         raise UserError(f"{path} is not on this machine; copy it here, where its reader finds it")
     if not os.path.isfile(path):
         raise UserError(f"no checkpoint at {path}: no such file")
-    return _Safetensors(path) if path.endswith(SAFETENSORS) else _Pickle(path)
+    return _Safetensors(path) if path.endswith(SAFETENSORS) else Pickle(path)
 
 
 class _Safetensors:
@@ -137,7 +132,7 @@ class _Safetensors:
         try:
             from safetensors import SafetensorError, safe_open
         except ImportError as error:
-            raise _missing("safetensors", path, error) from error
+            raise missing_library("safetensors", path, error) from error
         self._path = path
         try:
             self._file = safe_open(path, framework="np")
@@ -157,64 +152,11 @@ class _Safetensors:
             return self._file.get_tensor(name)
         except Exception as error:  # Several kinds of errors, if NumPy lacks the type (FP8).
             kind = self._file.get_slice(name).get_dtype()
-            raise _no_float(self._path, name, kind) from error
-
-
-class _Pickle:
-    """A PyTorch file; only its named tensors are used."""
-
-    def __init__(self, path):
-        self._tensors = _unpickled(path)
-
-    def names(self):
-        return self._tensors.keys()
-
-    def shape(self, name):
-        return tuple(self._tensors[name].shape)
-
-    def tensor(self, name):
-        # A parameter of PyTorch carries its gradient's history, which NumPy refuses.
-        tensor = self._tensors[name].detach()
-        # NumPy has no bfloat16.
-        return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
-
-
-def _unpickled(path):
-    """Returns the tensors of a pickle by name; a pickle that would run code is refused."""
-    try:
-        import torch
-    except ImportError as error:
-        raise _missing("torch", path, error) from error
-    if tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < _SAFE_TORCH:
-        raise UserError(
-            f"{path} is a pickle, which torch {torch.__version__} cannot read safely: update "
-            "torch, or use model.safetensors"
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # Any kind of error: the bytes come from anywhere.
-        wanted = re.search(
-            r"unsupported (?:global|operand)\W+(?:global )?([\w.]+)", str(error), re.IGNORECASE
-        )
-        detail = f" ({wanted[0]})" if wanted else ""
-        raise UnreadableCheckpoint(
-            f"checkpoint {path} is damaged, or a pickle of more than weights{detail}, which is "
-            "not loaded because it could run code"
-        ) from error
-    tensors = found if isinstance(found, dict) else {}
-    tensors = {name: value for name, value in tensors.items() if isinstance(value, torch.Tensor)}
-    if not tensors:
-        raise UnreadableCheckpoint(f"checkpoint {path} has no named weights")
-    return tensors
-
-
-def _missing(library, path, error):
-    return UserError(
-        f"{path} needs {library} ({error}): pip install -e '.[interop]' in the clone, or "
-        f"pip install {library}"
-    )
+            if kind in _SAFETENSORS_FLOATS:
+                raise UnreadableCheckpoint(
+                    f"checkpoint {self._path} is damaged at {name}: {first_line(error)}"
+                ) from error
+            raise no_float(self._path, name, kind) from error
 
 
 def write_safetensors(path, tensors):
@@ -231,7 +173,7 @@ def write_safetensors(path, tensors):
         from safetensors import SafetensorError
         from safetensors.numpy import save_file
     except ImportError as error:
-        raise _missing("safetensors", path, error) from error
+        raise missing_library("safetensors", path, error) from error
     try:
         save_file(tensors, path, metadata={"format": "pt"})
     except (SafetensorError, OSError) as error:

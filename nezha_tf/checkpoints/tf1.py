@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from nezha_tf import storage
 from nezha_tf.checkpoints import structure
+from nezha_tf.checkpoints.bundle import BundleReader
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.errors import UserError, first_line
 
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
@@ -37,10 +39,6 @@ _ENDING = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
 UNILM_ROWS = (0, 1, 0, 0, 0, 1)
 
 
-class UnreadableCheckpoint(UserError):
-    """The files of a checkpoint are damaged or incomplete."""
-
-
 class LoadReport(NamedTuple):
     """The differences between a loaded checkpoint and the model.
 
@@ -63,30 +61,37 @@ def open_checkpoint(prefix):
         means its newest checkpoint.
 
     Returns:
-      (prefix, a `tf.train.CheckpointReader`).
+      (prefix, a `BundleReader`).
 
     Raises:
       UserError: there is no checkpoint; `UnreadableCheckpoint`: it is damaged.
     """
     prefix = _ENDING.sub("", os.fspath(prefix))
-    is_there = tf.io.gfile.exists(f"{prefix}.index")
+    is_there = storage.exists(f"{prefix}.index")
     # TensorFlow's file system in memory says of a checkpoint's name, too, that it is a folder.
-    if not is_there and tf.io.gfile.isdir(prefix):
-        newest = tf.train.latest_checkpoint(prefix)
-        if newest is None:
+    if not is_there and storage.isdir(prefix):
+        newest = _newest_in(prefix)
+        if not newest or not storage.exists(f"{newest}.index"):
             raise UserError(
                 f"no checkpoint in the folder {prefix}: neither TF1's (model.ckpt-*) nor Hugging "
                 "Face's (model.safetensors, pytorch_model.bin)"
             )
-        prefix, is_there = newest, tf.io.gfile.exists(f"{newest}.index")
+        prefix, is_there = newest, True
     if not is_there:
         raise UserError(f"no checkpoint at {prefix}: {prefix}.index does not exist")
+    return prefix, BundleReader(prefix)
+
+
+def _newest_in(folder):
+    """Returns the prefix that the file `checkpoint` of a folder names; None: it names none."""
     try:
-        return prefix, tf.compat.v1.train.NewCheckpointReader(prefix)
-    except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:
+        state = tf.train.get_checkpoint_state(folder)
+    except ValueError as error:  # It is not UTF-8, or has no name.
         raise UnreadableCheckpoint(
-            f"checkpoint {prefix} is unreadable: {first_line(error)}"
+            f"{os.path.join(folder, 'checkpoint')} is damaged: it does not say which checkpoint is "
+            "the newest; name the checkpoint itself"
         ) from error
+    return state and state.model_checkpoint_path
 
 
 def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False):
@@ -163,7 +168,7 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
         if name in missing:
             continue
         if name in rows:
-            values[name] = read_tensor(reader, prefix, name)[list(rows[name])]
+            values[name] = reader.get_tensor(name)[list(rows[name])]
         elif tuple(shapes[name]) != tuple(variables[name].shape):
             # Names that TF1 does not have are states of the run, such as a memory.
             is_state = name.startswith("nezha_tf/")
@@ -173,7 +178,9 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
                 f"{variables[name].shape.as_list()}; pass the {needed}"
             )
         else:
-            values[name] = read_tensor(reader, prefix, name)
+            values[name] = reader.get_tensor(name)
+        if (values[name].dtype.name in FLOATS) != variables[name].dtype.is_floating:
+            raise no_float(prefix, name, values[name].dtype.name)
     for name, value in values.items():
         variables[name].assign(tf.cast(value, variables[name].dtype))
     return missing
@@ -228,16 +235,6 @@ def global_step_of(reader):
     return int(reader.get_tensor("global_step")) if has_step else 0
 
 
-def read_tensor(reader, prefix, name):
-    """Returns a tensor of an open checkpoint; damage is an `UnreadableCheckpoint`."""
-    try:
-        return reader.get_tensor(name)
-    except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:
-        raise UnreadableCheckpoint(
-            f"checkpoint {prefix} is damaged at {name}: {first_line(error)}"
-        ) from error
-
-
 def save_tf1_checkpoint(model, prefix):
     """Writes the weights of a model as a TF1 checkpoint that the originals can load.
 
@@ -281,8 +278,10 @@ def write_tensors(prefix, tensors):
         reason = first_line(error).replace(temporary, prefix)
         raise UserError(f"cannot write checkpoint {prefix}: {reason}") from error
     finally:
-        for path in tf.io.gfile.glob(f"{temporary}*"):
-            storage.remove(path)
+        folder, begun = os.path.split(temporary)
+        for name in storage.listdir(folder or "."):
+            if name.startswith(begun):
+                storage.remove(os.path.join(folder, name))
 
 
 def name_newest(folder, names):

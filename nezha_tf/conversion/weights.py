@@ -7,12 +7,12 @@ import numpy as np
 
 from nezha_tf.checkpoints import structure, tf1
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.refusals import FLOATS, no_float
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX, SEGMENT_TABLE, UNILM_ROWS
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER, heads, kind_of
 from nezha_tf.model_folder.task_row import Kind
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
 # Tables, and the key of the configuration that says how many rows each has.
 _TABLES = {
     "bert/embeddings/word_embeddings": "vocab_size",
@@ -193,12 +193,9 @@ def _averages(source, shapes, names):
 
 def _tensor(source, name):
     """Returns a variable as float32 array; `UserError` if it is not of finite floats."""
-    value = np.asarray(tf1.read_tensor(source.reader, source.path, name))
+    value = source.reader.get_tensor(name)
     if value.dtype.name not in FLOATS:
-        raise UserError(
-            f"checkpoint {source.path}: {name} has dtype {value.dtype.name}; only floating-point "
-            "weights can be converted"
-        )
+        raise no_float(source.path, name, value.dtype.name)
     value = value.astype(np.float32)
     if not np.isfinite(value).all():
         raise UserError(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf import console
-from nezha_tf.data.framing import FRAME_BYTES, HEADER, masked_crc
+from nezha_tf.data.framing import FRAME_BYTES, HEADER, frames_before_lie, masked_crc
 from nezha_tf.data.untuned import untuned
 from nezha_tf.errors import UserError, first_line
 
@@ -66,11 +66,16 @@ def survey(paths):
     Raises:
       UserError: a file cannot be read.
     """
-    counts = tf.data.Dataset.from_tensor_slices(paths)
+    lying = {path for path in paths if frames_before_lie(path) >= 0}
+    others = tf.constant([path for path in paths if path not in lying], tf.string)
+    counts = tf.data.Dataset.from_tensor_slices(others)
     counts = counts.map(_count, num_parallel_calls=os.cpu_count(), deterministic=True)
     counts = iter(untuned(counts))
     surveys = {}
     for path in console.progress(paths, desc="reading through", unit="file"):
+        if path in lying:
+            surveys[path] = _survey_damaged(path)
+            continue
         try:
             records, end = (int(value) for value in next(counts))
             # TensorFlow takes a truncated header for the end of the file.
@@ -116,10 +121,10 @@ def _count(path):
 def _survey_damaged(path):
     stretches, damage, number, end = [], [], 0, 0
     try:
-        size = tf.io.gfile.stat(path).length
+        size, is_lying = tf.io.gfile.stat(path).length, frames_before_lie(path) >= 0
         while end is not None and end < size:
             offset = end
-            records, end = _undamaged(path, offset)
+            records, end = _undamaged(path, offset, is_lying)
             stretches += [Stretch(offset, records)] * (records > 0)
             number += records + 1
             if end < size:
@@ -130,12 +135,16 @@ def _survey_damaged(path):
     return Survey(stretches, damage)
 
 
-def _undamaged(path, offset):
-    """Returns the number of undamaged records in a run that begins at a byte, and the run's end."""
+def _undamaged(path, offset, is_lying):
+    """Returns the number of undamaged records in a run that begins at a byte, and the run's end.
+
+    `is_lying` says whether TensorFlow must not read on to a length that is larger than the file.
+    """
     records, end = 0, offset
     for batch_size in (BATCH, 1):  # singly, after a batch with a damaged record
+        found = _records_from(path, end).take(frames_before_lie(path, end) if is_lying else -1)
         try:
-            for batch in untuned(_records_from(path, end).batch(batch_size)):
+            for batch in untuned(found.batch(batch_size)):
                 records += len(batch)
                 end += FRAME_BYTES * len(batch) + int(tf.reduce_sum(tf.strings.length(batch)))
             break

@@ -4,6 +4,8 @@ A frame is the record's length (8 bytes, little-endian), the masked CRC-32C of t
 (4), the record, and the masked CRC-32C of the record (4).
 """
 
+import mmap
+import os
 import struct
 
 import google_crc32c
@@ -13,6 +15,8 @@ from nezha_tf.errors import UserError
 
 HEADER = struct.Struct("<QI")
 FRAME_BYTES = HEADER.size + 4
+# A record's length may be a lie, so no more than this is made room for before it is read.
+_READ_AT_ONCE = 1 << 24
 
 
 def frame(record):
@@ -46,6 +50,41 @@ def read_frames(path):
         raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
+def frames_before_lie(path, offset=0):
+    """Finds a frame whose length is larger than its file, though the length's checksum is right.
+
+    TensorFlow makes room for such a record, and its process ends if there is not so much memory.
+
+    Args:
+      path: the file; nothing is found in a remote one.
+      offset: the byte at which a frame begins.
+
+    Returns:
+      The number of frames from the offset to that one; -1: there is none.
+    """
+    if storage.is_remote(path) or not os.path.isfile(path) or not os.path.getsize(path):
+        return -1
+    try:
+        with (
+            open(path, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            return _frames_before_lie(content, offset)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _frames_before_lie(content, place):
+    """Does the same for the bytes of a file."""
+    size, count = len(content), 0
+    while place + HEADER.size <= size:
+        length, crc = HEADER.unpack_from(content, place)
+        if length > size and crc == masked_crc(content[place : place + 8]):
+            return count
+        place, count = place + FRAME_BYTES + length, count + 1
+    return -1
+
+
 def _rest_of_frame(file, header):
     """Returns (frame as bytes, its fault or "") after the header was read."""
     if len(header) < HEADER.size:
@@ -57,11 +96,20 @@ def _rest_of_frame(file, header):
             "corrupt, or not a TFRecord: the checksum of its length is wrong, so the "
             f"{len(read):,} bytes from here to the end cannot be read"
         )
-    read = header + file.read(length + 4)
+    read = header + _read(file, length + 4)
     if len(read) < length + FRAME_BYTES:
         return read, f"truncated: only {len(read):,} of {length + FRAME_BYTES:,} bytes are there"
     is_right = read[-4:] == _little_endian(record_of(read))
     return read, "" if is_right else "corrupt: its checksum is wrong"
+
+
+def _read(file, size):
+    """Returns as many bytes of a file, or those until its end."""
+    parts = []
+    while part := file.read(min(size, _READ_AT_ONCE)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def masked_crc(data):

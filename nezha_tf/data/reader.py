@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from nezha_tf import console
 from nezha_tf.data import record_stream, schema
-from nezha_tf.data.framing import read_frames, record_of
+from nezha_tf.data.framing import frames_before_lie, read_frames, record_of
 from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.data.untuned import untuned
 from nezha_tf.errors import UserError, first_line
@@ -45,7 +45,7 @@ class ExampleReader:
         counts=dict,
         known=(),
     ):
-        """Checks the first record of each file; of the known files, of a few of them.
+        """Checks lengths and the first record of each file; of the known files, of a few of them.
 
         Args:
           files: TFRecord files.
@@ -60,7 +60,8 @@ class ExampleReader:
           known: files that are known to have records of one kind.
 
         Raises:
-          UserError: a first record does not fit the schema or the limits.
+          UserError: a first record does not fit the schema or the limits, or there are too many
+            damaged ones among those that were found.
           ValueError: a transform reads a feature that nothing before it gives.
         """
         self.files = list(files)
@@ -254,9 +255,12 @@ class ExampleReader:
         return batch
 
     def _check_first(self, path):
-        """Raises a `UserError` if the first record of a file does not fit."""
+        """Raises a `UserError` if the first record of a file does not fit.
+
+        A length that is a lie would end the process when TensorFlow comes to it, so all are read.
+        """
         _, frame, fault = next(read_frames(path), (0, None, ""))
-        if fault:
+        if fault or frames_before_lie(path) >= 0:
             _tell(self._record_files.survey([path]))
             self._refuse_unfit_among(path, _bytes_of(self._records_of(path).take(1)))
         else:

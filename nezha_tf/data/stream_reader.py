@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from nezha_tf.data import record_stream
 from nezha_tf.data.damage import raw_records, survey
-from nezha_tf.data.framing import FRAME_BYTES
+from nezha_tf.data.framing import FRAME_BYTES, frames_before_lie
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Feature
 from nezha_tf.data.untuned import untuned
@@ -143,6 +143,8 @@ def _offsets(path):
     """
     records = untuned(tf.data.TFRecordDataset(path).batch(LENGTHS_AT_ONCE))
     try:
+        if frames_before_lie(path) >= 0:
+            raise tf.errors.DataLossError(None, None, "a record is longer than the file")
         lengths = [tf.strings.length(batch).numpy() for batch in records]
     except tf.errors.DataLossError as error:
         damage = survey([path])[path].damage[0]

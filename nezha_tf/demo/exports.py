@@ -7,6 +7,7 @@ from nezha_tf.data.choices import ONE_BLANK
 from nezha_tf.errors import UserError, first_line
 from nezha_tf.model_folder.task_table import TASKS, part
 from nezha_tf.serving.predictor import Classes, Found
+from nezha_tf.serving.saved_model import require_loadable
 from nezha_tf.tasks.multiple_choice.predictor import NO_BLANK, checked_choices, choice_classes
 from nezha_tf.text.vocabulary import MASK
 
@@ -162,6 +163,7 @@ def predictors_of_export(path):
     Raises:
       UserError: the folder is damaged, or the page has no tab for this export.
     """
+    require_loadable(path, "model_folder")
     try:
         loaded = tf.saved_model.load(path)
     except (OSError, ValueError, tf.errors.OpError) as error:

@@ -10,7 +10,7 @@ from nezha_tf.model_folder.run_folder import VOCAB_FILE
 from nezha_tf.model_folder.task_table import TASKS, part
 from nezha_tf.modeling import positions
 from nezha_tf.pretraining_objectives.uses import uses_of
-from nezha_tf.serving.saved_model import write
+from nezha_tf.serving.saved_model import require_loadable, write
 from nezha_tf.tasks.pretraining import serving as pretrained
 from nezha_tf.training import start
 
@@ -144,6 +144,7 @@ def check_output_dir(path, flag="output_dir"):
         )
     if os.path.lexists(path):
         raise UserError(f"{path} exists already; name a new folder for the SavedModel")
+    require_loadable(os.path.abspath(path), flag)
     files.require_folder(path, flag)
 
 

@@ -13,6 +13,7 @@ import tensorflow_text  # noqa: F401 - the operations of the exports
 
 from nezha_tf import console, files
 from nezha_tf.errors import UserError, first_line, require_flag
+from nezha_tf.serving.saved_model import require_loadable
 
 SIGNATURE = "from_ids"
 # Version of ONNX's operators; onnxruntime has it since 1.14.
@@ -69,6 +70,7 @@ def _checked_suffix(path, variant):
 
 def _load(folder):
     """Returns the loaded SavedModel; raises `UserError` if it has no signature that takes ids."""
+    require_loadable(folder, "saved_model")
     try:
         exported = tf.saved_model.load(folder)
     except (OSError, ValueError, tf.errors.OpError) as error:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from nezha_tf import storage
 from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints.refusals import UnreadableCheckpoint
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 
@@ -99,7 +100,7 @@ class RunCheckpoints:
                 prefix, reader = tf1.open_checkpoint(self.path(step))
                 tf1.assign(prefix, reader, self._state)
                 return prefix
-            except tf1.UnreadableCheckpoint as error:
+            except UnreadableCheckpoint as error:
                 report(f"{error}; trying the checkpoint before it")
                 failed = failed or error
         if failed:

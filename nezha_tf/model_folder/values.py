@@ -4,6 +4,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+# More pieces than any model here can read or write at once.
+_MOST_PIECES = 1 << 20
+
 
 class Value(NamedTuple):
     """A kind of value.
@@ -23,9 +26,9 @@ def one_of(*choices):
 
 
 def at_least(least):
-    """Returns the kind of value that is an int of at least `least`."""
-    words = f"a whole number of at least {least}"
-    return Value(words, lambda value: type(value) is int and value >= least)
+    """Returns the kind of value that is an int of at least `least`, and a number of pieces."""
+    words = f"a whole number of at least {least} and at most {_MOST_PIECES}"
+    return Value(words, lambda value: type(value) is int and least <= value <= _MOST_PIECES)
 
 
 def _are_texts(value):

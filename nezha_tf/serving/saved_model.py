@@ -3,6 +3,7 @@
 import abc
 import functools
 import os
+import re
 import tempfile
 
 import tensorflow as tf
@@ -12,6 +13,7 @@ from nezha_tf.errors import UserError, first_line
 from nezha_tf.serving.text_reader import TextReader
 
 README = "README.md"
+_OF_PATTERNS = re.compile(r"[*?\[\\]")
 
 
 class Serving(tf.Module, abc.ABC):
@@ -55,6 +57,23 @@ class Serving(tf.Module, abc.ABC):
 def as_graphs(functions):
     """Returns dict of name to `tf.function`, from a dict of name to (function, input specs)."""
     return {n: tf.function(f, specs, autograph=False) for n, (f, specs) in functions.items()}
+
+
+def require_loadable(path, flag):
+    """Raises a `UserError` if TensorFlow would take the path of a SavedModel for a pattern.
+
+    It finds no weights then, or those of another folder.
+
+    Args:
+      path: the folder.
+      flag: the flag that names it.
+    """
+    found = _OF_PATTERNS.search(path)
+    if found:
+        raise UserError(
+            f"--{flag}={path}: TensorFlow takes a path with {found[0]} for a pattern and does not "
+            "find the weights of a SavedModel there; name a folder without this character"
+        )
 
 
 def write(serving, folder):

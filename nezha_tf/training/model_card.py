@@ -111,7 +111,8 @@ def input_files(settings):
         value = flag_text(given[flag])
         if os.path.isdir(value):
             value = os.path.join(glob.escape(value), "*")
-        paths = {path for pattern in value.split(",") for path in glob.glob(pattern.strip())}
+        patterns = (part.strip() for part in value.split(",") if not storage.is_remote(part))
+        paths = {path for pattern in patterns for path in storage.glob(pattern)}
         paths = sorted(filter(isfile, paths))
         total = sum(map(os.path.getsize, paths))
         if total > MOST_HASHED:

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nezha_tf.data import damage
-from nezha_tf.data.framing import HEADER, frame, read_frames, record_of
+from nezha_tf.data.framing import HEADER, frame, masked_crc, read_frames, record_of
 
 RECORDS = st.lists(st.binary(max_size=40), max_size=5)
 
@@ -61,6 +61,32 @@ def test_no_damage_is_passed_over_in_silence(tmp_path, case):
     assert found == before + behind and len(faults) == 1
     assert faults[0].startswith(kind)
     assert sum(len(frame) for _, frame, _ in read_frames(str(path))) == len(data)
+
+
+def lying(length, records=(b"1", b"22"), rest=b"333"):
+    """Returns the bytes of a file whose last record says that it is longer than the file."""
+    header = length.to_bytes(8, "little")
+    crc = masked_crc(header).to_bytes(4, "little")
+    return b"".join(map(frame, records)) + header + crc + rest
+
+
+def test_a_length_that_no_file_has_is_told(tmp_path):
+    """With a right checksum. TensorFlow's reader and Python's would make room for the record."""
+    path = tmp_path / "a.tfrecord"
+    for length in (100, 2**63 - 9, 2**64 - 1):
+        path.write_bytes(lying(length))
+        found, (fault,) = read(path)
+        assert found == [b"1", b"22"]
+        assert fault == f"truncated: only 15 of {length + 16:,} bytes are there"
+        survey = damage.survey([str(path)])[str(path)]
+        assert survey.stretches == [damage.Stretch(0, 2)]
+        assert survey.damage == [damage.Damage(str(path), 3, lost_bytes=15)]
+    # Also behind a record with a wrong checksum.
+    first = bytearray(frame(b"4444"))
+    first[-1] ^= 1
+    path.write_bytes(bytes(first) + lying(2**50))
+    survey = damage.survey([str(path)])[str(path)]
+    assert survey.stretches == [damage.Stretch(20, 2)] and len(survey.damage) == 2
 
 
 @laws.examples(6)

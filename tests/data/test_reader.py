@@ -14,6 +14,7 @@ from records import LIMITS, encode, flip, frame_start, write, write_numbers
 
 from nezha_tf.data import damage, record_stream, schema
 from nezha_tf.data import reader as reader_module
+from nezha_tf.data.framing import masked_crc
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.errors import UserError
 
@@ -311,6 +312,22 @@ def test_damage_is_an_error_unless_it_may_be_passed_over(paths, byte):
         guarded(reader_of(paths), 60)
     with pytest.raises(UserError, match="record 17: truncated"):
         reader_of(paths).training_batches(4, 1, skip_batches=1)
+
+
+def test_a_length_that_no_file_has_is_met_before_the_first_batch(paths, capsys):
+    """TensorFlow would make room for the record, and its process would end."""
+    header = (2**50).to_bytes(8, "little")
+    with open(paths[1], "ab") as file:
+        file.write(header + masked_crc(header).to_bytes(4, "little") + bytes(40))
+    with pytest.raises(UserError) as error:
+        reader_of(paths)
+    assert_one_line(error, f"{paths[1]}, record ", "damaged", "--skip_corrupt_records=1")
+    reader = reader_of(paths, max_corrupt_records=1)
+    assert "and the rest (52 bytes)" in capsys.readouterr().err
+    batches = reader.evaluation_batches(7, 10**6)
+    assert len(flat(batches)) == 217 and reader.corrupt_records == 1
+    survey = damage.survey([*paths])
+    assert [survey[path].records for path in paths[:2]] == [23, 40]
 
 
 def test_more_damage_than_may_be_passed_over(paths):

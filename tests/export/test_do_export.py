@@ -9,7 +9,7 @@ from commands import assert_each_one_line, run
 from export_folders import ask, write_folder
 
 from nezha_tf.errors import UserError
-from nezha_tf.export.exporter import export_folder, run_and_export
+from nezha_tf.export.exporter import check_output_dir, export_folder, run_and_export
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 
 LABELLED = [
@@ -93,3 +93,11 @@ def test_the_vocabulary_of_a_remote_run_is_found(tmp_path):
     settings = PretrainingSettings(do_export=True, **values)
     run_and_export(lambda *arguments: begun.append(arguments), settings, None)
     assert len(begun) == 1
+
+
+def test_a_name_that_tensorflow_takes_for_a_pattern_is_refused(tmp_path):
+    """It would write the SavedModel there, but find no weights in it."""
+    for name in ("a[1]", "a*", "a?", "a\\b", "a[1]/b"):
+        with pytest.raises(UserError, match=r"--export_dir=.* for a pattern"):
+            check_output_dir(str(tmp_path / name), "export_dir")
+    check_output_dir(str(tmp_path / "a]1{2} 层"), "export_dir")

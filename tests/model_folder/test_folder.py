@@ -345,7 +345,10 @@ def test_what_is_wrong_with_a_folder_is_one_line(published, tmp_path_factory):
         ("[]", "is not a JSON object"),
         ({"task": "parsing"}, "task must be one of pretraining, "),
         ({"task": ["seq2seq"]}, "task must be one of pretraining, "),
-        ({"max_seq_length": 32.0}, "max_seq_length must be a whole number of at least 1, not 32.0"),
+        (
+            {"max_seq_length": 32.0},
+            "max_seq_length must be a whole number of at least 1 and at most 1048576, not 32.0",
+        ),
         ({"max_seq_length": True}, "max_seq_length must be"),
         ({"do_lower_case": None}, "do_lower_case must be true or false, not null"),
         ({"task": "tagging"}, "lacks 'labels'"),
