@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf import storage
-from nezha_tf.checkpoints import structure
+from nezha_tf.checkpoints import electra, structure
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, first_line
 
@@ -117,6 +117,8 @@ def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False)
 def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False):
     """Like `load_tf1_checkpoint`, from an open reader; `prefix` is only for messages."""
     variables = {name: variable.value for name, variable in tf1_names(model).items()}
+    heads = [name for name in variables if not name.startswith("bert/")]
+    reader = electra.view(reader, getattr(model, "config", None), heads)
     shapes = reader.get_variable_to_shape_map()
     fault = structure.fault(shapes, {name: v.shape for name, v in variables.items()})
     if fault:
@@ -126,7 +128,8 @@ def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False
         rows[SEGMENT_TABLE] = UNILM_ROWS
     missing = assign(prefix, reader, variables, may_be_missing, rows)
     extended = "its two segment rows extended to six: 2, 3, 4 as 0, and 5 as 1" if rows else ""
-    return LoadReport(missing, _unused(set(shapes), variables), extended)
+    unused = _unused(set(shapes), variables) + _unused(set(getattr(reader, "others", ())), ())
+    return LoadReport(missing, unused, extended)
 
 
 def _has_rows(variables, shapes, name, rows):
