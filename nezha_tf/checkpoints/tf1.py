@@ -160,7 +160,7 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
     missing = [name for name in variables if name not in shapes]
     lacking = [name for name in missing if not name.startswith(tuple(may_be_missing))]
     if lacking:
-        raise UserError(f"checkpoint {prefix} {_lack(prefix, lacking, variables)}")
+        raise UserError(f"checkpoint {prefix} {_lack(prefix, lacking, variables, shapes)}")
     values, rows = {}, rows or {}
     for name in variables:
         if name in missing:
@@ -182,13 +182,26 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
     return missing
 
 
-def _lack(prefix, lacking, variables):
-    """Returns a message on missing variables: weights, or else states of training."""
+def _lack(prefix, lacking, variables, found):
+    """Returns a message on missing variables: weights, or else states of training.
+
+    Args:
+      prefix: the checkpoint, for the message.
+      lacking: list of the missing names.
+      variables: dict of the names that are needed.
+      found: the names in the checkpoint.
+    """
     weights = [name for name in lacking if is_weight(name, variables)]
     text = (
         f"lacks {(weights or lacking)[0]} ({len(lacking)} of {len(variables)} variables are "
         "missing)"
     )
+    is_discriminator = any(name.startswith("discriminator_predictions/") for name in found)
+    if is_discriminator and all(name.startswith("cls/predictions/") for name in weights):
+        return (
+            f"{text}: it is ELECTRA's discriminator, which predicts no pieces; take the generator, "
+            "with its own configuration"
+        )
     if weights:
         return f"{text}; is it of a model or a run of this kind?"
     flags = sorted(set(filter(None, (_decides_on(name, variables) for name in lacking))))
