@@ -105,7 +105,7 @@ def read_labels(labels):
         read = {label: f"I-{label}" for label in named}
     else:
         return None
-    return [read.get(label, OUTSIDE) for label in labels] if named else None
+    return [read.get(label, OUTSIDE) for label in labels]
 
 
 class TagSet:
@@ -153,7 +153,8 @@ class TagSet:
         """
         read_as = read_labels(tags)
         if read_as is None:
-            odd = next((tag for tag in tags if not _PUBLISHED_TAG.fullmatch(tag)), tags[0])
+            known = re.compile(f"{_PUBLISHED_TAG.pattern}|{_OF_NO_ENTITY.pattern}")
+            odd = next(tag for tag in tags if not known.fullmatch(tag))
             raise _no_tag(path, odd, "; nezha_tf.load gives the scores of its labels")
         return cls(tags, read_as)
 
