@@ -153,8 +153,8 @@ class TagSet:
         """
         read_as = read_labels(tags)
         if read_as is None:
-            known = re.compile(f"{_PUBLISHED_TAG.pattern}|{_OF_NO_ENTITY.pattern}")
-            odd = next(tag for tag in tags if not known.fullmatch(tag))
+            known = (_OF_NO_ENTITY, _PUBLISHED_TAG)
+            odd = next(tag for tag in tags if not any(kind.fullmatch(tag) for kind in known))
             raise _no_tag(path, odd, "; nezha_tf.load gives the scores of its labels")
         return cls(tags, read_as)
 
