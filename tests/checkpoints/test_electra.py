@@ -320,6 +320,16 @@ def test_outputs_are_those_of_transformers(tmp_path, kind, task, without):
         assert all(float(value) <= 1e-5 for value in found.values()), found
 
 
+def test_embeddings_of_another_width_than_the_default(tmp_path):
+    """Without the key, ELECTRA's class takes 128: the line says what to write."""
+    shutil.copy(PEERS["discriminator"] / "model.safetensors", tmp_path)
+    values = config_of("discriminator")
+    del values["embedding_size"]
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(UserError, match=r'of width 16, .* put "embedding_size": 16 into it$'):
+        open_folder(tmp_path).make_model()
+
+
 def test_an_encoder_alone(tmp_path):
     """`ElectraModel`, whose names have no prefix."""
     body = load_file(PEERS["discriminator"] / "model.safetensors")
