@@ -12,7 +12,6 @@ from checkpoint_models import (
     TAGGING,
     assert_equal,
     convert,
-    weights_in,
     weights_like,
     write_model,
     write_vocabulary,
@@ -132,10 +131,10 @@ def test_each_model_of_a_tf1_checkpoint(published, capsys, monkeypatch):
         assert_computes_the_same(opened, model)
         assert f"is opened as {kind.__name__}; there, but not" in (told := capsys.readouterr().err)
         assert rest in told and told.count("\n") == 1
-        report = convert(published, published / model, "hugging_face")
-        assert re.search(r"left out, ELECTRA's other model +\d+\n", report)
-        stored = load_file(PEERS[model] / "model.safetensors")
-        assert_equal(load_file(published / model / "model.safetensors"), stored)
+    report = convert(published, published / "hf", "hugging_face")
+    assert re.search(r"left out, ELECTRA's other model +\d+\n", report)
+    stored = load_file(PEERS["generator"] / "model.safetensors")
+    assert_equal(load_file(published / "hf" / "model.safetensors"), stored)
 
 
 def test_the_encoder_is_a_start_for_a_task(published):
@@ -272,15 +271,23 @@ def write_run(folder, kind, task, without):
     return weights
 
 
-def test_a_classifier_comes_back_bit_by_bit(tmp_path, monkeypatch):
+def test_a_classifier_becomes_one_of_transformers_bit_by_bit(tmp_path, monkeypatch):
     monkeypatch.setattr("nezha_tf.conversion.transformers_peer._LIBRARIES", ("no_such_library",))
     weights = write_run(tmp_path / "run", "classification", CLASSIFICATION, [])
     convert(tmp_path / "run", tmp_path / "there", "hugging_face")
     values = json.loads((tmp_path / "there" / "config.json").read_text())
     assert values["architectures"] == ["ElectraForSequenceClassification"]
     assert values["embedding_size"] == 16 and "pooler_act" not in values
-    convert(tmp_path / "there", tmp_path / "back", "nezha_tf")
-    assert_equal(weights_in(tmp_path / "back" / "model.ckpt-0"), weights)
+    found = load_file(tmp_path / "there" / "model.safetensors")
+    body = {name.split(".")[0] for name in found}
+    assert body == {"electra", "classifier"} and len(found) == len(weights)
+    for ours, theirs in (
+        ("bert/pooler/dense/kernel", "classifier.dense.weight"),
+        ("output_weights", "classifier.out_proj.weight"),
+        ("bert/encoder/embedding_hidden_mapping_in/kernel", "electra.embeddings_project.weight"),
+    ):
+        value = weights[ours].T if ours.endswith("/kernel") else weights[ours]
+        np.testing.assert_array_equal(found[theirs], value)
 
 
 @pytest.mark.parametrize("name, kind", [(n, kind) for n, kind in kinds().items() if n in ENDS])
