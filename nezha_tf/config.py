@@ -28,6 +28,9 @@ class HuggingFaceModel(typing.NamedTuple):
       has_embedding_size: whether its embeddings may have another width than its layers.
       defaults: dict of the keys of its `config.json` whose defaults differ from those of BERT.
       outputs: dict of BERT's names of outputs to its own, where they differ.
+      classes: dict of the ends of its class names (see `Kind.architecture`), by ours, where they
+        differ; None: there is no such class.
+      pooler_act: the activation of the first layer of its heads for texts.
     """
 
     name: str
@@ -35,11 +38,23 @@ class HuggingFaceModel(typing.NamedTuple):
     has_embedding_size: bool = False
     defaults: Mapping = MappingProxyType({})
     outputs: Mapping = MappingProxyType({})
+    classes: Mapping = MappingProxyType({})
+    pooler_act: str = "tanh"
 
     @property
     def model_type(self):
         """The value of `model_type` in its `config.json`."""
         return self.name.lower()
+
+    def class_name(self, architecture):
+        """Returns the name of its class for a `Kind.architecture`, or None."""
+        own = self.classes.get(architecture, architecture)
+        return None if own is None else self.name + own
+
+    def architecture(self, class_name):
+        """Returns the `Kind.architecture` of one of its classes by name."""
+        end = class_name.removeprefix(self.name)
+        return next((ours for ours, theirs in self.classes.items() if theirs == end), end)
 
 
 class PositionEncoding(typing.NamedTuple):
@@ -51,12 +66,15 @@ class PositionEncoding(typing.NamedTuple):
       use_relative_position: the value of TF1's key of this name; None: TF1 has no such model.
       hugging_face: the `HuggingFaceModel`; None: transformers has no such model.
       hugging_face_in_groups: the same if the layers share weights (`num_hidden_groups`).
+      hugging_face_with_gelu: the same if the pooler has the activation of that model's heads
+        (`pooler_act`).
     """
 
     implementation: str
     use_relative_position: bool | None = None
     hugging_face: HuggingFaceModel | None = None
     hugging_face_in_groups: HuggingFaceModel | None = None
+    hugging_face_with_gelu: HuggingFaceModel | None = None
 
 
 # ALBERT's defaults in transformers are those of its largest model.
@@ -77,6 +95,23 @@ _ALBERT = HuggingFaceModel(
     ),
     outputs=MappingProxyType({"seq_relationship_logits": "sop_logits"}),
 )
+# ELECTRA's defaults are those of its small model. Its encoder has no pooler, but the heads for
+# texts begin with such a layer, whose activation is the exact gelu.
+_ELECTRA = HuggingFaceModel(
+    "Electra",
+    has_pooler=False,
+    has_embedding_size=True,
+    defaults=MappingProxyType(
+        {
+            "embedding_size": 128,
+            "hidden_size": 256,
+            "num_attention_heads": 4,
+            "intermediate_size": 1024,
+        }
+    ),
+    classes=MappingProxyType({"ForPreTraining": None, "ForReplacedTokens": "ForPreTraining"}),
+    pooler_act="gelu_erf",
+)
 
 
 # All position encodings by name. One assignment adds another; its class may be in any module.
@@ -93,6 +128,7 @@ POSITION_ENCODINGS = {
         use_relative_position=False,
         hugging_face=HuggingFaceModel("Bert"),
         hugging_face_in_groups=_ALBERT,
+        hugging_face_with_gelu=_ELECTRA,
     ),
     "rotary": PositionEncoding(
         f"{_POSITIONS}.rotary:RotaryPositions",
@@ -123,6 +159,8 @@ _HUGGING_FACE_FIXED = {
     "tie_word_embeddings": True,
     "is_decoder": False,
 }
+# What files without the key `pooler_act` mean: that of BERT.
+_POOLER_ACT = "tanh"
 # Keys of ALBERT's files, which those of BERT and NEZHA lack.
 _OF_ALBERT = ("embedding_size", "num_hidden_groups")
 # Of the deepest published Transformer: 1,000 layers of two parts each (DeepNet, arXiv 2203.00555).
@@ -137,8 +175,9 @@ TARGET_PREDICTIONS = ("masked", "shift")
 class NezhaConfig:
     """Sizes and rates of a model, with the key names of the TF1 originals.
 
-    The models are NEZHA, BERT, RoFormer and ALBERT. ALBERT (arXiv 1909.11942) is a BERT with
-    `embedding_size` and `num_hidden_groups`; both keys work with any position encoding.
+    The models are NEZHA, BERT, RoFormer, ALBERT and ELECTRA. ALBERT (arXiv 1909.11942) is a BERT
+    with `embedding_size` and `num_hidden_groups`; both keys work with any position encoding.
+    ELECTRA (arXiv 2003.10555) is a BERT that may have `embedding_size`, with its own `pooler_act`.
 
     Attributes:
       vocab_size: number of pieces, V.
@@ -166,6 +205,8 @@ class NezhaConfig:
       num_hidden_groups: number of groups of layers, G; the layers of a group share their weights
         (ALBERT §3.1, cross-layer parameter sharing). Layer i is of group i * G // layers. None:
         each layer has its own weights.
+      pooler_act: the activation of the pooler, named as `hidden_act`: "tanh" in BERT, "gelu_erf"
+        in the heads that transformers' ELECTRA has for texts.
 
     Raises:
       UserError: no model can have one of the values; the message names the key.
@@ -187,6 +228,7 @@ class NezhaConfig:
     layer_norm_eps: float = 1e-12
     embedding_size: int | None = None
     num_hidden_groups: int | None = None
+    pooler_act: str = _POOLER_ACT
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -247,6 +289,14 @@ class NezhaConfig:
         return self.embedding_size is not None
 
     @property
+    def masked_lm_act(self):
+        """The activation of the head of masked LM, named as `hidden_act`.
+
+        All heads of ELECTRA in transformers have the exact gelu, whatever `hidden_act` says.
+        """
+        return self.hidden_act if self.pooler_act == _POOLER_ACT else self.pooler_act
+
+    @property
     def layer_names(self):
         """The names of the layers from the first to the last; layers of one name share weights."""
         layers, groups = self.num_hidden_layers, self.num_hidden_groups
@@ -256,8 +306,8 @@ class NezhaConfig:
 
     @property
     def hugging_face_model(self):
-        """The `HuggingFaceModel` with these positions, embeddings and groups, or None."""
-        model = hugging_face_model(self.position_encoding, self.num_hidden_groups)
+        """The `HuggingFaceModel` with these positions, embeddings, groups and pooler, or None."""
+        model = hugging_face_model(self.position_encoding, self.num_hidden_groups, self.pooler_act)
         has_size, in_groups = self.embedding_size is not None, self.num_hidden_groups is not None
         # ALBERT's code always has the key, BERT's and NEZHA's never.
         is_there = model and (model.has_embedding_size if has_size else not in_groups)
@@ -274,8 +324,8 @@ class NezhaConfig:
         lacks. `missing_keys` returns the keys that get their defaults.
 
         The key `model_type` marks a `config.json` of Hugging Face: "nezha" has functional relative
-        positions, "bert" and "albert" absolute positions and "roformer" rotary positions; "gelu"
-        means "gelu_erf" in such a file.
+        positions, "bert", "albert" and "electra" absolute positions and "roformer" rotary
+        positions; "gelu" means "gelu_erf" in such a file.
 
         Raises:
           UserError: a key is missing, misspelt, contradictory or has an impossible value.
@@ -330,10 +380,10 @@ class NezhaConfig:
         return values
 
     def to_hugging_face(self):
-        """Returns the keys of a `config.json` of Hugging Face's Nezha, BERT, RoFormer or ALBERT.
+        """Returns the keys of a `config.json` of Hugging Face's model (`hugging_face_model`).
 
         Raises:
-          UserError: transformers has no model with these positions, embeddings and groups.
+          UserError: transformers has no such model.
         """
         values = self._given()
         encoding = values.pop("position_encoding")
@@ -342,6 +392,9 @@ class NezhaConfig:
                 f"position_encoding {encoding!r}{self._told_structure()} has no counterpart in "
                 "Hugging Face's models"
             )
+        values.pop("pooler_act", None)  # The kind of model says it.
+        if "embedding_size" in self.hugging_face_model.defaults:
+            values["embedding_size"] = self.embedding_width
         # Of these models only Nezha clips distances.
         if not POSITION_ENCODINGS[encoding].use_relative_position:
             del values["max_relative_position"]
@@ -352,17 +405,20 @@ class NezhaConfig:
         return {"model_type": self.hugging_face_model.model_type, **values}
 
     def _given(self):
-        """Returns the dict of all keys but those that are None: the originals lack these."""
+        """Returns the dict of all keys but those that only some models have, and not this one."""
         values = dataclasses.asdict(self)
+        if self.pooler_act == _POOLER_ACT:
+            del values["pooler_act"]
         return {name: value for name, value in values.items() if value is not None}
 
     def _told_structure(self):
-        """Returns a clause on the keys that only ALBERT has, or "" if there are none."""
+        """Returns a clause on the keys that only ALBERT and ELECTRA have, or ""."""
         values = {name: getattr(self, name) for name in _OF_ALBERT}
-        if set(values.values()) == {None}:
-            return ""
-        told = (f"no {k}" if value is None else f"{k} {value}" for k, value in values.items())
-        return f" with {' and '.join(told)}"
+        told = [f"no {k}" if value is None else f"{k} {value}" for k, value in values.items()]
+        told = [] if set(values.values()) == {None} else told
+        if self.pooler_act != _POOLER_ACT:
+            told.append(f"pooler_act {self.pooler_act!r}")
+        return f" with {' and '.join(told)}" if told else ""
 
     def to_json_file(self, path):
         """Writes a complete `bert_config.json`, or no file after an error."""
@@ -375,17 +431,21 @@ def encoding_of_tf1(use_relative_position):
     return next(n for n, row in POSITION_ENCODINGS.items() if row.use_relative_position is meant)
 
 
-def hugging_face_model(position_encoding, num_hidden_groups=None):
-    """Returns the `HuggingFaceModel` of a position encoding, with or without groups; or None."""
+def hugging_face_model(position_encoding, num_hidden_groups=None, pooler_act=_POOLER_ACT):
+    """Returns the `HuggingFaceModel` of a position encoding, groups and pooler; or None."""
     row = POSITION_ENCODINGS[position_encoding]
-    return row.hugging_face if num_hidden_groups is None else row.hugging_face_in_groups
+    model = row.hugging_face if num_hidden_groups is None else row.hugging_face_in_groups
+    if pooler_act != _POOLER_ACT:
+        model = row.hugging_face_with_gelu if num_hidden_groups is None else None
+    return model if model and model.pooler_act == pooler_act else None
 
 
 def model_types():
     """Returns {`model_type` of Hugging Face: (position encoding, `HuggingFaceModel`)}."""
-    rows = POSITION_ENCODINGS.items()
     found = [
-        (name, m) for name, row in rows for m in (row.hugging_face, row.hugging_face_in_groups)
+        (name, model)
+        for name, row in POSITION_ENCODINGS.items()
+        for model in (row.hugging_face, row.hugging_face_in_groups, row.hugging_face_with_gelu)
     ]
     return {model.model_type: (name, model) for name, model in found if model}
 
@@ -398,7 +458,7 @@ def missing_keys(values):
     Args:
       values: dict of the keys of a `bert_config.json`.
     """
-    ours_alone = ("position_encoding", "max_relative_position", "layer_norm_eps")
+    ours_alone = ("position_encoding", "max_relative_position", "layer_norm_eps", "pooler_act")
     names = [field.name for field in dataclasses.fields(NezhaConfig)]
     return [name for name in names if name not in {*values, *ours_alone, *_OF_ALBERT}]
 
@@ -454,6 +514,7 @@ def _from_hugging_face(values):
         if values.pop(key, needed) != needed:
             raise UserError(f"{key} other than {json.dumps(needed)} is not supported")
     values.setdefault("position_encoding", encoding)
+    values.setdefault("pooler_act", model.pooler_act)
     name = values["hidden_act"]
     if isinstance(name, str):
         values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(name, name)
@@ -484,7 +545,11 @@ def _check_fixed(values):
 
 
 def _check_value(field, value):
-    choices = {"hidden_act": ACTIVATIONS, "position_encoding": tuple(POSITION_ENCODINGS)}
+    choices = {
+        "hidden_act": ACTIVATIONS,
+        "pooler_act": ACTIVATIONS,
+        "position_encoding": tuple(POSITION_ENCODINGS),
+    }
     choices = choices.get(field.name)
     types = typing.get_args(field.type) or (field.type,)  # (int, NoneType) of `int | None`
     if value is None and type(None) in types:

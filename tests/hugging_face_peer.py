@@ -35,9 +35,16 @@ KINDS = {
     "bert": "BertForPreTraining",
     "roformer": "RoFormerForMaskedLM",
     "albert": "AlbertForPreTraining",
+    "electra": "ElectraForMaskedLM",
 }
+# The other model of ELECTRA, whose embeddings the one above shares.
+DISCRIMINATOR = "electra_discriminator"
 # Further sizes of a kind.
-OWN_SIZES = {"albert": {"num_hidden_layers": 4, "num_hidden_groups": 2, "embedding_size": 6}}
+OWN_SIZES = {
+    "albert": {"num_hidden_layers": 4, "num_hidden_groups": 2, "embedding_size": 6},
+    "electra": {"embedding_size": 16, "hidden_size": 8, "intermediate_size": 12},
+    DISCRIMINATOR: {"embedding_size": 16},
+}
 LENGTH = 200  # NEZHA distinguishes 129 distances
 
 
@@ -45,7 +52,7 @@ def write_peer(kind, folder, seed, hidden_act="gelu", sizes=None, **options):
     """Saves a model for pretraining and the results of a forward pass.
 
     Args:
-      kind: a key of `KINDS`.
+      kind: a key of `KINDS`, or `DISCRIMINATOR`.
       folder: a `pathlib.Path`, which gets `config.json`, the weights and `forward.npz`.
       seed: seed of the weights and of the inputs.
       hidden_act: transformers' name of the activation.
@@ -57,7 +64,7 @@ def write_peer(kind, folder, seed, hidden_act="gelu", sizes=None, **options):
     import transformers
 
     torch.manual_seed(seed)
-    model_class = getattr(transformers, KINDS[kind])
+    model_class = getattr(transformers, KINDS.get(kind, "ElectraForPreTraining"))
     sizes = {**SIZES, **(OWN_SIZES.get(kind, {}) if sizes is None else sizes)}
     model = model_class(model_class.config_class(**sizes, hidden_act=hidden_act)).eval()
     with torch.no_grad():
@@ -65,6 +72,10 @@ def write_peer(kind, folder, seed, hidden_act="gelu", sizes=None, **options):
         for parameter in model.parameters():
             if parameter.dim() == 1:
                 parameter.add_(0.2 * torch.randn(parameter.shape))
+    shared = folder.parent / f"hugging_face_{DISCRIMINATOR}"
+    if kind == "electra" and shared.exists():
+        other = transformers.ElectraForPreTraining.from_pretrained(shared)
+        model.electra.embeddings.load_state_dict(other.electra.embeddings.state_dict())
     model.save_pretrained(folder, **options)
     inputs = random_inputs(seed)
     with torch.no_grad():
@@ -72,7 +83,7 @@ def write_peer(kind, folder, seed, hidden_act="gelu", sizes=None, **options):
             **{name: torch.tensor(value) for name, value in inputs.items()},
             output_hidden_states=True,
         )
-        body = getattr(model, kind)(**{n: torch.tensor(v) for n, v in inputs.items()})
+        body = model.base_model(**{n: torch.tensor(v) for n, v in inputs.items()})
     figures = {
         "sequence_output": outputs.hidden_states[-1],
         "embedding_output": outputs.hidden_states[0],
@@ -80,6 +91,9 @@ def write_peer(kind, folder, seed, hidden_act="gelu", sizes=None, **options):
         "masked_lm_logits": outputs.get("prediction_logits", outputs.get("logits"))[:, ::20],
         "next_sentence_logits": outputs.get("seq_relationship_logits", outputs.get("sop_logits")),
     }
+    if kind == DISCRIMINATOR:
+        del figures["masked_lm_logits"]
+        figures["replaced_token_logits"] = outputs["logits"]
     np.savez_compressed(
         folder / "forward.npz",
         **{name: value.numpy() for name, value in figures.items() if value is not None},
@@ -141,7 +155,7 @@ if __name__ == "__main__" and len(sys.argv) > 1:
     kind, folder, *arguments = json.loads(sys.argv[1])
     write_peer(kind, pathlib.Path(folder), *arguments, **json.loads(sys.argv[2]))
 elif __name__ == "__main__":
-    for kind in KINDS:
+    for kind in (DISCRIMINATOR, *KINDS):
         folder = GOLDEN / f"hugging_face_{kind}"
         write_peer(kind, folder, seed=0)
         (folder / "generation_config.json").unlink(missing_ok=True)

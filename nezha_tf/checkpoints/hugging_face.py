@@ -1,4 +1,4 @@
-"""Reads weights of Hugging Face's BERT, Nezha, RoFormer and ALBERT with TF1 names."""
+"""Reads weights of Hugging Face's BERT, Nezha, RoFormer, ALBERT and ELECTRA with TF1 names."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 from nezha_tf import storage
-from nezha_tf.checkpoints.name_table import tf1_name_of
+from nezha_tf.checkpoints.name_table import model_type_of, tf1_name_of
 from nezha_tf.checkpoints.pickles import Pickle, is_pickle, missing_library
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.errors import UserError, first_line
@@ -42,7 +42,11 @@ def find_weights(path):
 
 
 class HuggingFaceReader:
-    """Reads tensors by TF1 name in TF1's layout, with `tf.train.CheckpointReader`'s interface."""
+    """Reads tensors by TF1 name in TF1's layout, with `tf.train.CheckpointReader`'s interface.
+
+    Attributes:
+      model_type: the kind of model whose prefix the names have, or None.
+    """
 
     def __init__(self, path):
         """Args:
@@ -54,11 +58,12 @@ class HuggingFaceReader:
         """
         self._path = path
         paths = _parts(path) if path.endswith(INDEX) else [path]
+        files = [(name, file) for file in map(_open, paths) for name in file.names()]
+        self.model_type = model_type_of(name for name, _ in files)
         self._places = {}  # TF1 name -> (file, name in it)
-        for file in map(_open, paths):
-            for name in file.names():
-                if _BUFFERS.isdisjoint(name.split(".")):
-                    self._places[tf1_name_of(name)] = (file, name)
+        for name, file in files:
+            if _BUFFERS.isdisjoint(name.split(".")):
+                self._places[tf1_name_of(name, self.model_type)] = (file, name)
         self._drop_tied_table()
 
     def get_variable_to_shape_map(self):

@@ -4,17 +4,18 @@ import os
 
 import numpy as np
 
-from nezha_tf.checkpoints import hugging_face, tf1
+from nezha_tf.checkpoints import electra, hugging_face, tf1
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 from nezha_tf.errors import UserError
 
 
-def open_checkpoint(path):
+def open_checkpoint(path, config=None, heads=()):
     """Opens a checkpoint of TF1, of ours, or of Hugging Face.
 
     Args:
       path: see `tf1.open_checkpoint` and `hugging_face.find_weights`; in a folder with both
         layouts, TF1's is opened if the file `checkpoint` is there, else Hugging Face's.
+      config, heads: what decides which model of ELECTRA's checkpoint is read; see `electra.view`.
 
     Returns:
       (path for messages, reader of tensors by TF1 name with the interface of
@@ -23,6 +24,12 @@ def open_checkpoint(path):
     Raises:
       UserError: there is no checkpoint, or it is damaged.
     """
+    path, reader = _open(path)
+    return path, electra.view(reader, config, heads)
+
+
+def _open(path):
+    """Returns what `open_checkpoint` returns; the reader has the names of the file."""
     path = os.fspath(path)
     weights_file = hugging_face.find_weights(path)
     if weights_file is None:
@@ -45,7 +52,7 @@ def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
     Raises:
       UserError: see `load_tf1_checkpoint`; a weight is not finite; or there are no averages.
     """
-    path, reader = open_checkpoint(path)
+    path, reader = _open(path)
     reader = AveragedReader(path, reader) if averages else reader
     reader = FiniteReader(path, reader)
     return tf1.load_weights(model, path, reader, may_be_missing, extend_segments)

@@ -133,7 +133,8 @@ ROWS = [
     ("crf/transitions", "crf/transitions", None),
     ("crf/end_transitions", "crf/end_transitions", None),
 ]
-# What a model of Hugging Face calls otherwise: {model_type: [(TF1's name, its name)]}.
+# What a model of Hugging Face calls otherwise: {model_type: [(TF1's name, its name)]}; what only
+# one of its classes has, stands under the name of the class.
 OTHER_NAMES = {
     "albert": [
         ("bert/pooler/dense/", "pooler."),
@@ -146,6 +147,21 @@ OTHER_NAMES = {
         ("cls/seq_relationship/output_bias", "sop_classifier.classifier.bias"),
     ],
     "roformer": [("bert/encoder/embedding_hidden_mapping_in/", "embeddings_project.")],
+    "electra": [
+        ("bert/encoder/embedding_hidden_mapping_in/", "embeddings_project."),
+        ("cls/predictions/transform/dense/", "generator_predictions.dense."),
+        ("cls/predictions/transform/LayerNorm/", "generator_predictions.LayerNorm."),
+        ("cls/predictions/output_bias", "generator_lm_head.bias"),
+        ("cls/predictions/decoder/kernel", "generator_lm_head.weight"),
+        ("discriminator_predictions/dense/", "discriminator_predictions.dense."),
+        ("discriminator_predictions/dense_1/", "discriminator_predictions.dense_prediction."),
+    ],
+    "ElectraForSequenceClassification": [
+        ("bert/pooler/dense/", "classifier.dense."),
+        ("output_weights", "classifier.out_proj.weight"),
+        ("output_bias", "classifier.out_proj.bias"),
+    ],
+    "ElectraForMultipleChoice": [("bert/pooler/dense/", "sequence_summary.summary.")],
 }
 # The names of layers and groups, before and after their numbers are replaced.
 _OURS = re.compile(r"(layer|group)_(\d+)")
@@ -183,8 +199,8 @@ def tf1_names(model):
     return {tf1_name(variable.path): variable for variable in model.weights}
 
 
-def tf1_name_of(name):
-    """Returns the TF1 name of a weight of Hugging Face's BERT, Nezha, RoFormer or ALBERT.
+def tf1_name_of(name, model_type=None):
+    """Returns the TF1 name of a weight of Hugging Face's BERT, Nezha, RoFormer, ALBERT or ELECTRA.
 
     Weights whose TF1 names end in `/kernel` are transposed: PyTorch's matrices are [out, in].
 
@@ -192,14 +208,22 @@ def tf1_name_of(name):
       name: the name in the file, with or without the model's prefix (`bert.`) before the
         encoder's names, and with PyTorch's `weight` and `bias` or the older `gamma` and `beta`
         of a LayerNorm.
+      model_type: the kind of model (see `model_type_of`). It matters for classes whose names mean
+        something else in other models.
 
     Returns:
       The TF1 name; or `name` itself if the originals have no such weight.
     """
-    model_type, _, below_model = name.partition(".")
-    below_model = below_model if model_type in model_types() else name
+    prefix, _, below_model = name.partition(".")
+    known = model_types()
+    below_model = below_model if prefix in known else name
     below_model, number = _without_number(below_model, _NUMBER_IN_HUGGING_FACE)
-    others = itertools.chain.from_iterable(OTHER_NAMES.values())
+    classes = known[model_type][1].name if model_type in known else None
+    others = itertools.chain.from_iterable(
+        rows
+        for key, rows in OTHER_NAMES.items()
+        if key in known or (classes and key.startswith(classes))
+    )
     for theirs, row in itertools.chain((row[1:] for row in ROWS), others):
         if row and _covers(row, below_model):
             part = below_model[len(row) :]
@@ -209,20 +233,28 @@ def tf1_name_of(name):
     return name
 
 
-def hugging_face_name(name, model_type=None):
+def model_type_of(names):
+    """Returns the kind of model whose prefix the names of Hugging Face's weights have, or None."""
+    prefixes = {name.partition(".")[0] for name in names}
+    return next(filter(prefixes.__contains__, model_types()), None)
+
+
+def hugging_face_name(name, model_type=None, class_name=None):
     """Returns the name of a weight in Hugging Face's models, or None if they lack it.
 
     Args:
       name: TF1's name; if it ends in `/kernel`, PyTorch's matrix is the transpose.
       model_type: the kind of model, a key of `config.model_types()`; it matters where models
         differ (`OTHER_NAMES`).
+      class_name: the class of the model, where classes differ.
 
     Returns:
       The name without the model's prefix (`bert.`), which models with heads put before the
       encoder's names.
     """
     pattern, number = _without_number(name, _NUMBER_IN_TF1)
-    for row, theirs in (*OTHER_NAMES.get(model_type, ()), *(row[1:] for row in ROWS)):
+    others = (*OTHER_NAMES.get(class_name, ()), *OTHER_NAMES.get(model_type, ()))
+    for row, theirs in (*others, *(row[1:] for row in ROWS)):
         if theirs and _covers(row, pattern):
             part = pattern[len(row) :]
             parts = {ours: name for name, ours in _parts_of(theirs).items()}

@@ -50,10 +50,13 @@ def _fault_of_embeddings(found, expected):
         return ""
     width, needed = found[_WORDS][-1], expected[_WORDS][-1]
     if width != needed:
+        # ELECTRA's class in transformers takes 128 where the key is missing.
+        put = f'put "embedding_size": {width} into it'
+        other = "" if _count(_GROUP, expected) else f", or {put}"
+        advice = put if is_mapped[0] else f"remove this key{other}"
         return (
             f"has embeddings of width {width}, but by the configuration they are of width {needed} "
-            "(embedding_size)"
-            + (f': put "embedding_size": {width} into it' if is_mapped[0] else ": remove this key")
+            f"(embedding_size): {advice}"
         )
     if is_mapped == (False, True):
         return (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf import storage
-from nezha_tf.checkpoints import structure
+from nezha_tf.checkpoints import electra, structure
 from nezha_tf.checkpoints.bundle import BundleReader
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
@@ -122,6 +122,8 @@ def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False)
 def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False):
     """Like `load_tf1_checkpoint`, from an open reader; `prefix` is only for messages."""
     variables = {name: variable.value for name, variable in tf1_names(model).items()}
+    heads = [name for name in variables if not name.startswith("bert/")]
+    reader = electra.view(reader, getattr(model, "config", None), heads)
     shapes = reader.get_variable_to_shape_map()
     fault = structure.fault(shapes, {name: v.shape for name, v in variables.items()})
     if fault:
@@ -131,7 +133,8 @@ def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False
         rows[SEGMENT_TABLE] = UNILM_ROWS
     missing = assign(prefix, reader, variables, may_be_missing, rows)
     extended = "its two segment rows extended to six: 2, 3, 4 as 0, and 5 as 1" if rows else ""
-    return LoadReport(missing, _unused(set(shapes), variables), extended)
+    unused = _unused(set(shapes), variables) + _unused(set(getattr(reader, "others", ())), ())
+    return LoadReport(missing, unused, extended)
 
 
 def _has_rows(variables, shapes, name, rows):
@@ -162,7 +165,7 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
     missing = [name for name in variables if name not in shapes]
     lacking = [name for name in missing if not name.startswith(tuple(may_be_missing))]
     if lacking:
-        raise UserError(f"checkpoint {prefix} {_lack(prefix, lacking, variables)}")
+        raise UserError(f"checkpoint {prefix} {_lack(prefix, lacking, variables, shapes)}")
     values, rows = {}, rows or {}
     for name in variables:
         if name in missing:
@@ -186,13 +189,26 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
     return missing
 
 
-def _lack(prefix, lacking, variables):
-    """Returns a message on missing variables: weights, or else states of training."""
+def _lack(prefix, lacking, variables, found):
+    """Returns a message on missing variables: weights, or else states of training.
+
+    Args:
+      prefix: the checkpoint, for the message.
+      lacking: list of the missing names.
+      variables: dict of the names that are needed.
+      found: the names in the checkpoint.
+    """
     weights = [name for name in lacking if is_weight(name, variables)]
     text = (
         f"lacks {(weights or lacking)[0]} ({len(lacking)} of {len(variables)} variables are "
         "missing)"
     )
+    is_discriminator = any(name.startswith("discriminator_predictions/") for name in found)
+    if is_discriminator and all(name.startswith("cls/predictions/") for name in weights):
+        return (
+            f"{text}: it is ELECTRA's discriminator, which predicts no pieces; take the generator, "
+            "with its own configuration"
+        )
     if weights:
         return f"{text}; is it of a model or a run of this kind?"
     flags = sorted(set(filter(None, (_decides_on(name, variables) for name in lacking))))

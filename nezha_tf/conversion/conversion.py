@@ -82,8 +82,9 @@ def _report(source, weights, settings, segments):
     if segments:
         rows.append(("segment rows", segments))
     for what, names in weights.left_out:
-        # Each weight has several of these, so their number is enough.
-        listed = "" if what in ("optimizer slots", "moving averages") else f": {', '.join(names)}"
+        # There are so many of these that their number is enough.
+        are_many = what in ("optimizer slots", "moving averages", "ELECTRA's other model")
+        listed = "" if are_many else f": {', '.join(names)}"
         rows.append((f"left out, {what}", f"{len(names)}{listed}"))
     if weights.missing:
         rows.append(("missing", f"{len(weights.missing)}: {', '.join(weights.missing)}"))

@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 from nezha_tf.checkpoints import hugging_face, tf1
-from nezha_tf.checkpoints.name_table import hugging_face_name, tf1_names
+from nezha_tf.checkpoints.name_table import OTHER_NAMES, hugging_face_name, tf1_names
 from nezha_tf.config import POSITION_ENCODINGS, NezhaConfig
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
@@ -47,7 +47,7 @@ def check_format(layout, weights, config, dtype):
     if layout == HUGGING_FACE:
         config.to_hugging_face()
         theirs = config.hugging_face_model
-        _check_names(weights, "Hugging Face's models", "" if theirs.has_pooler else theirs.name)
+        _check_names(weights, "Hugging Face's models", theirs)
         return
     if dtype != "float32":
         raise UserError(
@@ -61,6 +61,7 @@ def check_format(layout, weights, config, dtype):
         # ALBERT's program has absolute positions. It takes 128 where embedding_size is missing, and
         # where it is hidden_size, it has no layer that maps the embeddings.
         ("num_hidden_groups", not (in_groups and positions)),
+        ("pooler_act", config.pooler_act == originals.pooler_act),
         ("embedding_size", in_groups == (config.embedding_width != config.hidden_size)),
         ("hidden_act", config.hidden_act in _TF1_ACTIVATIONS),
         ("layer_norm_eps", config.layer_norm_eps == originals.layer_norm_eps),
@@ -78,7 +79,7 @@ def check_format(layout, weights, config, dtype):
     _check_names(weights, "TF1's programs")
 
 
-def _check_names(weights, reader, without_pooler=""):
+def _check_names(weights, reader, theirs=None):
     """Raises `UserError` if a weight has no counterpart in the original models.
 
     The message names everything that must be left out.
@@ -86,8 +87,10 @@ def _check_names(weights, reader, without_pooler=""):
     Args:
       weights: `Weights`.
       reader: who would read the weights, for the message.
-      without_pooler: the model of Hugging Face's that has no pooler; "": it has one.
+      theirs: their `HuggingFaceModel`, or None: they are TF1's programs.
     """
+    own_names = OTHER_NAMES.get(theirs and theirs.class_name(weights.kind.architecture or ""), ())
+    without_pooler = theirs and not theirs.has_pooler and not own_names
     why = {}  # Prefix of weights to the reason why they have no place.
     if weights.has_layer_mix:
         # Without the mixture, the head would read what it was not trained on.
@@ -96,9 +99,9 @@ def _check_names(weights, reader, without_pooler=""):
     needs_pooler = (POOLER, *(h.prefix for h in weights.kind.heads if h.from_pooler))
     for name in weights.values:
         if without_pooler and name.startswith(needs_pooler):
-            said = f"{name} {_LACKS} Hugging Face's {without_pooler}, which has no pooler"
+            said = f"{name} {_LACKS} Hugging Face's {theirs.name}, which has no pooler"
             why = {**dict.fromkeys(needs_pooler, said), **why}
-        elif hugging_face_name(name) is None:
+        elif hugging_face_name(name, theirs and theirs.model_type) is None:
             why.setdefault("".join(name.partition("/")[:2]), f"{name} {_LACKS} {reader}")
     if why:
         reason = next(iter(why.values()))
@@ -163,16 +166,18 @@ def _write_hugging_face(folder, source, weights, config):
     """Writes weights, `config.json` and `tokenizer_config.json`; returns the weights' path."""
     values = config.to_hugging_face()
     prefix = "" if not weights.kind.heads else f"{values['model_type']}."
+    architecture = config.hugging_face_model.class_name(weights.kind.architecture)
+    own_names = [ours for ours, _ in OTHER_NAMES.get(architecture, ())]
     tensors = {}
     for name, value in weights.values.items():
-        theirs = hugging_face_name(name, values["model_type"])
-        theirs = prefix + theirs if name.startswith("bert/") else theirs
+        theirs = hugging_face_name(name, values["model_type"], architecture)
+        is_of_body = name.startswith("bert/") and not name.startswith(tuple(own_names))
+        theirs = prefix + theirs if is_of_body else theirs
         turned = value.T if name.endswith("/kernel") else value
         tensors[theirs] = np.ascontiguousarray(turned)
     path = os.path.join(folder, hugging_face.FILE_NAMES[0])
     hugging_face.write_safetensors(path, tensors)
     dtypes = {value.dtype.name for value in tensors.values()}
-    architecture = config.hugging_face_model.name + weights.kind.architecture
     values |= {"architectures": [architecture], "torch_dtype": dtypes.pop()}
     values |= _labels(source, weights)
     if source.vocabulary:

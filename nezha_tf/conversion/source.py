@@ -76,6 +76,8 @@ def open_source(path, config_file=None, vocab_file=None, do_lower_case=None):
     config_file = config_file or _config_file(folder, weights_path)
     config, notes = read_config(config_file, weights_path)
     values = read_values(config_file)
+    said = kind_of_architecture(published.architecture_of(values))
+    _, reader = loading.open_checkpoint(path, config, said.prefixes if said else ())
     if not vocab_file:
         vocab_file = os.path.join(folder, VOCAB_FILE)
         if not storage.exists(vocab_file):

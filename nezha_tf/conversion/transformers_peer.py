@@ -50,7 +50,7 @@ def outputs(model, kind, config_values, inputs, folder=None, tensors=None):
     if absent:
         raise Unavailable(f"{' and '.join(absent)} not installed")
     request = {
-        "class_name": model.name + kind.architecture,
+        "class_name": model.class_name(kind.architecture),
         "config": config_values,
         "model_folder": folder and os.path.abspath(folder),
         "outputs": {ours: model.outputs.get(n, n) for ours, n in kind.outputs.items()},

@@ -110,6 +110,8 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     averaged = _averages(source, shapes, found) if averages else {}
     values = {name: _tensor(source, averaged.get(name, name)) for name in found}
     left_out = _left_out(shapes, weights, kept, unexpected, set(averaged.values()))
+    others = getattr(source.reader, "others", ())
+    left_out += [("ELECTRA's other model", sorted(others))] if others else []
     return Weights(kind, num_labels, values, missing, left_out)
 
 

@@ -91,20 +91,66 @@ def require_scheme(tags, path):
     return scheme
 
 
+# What published taggers say of pieces that are in no entity: of padding ([PAD], <pad> or PAD), of
+# the ends of the text, and of the rest of a word after its first piece (X).
+_OF_NO_ENTITY = re.compile(r"O|X|\[.*\]|<.*>|PAD|CLS|SEP|UNK|START|STOP", re.IGNORECASE)
+# The letters of all schemes: L and U are E and S in BILOU.
+_LETTERS = {"B": "B", "I": "I", "M": "M", "E": "E", "L": "E", "S": "S", "U": "S"}
+_PUBLISHED_TAG = re.compile(rf"([{''.join(_LETTERS)}])(-{LABEL.pattern})?")
+
+
+def read_labels(labels):
+    """Returns the tags that the labels of a published tagger mean, or None.
+
+    Letters without names, as of models that cut texts into words, are tags with the name "". Names
+    without letters, beside an O, are tags of which neighbours with one name are one entity, as in
+    transformers' pipeline.
+
+    Args:
+      labels: list of str.
+
+    Returns:
+      List of the tags of a scheme, one for each label; None: they are none.
+    """
+    named = [label for label in labels if not _OF_NO_ENTITY.fullmatch(label)]
+    found = {label: _PUBLISHED_TAG.fullmatch(label) for label in named}
+    if all(found.values()):
+        letters = {tag[1] for tag in found.values()}
+        inner = {"M": "I"} if {"I", "M"} <= letters else {}  # of one scheme, for both
+        written = {**_LETTERS, **inner}
+        read = {label: f"{written[tag[1]]}{tag[2] or '-'}" for label, tag in found.items()}
+    elif OUTSIDE in labels and all(LABEL.fullmatch(n) and not found[n] for n in named):
+        read = {label: f"I-{label}" for label in named}
+    else:
+        return None
+    return [read.get(label, OUTSIDE) for label in labels]
+
+
 class TagSet:
     """The tags that a model predicts.
 
     Attributes:
       tags: list of str; a tag's index is its id.
+      read_as: the same as tags of a scheme; of published models `tags` may be others.
       scheme: a key of `SCHEMES`.
       labels: set of str.
+      is_strict: whether only well-formed entities count. Where a label has no B-, or no piece can
+        be outside, what conlleval reads counts.
     """
 
-    def __init__(self, tags):
+    def __init__(self, tags, read_as=None):
+        """Args:
+        tags: list of str.
+        read_as: see `read_labels`; default: `tags`.
+        """
         self.tags = list(tags)
-        self.scheme = scheme_of(tags)
-        self.labels = {tag[2:] for tag in tags if tag != OUTSIDE}
-        self._ids = {tag: number for number, tag in enumerate(self.tags)}
+        self.read_as = list(read_as or tags)
+        self.scheme = scheme_of(self.read_as)
+        self.labels = {tag[2:] for tag in self.read_as if tag != OUTSIDE}
+        needed = {OUTSIDE, *(f"B-{label}" for label in self.labels)}
+        self.is_strict = needed <= set(self.read_as)
+        # Without an O there is no id for texts that have no entities yet; it is never read.
+        self._ids = {OUTSIDE: 0} | {tag: number for number, tag in enumerate(self.read_as)}
 
     @classmethod
     def of_labels(cls, labels, scheme):
@@ -122,16 +168,14 @@ class TagSet:
           path: what has these labels, for the error.
 
         Raises:
-          UserError: a label is not a tag, or the tags are of several schemes.
+          UserError: the labels are no tags.
         """
-        for tag in tags:
-            if not TAG.fullmatch(tag):
-                raise UserError(
-                    f"{path}: the label {tag!r} is no tag of entities (O, or B-, I-, M-, E- or S- "
-                    "with a name)"
-                )
-        require_scheme(tags, path)
-        return cls(tags)
+        read_as = read_labels(tags)
+        if read_as is None:
+            known = (_OF_NO_ENTITY, _PUBLISHED_TAG)
+            odd = next(tag for tag in tags if not any(kind.fullmatch(tag) for kind in known))
+            raise _no_tag(path, odd, "; nezha_tf.load gives the scores of its labels")
+        return cls(tags, read_as)
 
     @classmethod
     def checked(cls, tags, path):
@@ -140,7 +184,11 @@ class TagSet:
         Raises:
           UserError: an entry is not a tag, or a tag is missing or duplicate.
         """
-        found = cls.of_model(tags, path)
+        for tag in tags:
+            if not TAG.fullmatch(tag):
+                raise _no_tag(path, tag)
+        require_scheme(tags, path)
+        found = cls(tags)
         whole = cls.of_labels(found.labels, found.scheme).tags
         if sorted(tags) != sorted(whole):
             odd = sorted({*whole} ^ {*tags}) or [tag for tag in whole if tags.count(tag) > 1]
@@ -158,5 +206,13 @@ class TagSet:
         return [self._ids[tag] for tag in tags_of(entities, length, self.scheme)]
 
     def entities_of(self, ids):
-        """Returns the well-formed entities of a sequence of tag ids."""
-        return well_formed([self.tags[number] for number in ids], self.scheme)
+        """Returns the entities of a sequence of tag ids, by `is_strict` the well-formed ones."""
+        tags = [self.read_as[number] for number in ids]
+        return well_formed(tags, self.scheme) if self.is_strict else entities_of(tags)
+
+
+def _no_tag(path, tag, advice=""):
+    return UserError(
+        f"{path}: the label {tag!r} is no tag of entities (O, or B-, I-, M-, E- or S- with a name)"
+        f"{advice}"
+    )

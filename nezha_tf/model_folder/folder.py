@@ -1,26 +1,35 @@
 """Opens a run's folder, or the folder of a published model, as a model."""
 
 import functools
+import json
 import os
 import sys
 
 from nezha_tf import storage
-from nezha_tf.checkpoints import hugging_face, loading
+from nezha_tf.checkpoints import electra, hugging_face, loading, tf1
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError
 from nezha_tf.files import read_object
 from nezha_tf.model_folder import published, task_file
 from nezha_tf.model_folder.configuration import read_config
-from nezha_tf.model_folder.kinds import ENCODER, POOLER, kind_of_settings, listed
+from nezha_tf.model_folder.kinds import (
+    ENCODER,
+    POOLER,
+    kind_of_architecture,
+    kind_of_settings,
+    listed,
+)
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, best_sweep_member
-from nezha_tf.model_folder.task_table import MASKED_LM, PRETRAINING
+from nezha_tf.model_folder.task_table import DISCRIMINATOR, MASKED_LM, PRETRAINING
 from nezha_tf.resources import model_path
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 
 # The name in the folders of ALBERT that Google published.
 ALBERT_CONFIG_FILE = "albert_config.json"
+# The end of the name in HFL's folders of ELECTRA.
+DISCRIMINATOR_CONFIG_FILE = "_discriminator_config.json"
 
 
 def load(folder):
@@ -131,8 +140,9 @@ class ModelFolder:
         """Returns the task's Keras model, with the weights or with their moving averages.
 
         Without a task, the heads in the checkpoint decide: `NezhaForPreTraining`,
-        `NezhaForMaskedLM` or `NezhaEncoder`; a pooler that the checkpoint lacks stays random. A
-        line on stderr names weights that are not in this model, such as those of another head.
+        `NezhaDiscriminator`, `NezhaForMaskedLM` or `NezhaEncoder`; a pooler that the checkpoint
+        lacks stays random. A line on stderr names weights that are not in this model, such as
+        those of another head.
 
         Raises:
           UserError: the weights are damaged or belong to another model.
@@ -173,10 +183,16 @@ class ModelFolder:
         return loading.load(model, self.checkpoint, may_be_missing, averages=averages)
 
     def _model_of_names(self):
-        """Returns the largest model all of whose heads are in the checkpoint."""
-        _, reader = loading.open_checkpoint(self.checkpoint)
-        names = set(reader.get_variable_to_shape_map())
-        for kind in (PRETRAINING, MASKED_LM):
+        """Returns the largest model all of whose heads are in the checkpoint.
+
+        Of ELECTRA's two models as wide as each other, it is the one that `config.json` names.
+        """
+        theirs = read_object(os.path.join(self.path, published.CONFIG_FILE)) or {}
+        said = kind_of_architecture(published.architecture_of(theirs))
+        of_one_head = sorted((DISCRIMINATOR, MASKED_LM), key=lambda kind: kind is not said)
+        for kind in (PRETRAINING, *of_one_head):
+            _, reader = loading.open_checkpoint(self.checkpoint, self.config, kind.prefixes)
+            names = set(reader.get_variable_to_shape_map())
             model = kind.model(self.config)
             if {name for name in tf1_names(model) if name.startswith(kind.prefixes)} <= names:
                 return model
@@ -256,13 +272,39 @@ def checkpoint_in(folder):
 
 
 def config_file_in(folder, checkpoint):
-    """Returns the path of the configuration; of two, the one with the checkpoint's layout."""
+    """Returns the path of the configuration; of two, the one with the checkpoint's layout.
+
+    Args:
+      folder: the model's folder.
+      checkpoint: see `loading.open_checkpoint`.
+
+    Raises:
+      UserError: there is no configuration, or the checkpoint is damaged.
+    """
     names = [CONFIG_FILE, ALBERT_CONFIG_FILE, published.CONFIG_FILE]
     if hugging_face.find_weights(checkpoint):
         names.reverse()
+    # HFL's folders of ELECTRA have one for each of its two models; the generator's is not taken.
+    names += sorted(n for n in storage.listdir(folder) if n.endswith(DISCRIMINATOR_CONFIG_FILE))
     paths = [os.path.join(folder, name) for name in names]
     for path in paths:
         if storage.exists(path):
             return path
     names = f"{CONFIG_FILE} or {published.CONFIG_FILE}"
-    raise UserError(f"no {names} in {folder}; copy the model's file there")
+    advice = _configurations_of_electra(checkpoint) or "copy the model's file there"
+    raise UserError(f"no {names} in {folder}; {advice}")
+
+
+def _configurations_of_electra(checkpoint):
+    """Returns what a `config.json` for a TF1 checkpoint of ELECTRA says, or "" for others."""
+    if hugging_face.find_weights(checkpoint):
+        return ""
+    _, reader = tf1.open_checkpoint(checkpoint)
+    if not electra.is_electra(reader.get_variable_to_shape_map()):
+        return ""
+    texts = [json.dumps(electra.configuration(model)) for model in electra.models_of(reader)]
+    return (
+        "ELECTRA's programs write none: write one with "
+        + " (the generator: ".join(texts)
+        + (")" * (len(texts) - 1))
+    )

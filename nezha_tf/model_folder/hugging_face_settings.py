@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from nezha_tf.data.entity_tags import TAG, scheme_of
+from nezha_tf.data.entity_tags import read_labels, scheme_of
 from nezha_tf.errors import UserError
 
 # The defaults of run_squad.py.
@@ -46,10 +46,10 @@ def tagging(published):
     """Returns the settings of a tagger without `crf`, which the weights show."""
     labels = labels_of(published)
     # Labels that are no tags, as of parts of speech, can be converted, but give no entities.
-    are_tags = all(TAG.fullmatch(label) for label in labels)
+    tags = read_labels(labels)
     return {
         "labels": labels,
-        "scheme": (are_tags and scheme_of(labels)) or "BIO",
+        "scheme": scheme_of(tags) if tags else "BIO",
         "window_stride": max(1, (published.max_seq_length - 2) // 2),
     }
 

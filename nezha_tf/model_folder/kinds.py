@@ -1,12 +1,15 @@
 """Finds out which kind of model of the table of tasks a checkpoint contains."""
 
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.config import model_types
 from nezha_tf.model_folder.task_row import Head, Kind
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.encoder import NezhaEncoder
 
 POOLER, LAYER_MIX = "bert/pooler/", "layer_mix/"
 ENCODER = Kind("encoder", NezhaEncoder, (), "Model")
+# The weights of ELECTRA's checkpoint that its generator does not have.
+_OF_OTHER_MODELS = ("electra/",)
 # A head with more weights than this is named as a whole.
 _MOST_NAMES = 8
 
@@ -26,8 +29,9 @@ def heads():
 def listed(names):
     """Returns the TF1 names of weights as text; of a head with many weights, their number."""
     parts = {}
+    prefixes = (*heads(), *_OF_OTHER_MODELS)
     for name in names:
-        head = next((prefix for prefix in heads() if name.startswith(prefix)), name)
+        head = next((prefix for prefix in prefixes if name.startswith(prefix)), name)
         parts.setdefault(head, []).append(name)
     return ", ".join(
         f"{head} ({len(own)} weights)" if len(own) > _MOST_NAMES else ", ".join(own)
@@ -49,7 +53,11 @@ def kind_of(names, said=None):
         return any(name.startswith(prefix) for name in names)
 
     every = list(kinds().values())
-    found = [kind for kind in every if any(map(has, _own_heads(kind, every)))]
+    found = [
+        kind
+        for kind in every
+        if any(map(has, _own_heads(kind, every))) or _has_several(kind, every, has)
+    ]
     if said and said not in every and all(map(has, said.prefixes)):
         found.insert(0, said)
     largest = [k for k in found if not any(set(k.prefixes) < set(o.prefixes) for o in found)]
@@ -71,6 +79,13 @@ def _own_heads(kind, every):
     """Returns the prefixes of a kind's heads that no kind with fewer heads has."""
     smaller = [other for other in every if set(other.prefixes) < set(kind.prefixes)]
     return set(kind.prefixes).difference(*(other.prefixes for other in smaller))
+
+
+def _has_several(kind, every, has):
+    """Whether the heads of several smaller kinds are there, which only this one has together."""
+    parts = [set(other.prefixes) for other in every if set(other.prefixes) < set(kind.prefixes)]
+    parts = [prefixes for prefixes in parts if all(map(has, prefixes))]
+    return bool(parts) and set().union(*parts) not in parts
 
 
 def kind_of_settings(settings, config):
@@ -104,6 +119,9 @@ def kind_of_settings(settings, config):
 
 def kind_of_architecture(name):
     """Returns the `Kind` of a class of transformers by its name, or None."""
+    for _, model in model_types().values():
+        if name.startswith(model.name):
+            name = model.architecture(name)
     for kind in kinds().values():
         if kind.architecture and name.endswith(kind.architecture):
             return kind

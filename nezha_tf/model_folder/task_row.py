@@ -29,8 +29,8 @@ class Kind:
       name: its unique name.
       model_class: our Keras model; its arguments are a `NezhaConfig` and the `arguments`.
       heads: its `Head`s.
-      architecture: the name of its class in transformers after "Bert" or "Nezha"; None: there is
-        no such class.
+      architecture: the name of its class in transformers after "Bert" or "Nezha", or what stands
+        for it in `HuggingFaceModel.classes`; None: there is no such class.
       arguments: which of "num_labels" and "max_seq_length" the class takes.
       settings: the settings in `task.json` that select this kind, if the task has several kinds.
       has_choices: whether its inputs are [B, C, T], C sequences for each example.

@@ -25,7 +25,7 @@ from nezha_tf.modeling.pretraining import (
     NezhaForPermutationLM,
     NezhaForPreTraining,
 )
-from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
+from nezha_tf.modeling.replaced_tokens import NezhaDiscriminator, NezhaForReplacedTokens
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
 
@@ -54,6 +54,12 @@ REPLACED_TOKENS = Kind(
     NezhaForReplacedTokens,
     (*PRETRAINING.heads, Head("generator/", {}), Head("discriminator_predictions/", {})),
 )
+DISCRIMINATOR = Kind(
+    "discriminator",
+    NezhaDiscriminator,
+    (Head("discriminator_predictions/", {"replaced_token_logits": "logits"}),),
+    "ForReplacedTokens",
+)
 MASKED_LM = Kind(
     "masked_lm",
     NezhaForMaskedLM,
@@ -71,7 +77,7 @@ def _same(*names):
 TASKS = {
     "pretraining": Task(
         settings={"objectives": TEXT},
-        kinds=(PRETRAINING, PERMUTATION, REPLACED_TOKENS),
+        kinds=(PRETRAINING, PERMUTATION, REPLACED_TOKENS, DISCRIMINATOR),
         model_class=lambda settings: (
             ObjectiveMixture.from_text(settings["objectives"], "objectives").model
         ),

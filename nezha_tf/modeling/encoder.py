@@ -91,7 +91,7 @@ class TransformerLayer(keras.layers.Layer):
 
 
 class NezhaEncoder(keras.Model):
-    """The encoder of NEZHA, BERT, RoFormer or ALBERT, depending on the configuration.
+    """The encoder of NEZHA, BERT, RoFormer, ALBERT or ELECTRA, depending on the configuration.
 
     Each batch has its own length T; relative encodings allow any length. `input_mask`, TF1's name,
     is what Hugging Face's models call `attention_mask`. The input `attention_mask` here says, for
@@ -127,7 +127,11 @@ class NezhaEncoder(keras.Model):
         }
         self.transformer_layers = [distinct[name] for name in config.layer_names]
         self.pooler = layers.dense(
-            config.hidden_size, config, dtype=policy, name="pooler", activation="tanh"
+            config.hidden_size,
+            config,
+            dtype=policy,
+            name="pooler",
+            activation=layers.activation(config.pooler_act),
         )
         self.layer_mix = None
         if layer_mix:

@@ -78,7 +78,7 @@ class MaskedLMHead(keras.layers.Layer):
             self.transform.bias,
             self.layer_norm.gamma,
             self.layer_norm.beta,
-            hidden_act=self.config.hidden_act,
+            hidden_act=self.config.masked_lm_act,
             epsilon=self.layer_norm.epsilon,
         )
         table = ops.cast(word_embeddings, self.compute_dtype)

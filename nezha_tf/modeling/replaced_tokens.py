@@ -8,7 +8,7 @@ from keras import ops
 from nezha_tf.errors import UserError
 from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.dropout import mix
-from nezha_tf.modeling.encoder import TransformerLayer
+from nezha_tf.modeling.encoder import NezhaEncoder, TransformerLayer
 from nezha_tf.modeling.heads import MaskedLMHead
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 
@@ -171,6 +171,38 @@ class ReplacedTokenHead(keras.layers.Layer):
     def call(self, states):
         """Maps states [B, T, hidden_size] to logits [B, T] in float32; above 0: replaced."""
         return ops.cast(self.scores(self.dense(states))[..., 0], "float32")
+
+
+class NezhaDiscriminator(keras.Model):
+    """`NezhaEncoder` that says of each piece whether it was replaced: ELECTRA without generator."""
+
+    def __init__(self, config, **kwargs):
+        """Args:
+        config: a `NezhaConfig`.
+        **kwargs: `name` and `dtype` (a Keras dtype policy), as for any Keras model.
+        """
+        super().__init__(**kwargs)
+        self.config = config
+        self.encoder = NezhaEncoder(config, dtype=self.dtype_policy)
+        self.discriminator = ReplacedTokenHead(
+            config, dtype=self.dtype_policy, name="discriminator_predictions"
+        )
+        self.build()
+
+    def build(self, input_shape=None):
+        if self.built:
+            return
+        self.discriminator.build()
+        self.built = True
+
+    def call(self, inputs, training=False):
+        """Returns the dict of `NezhaEncoder`, whose arguments it takes.
+
+        It also has `replaced_token_logits`, float32 [B, T]; above 0: replaced.
+        """
+        outputs = self.encoder(inputs, training=training)
+        outputs["replaced_token_logits"] = self.discriminator(outputs["sequence_output"])
+        return outputs
 
 
 class NezhaForReplacedTokens(NezhaForPreTraining):

@@ -62,3 +62,82 @@ def test_the_tags_of_a_file():
     ):
         with pytest.raises(UserError, match=f"task.json: {message}"):
             TagSet.checked(tags, "task.json")
+
+
+CLUENER = ["[PAD]", "O", *(f"{letter}-{name}" for name in ("address", "book") for letter in "BI")]
+
+
+@pytest.mark.parametrize(
+    "labels, tags, expected",
+    [
+        # uer's tagger: padding is O, and an entity that does not begin as one counts for nothing.
+        (CLUENER, "B-book I-book [PAD] B-address O I-book", [(0, 2, "book"), (3, 4, "address")]),
+        # BERT-NER's: the rest of a word, and the ends of the text.
+        (
+            ["B-PER", "I-PER", "O", "X", "[CLS]", "[SEP]"],
+            "[CLS] B-PER X B-PER I-PER [SEP]",
+            [(1, 2, "PER"), (3, 5, "PER")],
+        ),
+        (["<pad>", "O", "S-A", "B-A", "E-A"], "B-A E-A <pad> S-A", [(0, 2, "A"), (3, 4, "A")]),
+        # Words without kinds, with and without pieces that are in none.
+        (["B", "I"], "I I B B I", [(0, 2, ""), (2, 3, ""), (3, 5, "")]),
+        (["B", "M", "E", "S"], "S B M E B E", [(0, 1, ""), (1, 4, ""), (4, 6, "")]),
+        (["O", "B", "I"], "B I O I B", [(0, 2, ""), (4, 5, "")]),
+        # BMES and BILOU are BIOES with other letters.
+        (["O", "B-A", "M-A", "E-A", "S-A"], "B-A M-A E-A S-A M-A", [(0, 3, "A"), (3, 4, "A")]),
+        (["O", "B-A", "I-A", "L-A", "U-A"], "B-A I-A L-A U-A I-A", [(0, 3, "A"), (3, 4, "A")]),
+        # A B- only between neighbours (IOB1), or none: neighbours are one entity.
+        (["O", "I-A", "I-C", "B-C"], "I-A I-A O I-C B-C", [(0, 2, "A"), (3, 4, "C"), (4, 5, "C")]),
+        (["PER", "LOC", "O"], "PER PER LOC O PER", [(0, 2, "PER"), (2, 3, "LOC"), (4, 5, "PER")]),
+    ],
+)
+def test_labels_of_published_models(labels, tags, expected):
+    tag_set = TagSet.of_model(labels, "config.json")
+    assert tag_set.tags == labels and tag_set.labels >= {entity[2] for entity in expected}
+    assert tag_set.entities_of([labels.index(tag) for tag in tags.split()]) == expected
+    assert len(tag_set.ids_of([], 3)) == 3  # of a text without entities, to predict
+
+
+@pytest.mark.parametrize(
+    "labels, odd",
+    [
+        (["A", "Caa", "I", "Na"], "A"),  # parts of speech, one of which is spelt as a tag
+        (["B-NOUN", "I-NOUN", "VERB", "X"], "VERB"),
+        (["LABEL_0", "LABEL_1"], "LABEL_0"),
+        (["O", "B-A", "A B"], "A B"),
+    ],
+)
+def test_labels_that_are_no_tags(labels, odd):
+    with pytest.raises(UserError) as error:
+        TagSet.of_model(labels, "config.json")
+    assert str(error.value).startswith(f"config.json: the label {odd!r} is no tag of entities (")
+    assert "nezha_tf.load gives the scores" in str(error.value)
+
+
+def test_words_and_entities_are_read_as_ckip_transformers_reads_them():
+    """Against its rules, as loops over each sequence (`CkipWordSegmenter`, `CkipNerChunker`)."""
+    rng = random.Random(0)
+    names = ["O", *(f"{letter}-{name}" for name in ("ORG", "LAW") for letter in "BIES")]
+    for _ in range(500):
+        tags = rng.choices(["B", "I"], k=rng.randrange(9))
+        starts = [i for i, tag in enumerate(tags) if tag == "B" or i == 0]
+        words = list(zip(starts, [*starts[1:], len(tags)], strict=False))
+        found = TagSet.of_model(["B", "I"], "").entities_of([int(tag == "I") for tag in tags])
+        assert [entity[:2] for entity in found] == words
+        ids = rng.choices(range(len(names)), k=rng.randrange(9))
+        assert TagSet.of_model(names, "").entities_of(ids) == chunks([names[i] for i in ids])
+
+
+def chunks(tags):
+    found, begun, label = [], 0, None
+    for place, tag in enumerate(tags):
+        letter, _, name = tag.partition("-")
+        if letter == "S":
+            found.append((place, place + 1, name))
+        if letter == "E" and label == name:
+            found.append((begun, place + 1, name))
+        if letter == "B":
+            begun, label = place, name
+        elif letter != "I" or label != name:
+            label = None
+    return found

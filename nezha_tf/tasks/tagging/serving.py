@@ -58,9 +58,10 @@ class TaggingServing(Serving):
 
     @property
     def about(self):
+        labels = ", ".join(filter(None, sorted(self._tag_set.labels)))
         return (
-            f"Finds entities in texts: {', '.join(sorted(self._tag_set.labels))}. Texts of more "
-            f"than {self._size} pieces are read in overlapping windows."
+            f"Finds entities in texts{labels and ': '}{labels}. Texts of more than {self._size} "
+            "pieces are read in overlapping windows."
         )
 
     def assets(self):
@@ -127,9 +128,9 @@ class TaggingServing(Serving):
         return tf.where(context(upper) > context(lower), upper, lower)
 
     def _entities(self, pieces, units, tag_ids, probabilities):
-        """Returns the outputs for the well-formed entities; see `TagSet.entities_of`."""
-        prefixes = tf.gather([tag[0] for tag in self._tag_set.tags], tag_ids)
-        labels = tf.gather([tag[2:] for tag in self._tag_set.tags], tag_ids)
+        """Returns the outputs for the entities that `TagSet.entities_of` returns."""
+        prefixes = tf.gather([tag[0] for tag in self._tag_set.read_as], tag_ids)
+        labels = tf.gather([tag[2:] for tag in self._tag_set.read_as], tag_ids)
         begins, ends = _edges(prefixes, labels, units.rows)
         first, last = tf.where(begins)[:, 0], tf.where(ends)[:, 0]
         inside = prefixes != OUTSIDE
@@ -161,7 +162,9 @@ class TaggingServing(Serving):
         return {**outputs, "num_entities": tf.cast(splits.row_lengths(), tf.int32)}
 
     def _is_well_formed(self, first, last, is_single):
-        """Whether entities follow the scheme, given the prefixes of their first and last tags."""
+        """Whether entities count, given the prefixes of their first and last tags."""
+        if not self._tag_set.is_strict:
+            return tf.ones_like(is_single)
         begin, _, end, single = SCHEMES[self._tag_set.scheme]
         return tf.where(is_single, first == single, (first == begin) & (last == end))
 
