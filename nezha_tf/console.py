@@ -6,6 +6,8 @@ import sys
 import tempfile
 import unicodedata
 
+from nezha_tf import storage
+
 
 def progress(iterable=None, **options):
     """Returns a progress bar with rate and time left; it is silent if stderr is no terminal."""
@@ -60,7 +62,7 @@ def native_stderr_into(path, ends):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     stderr, screen = sys.stderr, os.dup(2)
     is_ordered = False
-    with open(path, "wb") as log, open(screen, "w", encoding=stderr.encoding) as sys.stderr:
+    with storage.open_anew(path) as log, open(screen, "w", encoding=stderr.encoding) as sys.stderr:
         os.dup2(log.fileno(), 2)
         try:
             yield
@@ -73,8 +75,8 @@ def native_stderr_into(path, ends):
             os.dup2(screen, 2)
             sys.stderr = stderr
             if not is_ordered:
-                with open(path, "rb") as written:
-                    os.write(2, written.read())
+                log.seek(0)
+                os.write(2, log.read())
             os.remove(path)
 
 

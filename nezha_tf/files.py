@@ -166,6 +166,9 @@ def whole_file(path):
     temporary = temporary_name(path, os.getpid())
     try:
         with _named_as(path, temporary):
+            if not storage.is_remote(path):
+                # Nor may a link be there that someone has laid: what is written would follow it.
+                storage.remove_link(temporary)
             yield temporary
             storage.replace(temporary, path)
     finally:
@@ -215,10 +218,11 @@ def whole_folder(path):
     if os.path.lexists(path):
         raise UserError(f"{path} is there already; choose a new folder, or remove it")
     temporary = temporary_name(path, os.getpid())
-    # An earlier process with this id, as those of a container have, may have been killed.
-    shutil.rmtree(temporary, ignore_errors=True)
     try:
         with _named_as(path, temporary):
+            # An earlier process with this id, as those of a container have, may have been killed.
+            with contextlib.suppress(FileNotFoundError):
+                storage.remove_all(temporary)
             os.makedirs(temporary)
             yield temporary
             os.rename(temporary, path)

@@ -178,7 +178,7 @@ class Runner:
             "made_from": {name: self._made(name) for name in job.needs},
         }
         self._write(job, {**record, "is_done": False})
-        with open(log, "wb") as output:
+        with storage.open_anew(log) as output:
             status = self._status(job, output)
         if status == 0:
             self._write(job, {**record, "is_done": True})
