@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import gc
+import io
 import math
 import os
 import sys
@@ -52,6 +53,7 @@ def run(main, settings_class, with_tensorflow=True):
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # started with the descriptor closed, as by `>&-`
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+    console.show_anything()
     logging.set_verbosity(logging.WARNING)
     settings.define(settings_class)
 
@@ -130,15 +132,31 @@ def _guarded(main, settings_class, argv, with_tensorflow):
         if not error.filename and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         _fail(f"{error.filename or 'output'}: {error.strerror}")
+    except UnicodeEncodeError as error:
+        if error.encoding == "utf-8":
+            raise
+        _fail(f"{error.object!r} has no form in {error.encoding}; set LC_ALL=C.UTF-8")
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
 
 
+def parse(argv, flag_values=flags.FLAGS):
+    """Lets absl parse a command line, with flag files in UTF-8; returns what is no flag.
+
+    By itself absl reads them in the encoding of the locale.
+
+    Raises:
+      absl.flags.Error: a flag is unknown or has no such value, or a flag file cannot be read.
+    """
+    sys.modules[flags.FlagValues.__module__].open = _open_flag_file
+    return flag_values(argv)
+
+
 def _parse_flags(argv):
     try:
-        rest = flags.FLAGS(argv)
-    except (flags.Error, UnicodeDecodeError) as error:
+        rest = parse(argv)
+    except flags.Error as error:
         _fail(" ".join(str(error).split()) + _flag_file_of(error, argv) + "; see --help")
     except SystemExit:  # absl exits with status 1 after the text of --help
         sys.exit(0)
@@ -149,13 +167,21 @@ def _parse_flags(argv):
     return rest
 
 
+def _open_flag_file(path):
+    with open(path, encoding="utf-8-sig") as file:  # a byte order mark is allowed
+        try:
+            return io.StringIO(file.read())
+        except UnicodeDecodeError as error:
+            raise flags.Error(f"the flag file {path} is not UTF-8; convert it") from error
+
+
 def _flag_file_of(error, argv):
     """Returns ' (in FILE)' if an unknown flag is in a flag file of the command, else ''."""
     name = getattr(error, "flagname", None)
     for argument in argv if name else ():
         option, _, path = argument.partition("=")
         if option.lstrip("-") == "flagfile" and os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
+            with _open_flag_file(path) as file:
                 if any(line.strip().lstrip("-").split("=")[0] == name for line in file):
                     return f" (in {path})"
     return ""

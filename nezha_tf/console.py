@@ -9,6 +9,15 @@ import unicodedata
 from nezha_tf import storage
 
 
+def show_anything():
+    """Lets stdout and stderr show what their encoding lacks as \\uXXXX, and never fail of it.
+
+    Otherwise a line that tells what was done would end the program, after the work.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
+
+
 def progress(iterable=None, **options):
     """Returns a progress bar with rate and time left; it is silent if stderr is no terminal."""
     from tqdm import tqdm
@@ -62,7 +71,8 @@ def native_stderr_into(path, ends):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     stderr, screen = sys.stderr, os.dup(2)
     is_ordered = False
-    with storage.open_anew(path) as log, open(screen, "w", encoding=stderr.encoding) as sys.stderr:
+    kind = {"encoding": stderr.encoding, "errors": stderr.errors}
+    with storage.open_anew(path) as log, open(screen, "w", **kind) as sys.stderr:
         os.dup2(log.fileno(), 2)
         try:
             yield

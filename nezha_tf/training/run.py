@@ -15,7 +15,7 @@ from nezha_tf.model_folder import run_folder
 from nezha_tf.model_folder.folder import folder_of_model
 from nezha_tf.model_folder.metrics_file import read_metrics
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
-from nezha_tf.settings import flag_text, flags_of
+from nezha_tf.settings import flag_lines, flags_of
 from nezha_tf.training import (
     alike,
     device_memory,
@@ -424,9 +424,8 @@ class Run:
             return
         if self._settings.do_train:
             output_folder.write_settings(self._folder, self._task)
-        flags = sorted(flags_of(self._settings).items())
-        lines = (f"--{flag}={flag_text(value)}\n" for flag, value in flags if value is not None)
-        files.write_text(os.path.join(self._folder, name), "".join([*comments, *lines]))
+        lines = [*comments, *flag_lines(self._settings)]
+        files.write_text(os.path.join(self._folder, name), "".join(lines))
 
     def _note_start(self, step, is_kept):
         """Prints the changes of a resumed run's flags; if `is_kept`, writes these and the flags.
@@ -466,6 +465,7 @@ def _check(settings):
         raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")
     for name in ("bert_config_file", "output_dir"):
         require_flag(getattr(settings, name), name)
+    flag_lines(settings)  # what the run's flag file cannot hold is told before the work
     files.require_folder(settings.output_dir, "output_dir")
     if settings.plot:
         from nezha_tf.pictures.fonts import require_matplotlib
