@@ -6,6 +6,7 @@ import gc
 import io
 import math
 import os
+import re
 import sys
 
 # Set before TensorFlow is imported anywhere: its start-up messages do not help a user.
@@ -33,6 +34,7 @@ flags.disclaim_key_flags()
 _NOT_FOR_TENSORFLOW = ("jax", "matplotlib", "sklearn")
 # The shell's status of a program that SIGPIPE ended: 128 + 13.
 STATUS_BROKEN_PIPE = 141
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def run(main, settings_class, with_tensorflow=True):
@@ -188,7 +190,9 @@ def _flag_file_of(error, argv):
 
 
 def _fail(message):
-    print(f"{_program()}: error: {message}", file=sys.stderr)
+    # The names of files and what they hold may have line breaks, and orders to a terminal.
+    line = _CONTROL.sub(lambda found: repr(found[0])[1:-1], message)
+    print(f"{_program()}: error: {line}", file=sys.stderr)
     sys.exit(1)
 
 

@@ -8,6 +8,7 @@ import program_flags
 import pytest
 
 from nezha_tf import cli, settings
+from nezha_tf.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,3 +40,15 @@ def test_what_a_terminal_cannot_show_ends_no_program(monkeypatch, encoding, told
     for output in outputs:
         output.flush()
         assert output.buffer.getvalue() == told + b"\n"
+
+
+def test_an_error_is_one_line_whatever_it_quotes(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tool"])
+
+    def main(given):
+        raise UserError("no file a\n\x1b[2Jb\u2028；改正它")
+
+    with program_flags.forgotten_afterwards(), pytest.raises(SystemExit) as end:
+        cli.run(main, Settings, with_tensorflow=False)
+    assert end.value.code == 1
+    assert capsys.readouterr().err == "tool: error: no file a\\n\\x1b[2Jb\\u2028；改正它\n"

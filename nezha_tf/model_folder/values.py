@@ -1,8 +1,12 @@
 """Kinds of values in `task.json`, with their tests and their descriptions for messages."""
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
+
+from nezha_tf import forms
+
+# What a dimension of a tensor can be.
+_MOST = 2**31 - 1
 
 
 class Value(NamedTuple):
@@ -25,15 +29,15 @@ def one_of(*choices):
 def at_least(least):
     """Returns the kind of value that is an int of at least `least`."""
     words = f"a whole number of at least {least}"
-    return Value(words, lambda value: type(value) is int and value >= least)
+    return Value(words, lambda value: type(value) is int and least <= value <= _MOST)
 
 
 def _are_texts(value):
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+    return isinstance(value, list) and all(map(forms.is_text, value))
 
 
 BOOL = Value("true or false", lambda value: isinstance(value, bool))
-NUMBER = Value("a number", lambda v: type(v) in (int, float) and math.isfinite(v))
-TEXT = Value("a text", lambda value: isinstance(value, str))
+NUMBER = Value("a number", forms.is_finite)
+TEXT = Value("a text", forms.is_text)
 TEXTS = Value("a list of texts", _are_texts)
 NAMES = Value("a list of different texts", lambda v: _are_texts(v) and len(set(v)) == len(v))
