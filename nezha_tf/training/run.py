@@ -409,7 +409,8 @@ class Run:
             task.config, *task.lengths, self._settings.layer_mix, task.memory_length
         )
         peak = self._peak_flops() * devices.num_processors(self._strategy)
-        return Throughput(self._settings.train_batch_size, flops, peak)
+        is_measured = self._settings.peak_tflops is None
+        return Throughput(self._settings.train_batch_size, flops, peak, is_measured)
 
     def _peak_flops(self):
         """Returns the peak FLOP/s of a device, or 0 if nothing is known."""

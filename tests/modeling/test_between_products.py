@@ -81,7 +81,8 @@ def test_gradients_are_those_of_the_same_model_without_xla(objectives, encoding,
     moved = gradients_of(objectives, config, "float32", is_on=False, are_moved=True)
     bounds = rounding_of(expected, moved)
     sizes = [np.abs(gradient).max() for gradient in expected]
-    assert np.median(np.divide(bounds, sizes)) < 1e-3  # what is rounded to bfloat16 is more
+    shares = [bound / size for bound, size in zip(bounds, sizes, strict=True) if size]
+    assert np.median(shares) < 1e-3  # what is forgotten, or rounded to bfloat16, is more
     for one, other, bound in zip(found, expected, bounds, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=bound)
 
