@@ -34,16 +34,37 @@ flags.disclaim_key_flags()
 _NOT_FOR_TENSORFLOW = ("jax", "matplotlib", "sklearn")
 # The shell's status of a program that SIGPIPE ended: 128 + 13.
 STATUS_BROKEN_PIPE = 141
+_NO_MEMORY = "not enough memory; free some, or let fewer workers or smaller batches use it"
+# What to do about errors that are the machine's, whatever file they came up with.
+_OF_THE_SYSTEM = {
+    errno.ENOSPC: "make room",
+    errno.EDQUOT: "make room",
+    errno.EMFILE: "allow more open files (ulimit -n), or use fewer workers",
+    errno.ENFILE: "end other programs, or use fewer workers",
+    errno.ENOMEM: "free some memory, or use fewer workers",
+    errno.EAGAIN: "allow more processes (ulimit -u), or use fewer workers",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def _told_of_no_memory(kind, error, trace):
+    if issubclass(kind, MemoryError):
+        print(f"{_program()}: error: {_NO_MEMORY}", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _told_of_no_memory  # also while the programs import their modules
 
 
 def run(main, settings_class, with_tensorflow=True):
     """Parses the flags, runs `main` and exits with a status.
 
-    A `UserError`, a full disk or an unknown flag gives one line on stderr and status 1; a signal
-    of `endings` gives status 75, the loss of another worker 76, an interrupt 130, and a closed
-    output pipe 141. Any other error is a defect and keeps its traceback. The files that the flags
-    name are checked before anything slow is imported.
+    A `UserError`, a full disk, too little memory or an unknown flag gives one line on stderr and
+    status 1; a signal of `endings` gives status 75, the loss of another worker 76, an interrupt
+    130, and a closed output pipe 141. Any other error is a defect and keeps its traceback. The
+    files that the flags name are checked before anything slow is imported.
 
     Args:
       main: function of the settings.
@@ -130,10 +151,14 @@ def _guarded(main, settings_class, argv, with_tensorflow):
         print(f"{_program()}: error: {loss}", file=sys.stderr, flush=True)
         # An ordered end would wait for the lost worker.
         os._exit(STATUS_WORKER_LOST)
+    except MemoryError:
+        _fail(_NO_MEMORY)
     except OSError as error:
-        if not error.filename and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        advice = _OF_THE_SYSTEM.get(error.errno)
+        if not error.filename and advice is None:
             raise
-        _fail(f"{error.filename or 'output'}: {error.strerror}")
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(place + error.strerror + (f"; {advice}" if advice else ""))
     except UnicodeEncodeError as error:
         if error.encoding == "utf-8":
             raise

@@ -10,6 +10,10 @@ import shutil
 from nezha_tf import storage
 from nezha_tf.errors import UserError, require_flag
 
+# What file systems of Linux allow to the name of a file, and the highest process id.
+_MOST_NAME_BYTES = 255
+_LONGEST_PROCESS_ID = 2**22
+
 
 def expand(patterns, flag, may_be_empty=False):
     """Returns the files that a comma-separated list of names and globs matches, sorted.
@@ -113,7 +117,25 @@ def require_file(path, flag):
     if not os.path.basename(path) or storage.isdir(path):
         raise UserError(f"--{flag}={path} is a folder; name a file in it")
     _require_no_device(path)
+    require_short_name(path, flag)
     _require_folder(os.path.dirname(path), path, flag)
+
+
+def require_short_name(path, flag, ending=""):
+    """Raises a `UserError` if a file's name leaves no room for that of its temporary file.
+
+    Args:
+      path: the file.
+      flag: the flag that names it.
+      ending: what is added to the name of the longest file beside it.
+    """
+    name = os.path.basename(temporary_name(path + ending, _LONGEST_PROCESS_ID))
+    excess = len(os.fsencode(name)) - _MOST_NAME_BYTES
+    if excess > 0 and not storage.is_remote(path):
+        raise UserError(
+            f"--{flag}={path}: the name is too long by {excess} bytes, as the unfinished file's "
+            "name is longer; choose a shorter one"
+        )
 
 
 def _require_folder(folder, path, flag):
