@@ -126,8 +126,8 @@ def test_a_file_that_cannot_be_written_is_told_before(tmp_path):
         (f"{tmp_path}/file/new", "--output_file=.*/file/new: .*/file is a file, not a folder"),
         (f"{tmp_path}/file/none/new", "new: .*/file is a file, not a folder"),
         (f"{tmp_path}/pipe", "pipe is no regular file"),
-        (f"{tmp_path}/{'n' * 239}", "the name is too long by [0-9]+ bytes"),
-        (f"{tmp_path}/{'名' * 80}", "the name is too long by [0-9]+ bytes"),
+        (f"{tmp_path}/{'n' * 250}", "the name is too long by [0-9]+ bytes"),
+        (f"{tmp_path}/{'名' * 84}", "the name is too long by [0-9]+ bytes"),
         ("ram://output", "ram://output is a folder"),
         ("ram://output/new/newer", "ram://output/new is a file, not a folder"),
     ):
