@@ -43,6 +43,7 @@ _CLONE = os.path.relpath(pathlib.Path(__file__).resolve().parent.parent)
 
 
 def main():
+    console.show_anything()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model_folder", required=True, help="The folder of the model.")
     parser.add_argument("--clue_data", required=True, help="The folder of the tasks' folders.")

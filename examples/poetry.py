@@ -14,7 +14,7 @@ import re
 import sys
 
 try:
-    from nezha_tf import files
+    from nezha_tf import console, files
     from nezha_tf.data.rows import read_rows
     from nezha_tf.errors import UserError
 except ImportError as error:
@@ -82,6 +82,7 @@ def does_fit(text, form):
 
 
 if __name__ == "__main__":
+    console.show_anything()
     JOBS = {"corpus": (corpus, 2), "prompts": (prompts, 2), "fit": (fit, 1)}
     job, count = JOBS.get(sys.argv[1] if len(sys.argv) > 1 else "", (None, 0))
     if not job or len(sys.argv) != 2 + count:

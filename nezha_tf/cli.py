@@ -3,8 +3,10 @@
 import contextlib
 import errno
 import gc
+import io
 import math
 import os
+import re
 import sys
 
 # Set before TensorFlow is imported anywhere: its start-up messages do not help a user.
@@ -32,15 +34,37 @@ flags.disclaim_key_flags()
 _NOT_FOR_TENSORFLOW = ("jax", "matplotlib", "sklearn")
 # The shell's status of a program that SIGPIPE ended: 128 + 13.
 STATUS_BROKEN_PIPE = 141
+_NO_MEMORY = "not enough memory; free some, or let fewer workers or smaller batches use it"
+# What to do about errors that are the machine's, whatever file they came up with.
+_OF_THE_SYSTEM = {
+    errno.ENOSPC: "make room",
+    errno.EDQUOT: "make room",
+    errno.EMFILE: "allow more open files (ulimit -n), or use fewer workers",
+    errno.ENFILE: "end other programs, or use fewer workers",
+    errno.ENOMEM: "free some memory, or use fewer workers",
+    errno.EAGAIN: "allow more processes (ulimit -u), or use fewer workers",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def _told_of_no_memory(kind, error, trace):
+    if issubclass(kind, MemoryError):
+        print(f"{_program()}: error: {_NO_MEMORY}", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _told_of_no_memory  # also while the programs import their modules
 
 
 def run(main, settings_class, with_tensorflow=True):
     """Parses the flags, runs `main` and exits with a status.
 
-    A `UserError`, a full disk or an unknown flag gives one line on stderr and status 1; a signal
-    of `endings` gives status 75, the loss of another worker 76, an interrupt 130, and a closed
-    output pipe 141. Any other error is a defect and keeps its traceback. The files that the flags
-    name are checked before anything slow is imported.
+    A `UserError`, a full disk, too little memory or an unknown flag gives one line on stderr and
+    status 1; a signal of `endings` gives status 75, the loss of another worker 76, an interrupt
+    130, and a closed output pipe 141. Any other error is a defect and keeps its traceback. The
+    files that the flags name are checked before anything slow is imported.
 
     Args:
       main: function of the settings.
@@ -52,6 +76,7 @@ def run(main, settings_class, with_tensorflow=True):
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # started with the descriptor closed, as by `>&-`
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+    console.show_anything()
     logging.set_verbosity(logging.WARNING)
     settings.define(settings_class)
 
@@ -126,19 +151,39 @@ def _guarded(main, settings_class, argv, with_tensorflow):
         print(f"{_program()}: error: {loss}", file=sys.stderr, flush=True)
         # An ordered end would wait for the lost worker.
         os._exit(STATUS_WORKER_LOST)
+    except MemoryError:
+        _fail(_NO_MEMORY)
     except OSError as error:
-        if not error.filename and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        advice = _OF_THE_SYSTEM.get(error.errno)
+        if not error.filename and advice is None:
             raise
-        _fail(f"{error.filename or 'output'}: {error.strerror}")
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(place + error.strerror + (f"; {advice}" if advice else ""))
+    except UnicodeEncodeError as error:
+        if error.encoding == "utf-8":
+            raise
+        _fail(f"{error.object!r} has no form in {error.encoding}; set LC_ALL=C.UTF-8")
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
 
 
+def parse(argv, flag_values=flags.FLAGS):
+    """Lets absl parse a command line, with flag files in UTF-8; returns what is no flag.
+
+    By itself absl reads them in the encoding of the locale.
+
+    Raises:
+      absl.flags.Error: a flag is unknown or has no such value, or a flag file cannot be read.
+    """
+    sys.modules[flags.FlagValues.__module__].open = _open_flag_file
+    return flag_values(argv)
+
+
 def _parse_flags(argv):
     try:
-        rest = flags.FLAGS(argv)
-    except (flags.Error, UnicodeDecodeError) as error:
+        rest = parse(argv)
+    except flags.Error as error:
         _fail(" ".join(str(error).split()) + _flag_file_of(error, argv) + "; see --help")
     except SystemExit:  # absl exits with status 1 after the text of --help
         sys.exit(0)
@@ -149,20 +194,30 @@ def _parse_flags(argv):
     return rest
 
 
+def _open_flag_file(path):
+    with open(path, encoding="utf-8-sig") as file:  # a byte order mark is allowed
+        try:
+            return io.StringIO(file.read())
+        except UnicodeDecodeError as error:
+            raise flags.Error(f"the flag file {path} is not UTF-8; convert it") from error
+
+
 def _flag_file_of(error, argv):
     """Returns ' (in FILE)' if an unknown flag is in a flag file of the command, else ''."""
     name = getattr(error, "flagname", None)
     for argument in argv if name else ():
         option, _, path = argument.partition("=")
         if option.lstrip("-") == "flagfile" and os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
+            with _open_flag_file(path) as file:
                 if any(line.strip().lstrip("-").split("=")[0] == name for line in file):
                     return f" (in {path})"
     return ""
 
 
 def _fail(message):
-    print(f"{_program()}: error: {message}", file=sys.stderr)
+    # The names of files and what they hold may have line breaks, and orders to a terminal.
+    line = _CONTROL.sub(lambda found: repr(found[0])[1:-1], message)
+    print(f"{_program()}: error: {line}", file=sys.stderr)
     sys.exit(1)
 
 

@@ -6,6 +6,17 @@ import sys
 import tempfile
 import unicodedata
 
+from nezha_tf import storage
+
+
+def show_anything():
+    """Lets stdout and stderr show what their encoding lacks as \\uXXXX, and never fail of it.
+
+    Otherwise a line that tells what was done would end the program, after the work.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
+
 
 def progress(iterable=None, **options):
     """Returns a progress bar with rate and time left; it is silent if stderr is no terminal."""
@@ -60,7 +71,8 @@ def native_stderr_into(path, ends):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     stderr, screen = sys.stderr, os.dup(2)
     is_ordered = False
-    with open(path, "wb") as log, open(screen, "w", encoding=stderr.encoding) as sys.stderr:
+    kind = {"encoding": stderr.encoding, "errors": stderr.errors}
+    with storage.open_anew(path) as log, open(screen, "w", **kind) as sys.stderr:
         os.dup2(log.fileno(), 2)
         try:
             yield
@@ -73,8 +85,8 @@ def native_stderr_into(path, ends):
             os.dup2(screen, 2)
             sys.stderr = stderr
             if not is_ordered:
-                with open(path, "rb") as written:
-                    os.write(2, written.read())
+                log.seek(0)
+                os.write(2, log.read())
             os.remove(path)
 
 

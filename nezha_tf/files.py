@@ -10,6 +10,10 @@ import shutil
 from nezha_tf import storage
 from nezha_tf.errors import UserError, require_flag
 
+# What file systems of Linux allow to the name of a file, and the highest process id.
+_MOST_NAME_BYTES = 255
+_LONGEST_PROCESS_ID = 2**22
+
 
 def expand(patterns, flag, may_be_empty=False, in_folders=None):
     """Returns the files that a comma-separated list of names and globs matches, sorted.
@@ -128,7 +132,25 @@ def require_file(path, flag):
     if not os.path.basename(path) or storage.isdir(path):
         raise UserError(f"--{flag}={path} is a folder; name a file in it")
     _require_no_device(path)
+    require_short_name(path, flag)
     _require_folder(os.path.dirname(path), path, flag)
+
+
+def require_short_name(path, flag, ending=""):
+    """Raises a `UserError` if a file's name leaves no room for that of its temporary file.
+
+    Args:
+      path: the file.
+      flag: the flag that names it.
+      ending: what is added to the name of the longest file beside it.
+    """
+    name = os.path.basename(temporary_name(path + ending, _LONGEST_PROCESS_ID))
+    excess = len(os.fsencode(name)) - _MOST_NAME_BYTES
+    if excess > 0 and not storage.is_remote(path):
+        raise UserError(
+            f"--{flag}={path}: the name is too long by {excess} bytes, as the unfinished file's "
+            "name is longer; choose a shorter one"
+        )
 
 
 def _require_folder(folder, path, flag):
@@ -181,6 +203,9 @@ def whole_file(path):
     temporary = temporary_name(path, os.getpid())
     try:
         with _named_as(path, temporary):
+            if not storage.is_remote(path):
+                # Nor may a link be there that someone has laid: what is written would follow it.
+                storage.remove_link(temporary)
             yield temporary
             storage.replace(temporary, path)
     finally:
@@ -230,10 +255,11 @@ def whole_folder(path):
     if os.path.lexists(path):
         raise UserError(f"{path} is there already; choose a new folder, or remove it")
     temporary = temporary_name(path, os.getpid())
-    # An earlier process with this id, as those of a container have, may have been killed.
-    shutil.rmtree(temporary, ignore_errors=True)
     try:
         with _named_as(path, temporary):
+            # An earlier process with this id, as those of a container have, may have been killed.
+            with contextlib.suppress(FileNotFoundError):
+                storage.remove_all(temporary)
             os.makedirs(temporary)
             yield temporary
             os.rename(temporary, path)

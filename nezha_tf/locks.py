@@ -5,12 +5,25 @@ import errno
 import fcntl
 import os
 import platform
+import re
+import stat
 
 from nezha_tf import storage
 from nezha_tf.errors import UserError
 
 _TAKEN = (errno.EACCES, errno.EAGAIN)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+# What a lock's file holds; it is empty for a moment before.
+_TEXT = re.compile(r"(process \d+ on [^\n]*\n?)?")
+_MOST_BYTES = 1024
+_NO_REGULAR_FILE = "is no regular file"
+# What is said of the errors of opening what is no file.
+_NO_FILE = {
+    errno.ELOOP: "is a link",
+    errno.EISDIR: _NO_REGULAR_FILE,
+    errno.ENXIO: _NO_REGULAR_FILE,  # a socket
+}
+_NO_LOCK = "{} {}, so it is no lock of this program; move it away"
 
 
 @contextlib.contextmanager
@@ -28,7 +41,8 @@ def held(path, what, waits=False):
       waits: whether to wait for a process that holds the lock; for jobs of a moment.
 
     Raises:
-      UserError: another process holds the lock, and `waits` is False.
+      UserError: another process holds the lock, and `waits` is False; or what has the file's name
+        is no lock, but a link, say, and is left as it is.
       OSError: the file cannot be written.
     """
     if storage.is_remote(path):
@@ -42,7 +56,7 @@ def held(path, what, waits=False):
         yield
     finally:
         # Remove the file while it is locked: the next holder checks that it still exists.
-        with contextlib.suppress(FileNotFoundError):
+        if _is_there(file, path):
             os.remove(path)
         file.close()
         if is_new:
@@ -53,7 +67,7 @@ def held(path, what, waits=False):
 def _locked(path, what, kind):
     """Returns the open, locked file."""
     while True:
-        file = open(path, "a+", encoding="utf-8")
+        file = _opened(path)
         try:
             fcntl.lockf(file, kind)
         except OSError as error:
@@ -69,20 +83,55 @@ def _locked(path, what, kind):
         if _is_there(file, path):
             break
         file.close()  # a run that just ended has removed this file
-    file.truncate(0)
-    file.write(f"process {os.getpid()} on {platform.node()}\n")
-    file.flush()
+    file.seek(0)
+    file.truncate()
+    file.write(f"process {os.getpid()} on {platform.node()}\n".encode())
     return file
 
 
-def _text_of(file):
+def _opened(path):
+    """Opens, or makes, the file of a lock.
+
+    Raises:
+      UserError: what has this name is not ours to write into. In a folder that was unpacked, or
+        that others may write in, it could lead to any file of the user's.
+    """
+    options = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        file = open(path, "r+b", 0, opener=lambda name, _: os.open(name, options, 0o666))
+    except OSError as error:
+        if error.errno not in _NO_FILE:
+            raise
+        raise UserError(_NO_LOCK.format(path, _NO_FILE[error.errno])) from error
+    why = _fault(file)
+    if why:
+        file.close()
+        raise UserError(_NO_LOCK.format(path, why))
+    return file
+
+
+def _fault(file):
+    """Returns why an open file is no lock, or ""."""
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode):
+        return _NO_REGULAR_FILE
+    if found.st_nlink > 1:
+        return "has a second name (a hard link)"
+    return "" if _TEXT.fullmatch(_beginning(file)) else "holds something else"
+
+
+def _beginning(file):
     file.seek(0)
-    text = file.read().strip()
+    return file.read(_MOST_BYTES).decode(errors="replace")
+
+
+def _text_of(file):
+    text = _beginning(file).strip()
     return f" ({text})" if text else ""
 
 
 def _is_there(file, path):
     try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+        return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
     except FileNotFoundError:
         return False

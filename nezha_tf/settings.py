@@ -5,10 +5,11 @@ defaults and meanings are the same from Python and on the command line.
 """
 
 import dataclasses
+import re
 
 from absl import flags
 
-from nezha_tf.errors import UserError
+from nezha_tf.errors import UserError, require_unicode
 
 # With this, --help lists the flags that `define` defines under the program that calls it.
 flags.disclaim_key_flags()
@@ -117,7 +118,42 @@ def flag_text(value):
     """Returns a flag's value in the form that flag files use."""
     if isinstance(value, bool):
         return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    if isinstance(value, tuple | list):
+        return ",".join(map(_list_part, map(str, value))) if tuple(value) != ("",) else '""'
+    return str(value)
+
+
+def _list_part(text):
+    """Returns a value of a list as absl's parser of CSV takes it."""
+    is_plain = "," not in text and not text.startswith('"')
+    return text if is_plain else '"' + text.replace('"', '""') + '"'
+
+
+def flag_lines(settings):
+    """Returns the lines of a flag file with all flags, sorted by name, that absl reads back.
+
+    Flags whose value is None are left out.
+
+    Raises:
+      UserError: no flag file can hold a value: absl reads a line for each flag, drops blanks at its
+        end, and those around each value of a list.
+    """
+    lines = []
+    for name, value in sorted(flags_of(settings).items()):
+        if value is not None:
+            _require_for_file(name, value)
+            lines.append(f"--{name}={flag_text(value)}\n")
+    return lines
+
+
+def _require_for_file(name, value):
+    is_list = isinstance(value, tuple | list)
+    for text in map(str, value if is_list else (value,)):
+        require_unicode(text, name)
+        if re.search(r"[\r\n]", text):
+            raise UserError(f"--{name}={text!r}: a flag file cannot hold its line break; remove it")
+        if text != (text.strip() if is_list else text.rstrip()):
+            raise UserError(f"--{name}={text!r}: a flag file cannot hold its blanks; remove them")
 
 
 def _flags_of(settings):

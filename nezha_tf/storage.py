@@ -4,6 +4,7 @@ TensorFlow takes three seconds and 800 MB. Programs that only handle text import
 has a scheme. Every failure is an `OSError`, for local and remote files.
 """
 
+import contextlib
 import errno
 import glob as local_glob
 import io
@@ -47,6 +48,21 @@ def open_binary(path, mode):
     raw = _RemoteFile(path, mode)
     buffered = io.BufferedReader if mode == "rb" else io.BufferedWriter
     return buffered(raw, REMOTE_BUFFER_BYTES)
+
+
+def open_anew(path):
+    """Opens a new local file for writing and reading bytes; what had its name is removed.
+
+    A link of this name is not followed, so nothing but the new file is written to.
+    """
+    remove_link(path)
+    return open(path, "x+b")
+
+
+def remove_link(path):
+    """Removes what has a local file's name, if anything; not what a link leads to."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
 
 
 def open_text(path, encoding="utf-8"):

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from nezha_tf import files
+from nezha_tf import console, files
 from nezha_tf.errors import UserError
 
 
@@ -39,6 +39,28 @@ def test_what_a_killed_process_with_this_id_left_is_in_no_ones_way(tmp_path):
     with files.whole_folder(path) as temporary:
         open(os.path.join(temporary, "whole"), "w").close()
     assert os.listdir(path) == ["whole"] and other.is_dir() and not left.exists()
+
+
+def test_a_link_under_a_temporary_name_is_not_followed(tmp_path):
+    """Who may write in a folder knows the name before, but for the process."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("my work")
+    path = str(tmp_path / "new")
+    for target in ("file", "absent"):
+        os.symlink(precious / target, files.temporary_name(path, os.getpid()))
+        files.write_text(path, "text")
+    os.symlink(precious, files.temporary_name(f"{path}.folder", os.getpid()))
+    with files.whole_folder(f"{path}.folder") as temporary:
+        open(os.path.join(temporary, "file"), "w").close()
+    log = tmp_path / "worker-0.log"
+    os.symlink(precious / "file", log)
+    with console.native_stderr_into(str(log), ()):
+        os.write(2, b"told")
+        assert log.read_text() == "told" and not log.is_symlink()
+    assert (tmp_path / "new").read_text() == "text" and not (tmp_path / "new").is_symlink()
+    assert os.listdir(tmp_path / "new.folder") == ["file"]
+    assert os.listdir(precious) == ["file"] and (precious / "file").read_text() == "my work"
 
 
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
@@ -109,6 +131,8 @@ def test_a_file_that_cannot_be_written_is_told_before(tmp_path):
         (f"{tmp_path}/file/new", "--output_file=.*/file/new: .*/file is a file, not a folder"),
         (f"{tmp_path}/file/none/new", "new: .*/file is a file, not a folder"),
         (f"{tmp_path}/pipe", "pipe is no regular file"),
+        (f"{tmp_path}/{'n' * 250}", "the name is too long by [0-9]+ bytes"),
+        (f"{tmp_path}/{'名' * 84}", "the name is too long by [0-9]+ bytes"),
         ("ram://output", "ram://output is a folder"),
         ("ram://output/new/newer", "ram://output/new is a file, not a folder"),
     ):

@@ -1,6 +1,9 @@
 """The lock between runs, with processes that are started and killed."""
 
+import os
+import pathlib
 import signal
+import socket
 import subprocess
 import sys
 
@@ -87,3 +90,49 @@ def test_without_locks_nobody_is_kept_out(tmp_path, monkeypatch):
     path = str(tmp_path / "run.lock")
     with locks.held(path, "the folder"), locks.held(path, "the folder"):
         pass
+
+
+def test_what_is_no_lock_is_left_as_it_is(tmp_path, monkeypatch):
+    """A link in a folder that was unpacked may lead to any file of the user's."""
+    precious, path = tmp_path / "precious", tmp_path / "run.lock"
+    precious.write_text("my work\n")
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+    listener = socket.socket(socket.AF_UNIX)
+    for put, told in (
+        (lambda: os.symlink(precious, path), "run.lock is a link, so it is no lock"),
+        (lambda: os.symlink(tmp_path / "new", path), "run.lock is a link"),
+        (lambda: os.symlink(tmp_path, path), "run.lock is a link"),
+        (lambda: os.symlink("/dev/null", path), "run.lock is a link"),
+        (lambda: os.link(precious, path), r"run.lock has a second name \(a hard link\)"),
+        (lambda: path.write_text("my work\n"), "run.lock holds something else"),
+        (lambda: path.write_text("process 7 on host\nmy work\n"), "run.lock holds something else"),
+        (lambda: path.write_bytes(b"\xff" * 5000), "run.lock holds something else"),
+        (lambda: os.mkfifo(path), "run.lock is no regular file"),
+        (lambda: listener.bind(path.name), "run.lock is no regular file"),
+        (lambda: path.mkdir(), "run.lock is no regular file"),
+    ):
+        put()
+        before = _state(tmp_path)
+        with pytest.raises(UserError, match=told), locks.held(str(path), "the folder"):
+            raise AssertionError("it is not locked")
+        assert _state(tmp_path) == before, told
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    listener.close()
+
+
+def _state(folder):
+    """Returns {name: (kind, what a link leads to or a file holds)}."""
+    found = {}
+    for path in pathlib.Path(folder).iterdir():
+        mode = path.lstat().st_mode
+        content = os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes()
+        found[path.name] = mode, content
+    return found
+
+
+def test_a_lock_that_was_exchanged_meanwhile_is_left(tmp_path):
+    path = tmp_path / "run.lock"
+    with locks.held(str(path), "the folder"):
+        path.unlink()
+        path.write_text("my work")
+    assert path.read_text() == "my work"

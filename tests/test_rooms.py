@@ -10,6 +10,7 @@ PACKAGE = REPOSITORY / "nezha_tf"
 # From the lowest room up. Modules outside folders are rooms of their own.
 ROOMS = (
     "errors",
+    "forms",
     "storage",
     "files",
     "console",

@@ -14,15 +14,19 @@ import sys
 import threading
 import time
 
-from nezha_tf import console, endings, files, storage
+from nezha_tf import console, endings, files, forms, storage
 from nezha_tf.cores import available_cores
 from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
 
 _TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
 # Larger files that flags name are data, whose reading at each call would take long.
 _MOST_BYTES = 1 << 20
-# The keys of a record that are read, with the types of their values.
-_RECORD = {"flags": list, "files": dict, "made_from": dict}
+# What is read of a record.
+_RECORD = {
+    "flags": forms.May([forms.is_anything]),
+    "files": forms.May({str: forms.is_anything}),
+    "made_from": forms.May({str: forms.is_anything}),
+}
 # What libraries of arithmetic take the number of their threads from.
 _THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 
@@ -178,7 +182,7 @@ class Runner:
             "made_from": {name: self._made(name) for name in job.needs},
         }
         self._write(job, {**record, "is_done": False})
-        with open(log, "wb") as output:
+        with storage.open_anew(log) as output:
             status = self._status(job, output)
         if status == 0:
             self._write(job, {**record, "is_done": True})
@@ -230,12 +234,8 @@ class Runner:
     def _record(self, name):
         path = os.path.join(self._folder, name) + ".json"
         found = files.read_object(path)
-        for key, kind in _RECORD.items() if found else ():
-            if not isinstance(found.get(key, kind()), kind):
-                raise UserError(
-                    f"{path}: {key!r} is not as this program writes it; restore the file, or "
-                    "remove it and the folder beside it"
-                )
+        if found is not None:
+            forms.require(found, _RECORD, path)
         return found
 
     def _write(self, job, record):

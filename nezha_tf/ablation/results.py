@@ -6,7 +6,7 @@ import os
 import statistics
 from typing import NamedTuple
 
-from nezha_tf import files
+from nezha_tf import files, forms
 from nezha_tf.errors import UserError
 
 # Metrics are numbers of float32, or counts divided by others.
@@ -219,11 +219,7 @@ def _numbers(path, metrics):
             f"there is no {path}, which a finished run should have written (results); to run it "
             "again, remove its folder and the .json beside it"
         )
-    numbers = {
-        name: float(value)
-        for name, value in found.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+    numbers = {name: float(value) for name, value in found.items() if forms.is_number(value)}
     for name in metrics:
         if not math.isfinite(numbers.get(name, 0.0)):
             raise UserError(

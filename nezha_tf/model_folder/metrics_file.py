@@ -3,21 +3,34 @@
 import json
 import os
 
-from nezha_tf import storage
+from nezha_tf import forms, storage
+from nezha_tf.errors import UserError
 
 METRICS_FILE = "metrics.jsonl"
+_ENTRY = {"step": forms.is_count, str: forms.is_number}
 
 
 def read_metrics(folder):
-    """Returns the entries of a run's `metrics.jsonl`, a list of dict, by rising step."""
+    """Returns the entries of a run's `metrics.jsonl`, a list of dict, by rising step.
+
+    Raises:
+      UserError: a line is not as runs write it. The last one may be incomplete, as a killed run
+        leaves it, and then does not count.
+    """
     path = os.path.join(folder, METRICS_FILE)
     if not storage.exists(path):
         return []
+    with storage.open_binary(path, "rb") as file:
+        lines = file.read().splitlines(keepends=True)
     entries = []
-    with storage.open_text(path) as file:
-        for line in file:
-            try:
-                entries.append(json.loads(line))
-            except ValueError:  # a killed run can leave an incomplete last line
+    for number, line in enumerate(lines, start=1):
+        try:
+            entries.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            if number == len(lines) and not line.endswith(b"\n"):
                 break
+            raise UserError(
+                f"{path}, line {number}: not JSON; restore the file, or remove the line"
+            ) from error
+        forms.require(entries[-1], _ENTRY, f"{path}, line {number}")
     return entries

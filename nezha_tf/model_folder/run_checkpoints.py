@@ -10,11 +10,11 @@ import os
 import re
 from typing import NamedTuple
 
-from nezha_tf import storage
+from nezha_tf import forms, storage
 from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.refusals import UnreadableCheckpoint
 from nezha_tf.errors import UserError
-from nezha_tf.files import write_text
+from nezha_tf.files import read_object, write_text
 
 _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
 # What a killed run leaves behind: `tf1.write_tensors`, `files.whole_file` and `files.whole_folder`
@@ -22,6 +22,7 @@ _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
 _LEFTOVER = re.compile(r".*\.\d+\.tmp|checkpoint\.tmp[0-9a-f]{32}$")
 _ENDINGS = (".index", ".data-00000-of-00001")
 BEST_FILE = "best_checkpoint.json"
+_BEST = {"global_step": forms.is_count, str: forms.is_number}
 
 
 class BestMetric(NamedTuple):
@@ -176,7 +177,11 @@ class RunCheckpoints:
                 self.note_evaluation(entry["step"], {metric: entry[f"eval_{metric}"]})
 
     def best(self):
-        """Returns {"global_step": step, name of the metric: value} of the best step, or None."""
+        """Returns {"global_step": step, name of the metric: value} of the best step, or None.
+
+        Raises:
+          UserError: `BEST_FILE` is damaged. To take it as absent would delete the best checkpoint.
+        """
         # The chief writes the file; another worker may see it late.
         return self._best or self._read_best()
 
@@ -186,13 +191,11 @@ class RunCheckpoints:
         return best if best in steps else max(steps, default=None)
 
     def _read_best(self):
-        try:
-            with storage.open_text(os.path.join(self.folder, BEST_FILE)) as file:
-                best = json.load(file)
-        except (FileNotFoundError, ValueError):
+        path = os.path.join(self.folder, BEST_FILE)
+        best = read_object(path)
+        if best is None:
             return None
-        if not isinstance(best, dict):
-            return None
+        forms.require(best, _BEST, path)
         # A checkpoint that another metric has chosen is not the best one.
         is_ours = self._best_metric is None or self._best_metric.name in best
         return best if is_ours else None

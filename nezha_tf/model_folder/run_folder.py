@@ -2,13 +2,14 @@
 
 import os
 
-from nezha_tf import files, storage
+from nezha_tf import files, forms, storage
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder import task_file
 
 CONFIG_FILE, VOCAB_FILE = "bert_config.json", "vocab.txt"
 # The summary of several runs, which names the best run; in their common folder.
 SWEEP_FILE = "sweep.json"
+_SWEEP = {"best": {"learning_rate": forms.is_finite, "seed": forms.is_count}}
 
 
 def read_settings(folder, name):
@@ -56,7 +57,5 @@ def best_sweep_member(folder):
     found = files.read_object(path)
     if found is None:
         return None
-    try:
-        return sweep_member(folder, found["best"]["learning_rate"], found["best"]["seed"])
-    except (LookupError, TypeError) as error:
-        raise UserError(f"{path} does not say which run is the best; it is damaged") from error
+    forms.require(found, _SWEEP, path)
+    return sweep_member(folder, found["best"]["learning_rate"], found["best"]["seed"])

@@ -1,8 +1,9 @@
 """Kinds of values in `task.json`, with their tests and their descriptions for messages."""
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
+
+from nezha_tf import forms
 
 # More pieces than any model here can read or write at once.
 _MOST_PIECES = 1 << 20
@@ -32,11 +33,11 @@ def at_least(least):
 
 
 def _are_texts(value):
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+    return isinstance(value, list) and all(map(forms.is_text, value))
 
 
 BOOL = Value("true or false", lambda value: isinstance(value, bool))
-NUMBER = Value("a number", lambda v: type(v) in (int, float) and math.isfinite(v))
-TEXT = Value("a text", lambda value: isinstance(value, str))
+NUMBER = Value("a number", forms.is_finite)
+TEXT = Value("a text", forms.is_text)
 TEXTS = Value("a list of texts", _are_texts)
 NAMES = Value("a list of different texts", lambda v: _are_texts(v) and len(set(v)) == len(v))

@@ -232,6 +232,7 @@ def _check_outputs(outputs, inputs):
                 f"output {path} has the ending of a summary or of an unfinished file; choose "
                 "another, such as .tfrecord"
             )
+        files.require_short_name(path, "output_file", record_name(""))
         if files.file_id(path) in seen:
             raise UserError(f"output {path} is named twice or is an input; choose another name")
         seen.add(files.file_id(path))

@@ -7,9 +7,9 @@ import importlib.metadata
 import os
 import re
 
-from nezha_tf import storage
+from nezha_tf import forms, storage
 from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data.shard_files import read_record, record_name
+from nezha_tf.pretraining_data.shard_files import FINISHED, read_record, record_name
 
 # The flags whose meaning another machine may see differently.
 OF_FILES = ("vocab_file", "user_dict", "segmenter")
@@ -83,6 +83,7 @@ def finished_shards(output_file, names, identity):
                 f"{path} is there, but not its summary {os.path.basename(record_name(path))}; "
                 "remove the file, or choose another --output_file"
             )
+        forms.require(record, FINISHED, record_name(path))
         _refuse_other(path, record["identity"], identity)
         if path in names and storage.size(path) == record["bytes"]:
             yield path, record

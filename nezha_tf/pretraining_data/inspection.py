@@ -101,7 +101,7 @@ def check(settings):
 def _vocab_file(path, named):
     """Returns the vocabulary of a file; `named` is the `shards_named` of its manifest."""
     _, entry, _ = named.get(os.path.basename(path), (None, None, None))
-    vocab_file = entry["flags"]["vocab_file"] if entry else ""
+    vocab_file = entry.get("flags", {}).get("vocab_file", "") if entry else ""
     if not storage.exists(vocab_file):
         raise UserError(f"{path}: --vocab_file is needed, the vocabulary that it was made with")
     return vocab_file

@@ -5,11 +5,18 @@ import dataclasses
 import json
 import os
 
-from nezha_tf import files, locks, storage
+from nezha_tf import files, forms, locks, storage
 from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data.shard_files import MANIFEST_NAME
+from nezha_tf.pretraining_data.shard_files import IDENTITY, MANIFEST_NAME, SHARD
 
 FORMAT = "nezha_tf pretraining data 1"
+# What is read of a set's entry.
+_ENTRY = {
+    "flags": forms.May({"vocab_file": forms.May(forms.is_text), **IDENTITY}),
+    "identity": IDENTITY,
+    "vocab_size": forms.May(forms.is_count),
+    "shards": [{"file": forms.is_name, **SHARD}],
+}
 
 
 def manifest_path(output_file):
@@ -30,10 +37,11 @@ def read_manifest(path):
         return {}
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError:
+    except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise UserError(f"{path} is not a manifest of pretraining data; remove it")
+    forms.require(manifest, {"data_sets": {str: _ENTRY}}, path)
     return manifest["data_sets"]
 
 

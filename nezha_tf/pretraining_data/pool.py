@@ -93,7 +93,7 @@ class WorkerPool:
         One task is taken from the iterable before a worker is free for it.
 
         Raises:
-          UserError: a worker raised it.
+          UserError, OSError, MemoryError: a worker raised it.
           WorkerDied: a worker ended without an answer.
           RuntimeError: a worker raised another error; its traceback is in the message.
         """
@@ -156,7 +156,7 @@ def _work(pipe, make_function, arguments):
             pipe.send(("result", function(pipe.recv())))
     except EOFError:
         pass
-    except UserError as error:
+    except (UserError, OSError, MemoryError) as error:
         pipe.send(("mistake", error))
     except BaseException:
         pipe.send(("defect", traceback.format_exc()))

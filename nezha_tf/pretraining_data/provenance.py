@@ -73,7 +73,7 @@ def counts_of(paths):
     return {
         path: record["records"]
         for path, record in _records(paths).items()
-        if record.get("bytes") == sizes[path]
+        if record.get("bytes") == sizes[path] and "records" in record
     }
 
 
@@ -111,7 +111,7 @@ def _check_masking(identities, dynamic_masking):
     for path, identity in identities.items():
         made = identity.get("masking", UNMASKED)
         if dynamic_masking and made != UNMASKED:
-            share = identity["masked_lm_prob"]
+            share = identity.get("masked_lm_prob")
             raise UserError(
                 f"{path} is masked already, with --masking={made} --masked_lm_prob={share}, as "
                 f"the summary beside it says; remove --dynamic_masking={dynamic_masking}, or "

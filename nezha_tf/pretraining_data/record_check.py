@@ -61,12 +61,12 @@ def check_files(paths, vocab_file=""):
         for path in paths:
             in_folder = named[manifest_path(path)]
             name, entry, shard = in_folder.get(os.path.basename(path), (None, None, None))
-            flags = entry["flags"] if entry else {}
+            flags = entry.get("flags", {}) if entry else {}
             lengths = [flags.get(name, 0) for name in schema.Lengths._fields]
-            size = entry["vocab_size"] if entry else ANY_VOCABULARY
+            size = entry.get("vocab_size", ANY_VOCABULARY) if entry else ANY_VOCABULARY
             size = len(vocabulary) if vocabulary else size
             lengths = schema.Lengths(*lengths) if flags else None
-            features = _FEATURES[flags["masking"] == UNMASKED] if flags else None
+            features = _FEATURES[flags.get("masking") == UNMASKED] if flags else None
             found = check_file(path, lengths, size, bar.update, features, ends)
             of_other = fault_of_vocabulary(path, vocab_file) if vocabulary else None
             if of_other:
@@ -234,5 +234,5 @@ def _differences(path, found, shard):
     record = read_record(path)
     if record is None:
         yield f"{record_name(path)}: is missing or damaged"
-    elif record["crc32c"] != shard["crc32c"]:
+    elif record.get("crc32c") != shard["crc32c"]:
         yield f"{record_name(path)}: describes another file than the manifest"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from nezha_tf import console, files, storage
+from nezha_tf import console, files, forms, storage
 from nezha_tf.data.framing import frame
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.corpus import CorpusChanged
@@ -23,6 +23,29 @@ from nezha_tf.pretraining_data.lines import sentences_of
 from nezha_tf.pretraining_data.stopwatch import EXAMPLES, PIECES, WRITING
 
 FORMAT = "nezha_tf pretraining shard 1"
+# What is read of the identity of shards, see `identity`.
+IDENTITY = {
+    "pair": forms.May(forms.is_text),
+    "do_lower_case": forms.May(forms.is_truth),
+    "max_seq_length": forms.May(forms.is_count),
+    "max_predictions_per_seq": forms.May(forms.is_count),
+    str: forms.is_scalar,
+}
+# What is read of a finished shard's summary, and of a shard in the manifest.
+SHARD = {
+    "documents": forms.is_count,
+    "records": forms.is_count,
+    "bytes": forms.is_count,
+    "crc32c": forms.is_text,
+}
+FINISHED = {
+    **SHARD,
+    "statistics": {"unknown_characters": {str: forms.is_count}, str: forms.is_count},
+    "anomalies": {str: forms.is_count},
+    "identity": IDENTITY,
+}
+# Of older files there may be the identity alone.
+_SUMMARY = {**{key: forms.May(form) for key, form in FINISHED.items()}, "identity": IDENTITY}
 RECORDS_AT_ONCE = 256
 # The manifest describes all sets of a folder; see `manifest`.
 MANIFEST_NAME = "manifest.json"
@@ -184,19 +207,24 @@ def _advice_for_more(path, settings):
 
 
 def read_record(path):
-    """Returns the summary of a shard, a dict, or None if it is missing or damaged.
+    """Returns the summary of a shard, a dict, or None if there is none.
 
     Raises:
-      UserError: the file cannot be read.
+      UserError: the file cannot be read, or is not as `make_shard` writes it.
     """
     try:
         with storage.open_binary(record_name(path), "rb") as file:
             record = json.loads(file.read())
-    except (FileNotFoundError, ValueError):
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError):  # a file of another program
         return None
     except OSError as error:
         raise UserError(f"cannot read {record_name(path)}: {error.strerror}") from error
-    return record if isinstance(record, dict) and record.get("format") == FORMAT else None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        return None
+    forms.require(record, _SUMMARY, record_name(path))
+    return record
 
 
 def _write(records, path, clock):

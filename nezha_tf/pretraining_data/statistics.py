@@ -121,9 +121,10 @@ class Statistics:
 
     @classmethod
     def from_dict(cls, values):
-        """Returns the `Statistics` for the values that `to_dict` returned."""
-        unknown = collections.Counter(values["unknown_characters"])
-        return cls(**{**values, "unknown_characters": unknown})
+        """Returns the `Statistics` for the values that `to_dict`, of any version, returned."""
+        known = {f.name: values[f.name] for f in dataclasses.fields(cls) if f.name in values}
+        known["unknown_characters"] = collections.Counter(values["unknown_characters"])
+        return cls(**known)
 
     def rows(self, pair="nsp"):
         """Returns a list of (name, value) rows for a table.
@@ -165,4 +166,4 @@ class Statistics:
 
 def _shown(char):
     """Returns a character, or its code point if it is not printable."""
-    return char if char.isprintable() else f"U+{ord(char):04X}"
+    return char if char.isprintable() else "+".join(f"U+{ord(part):04X}" for part in char)

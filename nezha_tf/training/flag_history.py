@@ -8,14 +8,24 @@ import json
 import os
 from typing import NamedTuple
 
-from nezha_tf import storage
+from nezha_tf import forms, storage
 from nezha_tf.config import read_values
+from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 from nezha_tf.model_folder.run_folder import CONFIG_FILE
 from nezha_tf.settings import flag_text
 
 FILE_NAME = "flags_history.jsonl"
 FLAGS_FILE = "run.flags"
+
+
+def _are_before_and_after(values):
+    is_pair = isinstance(values, list) and len(values) == 2
+    return is_pair and all(value is None or forms.is_text(value) for value in values)
+
+
+_FIRST = {"step": lambda step: step == 0 and forms.is_count(step), "flags": {str: forms.is_text}}
+_LATER = {"step": forms.is_count, "changed": {str: _are_before_and_after}}
 # Flags that do not affect training.
 _WITHOUT_EFFECT = (
     "output_dir",
@@ -130,11 +140,14 @@ def _texts(flags, config):
 
 def _stored(folder):
     """Returns the flags and keys in the files of a folder, in the form of `_texts`."""
+    path = os.path.join(folder, FLAGS_FILE)
     try:
-        with storage.open_text(os.path.join(folder, FLAGS_FILE)) as file:
+        with storage.open_text(path) as file:
             lines = [line.rstrip("\n").partition("=") for line in file if "=" in line]
     except FileNotFoundError:
         return {}
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8; restore or remove it") from error
     texts = {n: value for n, _, value in lines if n.removeprefix("--") not in _WITHOUT_EFFECT}
     return {**texts, **_texts_of_config(read_values(os.path.join(folder, CONFIG_FILE)))}
 
@@ -165,9 +178,21 @@ def _entries_in(folder):
 
 
 def _read(path):
-    """Returns the entries of the file; [] if it is missing or damaged."""
+    """Returns the entries of the file; [] if it is missing.
+
+    Raises:
+      UserError: it is not as `FlagHistory.write` writes it.
+    """
     try:
-        with storage.open_text(path) as file:
-            return [json.loads(line) for line in file]
-    except (FileNotFoundError, ValueError):
+        with storage.open_binary(path, "rb") as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
         return []
+    entries = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            entries.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path}, line {number}: not JSON; restore or remove it") from error
+        forms.require(entries[-1], _LATER if number > 1 else _FIRST, f"{path}, line {number}")
+    return entries

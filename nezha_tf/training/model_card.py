@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import shlex
 import sys
 from os.path import isfile
 
@@ -189,7 +190,7 @@ def _use(settings):
 def _command(settings):
     """Returns the command that predicts with the model."""
     folder = settings.output_dir
-    lines = [f"python {_program()} --flagfile={os.path.join(folder, 'run.flags')}"]
+    lines = [f"python {_program()} --flagfile={shlex.quote(os.path.join(folder, 'run.flags'))}"]
     lines.append("--nodo_train --nodo_eval --do_predict")
     if "predict_file" in flags_of(settings):
         lines.append("--predict_file=FILE")

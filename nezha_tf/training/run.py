@@ -15,7 +15,7 @@ from nezha_tf.model_folder import run_folder
 from nezha_tf.model_folder.folder import folder_of_model
 from nezha_tf.model_folder.metrics_file import read_metrics
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
-from nezha_tf.settings import flag_text, flags_of
+from nezha_tf.settings import flag_lines, flags_of
 from nezha_tf.training import (
     alike,
     device_memory,
@@ -409,7 +409,8 @@ class Run:
             task.config, *task.lengths, self._settings.layer_mix, task.memory_length
         )
         peak = self._peak_flops() * devices.num_processors(self._strategy)
-        return Throughput(self._settings.train_batch_size, flops, peak)
+        is_measured = self._settings.peak_tflops is None
+        return Throughput(self._settings.train_batch_size, flops, peak, is_measured)
 
     def _peak_flops(self):
         """Returns the peak FLOP/s of a device, or 0 if nothing is known."""
@@ -424,9 +425,8 @@ class Run:
             return
         if self._settings.do_train:
             output_folder.write_settings(self._folder, self._task)
-        flags = sorted(flags_of(self._settings).items())
-        lines = (f"--{flag}={flag_text(value)}\n" for flag, value in flags if value is not None)
-        files.write_text(os.path.join(self._folder, name), "".join([*comments, *lines]))
+        lines = [*comments, *flag_lines(self._settings)]
+        files.write_text(os.path.join(self._folder, name), "".join(lines))
 
     def _note_start(self, step, is_kept):
         """Prints the changes of a resumed run's flags; if `is_kept`, writes these and the flags.
@@ -466,6 +466,7 @@ def _check(settings):
         raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")
     for name in ("bert_config_file", "output_dir"):
         require_flag(getattr(settings, name), name)
+    flag_lines(settings)  # what the run's flag file cannot hold is told before the work
     files.require_folder(settings.output_dir, "output_dir")
     if settings.plot:
         from nezha_tf.pictures.fonts import require_matplotlib

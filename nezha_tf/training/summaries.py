@@ -48,15 +48,17 @@ class Averages:
 class Throughput:
     """Measures rates since its creation or the last restart, without pauses."""
 
-    def __init__(self, examples_per_step, flops_per_example, peak_flops=None):
+    def __init__(self, examples_per_step, flops_per_example, peak_flops=None, is_measured=False):
         """Args:
         examples_per_step: examples in a global batch.
         flops_per_example: the result of `flops.training_flops`.
         peak_flops: peak FLOP/s of all devices together, or None.
+        is_measured: whether that is a measurement. A run that is faster shows it to be wrong.
         """
         self._examples_per_step = examples_per_step
         self._flops_per_example = flops_per_example
         self._peak_flops = peak_flops
+        self._is_measured = is_measured
         self._steps = self._tokens = 0
         self._started = time.monotonic()
 
@@ -75,7 +77,10 @@ class Throughput:
         self._started = time.monotonic()
 
     def rates(self):
-        """Returns a dict of rates per second; with `peak_flops` also the utilization (0 to 1)."""
+        """Returns a dict of rates per second; with `peak_flops` also the utilization (0 to 1).
+
+        From a utilization above 1 of a measured peak on, none is told: the measurement was wrong.
+        """
         seconds = max(time.monotonic() - self._started, 1e-9)
         examples = self._steps * self._examples_per_step / seconds
         flops = examples * self._flops_per_example
@@ -84,6 +89,8 @@ class Throughput:
             "tokens_per_second": self._tokens / seconds,
             "model_tflops_per_second": flops / 1e12,
         }
+        if self._is_measured and flops > (self._peak_flops or 0):
+            self._peak_flops = None
         if self._peak_flops:
             rates["model_flop_utilisation"] = flops / self._peak_flops
         return rates

@@ -201,7 +201,7 @@ def test_a_damaged_record_is_named(tmp_path, change):
     run(settings(tmp_path, seeds=("1",)))
     path = tmp_path / "out" / "first" / "plain" / "seed1.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(UserError, match=rf"seed1.json: '{next(iter(change))}' is not as this"):
+    with pytest.raises(UserError, match=rf"seed1.json: {next(iter(change))} is not as nezha"):
         run(settings(tmp_path, seeds=("1",)))
     assert set(runs_of(tmp_path).values()) == {1}
 

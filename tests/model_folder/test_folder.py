@@ -307,10 +307,12 @@ def test_the_checkpoint_is_the_best_one_or_the_newest(published):
     for text, step in (
         ('{"global_step": 2, "f1": 0.5}', 2),
         ('{"global_step": 3, "f1": 0.5}', 10),  # this key is not kept
-        ("[]", 10),
     ):
         best.write_text(text)
         assert open_folder(published).checkpoint == str(published / f"model.ckpt-{step}")
+    best.write_text("[]")
+    with pytest.raises(UserError, match=r"best_checkpoint.json is not a JSON object; restore or"):
+        open_folder(published)
 
 
 def test_what_is_wrong_with_a_folder_is_one_line(published, tmp_path_factory):

@@ -11,6 +11,7 @@ import pytest
 from waiting import ended, read_line, wait_until
 
 from nezha_tf.errors import UserError
+from nezha_tf.pretraining_data import pool as pool_module
 from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
 
 
@@ -100,3 +101,17 @@ def test_workers_leave_signals_to_the_one_who_started_them_and_end_with_it():
         # One traceback, of the process that was interrupted; workers print nothing.
         assert stderr.count("Traceback") == (ending == signal.SIGINT), stderr
         wait_until(lambda: not any(map(alive, workers)))  # noqa: B023
+
+
+def test_too_little_memory_in_a_worker_is_no_defect(monkeypatch):
+    """Nor are too many open files: what runs the pool tells both in a line."""
+    monkeypatch.setattr(pool_module, "_end_with_parent", lambda: None)
+    for error in (MemoryError(), OSError(24, "Too many open files")):
+
+        def make(error=error):
+            raise error
+
+        ours, theirs = multiprocessing.Pipe()
+        pool_module._work(theirs, make, ())
+        with pytest.raises(type(error)):
+            pool_module._Worker(None, ours).result()

@@ -145,7 +145,7 @@ import sys
 from nezha_tf.pretraining_data.manifest import remove_entry, write_manifest
 for number in range(40):
     name = f"{sys.argv[1]}-{number}"
-    write_manifest(name, {"shards": []})
+    write_manifest(name, {"identity": {}, "shards": []})
     if number % 2:
         remove_entry(name)
 """

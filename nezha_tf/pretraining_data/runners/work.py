@@ -128,7 +128,7 @@ def _is_there(path, identity):
     record = read_record(path)
     if not record or record["identity"] != identity or not storage.exists(path):
         return False
-    return storage.size(path) == record["bytes"]
+    return storage.size(path) == record.get("bytes")
 
 
 def _expected(identity):

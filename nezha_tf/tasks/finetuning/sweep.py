@@ -10,7 +10,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from nezha_tf import console, files, storage
+from nezha_tf import console, files, forms, storage
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.model_folder import run_folder
 from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
@@ -22,6 +22,7 @@ from nezha_tf.training.chosen_precision import with_precision
 
 # The flags and results of a run, written into its folder when the run has ended.
 RESULTS_FILE = "run_results.json"
+_DONE = {"flags": {str: forms.is_anything}, "results": {str: forms.is_number}}
 
 
 class Outcome(NamedTuple):
@@ -147,7 +148,7 @@ class Sweep:
             self._settings, learning_rate=rate, seed=seed, output_dir=folder
         )
         number = f"run {grid.index((rate, seed)) + 1} of {len(grid)}: {folder}"
-        results = _results_there(folder, settings)
+        results = _results_there(folder, settings, self._task.best_metric.name)
         self._say(f"{number}, done before" if results else number)
         if not results:
             run, results = self._run(settings, settings, self._before.get(rate))
@@ -283,16 +284,23 @@ def _mean_text(mean, deviation):
     return f"{mean:.4f}" if deviation is None else f"{mean:.4f} ± {deviation:.4f}"
 
 
-def _results_there(folder, settings):
-    """Returns the results of a finished run with these settings, or None."""
-    try:
-        with storage.open_text(os.path.join(folder, RESULTS_FILE)) as file:
-            found = json.load(file)
-    except (FileNotFoundError, ValueError):
+def _results_there(folder, settings, metric):
+    """Returns the results of a finished run with these settings, or None.
+
+    Raises:
+      UserError: the file of its results is damaged, or they lack the name of the `metric`.
+    """
+    path = os.path.join(folder, RESULTS_FILE)
+    found = files.read_object(path)
+    if found is None:
         return None
+    forms.require(found, _DONE, path)
     # The settings are converted in the same way as the file: tuples become lists.
     same = found["flags"] == json.loads(json.dumps(flags_of(settings)))
-    return found["results"] if same else None
+    if not same:
+        return None
+    forms.require(found["results"], {f"eval {metric}": forms.is_number}, path)
+    return found["results"]
 
 
 def _done(settings, results):

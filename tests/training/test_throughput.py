@@ -1,0 +1,50 @@
+"""The rates that a run tells, by clocks that stand still."""
+
+import types
+
+import pytest
+import tensorflow as tf
+
+from nezha_tf.training import product_rates, summaries
+from nezha_tf.training.summaries import Throughput
+
+
+def rates(throughput, steps):
+    throughput.restart()
+    throughput.add(steps, tokens=10 * steps)
+    found = throughput.rates()
+    assert found["examples_per_second"] == steps * 4 / 2  # of 4 examples, in 2 seconds
+    assert found["tokens_per_second"] == steps * 10 / 2
+    assert found["model_tflops_per_second"] == steps * 4 / 2 * 1e12 / 1e12
+    return found.get("model_flop_utilisation")
+
+
+@pytest.fixture
+def two_seconds_each(monkeypatch):
+    readings = iter(range(0, 1000, 2))
+    clock = types.SimpleNamespace(monotonic=lambda: next(readings))
+    monkeypatch.setattr(summaries, "time", clock)
+
+
+def test_a_measured_peak_that_a_run_exceeds_is_told_no_more(two_seconds_each):
+    measured = Throughput(4, 1e12, 16e12, is_measured=True)
+    assert [rates(measured, steps) for steps in (4, 8, 9, 4)] == [0.5, 1.0, None, None]
+    given = Throughput(4, 1e12, 16e12)  # the user's own number, of which this is the share
+    assert [rates(given, steps) for steps in (4, 9, 4)] == [0.5, 1.125, 0.5]
+    assert rates(Throughput(4, 1e12), 4) is None
+
+
+@pytest.mark.parametrize(
+    "wall, worked, threads, expected",
+    [
+        (0.1, 0.2, 2, 0.1),  # alone on two cores
+        (0.75, 0.2, 2, 0.1),  # beside other programs, for which it waited
+        (0.1, 0.3, 2, 0.1),  # beside other threads of this one
+        (0.75, 0.2, None, 0.75),  # a GPU
+    ],
+)
+def test_waiting_for_a_core_is_not_working(monkeypatch, wall, worked, threads, expected):
+    clocks = {"perf_counter": iter((5.0, 5.0 + wall)), "process_time": iter((3.0, 3.0 + worked))}
+    readings = {name: lambda times=times: next(times) for name, times in clocks.items()}
+    monkeypatch.setattr(product_rates, "time", types.SimpleNamespace(**readings))
+    assert product_rates._seconds(tf.ones((2, 2)), threads) == pytest.approx(expected)
