@@ -11,28 +11,32 @@ from nezha_tf import storage
 from nezha_tf.errors import UserError, require_flag
 
 
-def expand(patterns, flag, may_be_empty=False):
+def expand(patterns, flag, may_be_empty=False, in_folders=None):
     """Returns the files that a comma-separated list of names and globs matches, sorted.
 
     Args:
       patterns: the flag's value.
       flag: the flag's name, for the error.
       may_be_empty: whether files of 0 bytes are allowed.
+      in_folders: how the names of files end for which a folder that holds them, at any depth,
+        stands; None: folders are left out.
 
     Raises:
       UserError: the flag is empty, a pattern matches no file, or a matching file is empty.
     """
     try:
-        return _expand(patterns, flag, may_be_empty)
+        return _expand(patterns, flag, may_be_empty, in_folders)
     except OSError as error:
         raise UserError(f"--{flag}={patterns}: {error.strerror}") from error
 
 
-def _expand(patterns, flag, may_be_empty):
+def _expand(patterns, flag, may_be_empty, in_folders):
     sizes = {}
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
         # A file may have a name that is a glob of others.
         paths = storage.glob(pattern) or [pattern] * storage.exists(pattern)
+        if in_folders is not None:
+            paths = [inner for path in paths for inner in _inside(path, in_folders)]
         found = storage.sizes(paths).items()
         matches = {path: size for path, size in found if size is not None}
         if not matches:
@@ -42,6 +46,21 @@ def _expand(patterns, flag, may_be_empty):
     if not may_be_empty:
         require_content(sizes, flag)
     return sorted(files)
+
+
+def _inside(path, ending):
+    """Yields a path, or the files of a folder at any depth that end so; hidden ones are no part."""
+    if not storage.isdir(path):
+        yield path
+        return
+    for name in storage.listdir(path):
+        name = name.rstrip("/")  # of a folder in a remote store
+        inner = os.path.join(path, name)
+        # A link to a folder may lead around for ever.
+        is_folder, is_link = storage.isdir(inner), os.path.islink(inner)
+        if not name.startswith(".") and not (is_folder and is_link):
+            if is_folder or name.endswith(ending):
+                yield from _inside(inner, ending)
 
 
 def require_content(sizes, flag):

@@ -37,7 +37,7 @@ def check(flags):
     """
     for name, mode in _PATTERNS.items():
         if flags.get(name) and flags.get(mode, True):
-            files.expand(flags[name], name, may_be_empty=True)
+            files.expand(flags[name], name, may_be_empty=True, in_folders="")
     for name, read in _READERS.items():
         if flags.get(name):
             read(flags[name])

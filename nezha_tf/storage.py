@@ -55,8 +55,26 @@ def open_text(path, encoding="utf-8"):
 
 
 def glob(pattern):
-    """Returns the files and folders that match a name or glob, as a list."""
-    return _remote("glob", pattern) if is_remote(pattern) else local_glob.glob(pattern)
+    """Returns the files and folders that match a name or glob, as a list.
+
+    `**` as a part of the path stands for any number of folders.
+    """
+    if not is_remote(pattern):
+        return local_glob.glob(pattern, recursive=True)
+    first, *others = re.split(r"/\*\*(?=/|$)", pattern, maxsplit=1)
+    if not others:
+        return _remote("glob", pattern)
+    below = [folder for start in _remote("glob", first) for folder in _folders(start)]
+    rest = others[0] or "/*"
+    return sorted({path for folder in below for path in glob(folder + rest)})
+
+
+def _folders(path):
+    """Yields a remote folder and all folders below it."""
+    if isdir(path):
+        yield path
+        for name in listdir(path):
+            yield from _folders(f"{path}/{name.rstrip('/')}")
 
 
 def listdir(path):

@@ -1,6 +1,7 @@
 """The characters that the originals drop, replace by a space or separate (tokenization.py)."""
 
 import functools
+import re
 import unicodedata
 
 # The blocks that the originals call CJK: ideographs and compatibility ideographs. Kana and Hangul
@@ -17,6 +18,37 @@ CJK_RANGES = (
 )
 # ASCII characters that are symbols in Unicode and punctuation in the originals.
 ASCII_SYMBOLS = "$+<=>^`|~"
+
+# What neither shows nor gives a piece: white space, control and format characters (Unicode's Z*, Cc
+# and Cf; a test compares the ranges).
+INVISIBLE_RANGES = (
+    (0x0, 0x20),
+    (0x7F, 0xA0),
+    (0xAD, 0xAD),
+    (0x600, 0x605),
+    (0x61C, 0x61C),
+    (0x6DD, 0x6DD),
+    (0x70F, 0x70F),
+    (0x890, 0x891),
+    (0x8E2, 0x8E2),
+    (0x1680, 0x1680),
+    (0x180E, 0x180E),
+    (0x2000, 0x200F),
+    (0x2028, 0x202F),
+    (0x205F, 0x2064),
+    (0x2066, 0x206F),
+    (0x3000, 0x3000),
+    (0xFEFF, 0xFEFF),
+    (0xFFF9, 0xFFFB),
+    (0x110BD, 0x110BD),
+    (0x110CD, 0x110CD),
+    (0x13430, 0x1343F),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
+    (0xE0001, 0xE0001),
+    (0xE0020, 0xE007F),
+)
+_VISIBLE = re.compile(f"[^{''.join(f'{chr(low)}-{chr(high)}' for low, high in INVISIBLE_RANGES)}]")
 
 DROPPED, SPACE, ALONE, PUNCTUATION, ORDINARY = range(5)
 
@@ -39,6 +71,11 @@ def kind_of(char):
     return PUNCTUATION if is_punctuation(char) else ORDINARY
 
 
+def is_blank(line):
+    """Whether a line shows nothing and has no piece: it parts documents."""
+    return not _VISIBLE.search(line)
+
+
 def is_punctuation(char):
     """Whether a character is punctuation: Unicode's categories P*, and ASCII symbols."""
     return char in ASCII_SYMBOLS or unicodedata.category(char).startswith("P")
@@ -51,3 +88,19 @@ def fold(text):
         return text.lower()
     decomposed = unicodedata.normalize("NFD", text.lower())
     return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+
+
+def common_characters():
+    """Yields the characters of level 1 of GB 2312 and of Big5, in the order of their codes."""
+    for encoding, leads, trails in (
+        ("gb2312", range(0xB0, 0xD8), range(0xA1, 0xFF)),
+        ("big5", range(0xA4, 0xC7), (*range(0x40, 0x7F), *range(0xA1, 0xFF))),
+    ):
+        for lead in leads:
+            for trail in trails:
+                try:
+                    char = bytes((lead, trail)).decode(encoding)
+                except UnicodeDecodeError:
+                    continue  # the tables have gaps
+                if kind_of(char) == ALONE:
+                    yield char
