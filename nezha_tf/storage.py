@@ -70,11 +70,12 @@ def glob(pattern):
 
 
 def _folders(path):
-    """Yields a remote folder and all folders below it."""
+    """Yields a remote folder and all folders below it, but hidden ones, as Python's glob."""
     if isdir(path):
         yield path
         for name in listdir(path):
-            yield from _folders(f"{path}/{name.rstrip('/')}")
+            if not name.startswith("."):
+                yield from _folders(f"{path}/{name.rstrip('/')}")
 
 
 def listdir(path):
