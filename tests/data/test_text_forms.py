@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import tarfile
 import unicodedata
 import zipfile
@@ -272,6 +273,8 @@ def test_the_encoding_of_a_text_is_known(encoding):
         ["我……", "不知道！！？"],
         ['"好。"', '他说"走。"'],
         ["（是吗？）", "对；", "好…"],
+        ["他说：“好！”。", "走吧……"],
+        ["……", "好吧。"],
         ["看a.cn/?b=1，Yahoo!3版。", "OK?", " 3.14和v2.0."],
         ["『「一。」』", "二。 "],
         ["没有"],
@@ -287,6 +290,8 @@ def test_sentences(parts):
 def test_no_character_is_lost_and_no_sentence_is_only_an_end(text):
     parts = split_sentences(text)
     assert "".join(parts) == text
+    for part in parts[:-1]:
+        assert re.search("[。！？；…!?][\"'”』）。！？；…!?]*$", part), parts
     for part in parts[1:]:
         assert part.strip("。！？；…!?\"'”』）") or part[0] in "\"'!?", parts
 
