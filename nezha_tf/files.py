@@ -52,15 +52,18 @@ def _expand(patterns, flag, may_be_empty, in_folders):
 
 
 def _inside(path, ending):
-    """Yields a path, or the files of a folder at any depth that end so."""
+    """Yields a path, or the files of a folder at any depth that end so; hidden ones are no part."""
     if not storage.isdir(path):
         yield path
         return
     for name in storage.listdir(path):
+        name = name.rstrip("/")  # of a folder in a remote store
         inner = os.path.join(path, name)
         # A link to a folder may lead around for ever.
-        if name.endswith(ending) or (storage.isdir(inner) and not os.path.islink(inner)):
-            yield from _inside(inner, ending)
+        is_folder, is_link = storage.isdir(inner), os.path.islink(inner)
+        if not name.startswith(".") and not (is_folder and is_link):
+            if is_folder or name.endswith(ending):
+                yield from _inside(inner, ending)
 
 
 def require_content(sizes, flag):

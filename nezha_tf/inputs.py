@@ -37,8 +37,8 @@ def check(flags):
     """
     for name, mode in _PATTERNS.items():
         if flags.get(name) and flags.get(mode, True):
-            # A folder of brat's annotations is an input of run_ner.py.
-            files.expand(flags[name], name, may_be_empty=True, in_folders=".ann")
+            # A folder stands for the files in it where a program takes folders.
+            files.expand(flags[name], name, may_be_empty=True, in_folders="")
     for name, read in _READERS.items():
         if flags.get(name):
             read(flags[name])

@@ -73,15 +73,36 @@ def open_text(path, encoding="utf-8"):
 def glob(pattern):
     """Returns the files and folders that match a name or glob, as a list.
 
-    What matches nothing may be the name of a file, or its folder's name, that looks like a glob.
+    `**` as a part of the path stands for any number of folders. What matches nothing may be the
+    name of a file, or its folder's name, that looks like a glob.
     """
     if is_remote(pattern):
-        return _remote("glob", pattern) or [pattern] * exists(pattern)
+        return _remote_glob(pattern) or [pattern] * exists(pattern)
     folder, name = os.path.split(pattern)
     as_it_is = os.path.join(local_glob.escape(folder), name)
     return (
-        local_glob.glob(pattern) or [pattern] * os.path.exists(pattern) or local_glob.glob(as_it_is)
+        local_glob.glob(pattern, recursive=True)
+        or [pattern] * os.path.exists(pattern)
+        or local_glob.glob(as_it_is)
     )
+
+
+def _remote_glob(pattern):
+    first, *others = re.split(r"/\*\*(?=/|$)", pattern, maxsplit=1)
+    if not others:
+        return _remote("glob", pattern)
+    below = [folder for start in _remote("glob", first) for folder in _folders(start)]
+    rest = others[0] or "/*"
+    return sorted({path for folder in below for path in _remote_glob(folder + rest)})
+
+
+def _folders(path):
+    """Yields a remote folder and all folders below it, but hidden ones, as Python's glob."""
+    if isdir(path):
+        yield path
+        for name in listdir(path):
+            if not name.startswith("."):
+                yield from _folders(f"{path}/{name.rstrip('/')}")
 
 
 def listdir(path):

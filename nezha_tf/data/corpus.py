@@ -3,10 +3,13 @@
 import collections
 import contextlib
 import gzip
-import zlib
 
 from nezha_tf import files, storage
+from nezha_tf.data import compression
+from nezha_tf.data.encodings import likeliest
+from nezha_tf.data.text_forms import PLAIN, as_plain_text
 from nezha_tf.errors import UserError
+from nezha_tf.text.characters import is_blank
 
 STRETCH_BYTES = 2 << 20
 
@@ -15,16 +18,15 @@ def read_documents(path):
     """Yields the documents of a text file: lists of sentences without white space at their ends.
 
     Args:
-      path: a UTF-8 text file, or such a file compressed with gzip (`.gz`).
+      path: a UTF-8 text file, or such a file compressed in one of `compression.COMPRESSIONS`.
 
     Raises:
       UserError: the file cannot be read, is truncated, or is not UTF-8 (with the line number).
     """
     document = []
     for line in read_lines(path):
-        sentence = line.strip()
-        if sentence:
-            document.append(sentence)
+        if not is_blank(line):
+            document.append(line.strip())
         elif document:
             yield document
             document = []
@@ -63,21 +65,23 @@ def read_lines(path):
                 # A byte order mark does not belong to the first sentence.
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}, line {number}: not UTF-8 at byte {error.start} of the line; "
-            "convert the file, for example with iconv"
-        ) from error
+        raise _not_utf8(path, number, error) from error
 
 
-def read_stretches(path):
-    """Yields the bytes of a text file in stretches of about `STRETCH_BYTES`.
+def read_stretches(path, reading=PLAIN):
+    """Yields the bytes of a corpus's text in stretches of about `STRETCH_BYTES`.
 
     A stretch ends at a line end. In a longer line it ends at a space or before a CJK character, so
     no word is cut: what has neither stays together.
 
-    Argument and errors are those of `read_documents`, but `decoded` finds what is not UTF-8.
+    Args:
+      path: a file of a corpus.
+      reading: its `text_forms.Reading`.
+
+    Raises:
+      UserError: see `open_text`. `decoded` finds what is not UTF-8.
     """
-    with open_text(path) as file:
+    with open_text(path, reading) as file:
         begun = []
         while block := file.read(STRETCH_BYTES):
             end = _last_border(block)
@@ -117,17 +121,61 @@ def decoded(text, path):
         raise UserError(f"{path}: changed while being read; start again") from error
 
 
+def is_packed(path):
+    """Whether a file is compressed, so that its size tells nothing of its text's."""
+    try:
+        with storage.open_binary(path, "rb") as file:
+            return compression.compression_of(file) is not None
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
 @contextlib.contextmanager
-def open_text(path):
-    """Opens a text file (or `.gz`) to read its bytes; errors of reading become `UserError`s."""
+def open_text(path, reading=None):
+    """Opens a text file, compressed or not, to read its bytes.
+
+    Args:
+      path: the file.
+      reading: the `text_forms.Reading` of a corpus, which is read as plain text in UTF-8 whatever
+        its form; None: the bytes as they are.
+
+    Raises:
+      UserError: the file cannot be read, is damaged or no text; see `text_forms.as_plain_text`.
+    """
     try:
         with storage.open_binary(path, "rb") as raw:
-            if path.endswith(".gz"):
-                with gzip.open(raw) as file:
-                    yield file
-            else:
-                yield raw
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from error
+            found = compression.compression_of(raw)
+            file = compression.unpacked(path, raw, with_parquet=reading is not None)
+            yield file if reading is None else as_plain_text(path, file, reading)
+    except compression.DAMAGE as error:
+        raise compression.told_damage(path, found, error) from error
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
+        if error.strerror is None:  # of bz2
+            raise compression.told_damage(path, found, error) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path, error):
+    return UserError(f"cannot read {path}: {error.strerror}")
+
+
+class NotUtf8(UserError):
+    """A line of a text is not UTF-8.
+
+    Attributes:
+      likeliest: the encoding that it most likely has, or None.
+    """
+
+    likeliest = None
+
+
+def _not_utf8(path, number, error):
+    """Returns the `NotUtf8` of a line of a file and its `UnicodeDecodeError`."""
+    found = likeliest(error.object)
+    seems = f" (most likely {found})" if found else ""
+    told = NotUtf8(
+        f"{path}, line {number}: not UTF-8 at byte {error.start} of the line{seems}; "
+        f"convert the file, for example with iconv -f {found or 'gb18030'} -t utf-8"
+    )
+    told.likeliest = found
+    return told

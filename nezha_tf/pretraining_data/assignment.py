@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
+from nezha_tf.data.text_forms import PLAIN
 from nezha_tf.pretraining_data.corpus import CorpusChanged, draw_of, raw_documents
 
 # With --dupe_factor=10, this much text gives 140,000 examples of 128 pieces (110 MB of records).
@@ -105,7 +106,7 @@ class Assignment:
         return self._shard
 
 
-def shards_of(paths, measure, seed, shards, wanted):
+def shards_of(paths, measure, seed, shards, wanted, reading=PLAIN):
     """Reads a corpus and yields its `Shard`s, each when its last document has been read.
 
     Args:
@@ -114,13 +115,14 @@ def shards_of(paths, measure, seed, shards, wanted):
       seed: the random seed.
       shards: dict of set name to its number of shards.
       wanted: set of (set name, index) of the shards to yield.
+      reading: `text_forms.Reading`, the same as for the measure.
 
     Raises:
       UserError: a file cannot be read.
       CorpusChanged: the corpus has changed since it was measured; that is known only at its end.
     """
     begun = {}
-    for name, index, number, _, document in _assigned(paths, measure, seed, shards):
+    for name, index, number, _, document in _assigned(paths, measure, seed, shards, reading):
         if name in begun and begun[name].index != index and begun[name].documents:
             yield begun.pop(name)
         if name not in begun or begun[name].index != index:
@@ -130,10 +132,10 @@ def shards_of(paths, measure, seed, shards, wanted):
     yield from (shard for shard in begun.values() if shard.documents)
 
 
-def spans_of(paths, measure, seed, shards, wanted):
+def spans_of(paths, measure, seed, shards, wanted, reading=PLAIN):
     """Reads a corpus and yields the `Span`s of its shards; arguments as for `shards_of`."""
     begun = {}
-    for name, index, number, file, document in _assigned(paths, measure, seed, shards):
+    for name, index, number, file, document in _assigned(paths, measure, seed, shards, reading):
         span = begun.get(name)
         texts = [(number, document.text)]
         if span and span.index == index:
@@ -146,7 +148,7 @@ def spans_of(paths, measure, seed, shards, wanted):
     yield from (span for span in begun.values() if (span.set_name, span.index) in wanted)
 
 
-def documents_of(span, paths, threshold, seed):
+def documents_of(span, paths, threshold, seed, reading=PLAIN):
     """Reads the documents of a shard from the corpus.
 
     Args:
@@ -154,6 +156,7 @@ def documents_of(span, paths, threshold, seed):
       paths: the files of the corpus.
       threshold: as in `Measure`.
       seed: the random seed.
+      reading: `text_forms.Reading`.
 
     Returns:
       List of (number in the corpus, text as bytes), as in `Shard`.
@@ -164,7 +167,7 @@ def documents_of(span, paths, threshold, seed):
     """
     documents, number, start = [], span.first, span.offset
     for path in paths[span.file :]:
-        for document in raw_documents(path, start):
+        for document in raw_documents(path, start, reading):
             if _set_of(number, threshold, seed) == span.set_name:
                 documents.append((number, document.text))
             if number == span.last:
@@ -174,13 +177,13 @@ def documents_of(span, paths, threshold, seed):
     raise CorpusChanged(f"{paths[span.file]}: changed while being read; start again")
 
 
-def _assigned(paths, measure, seed, shards):
+def _assigned(paths, measure, seed, shards, reading):
     """Yields (set, shard, number in the corpus, number of the file, `RawDocument`) in order."""
     totals = {TRAINING: measure.training, HELD_OUT: measure.held_out}
     assignments = {name: Assignment(totals[name], count) for name, count in shards.items()}
     number = crc = 0
     for file, path in enumerate(paths):
-        for document in raw_documents(path):
+        for document in raw_documents(path, 0, reading):
             name = _set_of(number, measure.threshold, seed)
             yield name, assignments[name].shard_of(len(document.text)), number, file, document
             crc = checksum_of([(number, document.text)], crc)

@@ -1,5 +1,6 @@
 """Reads the documents of a corpus of any size one after another, as bytes."""
 
+import collections
 import hashlib
 import re
 from typing import NamedTuple
@@ -7,20 +8,39 @@ from typing import NamedTuple
 import google_crc32c
 
 from nezha_tf import console, storage
-from nezha_tf.data.corpus import decoded, open_text
+from nezha_tf.data.corpus import NotUtf8, decoded, is_packed, open_text
+from nezha_tf.data.text_forms import PLAIN
 from nezha_tf.errors import UserError
+from nezha_tf.text.characters import INVISIBLE_RANGES
 
 BLOCK_BYTES = 1 << 20
 # Longer documents are cut at a line end, so that a corpus without blank lines fits in memory too.
 LONGEST_DOCUMENT = 4 << 20
 
-# The characters that `str.strip` removes, in UTF-8, without the line feed. A run of ASCII's
-# is one step, as steps are what costs: a small compressed file can hold many megabytes of blanks.
-_SPACE = (
-    rb"[\t\x0b-\r\x1c-\x20]++|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]"
-    rb"|\xe2\x81\x9f|\xe3\x80\x80"
-)
-_BETWEEN_DOCUMENTS = re.compile(rb"\n(?:(?:" + _SPACE + rb")*+\n)++")
+
+def _invisible():
+    """Returns two patterns of bytes: the characters of `is_blank` but the line feed; their firsts.
+
+    A run of those that differ in their last byte is one step, as steps are what costs: a small
+    compressed file can hold many megabytes of blanks.
+    """
+    last = collections.defaultdict(bytearray)
+    for low, high in INVISIBLE_RANGES:
+        for code in range(low, high + 1):
+            *before, end = chr(code).encode()
+            last[bytes(before)].append(end)
+    last[b""].remove(ord("\n"))
+    runs = (
+        b"(?:" + before + b"[" + b"".join(re.escape(bytes([end])) for end in ends) + b"])++"
+        for before, ends in last.items()
+    )
+    firsts = {before[:1] for before in last if before} | {bytes([end]) for end in last[b""]}
+    return b"|".join(runs), b"".join(map(re.escape, sorted(firsts)))
+
+
+_SPACE, _FIRSTS = _invisible()
+# Most lines begin with no such byte, so that the first look ends the search.
+_BETWEEN_DOCUMENTS = re.compile(rb"\n(?=[\n" + _FIRSTS + rb"])(?:(?:" + _SPACE + rb")*+\n)++")
 _BLANK_LINES = re.compile(rb"(?:(?:" + _SPACE + rb")*+\n)*+")
 _BLANK = re.compile(rb"(?:\n|" + _SPACE + rb")*+\Z")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -81,23 +101,24 @@ class Measure(NamedTuple):
     cut_documents: int
 
 
-def raw_documents(path, start=0):
-    """Yields the documents of a text file as `RawDocument`s.
+def raw_documents(path, start=0, reading=PLAIN):
+    """Yields the documents of a file of a corpus as `RawDocument`s.
 
     A document ends at a blank line or at the end of the file. A byte order mark at the file's
     start is left out. A document of more than `LONGEST_DOCUMENT` bytes is cut at the last line
     end within them, or between two characters if there is none; the rest is the next document.
 
     Args:
-      path: a text file or `.gz`, local or remote.
-      start: the offset of the document to begin with; compressed files are decompressed up to it.
+      path: a file, local or remote.
+      start: the offset of the document to begin with; files that are compressed or not in plain
+        text are read up to it.
+      reading: `text_forms.Reading`.
 
     Raises:
       UserError: the file cannot be read, or its compression is damaged.
     """
-    with open_text(path) as file:
-        if start:
-            file.seek(start)
+    with open_text(path, reading) as file:
+        _skip(file, start)
         rest, offset = file.read(BLOCK_BYTES), start
         if not start and rest.startswith(_BYTE_ORDER_MARK):
             offset = len(_BYTE_ORDER_MARK)
@@ -119,6 +140,14 @@ def raw_documents(path, start=0):
                 yield from _part(rest, end, offset, True)
                 rest, offset = _from_text_on(rest, end, offset)
             rest += block
+
+
+def _skip(file, count):
+    """Goes forward in a file that has just been opened."""
+    if count and file.seekable():
+        file.seek(count)
+    while count and not file.seekable():
+        count -= len(file.read(min(count, BLOCK_BYTES))) or count
 
 
 def _from_text_on(rest, begin, offset):
@@ -166,7 +195,7 @@ def draw_of(seed, number):
     return (int.from_bytes(digest, "little") >> 11) / 2**53
 
 
-def measure(paths, seed, held_out_share, refuse_invalid):
+def measure(paths, seed, held_out_share, reading=PLAIN):
     """Reads a corpus once and counts its documents; it holds one document in memory at a time.
 
     Args:
@@ -174,23 +203,23 @@ def measure(paths, seed, held_out_share, refuse_invalid):
       seed: the random seed.
       held_out_share: share of the documents to hold out; 0: none. If it is above 0, each of the
         two sets gets at least one document.
-      refuse_invalid: whether bytes that are not UTF-8 are an error.
+      reading: `text_forms.Reading`.
 
     Returns:
       A `Measure`.
 
     Raises:
       UserError: there is no text, or too little to hold some out; a file cannot be read; or,
-        with `refuse_invalid`, bytes are not UTF-8 (with file and line).
+        with `on_invalid` "error", bytes are not in the encoding (with file and line).
     """
     inputs, crc, number, blank_files, cut_documents = [], 0, 0, 0, 0
     split = _Split(held_out_share)
     sizes = list(map(storage.size, paths))
     bar = console.progress(total=sum(sizes), desc="measuring", unit="B", unit_scale=True)
     for path, size in zip(paths, sizes, strict=True):
-        found = Documents()
-        for text, _, was_cut in raw_documents(path):
-            if refuse_invalid:
+        found, packed = Documents(), is_packed(path)
+        for text, _, was_cut in raw_documents(path, 0, reading):
+            if reading.on_invalid == "error":
                 _refuse_invalid(text, path)
             crc = google_crc32c.extend(google_crc32c.extend(crc, text), b"\n\n")
             split.add(draw_of(seed, number) if held_out_share else 1.0, len(text))
@@ -198,7 +227,7 @@ def measure(paths, seed, held_out_share, refuse_invalid):
             cut_documents += was_cut
             number += 1
             # For a compressed file, the bytes that were read are known only at its end.
-            told = 0 if path.endswith(".gz") else len(text)
+            told = 0 if packed else min(len(text), size)
             size -= told
             bar.update(told)
         bar.update(size)
@@ -243,5 +272,8 @@ def _refuse_invalid(text, path):
     """Raises a `UserError` with the line number if a document is not UTF-8."""
     try:
         decoded(text, path)
-    except UserError as error:
-        raise UserError(f"{error}, or choose --on_invalid=replace or skip") from error
+    except NotUtf8 as error:
+        advice = "choose --on_invalid=replace or skip"
+        if error.likeliest:
+            advice = f"pass --encoding={error.likeliest}"
+        raise UserError(f"{error}, or {advice}") from error

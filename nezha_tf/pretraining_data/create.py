@@ -36,6 +36,7 @@ from nezha_tf.pretraining_data.shard_files import (
 )
 from nezha_tf.pretraining_data.stopwatch import READING, STAGES, Stopwatch
 from nezha_tf.settings import flag
+from nezha_tf.text.settings import TEXT_FILES
 from nezha_tf.text.vocabulary import Vocabulary
 
 
@@ -43,7 +44,7 @@ from nezha_tf.text.vocabulary import Vocabulary
 class ProgramSettings(Settings):
     """All flags of `tools/create_pretraining_data.py`; see `create_pretraining_data`."""
 
-    input_file: str | None = flag(None, "Text files (also .gz): names or globs with commas.")
+    input_file: str | None = flag(None, TEXT_FILES)
     output_file: str | None = flag(
         None,
         "TFRecord file to write; several shards of train.tfrecord are named "
@@ -101,8 +102,9 @@ def create_pretraining_data(
     Prints a table of the contents of each set, and a line for each kind of anomaly.
 
     Args:
-      input_file: names or globs of text files (`.gz` too), separated by commas; a name with a
-        scheme (`gs://`) is opened by `tf.io.gfile`.
+      input_file: names, folders or globs of the files of the corpus (`text_forms.FORMS`,
+        `compression.COMPRESSIONS`), separated by commas; a name with a scheme (`gs://`) is opened
+        by `tf.io.gfile`.
       output_file: TFRecord file to write. If there are several shards, those of
         `train.tfrecord` are named `train-00000-of-00032.tfrecord` and so on. Beside each shard
         there is a summary of it (`.json`), and `manifest.json` describes all shards.
@@ -126,7 +128,7 @@ def create_pretraining_data(
         and finished shards stay, unless the corpus changed while it was read.
       Terminated: the process received SIGTERM.
     """
-    inputs = files.expand(input_file, "input_file", may_be_empty=True)
+    inputs = files.expand(input_file, "input_file", may_be_empty=True, in_folders="")
     output_file = storage.with_single_slashes(require_flag(output_file, "output_file"))
     eval_output_file = storage.with_single_slashes(eval_output_file)
     outputs = [output_file, eval_output_file]
@@ -140,12 +142,12 @@ def create_pretraining_data(
     seed = others.get("random_seed", Settings.random_seed)
     options = {"beam_options": beam_options, "spark_options": spark_options}
     engine = _engine(runner, options, num_workers)
-    Settings.of_flags(vocab_file=vocab_file, **others)  # refuses bad flags at once
+    # This refuses bad flags at once.
+    reading = Settings.of_flags(vocab_file=vocab_file, **others).reading
     with _terminable(), contextlib.ExitStack() as stack:
         started, clock = time.monotonic(), Stopwatch()
-        refuse_invalid = others.get("on_invalid", Settings.on_invalid) == "error"
         with clock.stage(READING):
-            found = measure(inputs, seed, share, refuse_invalid)
+            found = measure(inputs, seed, share, reading)
         settings = Settings.of_flags(
             vocab_file=vocab_file,
             num_output_shards=num_output_shards or default_shards(found.training),
@@ -165,11 +167,11 @@ def create_pretraining_data(
                 remove_entry(chosen.output_file)
         made, stages = 0, ()
         if wanted and engine is not None:
-            spans = spans_of(inputs, found, settings.random_seed, _counts(sets), wanted)
+            spans = spans_of(inputs, found, settings.random_seed, _counts(sets), wanted, reading)
             work = Work(settings, identity, inputs, found.threshold, outputs_of(sets))
             made = make_shards(engine, work, spans, sets)
         elif wanted:
-            shards = shards_of(inputs, found, settings.random_seed, _counts(sets), wanted)
+            shards = shards_of(inputs, found, settings.random_seed, _counts(sets), wanted, reading)
             shards = clock.each(READING, shards)
             made, length, spent = _make_shards(sets, settings, identity, shards, workers)
             read = 2 * (found.training.bytes + found.held_out.bytes)

@@ -36,6 +36,9 @@ def identity_of(settings, measure):
     """
     text = f"crc32c {measure.crc32c}, {measure.training.count + measure.held_out.count} documents"
     identity = {"input_file": text, **dataclasses.asdict(settings), **identity_of_files(settings)}
+    # The text that they make of the files is known by its checksum.
+    for name in ("encoding", "text_fields", "split_sentences"):
+        del identity[name]
     # It comes last, because its default depends on the text, which should be reported first.
     identity["num_output_shards"] = identity.pop("num_output_shards")
     return identity

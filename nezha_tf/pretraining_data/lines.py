@@ -1,5 +1,7 @@
 """Splits the bytes of a document into sentences, and counts anomalies."""
 
+from nezha_tf.text.characters import is_blank
+
 # Longer lines are cut, because the memory of word segmentation grows with a line's length.
 LONGEST_LINE = 10_000
 
@@ -39,8 +41,8 @@ def sentences_of(text, on_invalid, anomalies):
             anomalies["long_lines"] += 1
             starts = range(0, len(sentence), LONGEST_LINE)
             parts = (sentence[start : start + LONGEST_LINE].strip() for start in starts)
-            sentences.extend(part for part in parts if part)
-        elif sentence:
+            sentences.extend(part for part in parts if not is_blank(part))
+        elif not is_blank(sentence):
             sentences.append(sentence)
     return sentences
 

@@ -112,6 +112,7 @@ def tell_end(sets, settings, identity, found, vocab_size, stages, made, seconds)
         empty += chosen.documents.count - chosen.statistics.documents
         print(console.table(chosen.output_file, chosen.statistics.rows(settings.pair)))
         _warn_of_loss(chosen, settings)
+        _warn_of_pairs(chosen, settings)
     told = [(anomalies[kind], text) for kind, text in KINDS.items()]
     told += [(empty, "document without text"), (found.blank_files, "file without text")]
     told += [(found.cut_documents, "document cut at 4 MiB")]
@@ -152,6 +153,18 @@ def _warn_of_loss(chosen, settings):
         f"warning: {1 - statistics.used_share:.1%} of the characters for {chosen.output_file} are "
         f"in no example: {why}"
     )
+
+
+def _warn_of_pairs(chosen, settings):
+    """Prints a warning if the second segments of a shard can come from no other document."""
+    alone = sum(record["documents"] == 1 for record in chosen.finished.values())
+    if alone and settings.pair == "nsp" and settings.random_next_prob:
+        of_all = "" if alone == 1 == len(chosen.paths) else f" in {console.plural(alone, 'shard')}"
+        print(
+            f"warning: {chosen.output_file} has a single document{of_all}, so random next "
+            "sentences come from the same document; part documents by blank lines, or pass "
+            "--pair=none or a smaller --num_output_shards"
+        )
 
 
 def _size(length):

@@ -9,9 +9,11 @@ from nezha_tf.data.corruption.policies import (
     MaskingPolicy,
     check_share,
 )
+from nezha_tf.data.text_forms import Reading
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data.packing import PAIRS, SINGLE
 from nezha_tf.settings import flag
+from nezha_tf.text.settings import ENCODING, TEXT_FIELDS
 from nezha_tf.text.user_dictionary import read_user_dictionary
 from nezha_tf.text.word_segmentation import SEGMENTERS, require_segmenter
 
@@ -60,12 +62,22 @@ class Settings:
     )
     on_invalid: str = flag(
         "error",
-        "What to do with bytes that are not UTF-8. error: fail and name the line; replace: drop "
-        "the bytes; skip: drop the line.",
+        "What to do with bytes that are not in the encoding. error: fail and name the line; "
+        "replace: drop the bytes; skip: drop the line.",
         choices=("error", "replace", "skip"),
+    )
+    encoding: str = ENCODING
+    text_fields: tuple = TEXT_FIELDS
+    split_sentences: bool = flag(
+        False, "Split lines into sentences, each of which ends with 。！？； or …; for paragraphs."
     )
     num_output_shards: int = 1
     eval_share: float = 0.0
+
+    @property
+    def reading(self):
+        """The `Reading` of the corpus."""
+        return Reading(self.text_fields, self.encoding, self.split_sentences, self.on_invalid)
 
     @classmethod
     def of_flags(cls, **values):
@@ -77,6 +89,7 @@ class Settings:
         """
         settings = cls(**values)
         check_share(settings.masked_lm_prob)
+        settings.reading.check()
         _check_effects(settings)
         _check_words(settings)
         if settings.masking == UNMASKED:

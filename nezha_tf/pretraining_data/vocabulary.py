@@ -5,7 +5,8 @@ import functools
 
 from nezha_tf import console, files, storage
 from nezha_tf.cores import available_cores
-from nezha_tf.data.corpus import decoded, read_lines, read_stretches
+from nezha_tf.data.corpus import decoded, is_packed, read_lines, read_stretches
+from nezha_tf.data.text_forms import Reading
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.pretraining_data.pool import WorkerDied, WorkerPool
 from nezha_tf.text.vocabulary import LONGEST_PIECE
@@ -33,7 +34,10 @@ def make_vocabulary(settings):
     """
     output_file = require_flag(settings.output_file, "output_file")
     files.require_file(output_file, "output_file")
-    paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
+    patterns = require_flag(settings.input_file, "input_file")
+    paths = files.expand(patterns, "input_file", in_folders="")
+    reading = Reading(settings.text_fields, settings.encoding)
+    reading.check()
     included = [settings.include_file] if settings.include_file else []
     files.require_other(output_file, "output_file", [*paths, *included])
     builder = VocabularyBuilder(
@@ -45,7 +49,7 @@ def make_vocabulary(settings):
     )
     sizes = list(map(storage.size, paths))
     workers = settings.num_workers or min(available_cores(), 1 + sum(sizes) // WORTH_A_WORKER)
-    stretches = _stretches(paths, sizes)
+    stretches = _stretches(paths, sizes, reading)
     with contextlib.closing(_counted(stretches, settings.do_lower_case, workers)) as counted:
         for counts in counted:
             builder.add(*counts)
@@ -91,14 +95,15 @@ def _counted(stretches, do_lower_case, workers):
             ) from death
 
 
-def _stretches(paths, sizes):
+def _stretches(paths, sizes, reading):
     """Yields (file, bytes) of files and shows the progress on terminals; `sizes` are in bytes."""
     with console.progress(total=sum(sizes), desc="counting", unit="B", unit_scale=True) as bar:
         for path, size in zip(paths, sizes, strict=True):
-            for stretch in read_stretches(path):
+            packed = is_packed(path)
+            for stretch in read_stretches(path, reading):
                 yield path, stretch
                 # For a compressed file, the bytes that were read are known only at its end.
-                told = 0 if path.endswith(".gz") else len(stretch)
+                told = 0 if packed else min(len(stretch), size)
                 size -= told
                 bar.update(told)
             bar.update(size)

@@ -88,3 +88,19 @@ def fold(text):
         return text.lower()
     decomposed = unicodedata.normalize("NFD", text.lower())
     return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+
+
+def common_characters():
+    """Yields the characters of level 1 of GB 2312 and of Big5, in the order of their codes."""
+    for encoding, leads, trails in (
+        ("gb2312", range(0xB0, 0xD8), range(0xA1, 0xFF)),
+        ("big5", range(0xA4, 0xC7), (*range(0x40, 0x7F), *range(0xA1, 0xFF))),
+    ):
+        for lead in leads:
+            for trail in trails:
+                try:
+                    char = bytes((lead, trail)).decode(encoding)
+                except UnicodeDecodeError:
+                    continue  # the tables have gaps
+                if kind_of(char) == ALONE:
+                    yield char

@@ -73,7 +73,7 @@ class VocabularyBuilder:
         self._do_lower_case = do_lower_case
         alphabet = string.ascii_lowercase + string.digits
         alphabet += "" if do_lower_case else string.ascii_uppercase
-        common = _common_characters() if common_characters else ()
+        common = characters.common_characters() if common_characters else ()
         inner = (JOINER + char for char in alphabet)
         self._fixed = [*common, *include, *PUNCTUATION, *alphabet, *inner]
         self._cjk, self._words = collections.Counter(), collections.Counter()
@@ -188,19 +188,3 @@ def _share(counter, is_covered):
 def _is_inner_punctuation(piece):
     """Whether a piece is punctuation inside a token, which no token contains."""
     return piece.startswith(JOINER) and any(map(characters.is_punctuation, piece[2:]))
-
-
-def _common_characters():
-    """Yields the characters of level 1 of GB 2312 and of Big5, in the order of their codes."""
-    for encoding, leads, trails in (
-        ("gb2312", range(0xB0, 0xD8), range(0xA1, 0xFF)),
-        ("big5", range(0xA4, 0xC7), (*range(0x40, 0x7F), *range(0xA1, 0xFF))),
-    ):
-        for lead in leads:
-            for trail in trails:
-                try:
-                    char = bytes((lead, trail)).decode(encoding)
-                except UnicodeDecodeError:
-                    continue  # the tables have gaps
-                if characters.kind_of(char) == characters.ALONE:
-                    yield char

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from nezha_tf.data.corpus import read_documents
+from nezha_tf.data.text_forms import Reading
 from nezha_tf.errors import UserError
 from nezha_tf.pretraining_data import corpus
 from nezha_tf.pretraining_data.assignment import (
@@ -20,12 +21,13 @@ from nezha_tf.pretraining_data.assignment import (
     spans_of,
 )
 from nezha_tf.pretraining_data.corpus import Documents, measure, raw_documents
+from nezha_tf.text.characters import is_blank
 
 MiB = 1 << 20
 
 
 def sentences(text):
-    return [line.strip() for line in text.decode().split("\n") if line.strip()]
+    return [line.strip() for line in text.decode().split("\n") if not is_blank(line)]
 
 
 def test_documents_are_those_of_the_line_by_line_reader(tmp_path, monkeypatch):
@@ -91,7 +93,7 @@ def test_shards_are_consecutive_and_about_equal(tmp_path):
     rng = random.Random(1)
     sizes = [rng.randint(1, 40) for _ in range(600)]
     paths = write_corpus(tmp_path, sizes)
-    found = measure(paths, 7, 0, True)
+    found = measure(paths, 7, 0)
     assert found.training == Documents(600, 3 * sum(sizes)) and not found.held_out.count
     assert [entry["documents"] for entry in found.inputs] == [300, 300]
     wanted = {(TRAINING, index) for index in range(8)}
@@ -135,7 +137,7 @@ def test_the_documents_of_a_shard_are_read_again_from_where_they_stand(tmp_path,
         monkeypatch.setattr(corpus, "LONGEST_DOCUMENT", rng.randint(20, 60))
         monkeypatch.setattr(corpus, "BLOCK_BYTES", rng.randint(20, 40))
         try:
-            found = measure(paths, trial, rng.choice([0, 0.3]), True)
+            found = measure(paths, trial, rng.choice([0, 0.3]))
         except UserError:  # no text, or too little of it
             continue
         sets = {TRAINING: found.training.count, HELD_OUT: found.held_out.count}
@@ -183,7 +185,7 @@ def test_held_out_documents(tmp_path, share):
     paths = write_corpus(tmp_path, sizes)
 
     def held_out(paths, seed=3):
-        found = measure(paths, seed, share, True)
+        found = measure(paths, seed, share)
         every = {(TRAINING, 0), (HELD_OUT, 0)}
         shards = list(shards_of(paths, found, seed, {TRAINING: 1, HELD_OUT: 1}, every))
         (kept,), (out,) = numbers(shards, TRAINING), numbers(shards, HELD_OUT)
@@ -206,14 +208,14 @@ def test_what_cannot_be_used_is_one_line(tmp_path):
     (tmp_path / "one.txt").write_text("一。")
     blank, gbk, one = (str(tmp_path / f"{name}.txt") for name in ("blank", "gbk", "one"))
     with pytest.raises(UserError, match=r"blank\.txt: no text found"):
-        measure([blank], 0, 0, True)
-    assert measure([blank, one], 0, 0, True).blank_files == 1
+        measure([blank], 0, 0)
+    assert measure([blank, one], 0, 0).blank_files == 1
     with pytest.raises(UserError, match="at least 2 documents"):
-        measure([one], 0, 0.5, True)
+        measure([one], 0, 0.5)
     with pytest.raises(UserError, match=r"gbk\.txt, line 11: not UTF-8"):
-        measure([one, gbk], 0, 0, True)
-    assert measure([gbk], 0, 0, False).training.count == 6
-    found = measure([one], 0, 0, True)
+        measure([one, gbk], 0, 0)
+    assert measure([gbk], 0, 0, Reading(on_invalid="skip")).training.count == 6
+    found = measure([one], 0, 0)
     for text in ("一。\n\n二。", "二。", ""):
         (tmp_path / "one.txt").write_text(text)
         for read in (shards_of, spans_of):

@@ -44,7 +44,7 @@ def odd_corpus(folder):
         "一句。",
         "\u3000",
         "🙂🙂",
-        "\x00\x07\u200b",
+        "\ufffd",
         "漢字與繁體。",
         "长" * 25_000,
         "e\u0301\t\x1b[0m",
@@ -114,7 +114,7 @@ def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
     for line in (
         "1 line of more than 10,000 characters, cut (one sentence per line?)",
         "2 lines with bytes that are not UTF-8",
-        "1 document without text",  # the control characters
+        "1 document without text",  # the replacement character
         "2 files without text",
     ):
         assert output.count(line) == 3, line
@@ -428,7 +428,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
         with open(path, "wb") as file:
             file.writelines([document] * (megabytes * 2**20 // len(document)))
         tracemalloc.start()
-        found = measure([path], 0, 0.0, True)
+        found = measure([path], 0, 0.0)
         count = megabytes // 2
         wanted = {(TRAINING, index) for index in range(count)}
         for shard in shards_of([path], found, 0, {TRAINING: count}, wanted):

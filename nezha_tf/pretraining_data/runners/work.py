@@ -137,7 +137,10 @@ def _expected(identity):
 
 def _documents(work, span):
     """Returns the documents of a shard, if they are those that were planned with."""
-    documents = documents_of(span, work.inputs, work.threshold, work.settings.random_seed)
+    settings = work.settings
+    documents = documents_of(
+        span, work.inputs, work.threshold, settings.random_seed, settings.reading
+    )
     if checksum_of(documents) != span.crc32c:
         raise UserError(
             f"{work.inputs[span.file]} has other text here than where the job was started; give "

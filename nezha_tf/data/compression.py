@@ -1,0 +1,171 @@
+"""Compressed files, known by their first bytes, and files that are no text at all."""
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nezha_tf.errors import UserError, first_line
+
+BLOCK_BYTES = 1 << 20
+# A tar file has this word here, and nothing but zeros or names before it.
+_TAR, _TAR_PLACE = b"ustar", 257
+_HEAD_BYTES = _TAR_PLACE + len(_TAR)
+
+
+class Stream(io.RawIOBase):
+    """The bytes that an iterator gives, as a file that is read once from its start."""
+
+    def __init__(self, blocks):
+        """Args: an iterable of bytes."""
+        self._blocks, self._rest = iter(blocks), memoryview(b"")
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        while not self._rest:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._rest = memoryview(block)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+
+def stream(blocks):
+    """Returns a buffered file of the bytes that an iterable gives; it cannot be sought in."""
+    return io.BufferedReader(Stream(blocks), BLOCK_BYTES)
+
+
+class Compression(NamedTuple):
+    """A way to compress a file.
+
+    Attributes:
+      name: its name.
+      magic: the first bytes of such a file.
+      open: function of an open binary file that returns a buffered file of what it holds. Its
+        library is imported only here.
+    """
+
+    name: str
+    magic: bytes
+    open: Callable
+
+
+def _open_zstd(raw):
+    try:
+        import zstandard
+    except ImportError as error:
+        raise UserError(
+            f"the file is compressed with zstd, which needs zstandard ({error}): pip install -e "
+            "'.[zstd]' in the clone, or pip install zstandard"
+        ) from error
+    return stream(_unpacked(raw, zstandard))
+
+
+def _unpacked(raw, zstandard):
+    """Yields what zstd frames hold; the library's own reader takes a cut one for whole."""
+    frame = None
+    while block := raw.read(BLOCK_BYTES):
+        while block:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            try:
+                yield frame.decompress(block)
+            except zstandard.ZstdError as error:
+                raise EOFError(str(error)) from error
+            block, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+    if frame:
+        raise EOFError("it ends before its end mark")
+
+
+COMPRESSIONS = (
+    Compression("gzip", b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
+    Compression("bzip2", b"BZh", bz2.BZ2File),
+    Compression("xz", b"\xfd7zXZ\0", lzma.LZMAFile),
+    Compression("zstd", b"\x28\xb5\x2f\xfd", _open_zstd),
+)
+# Endings that are left out before a file's kind is read off its name.
+ENDINGS = (".gz", ".bz2", ".xz", ".zst")
+# What compressed files raise that are damaged; BZ2File an OSError without a number.
+DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+
+PARQUET = b"PAR1"
+_UNPACK = "unpack it, and name the files in it"
+_AS_TEXT = "save it as text"
+# The first bytes of files that hold no text as it is, with what they are and what helps.
+_NO_TEXT = {
+    b"PK\x03\x04": ("a zip file", _UNPACK),
+    b"PK\x05\x06": ("an empty zip file", _UNPACK),
+    b"7z\xbc\xaf\x27\x1c": ("a 7z file", _UNPACK),
+    b"Rar!\x1a\x07": ("a rar file", _UNPACK),
+    b"%PDF-": ("a PDF file", _AS_TEXT),
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("a file of an older Word or Excel", _AS_TEXT),
+    b"{\\rtf": ("an RTF file", _AS_TEXT),
+    b"SQLite format 3\0": ("an SQLite database", "export its texts"),
+    b"\x93NUMPY": ("a NumPy array", "write its texts as lines"),
+    b"\x89HDF\r\n\x1a\n": ("an HDF5 file", "write its texts as lines"),
+    b"ARROW1\0\0": ("an Arrow file", "write it as Parquet or JSON lines"),
+    PARQUET: ("a Parquet file", "write its rows as JSON lines"),
+}
+
+
+def compression_of(file):
+    """Returns the `Compression` of an open, buffered file, or None."""
+    return _by_magic(_head(file))
+
+
+def unpacked(path, file, with_parquet=False):
+    """Returns a file of the uncompressed bytes of an open file; the file itself if it has them.
+
+    Args:
+      path: its name, for messages.
+      file: a buffered binary file, at its start.
+      with_parquet: whether who reads it knows Parquet, too.
+
+    Raises:
+      UserError: it is an archive, or another file that holds no text as it is; or the library that
+        reads it is missing.
+    """
+    found = compression_of(file)
+    if found:
+        try:
+            file = found.open(file)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from error
+    _require_text(path, _head(file), found, with_parquet and not found)
+    return file
+
+
+def bare_name(path):
+    """Returns a file's name in lower case, without the ending of a compression."""
+    name = path.lower()
+    return next((name.removesuffix(end) for end in ENDINGS if name.endswith(end)), name)
+
+
+def told_damage(path, found, error):
+    """Returns the `UserError` of a file of a `Compression` that cannot be read to its end."""
+    return UserError(f"{path}: damaged {found.name} file ({first_line(error)}); fetch it again")
+
+
+def _head(file):
+    return file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+
+
+def _by_magic(head):
+    return next((kind for kind in COMPRESSIONS if head.startswith(kind.magic)), None)
+
+
+def _require_text(path, head, found, with_parquet):
+    kinds = (told for magic, told in _NO_TEXT.items() if head.startswith(magic))
+    what, help_ = next(kinds, ("", ""))
+    if head[_TAR_PLACE:] == _TAR:
+        what, help_ = "a tar file", _UNPACK
+    if found and _by_magic(head):
+        what, help_ = "compressed twice", "decompress it once"
+    if what and not (with_parquet and head.startswith(PARQUET)):
+        raise UserError(f"{path} is {what}, which is not read here; {help_}")
