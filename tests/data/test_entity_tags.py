@@ -53,6 +53,8 @@ def test_the_tags_of_a_file():
         assert again.labels == {"PER", "LOC"} and len(again) == count
         entities = [(1, 3, "PER"), (3, 4, "LOC")]
         assert again.entities_of(again.ids_of(entities, 6)) == entities
+        # A model with these labels is read alike.
+        assert TagSet.of_model(tag_set.tags, "m").entities_of(again.ids_of(entities, 6)) == entities
     for tags, message in (
         (["O", "B-LOC"], "the tag I-LOC is missing or duplicate"),
         (["O", "B-LOC", "I-LOC", "I-LOC"], "the tag I-LOC is missing or duplicate"),
