@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from nezha_tf.data.bad_rows import BadRows, RowFault
+from nezha_tf.data.compression import unpacked_name
 from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError
 
@@ -219,7 +220,7 @@ def _blanks(row, answers, needs_answers):
 
 def _answers_beside(path, needs_answers):
     """Returns the answers of CLUE's ChID for a file: dict of a blank's mark to a number."""
-    stem, ending = os.path.splitext(path.removesuffix(".gz"))
+    stem, ending = os.path.splitext(unpacked_name(path))
     beside = f"{stem}_answer{ending}"
     if not needs_answers and not os.path.exists(beside):
         return {}

@@ -141,10 +141,15 @@ def unpacked(path, file, with_parquet=False):
     return file
 
 
+def unpacked_name(path):
+    """Returns a path without the ending of a compression."""
+    ending = next((end for end in ENDINGS if path.lower().endswith(end)), "")
+    return path[: len(path) - len(ending)]
+
+
 def bare_name(path):
-    """Returns a file's name in lower case, without the ending of a compression."""
-    name = path.lower()
-    return next((name.removesuffix(end) for end in ENDINGS if name.endswith(end)), name)
+    """Returns a path in lower case without the ending of a compression, to compare endings."""
+    return unpacked_name(path).lower()
 
 
 def told_damage(path, found, error):

@@ -11,9 +11,10 @@ from typing import NamedTuple
 from nezha_tf.data import brat
 from nezha_tf.data.annotations import read_annotation
 from nezha_tf.data.bad_rows import BadRows, RowFault
+from nezha_tf.data.compression import bare_name
 from nezha_tf.data.entity_tags import Entity, entities_of, require_scheme, well_formed
 from nezha_tf.data.json_items import NotJson, read_items
-from nezha_tf.data.lines import bare_name, filled_lines, numbered_lines
+from nezha_tf.data.lines import filled_lines, numbered_lines
 from nezha_tf.data.spans import is_text
 from nezha_tf.data.tagged_lines import is_tagged_line, read_tagged_lines
 from nezha_tf.data.token_columns import columns_of, read_columns, write_columns

@@ -5,20 +5,12 @@ from typing import NamedTuple
 from nezha_tf.data.corpus import read_lines
 from nezha_tf.text.characters import is_blank
 
-PACKED = (".gz", ".bz2", ".xz", ".zst")
-
 
 class Line(NamedTuple):
     """A line without its end, and its number, from 1."""
 
     number: int
     text: str
-
-
-def bare_name(path):
-    """Returns a path in lower case without the ending of a packed file, to compare endings."""
-    name = path.lower()
-    return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
 
 
 def whole_lines(path):

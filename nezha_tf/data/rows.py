@@ -5,8 +5,9 @@ import json
 from typing import NamedTuple
 
 from nezha_tf.data.bad_rows import BadRows, RowFault
+from nezha_tf.data.compression import bare_name
 from nezha_tf.data.json_items import Item, NotJson, read_items
-from nezha_tf.data.lines import bare_name, filled_lines, whole_lines
+from nezha_tf.data.lines import filled_lines, whole_lines
 from nezha_tf.errors import UserError
 from nezha_tf.text.characters import is_blank
 

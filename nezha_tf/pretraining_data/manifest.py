@@ -12,7 +12,13 @@ from nezha_tf.pretraining_data.shard_files import IDENTITY, MANIFEST_NAME, SHARD
 FORMAT = "nezha_tf pretraining data 1"
 # What is read of a set's entry.
 _ENTRY = {
-    "flags": forms.May({"vocab_file": forms.May(forms.is_text), **IDENTITY}),
+    "flags": forms.May(
+        {
+            "vocab_file": forms.May(forms.is_text),
+            "text_fields": forms.May([forms.is_text]),
+            **IDENTITY,
+        }
+    ),
     "identity": IDENTITY,
     "vocab_size": forms.May(forms.is_count),
     "shards": [{"file": forms.is_name, **SHARD}],

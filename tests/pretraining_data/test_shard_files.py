@@ -24,11 +24,13 @@ from nezha_tf.pretraining_data.shard_files import (
 from nezha_tf.pretraining_data.shard_maker import ShardMaker
 from nezha_tf.pretraining_data.stopwatch import Stopwatch
 
+STATISTICS = {"instances": 3, "unknown_characters": {}}
+
 
 class Echo:
     """Makes a record of each sentence, as often as requested."""
 
-    statistics = types.SimpleNamespace(to_dict=lambda: {"instances": 3})
+    statistics = types.SimpleNamespace(to_dict=lambda: STATISTICS)
     clock = Stopwatch()
 
     def make(self, documents, repetitions):
@@ -60,7 +62,7 @@ def test_tensorflow_reads_the_file_and_the_record_says_what_is_in_it(tmp_path):
         "records": 900,
         "bytes": len(data),
         "crc32c": f"{google_crc32c.value(data):08x}",
-        "statistics": {"instances": 3},
+        "statistics": STATISTICS,
         "anomalies": {},
         "identity": {"random_seed": 1},
     }

@@ -6,7 +6,8 @@ import numpy as np
 
 from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.lines import bare_name, filled_lines
+from nezha_tf.data.compression import bare_name
+from nezha_tf.data.lines import filled_lines
 from nezha_tf.data.rows import read_rows
 from nezha_tf.errors import UserError, require_flag
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors

@@ -5,6 +5,7 @@ import json
 import os
 
 from nezha_tf import files, storage
+from nezha_tf.data.compression import unpacked_name
 from nezha_tf.data.entity_tags import tags_of
 from nezha_tf.tasks.tagging.alignment import Unit, to_units
 
@@ -42,7 +43,7 @@ def write_exports(folder, entity_files, found):
         entities = list(itertools.islice(rest, len(file.sentences)))
         if file.export:
             storage.makedirs(folder)
-            name = _free_name(os.path.basename(path).removesuffix(".gz"), taken)
+            name = _free_name(os.path.basename(unpacked_name(path)), taken)
             files.write_text(os.path.join(folder, name), file.export(entities))
 
 
