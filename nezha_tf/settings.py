@@ -10,6 +10,8 @@ from absl import flags
 
 from nezha_tf.errors import UserError
 
+# In a run's folder: the flags of its last start.
+FLAGS_FILE = "run.flags"
 # With this, --help lists the flags that `define` defines under the program that calls it.
 flags.disclaim_key_flags()
 

@@ -17,6 +17,7 @@ ROOMS = (
     "endings",
     "cores",
     "settings",
+    "hub",
     "config",
     "resources",
     "text",

@@ -11,15 +11,9 @@ from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import tf1_name_of
 from nezha_tf.checkpoints.tf1 import UnreadableCheckpoint
 from nezha_tf.errors import UserError, first_line
+from nezha_tf.hub import WEIGHT_FILES as FILE_NAMES
 
 SAFETENSORS, PICKLE, INDEX = ".safetensors", ".bin", ".index.json"
-# The first of these that exists in a folder is read.
-FILE_NAMES = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
 # Some versions store these, which are not weights: consecutive ids, and sinusoids.
 _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_positions"}
 # The output table equals the word table; some files store it under both names.

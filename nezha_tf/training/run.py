@@ -424,7 +424,7 @@ class Run:
             return
         if self._settings.do_train:
             output_folder.write_settings(self._folder, self._task)
-        flags = sorted(flags_of(self._settings).items())
+        flags = sorted(flag_history.kept(self._settings).items())
         lines = (f"--{flag}={flag_text(value)}\n" for flag, value in flags if value is not None)
         files.write_text(os.path.join(self._folder, name), "".join([*comments, *lines]))
 
@@ -436,7 +436,7 @@ class Run:
         if not self._is_chief:
             return
         history = flag_history.FlagHistory(self._folder, step)
-        line = flag_history.told(history.take(flags_of(self._settings), self._task.config))
+        line = flag_history.told(history.take(flag_history.kept(self._settings), self._task.config))
         if line:
             self._say(line)
         if is_kept:
