@@ -290,7 +290,7 @@ def _said(hub, error):
         return f"{error.filename}: {error.strerror}"
     return (
         f"the hub does not answer, or was cut off ({type(error).__name__}: {first_line(error)}); "
-        "start again: what has come already stays"
+        "start again: the files that came whole stay"
     )
 
 

@@ -21,13 +21,14 @@ class HubServer:
       files: dict of name to bytes of the files of the only model, owner/tiny.
       head: the commit of its branch main; it has no other commit.
       refused: dict of a part of a path to (status, code) that is answered there.
-      cut: None, or the number of bytes after which answers end.
+      cut: None, or the place in a file at which answers end.
       asked: list of "METHOD path" of all requests.
+      begins: list of the bytes from which files were asked for, where not from the first.
     """
 
     def __init__(self, files):
         self.files, self.head = files, FIRST
-        self.refused, self.cut, self.asked = {}, None, []
+        self.refused, self.cut, self.asked, self.begins = {}, None, [], []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -82,18 +83,20 @@ def _handler(server):
                 self._send(200, data, headers, with_body)
                 return
             begin = int(asked[1])
+            server.begins.append(begin)
             headers["Content-Range"] = f"bytes {begin}-{len(data) - 1}/{len(data)}"
-            self._send(206, data[begin:], headers)
+            self._send(206, data[begin:], headers, begin=begin)
 
-        def _send(self, status, data, headers, with_body=True):
+        def _send(self, status, data, headers, with_body=True, begin=0):
             self.send_response(status)
             headers = {"Content-Length": str(len(data)), **headers}
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
             if with_body and self.command == "GET":
-                self.wfile.write(data[: server.cut])
-                self.close_connection = server.cut is not None
+                end = len(data) if server.cut is None else max(0, server.cut - begin)
+                self.wfile.write(data[:end])
+                self.close_connection = end < len(data)
 
     return Handler
 
