@@ -54,6 +54,8 @@ class Hub(NamedTuple):
       fetched: function of (repository, revision or None, name of a file) that returns its path.
       cached: function of (repository, revision or None) that returns (folder, commit) from the
         library's cache and asks nobody, or None.
+      noted: function of (repository, revision or None, name of a file) that is called after all is
+        fetched, so that the cache knows what the revision means where nobody answers.
       errors: dict of the name of a class of the library's exceptions to what it means.
       token: how a user gives a token.
     """
@@ -62,6 +64,7 @@ class Hub(NamedTuple):
     listed: Callable
     fetched: Callable
     cached: Callable
+    noted: Callable
     errors: Mapping[str, str]
     token: str
 
@@ -184,7 +187,8 @@ def _asked(hub, name, repository, revision):
             raise
         if not _is_offline(error):
             print(
-                f"warning: {name}: {_said(hub, error)}; taken from the cache, commit {found[1]}",
+                f"warning: {name}: no answer ({type(error).__name__}); taken from the cache, "
+                f"commit {found[1]}",
                 file=sys.stderr,
             )
         return _Fetched(*found)
@@ -198,11 +202,8 @@ def _asked(hub, name, repository, revision):
     )
     for file in _weights(names, folder):
         hub.fetched(repository, commit, file)
-    found = (folder, commit)
-    if hub.cached(repository, revision) != found:
-        # Now the cache knows what the revision means, also where nobody answers.
-        hub.fetched(repository, revision, beside[0])
-    return _Fetched(*found)
+    hub.noted(repository, revision, beside[0])
+    return _Fetched(folder, commit)
 
 
 def _weights(names, folder=None):
@@ -283,7 +284,7 @@ def _said(hub, error):
     if status in (401, 403):
         return f"access is refused ({status}); {hub.token}"
     if status == 404:
-        return "it is not there; check the name"
+        return "it is not there, or has no such revision; check the name"
     if status:
         return f"the hub answers with status {status}; start again later"
     if getattr(error, "filename", None):
@@ -295,7 +296,8 @@ def _said(hub, error):
 
 
 def _status(error):
-    return getattr(getattr(error, "response", None), "status_code", None)
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return status or getattr(error, "status_code", None)
 
 
 def _is_answer(error):
@@ -331,12 +333,40 @@ def _cached_by_hugging_face(repository, revision):
     return None
 
 
+def _listed_by_modelscope(repository, revision):
+    from modelscope_hub import HubApi
+
+    # This listing has the commit that last changed each file; the newest of them made the state.
+    rows = HubApi().legacy.list_repo_files(repository, "model", revision or "master")
+    rows = [row for row in rows if row.get("Type") != "tree"]
+    newest = max(rows, key=lambda row: row.get("CommittedDate") or 0, default={})
+    return newest.get("Revision") or revision or "master", [row["Path"] for row in rows]
+
+
+def _fetched_by_modelscope(repository, revision, file, **options):
+    from modelscope_hub import HubApi
+
+    return str(HubApi().download_file(repository, "model", file, revision=revision, **options))
+
+
+def _cached_by_modelscope(repository, revision):
+    from modelscope_hub.errors import CacheNotFound
+
+    for file in _CONFIGS:
+        with contextlib.suppress(CacheNotFound):
+            path = _fetched_by_modelscope(repository, revision, file, local_files_only=True)
+            folder = os.path.dirname(path)
+            return folder, os.path.basename(folder)
+    return None
+
+
 HUBS = {
     "hf": Hub(
         "huggingface_hub",
         _listed_by_hugging_face,
         _fetched_by_hugging_face,
         _cached_by_hugging_face,
+        _fetched_by_hugging_face,
         errors={
             "GatedRepoError": "its owner lets in only who has asked; ask on its page, then set "
             "HF_TOKEN to your token, or call `hf auth login`",
@@ -348,5 +378,17 @@ HUBS = {
             "HFValidationError": "that cannot be a name on this hub",
         },
         token="set HF_TOKEN to your token",
+    ),
+    "modelscope": Hub(
+        "modelscope_hub",
+        _listed_by_modelscope,
+        _fetched_by_modelscope,
+        _cached_by_modelscope,
+        lambda repository, revision, file: None,  # the cache finds its only commit
+        errors={
+            "NotExistError": "it is not there, or is private; check the name, and for a private "
+            "one set MODELSCOPE_API_TOKEN to your token",
+        },
+        token="set MODELSCOPE_API_TOKEN to your token",
     ),
 }

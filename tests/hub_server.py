@@ -1,4 +1,4 @@
-"""A server on loopback that answers as Hugging Face's hub does, and libraries that ask it."""
+"""A server on loopback that answers as Hugging Face's hub and ModelScope do."""
 
 import contextlib
 import hashlib
@@ -39,8 +39,8 @@ class HubServer:
 
     def fetched(self):
         """Returns the names of the files whose contents were asked for, sorted."""
-        gets = [path for path in self.asked if path.startswith("GET") and "/resolve/" in path]
-        return sorted({path.split("/resolve/")[1].partition("/")[2] for path in gets})
+        found = re.findall(r"GET \S+(?:/resolve/\w+/|&FilePath=)(\S+)", "\n".join(self.asked))
+        return sorted(set(found))
 
 
 def _handler(server):
@@ -58,6 +58,9 @@ def _handler(server):
 
         def _answer(self, with_body):
             server.asked.append(f"{self.command} {self.path}")
+            if self.path.startswith("/api/v1/"):
+                self._answer_as_modelscope()
+                return
             refusal = next((r for part, r in server.refused.items() if part in self.path), None)
             listed = re.match(r"/api/models/owner/tiny(/revision/([^?]+))?(\?|$)", self.path)
             file = re.match(r"/owner/tiny/resolve/([^/]+)/([^?]+)", self.path)
@@ -74,6 +77,25 @@ def _handler(server):
                 self._send(200, json.dumps(found).encode(), {})
             else:
                 self._send_file(server.files[file[2]], with_body)
+
+        def _answer_as_modelscope(self):
+            file = re.match(r"/api/v1/models/owner/tiny/repo\?.*&FilePath=([^&]+)", self.path)
+            if server.refused:
+                self._send(403, b"{}", {})
+            elif "/models/owner/tiny/repo/files?" in self.path:
+                # The files' own commits: the newest is that of the state.
+                rows = [
+                    {"Path": name, "Type": "blob", "Revision": SECOND, "CommittedDate": 1}
+                    for name in server.files
+                ]
+                rows[0] |= {"Revision": server.head, "CommittedDate": 2}
+                rows.append({"Path": "onnx", "Type": "tree", "Revision": "c", "CommittedDate": 3})
+                found = {"Code": 200, "Success": True, "Data": {"Files": rows}}
+                self._send(200, json.dumps(found).encode(), {"Content-Type": "application/json"})
+            elif file:
+                self._send(200, server.files[file[1]], {})
+            else:
+                self._send(404, b"{}", {})
 
         def _send_file(self, data, with_body):
             tag = hashlib.sha256(data).hexdigest()

@@ -54,7 +54,7 @@ def test_what_is_read_is_fetched_once(server, capfd):
     server.begin(url=server.url)
     assert hub.folder_of(NAME) == folder and hub.pinned(NAME) == f"{NAME}@{FIRST}"
     told = capfd.readouterr().err
-    assert "does not answer" in told and f"taken from the cache, commit {FIRST}" in told
+    assert "no answer (" in told and f"taken from the cache, commit {FIRST}" in told
 
 
 def test_one_set_of_weights(server):
@@ -154,6 +154,25 @@ def test_nothing_to_read(server):
         with pytest.raises(UserError, match=words):
             hub.folder_of(NAME)
     assert not server.fetched()
+
+
+def test_a_model_of_modelscope(server, monkeypatch, tmp_path):
+    pytest.importorskip("modelscope_hub", reason="pip install -e '.[hub]'")
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", server.url)
+    monkeypatch.setenv("MODELSCOPE_CACHE", str(tmp_path / "cache"))
+    name = "modelscope:owner/tiny"
+    folder = resources.model_path(name)
+    assert sorted(os.listdir(folder)) == server.fetched() == sorted([*SMALL, "model.safetensors"])
+    assert pathlib.Path(folder, "vocab.txt").read_bytes() == server.files["vocab.txt"]
+    assert hub.pinned(name) == f"{name}@{FIRST}"
+    monkeypatch.setattr(hub, "_known", {})
+    server.asked.clear()
+    assert hub.folder_of(f"{name}@{FIRST}") == folder and not server.asked
+    with pytest.raises(UserError, match=r"not there, or is private; .* set MODELSCOPE_API_TOKEN"):
+        hub.folder_of("modelscope:owner/none")
+    server.refused = {"api": (403, "")}
+    with pytest.raises(UserError, match=r"refused \(403\); set MODELSCOPE_API_TOKEN"):
+        hub.folder_of("modelscope:owner/private")
 
 
 @pytest.mark.parametrize("rest", ["", "a/b/c", "/b", "a/", "//a/b", "a/b@", "a b", "a/b@x@y"])
