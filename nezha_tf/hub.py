@@ -58,6 +58,7 @@ class Hub(NamedTuple):
         fetched, so that the cache knows what the revision means where nobody answers.
       errors: dict of the name of a class of the library's exceptions to what it means.
       token: how a user gives a token.
+      mirror: the environment variable that names another address of the hub.
     """
 
     library: str
@@ -67,6 +68,7 @@ class Hub(NamedTuple):
     noted: Callable
     errors: Mapping[str, str]
     token: str
+    mirror: str
 
 
 class _Fetched(NamedTuple):
@@ -197,9 +199,8 @@ def _asked(hub, name, repository, revision):
         raise UserError(_told_unread(name, weights, names))
     beside = [file for file in _BESIDE if file in names]
     # The weights come last: a folder that has them has all.
-    folder = os.path.dirname(
-        [hub.fetched(repository, commit, file) for file in reversed(beside)][-1]
-    )
+    *_, config = (hub.fetched(repository, commit, file) for file in reversed(beside))
+    folder = os.path.dirname(config)
     for file in _weights(names, folder):
         hub.fetched(repository, commit, file)
     hub.noted(repository, revision, beside[0])
@@ -219,13 +220,11 @@ def _weights(names, folder=None):
         parts = _parts(names, stem, suffix) if first.endswith(".json") else []
         if first in names and (parts or not first.endswith(".json")):
             return [*parts, first]
-    prefixes = [name.removesuffix(".index") for name in names if name.endswith(".index")]
-    prefixes = [name for name in prefixes if "/" not in name and _parts(names, f"{name}.data", "")]
-    found = [
-        file
-        for prefix in _read_of(sorted(prefixes), folder)
-        for file in (*_parts(names, f"{prefix}.data", ""), f"{prefix}.index")
-    ]
+    indices = sorted(name for name in names if name.endswith(".index") and "/" not in name)
+    data = {name: _parts(names, name.removesuffix("index") + "data", "") for name in indices}
+    prefixes = [name.removesuffix(".index") for name in indices if data[name]]
+    read = [f"{prefix}.index" for prefix in _read_of(prefixes, folder)]
+    found = [file for name in read for file in (*data[name], name)]
     return found + ["checkpoint"] * ("checkpoint" in names and bool(found))
 
 
@@ -238,9 +237,8 @@ def _parts(names, stem, suffix):
 
 def _read_of(prefixes, folder):
     """Returns, of the numbered checkpoints of a run, the one that is read; others as they are."""
-    steps = {
-        int(m[1]): m[0] for m in map(re.compile(r"model\.ckpt-(\d+)").fullmatch, prefixes) if m
-    }
+    matches = filter(None, (re.fullmatch(r"model\.ckpt-(\d+)", prefix) for prefix in prefixes))
+    steps = {int(match[1]): match[0] for match in matches}
     if not steps:
         return prefixes
     best = (read_object(os.path.join(folder, _BEST_FILE)) if folder else None) or {}
@@ -286,12 +284,12 @@ def _said(hub, error):
     if status == 404:
         return "it is not there, or has no such revision; check the name"
     if status:
-        return f"the hub answers with status {status}; start again later"
+        return f"the hub answers with status {status} ({first_line(error)}); start again later"
     if getattr(error, "filename", None):
         return f"{error.filename}: {error.strerror}"
     return (
         f"the hub does not answer, or was cut off ({type(error).__name__}: {first_line(error)}); "
-        "start again: the files that came whole stay"
+        f"{hub.mirror} names a mirror; start again: the files that came whole stay"
     )
 
 
@@ -310,9 +308,11 @@ def _is_offline(error):
 
 
 def _listed_by_hugging_face(repository, revision):
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, constants
 
-    found = HfApi().model_info(repository, revision=revision)
+    # Without a limit, an address that a firewall swallows holds the program for minutes.
+    limit = constants.HF_HUB_ETAG_TIMEOUT
+    found = HfApi().model_info(repository, revision=revision, timeout=limit)
     return found.sha, [file.rfilename for file in found.siblings]
 
 
@@ -378,6 +378,7 @@ HUBS = {
             "HFValidationError": "that cannot be a name on this hub",
         },
         token="set HF_TOKEN to your token",
+        mirror="HF_ENDPOINT",
     ),
     "modelscope": Hub(
         "modelscope_hub",
@@ -390,5 +391,6 @@ HUBS = {
             "one set MODELSCOPE_API_TOKEN to your token",
         },
         token="set MODELSCOPE_API_TOKEN to your token",
+        mirror="MODELSCOPE_ENDPOINT",
     ),
 }

@@ -1,9 +1,11 @@
 """Models by name: what is fetched from a hub, what stays, and what is told."""
 
+import errno
 import functools
 import importlib
 import os
 import pathlib
+import sys
 
 import pytest
 from hub_server import FIRST, GATED, NO_REVISION, NOT_THERE, SECOND, begin_anew, serving
@@ -94,12 +96,26 @@ def test_a_refusal_is_one_line(server):
         ("resolve", 403, GATED, "ask on its page, then set HF_TOKEN"),
         ("api", 403, "", "access is refused (403); set HF_TOKEN"),
         ("api", 500, "", "status 500"),
+        ("resolve", 404, "EntryNotFound", "not there, or has no such revision"),
     ):
         server.refused = {part: refusal}
         with pytest.raises(UserError) as told:
             inputs.check({"init_checkpoint": NAME})
         assert str(told.value).startswith(f"{NAME}: ") and words in str(told.value)
         assert "\n" not in str(told.value)
+
+
+def test_what_the_machine_lacks_is_one_line(server, monkeypatch):
+    def fetched(repository, revision, file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setitem(hub.HUBS, "hf", hub.HUBS["hf"]._replace(fetched=fetched))
+    with pytest.raises(UserError, match=f"^{NAME}: no space is left in the cache"):
+        hub.folder_of(NAME)
+    for name, library in ((NAME, "huggingface_hub"), ("modelscope:a/b", "modelscope_hub")):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(UserError, match=rf"^{name} needs {library} .*'\.\[hub\]'$"):
+            hub.folder_of(name)
 
 
 def test_nobody_answers_and_nothing_is_there(server):
@@ -117,7 +133,10 @@ def test_what_was_cut_off_is_gone_on_with(server, tmp_path, monkeypatch):
     _in_small_chunks(monkeypatch)
     server.files["model.safetensors"] = data = os.urandom(5000)
     server.cut = 2000
-    with pytest.raises(UserError, match=r"cut off .*; start again: the files that came whole stay"):
+    with pytest.raises(
+        UserError,
+        match=r"cut off .*; HF_ENDPOINT names a mirror; start again: the files that came",
+    ):
         hub.folder_of(NAME)
     # No file of a part, and no name for a commit that is not whole.
     assert not list((tmp_path / "cache").rglob("snapshots/*/model.safetensors"))
