@@ -7,10 +7,10 @@ checked here only where that is fast; the readers check the rest.
 import dataclasses
 import os
 
-from nezha_tf import files, storage
+from nezha_tf import files, hub, storage
 from nezha_tf.config import OF_TRAINING, NezhaConfig
 from nezha_tf.errors import UserError
-from nezha_tf.resources import model_path
+from nezha_tf.resources import MODELS, model_path
 from nezha_tf.text.vocabulary import Vocabulary
 
 # Flags that hold file names or globs, and the flag that makes the program read the files.
@@ -44,9 +44,11 @@ def check(flags):
             read(flags[name])
     for name in _CHECKPOINTS:
         path = flags.get(name)
+        if hub.recorded(flags.get("output_dir"), path):
+            continue  # The run may go on by itself; otherwise it fetches the weights.
         if path and not _is_there(model_path(path)) and not _is_there(f"{path}.index"):
             raise UserError(f"no checkpoint at {path}: neither {path} nor {path}.index exists")
-    if flags.get("init_checkpoint"):
+    if flags.get("init_checkpoint") in MODELS:
         _check_beside(flags["init_checkpoint"], flags)
     for name in _FOLDERS:
         paths = flags.get(name) or ()

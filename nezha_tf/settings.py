@@ -11,6 +11,8 @@ from absl import flags
 
 from nezha_tf.errors import UserError, require_unicode
 
+# In a run's folder: the flags of its last start.
+FLAGS_FILE = "run.flags"
 # With this, --help lists the flags that `define` defines under the program that calls it.
 flags.disclaim_key_flags()
 
@@ -129,17 +131,18 @@ def _list_part(text):
     return text if is_plain else '"' + text.replace('"', '""') + '"'
 
 
-def flag_lines(settings):
+def flag_lines(values):
     """Returns the lines of a flag file with all flags, sorted by name, that absl reads back.
 
-    Flags whose value is None are left out.
+    Args:
+      values: dict of flag to value, as of `flags_of`. Flags whose value is None are left out.
 
     Raises:
       UserError: no flag file can hold a value: absl reads a line for each flag, drops blanks at its
         end, and those around each value of a list.
     """
     lines = []
-    for name, value in sorted(flags_of(settings).items()):
+    for name, value in sorted(values.items()):
         if value is not None:
             _require_for_file(name, value)
             lines.append(f"--{name}={flag_text(value)}\n")

@@ -19,6 +19,7 @@ ROOMS = (
     "cores",
     "settings",
     "config",
+    "hub",
     "resources",
     "text",
     "inputs",

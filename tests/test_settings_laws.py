@@ -55,7 +55,7 @@ def flag_file(tmp_path_factory):
 @example(Settings(os.fsdecode(b"\xd6\xd0"), "a", ()))
 def test_what_is_written_is_read_back_or_refused(flag_file, given_settings):
     try:
-        lines = settings.flag_lines(given_settings)
+        lines = settings.flag_lines(settings.flags_of(given_settings))
     except UserError as error:
         assert str(error).startswith("--") and "\n" not in str(error)
         texts = [given_settings.output_dir, given_settings.vocab_file or "", *given_settings.labels]

@@ -10,15 +10,9 @@ from nezha_tf.checkpoints.name_table import model_type_of, tf1_name_of
 from nezha_tf.checkpoints.pickles import Pickle, is_pickle, missing_library
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.errors import UserError, first_line
+from nezha_tf.hub import WEIGHT_FILES as FILE_NAMES
 
 SAFETENSORS, INDEX = ".safetensors", ".index.json"
-# The first of these that exists in a folder is read.
-FILE_NAMES = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
 _SAFETENSORS_FLOATS = ("F16", "BF16", "F32", "F64")
 # Some versions store these, which are not weights: consecutive ids, and sinusoids.
 _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_positions"}

@@ -12,7 +12,7 @@ class ConversionSettings:
     source: str | None = flag(
         None,
         "The model: the folder of a run or of a published model, the prefix of a TF1 checkpoint "
-        "(model.ckpt), or a file of Hugging Face's (.safetensors, .bin).",
+        "(model.ckpt), a file of Hugging Face's (.safetensors, .bin), or hf:OWNER/NAME.",
         name="from",
     )
     to: str | None = flag(None, "Folder to make; it must not exist.")

@@ -13,7 +13,7 @@ class DemoSettings:
     model_folder: tuple[str, ...] = flag(
         (DEFAULT_MODEL,),
         "Models, comma-separated: the --output_dir of runs, folders of published models, exports "
-        "of tools/export_saved_model.py, or mini, the model of the package.",
+        "of tools/export_saved_model.py, mini, the model of the package, or hf:OWNER/NAME.",
     )
     host: str = flag(
         "127.0.0.1", "Address to listen on; 0.0.0.0: other machines can open the page, too."

@@ -14,9 +14,9 @@ class ModelSettings:
     model_folder: str | None = flag(
         None,
         "Folder of the model: the --output_dir of a run, or a published model (configuration, "
-        "weights and vocab.txt); default: mini, the model of the package. Its task.json says how "
-        "text is lower-cased, how long texts are, how targets are predicted and searched; flags "
-        "that are given replace what it says.",
+        "weights and vocab.txt), or hf:OWNER/NAME, a model of a hub; default: mini, the model of "
+        "the package. Its task.json says how text is lower-cased, how long texts are, how targets "
+        "are predicted and searched; flags that are given replace what it says.",
     )
     bert_config_file: str | None = flag(
         None,

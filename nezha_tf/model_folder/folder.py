@@ -54,7 +54,8 @@ def open_folder(path, do_lower_case=None):
     Args:
       path: the --output_dir of a run; that of several runs, which means the best of them; or the
         folder of a published model: `bert_config.json` (or `albert_config.json`, or Hugging
-        Face's `config.json`), weights and `vocab.txt`; or "mini", the model of the package.
+        Face's `config.json`), weights and `vocab.txt`; or "mini", the model of the package; or
+        the name of a model of a hub, such as "hf:OWNER/NAME".
       do_lower_case: replaces the folder's own value; None: the folder decides.
 
     Returns:
@@ -225,7 +226,7 @@ def weights_of(path):
 
     Args:
       path: a checkpoint (see `loading.open_checkpoint`) or its folder, of which `ModelFolder`
-        would take the same; "mini" means the model of the package.
+        would take the same; "mini" means the model of the package, "hf:OWNER/NAME" one of a hub.
 
     Returns:
       (path for `loading.open_checkpoint`, whether the moving averages in it are the weights, as

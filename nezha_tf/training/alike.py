@@ -7,7 +7,7 @@ import json
 import os
 import zlib
 
-from nezha_tf import storage
+from nezha_tf import hub, storage
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.folder import weights_of
 from nezha_tf.settings import flags_of
@@ -76,6 +76,8 @@ def _seen(flag, value):
 
     What cannot be read is an answer, too: this worker must not end while the others ask it.
     """
+    if hub.is_name(value):
+        return value
     try:
         patterns = [weights_of(value)[0]] if flag == _WEIGHTS else value.split(",")
         paths = sorted({path for pattern in patterns for path in _matches(pattern.strip())})

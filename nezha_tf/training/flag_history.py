@@ -8,15 +8,14 @@ import json
 import os
 from typing import NamedTuple
 
-from nezha_tf import forms, storage
+from nezha_tf import forms, hub, storage
 from nezha_tf.config import read_values
 from nezha_tf.errors import UserError
 from nezha_tf.files import write_text
 from nezha_tf.model_folder.run_folder import CONFIG_FILE
-from nezha_tf.settings import flag_text
+from nezha_tf.settings import FLAGS_FILE, flag_text, flags_of
 
 FILE_NAME = "flags_history.jsonl"
-FLAGS_FILE = "run.flags"
 
 
 def _are_before_and_after(values):
@@ -109,6 +108,22 @@ class FlagHistory:
         """Writes the complete file, or no file after an error."""
         lines = (json.dumps(entry, ensure_ascii=False) + "\n" for entry in self._entries)
         write_text(self._path, "".join(lines))
+
+
+def kept(settings):
+    """Returns a dict of flag to value as the record of a run has them.
+
+    The files that the run took from beside the weights of a hub are left out: the name of these
+    says the same, on other machines too.
+    """
+    flags, folder = flags_of(settings), getattr(settings, "output_dir", None)
+    if not hub.is_name(flags.get("init_checkpoint")):
+        return flags
+    for name in ("bert_config_file", "vocab_file"):
+        path = flags.get(name) or ""
+        if hub.holds(path) or os.path.dirname(path) == os.path.dirname(f"{folder}/"):
+            flags[name] = None
+    return flags
 
 
 def told(changes):

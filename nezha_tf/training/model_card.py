@@ -97,7 +97,8 @@ def changed_flags(settings):
 
     They include the flags whose values come from the data.
     """
-    found = sorted(changed(settings).items())
+    kept = flag_history.kept(settings)
+    found = sorted((name, kept[name]) for name in changed(settings))
     return [f"--{name}={flag_text(value)}" for name, value in found if value is not None]
 
 

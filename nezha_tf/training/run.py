@@ -425,7 +425,7 @@ class Run:
             return
         if self._settings.do_train:
             output_folder.write_settings(self._folder, self._task)
-        lines = [*comments, *flag_lines(self._settings)]
+        lines = [*comments, *flag_lines(flag_history.kept(self._settings))]
         files.write_text(os.path.join(self._folder, name), "".join(lines))
 
     def _note_start(self, step, is_kept):
@@ -436,7 +436,7 @@ class Run:
         if not self._is_chief:
             return
         history = flag_history.FlagHistory(self._folder, step)
-        line = flag_history.told(history.take(flags_of(self._settings), self._task.config))
+        line = flag_history.told(history.take(flag_history.kept(self._settings), self._task.config))
         if line:
             self._say(line)
         if is_kept:
@@ -466,7 +466,7 @@ def _check(settings):
         raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")
     for name in ("bert_config_file", "output_dir"):
         require_flag(getattr(settings, name), name)
-    flag_lines(settings)  # what the run's flag file cannot hold is told before the work
+    flag_lines(flags_of(settings))  # what the run's flag file cannot hold is told before the work
     files.require_folder(settings.output_dir, "output_dir")
     if settings.plot:
         from nezha_tf.pictures.fonts import require_matplotlib

@@ -26,7 +26,7 @@ class ModelSettings:
     init_checkpoint: str | None = flag(
         None,
         "Weights to start from: a checkpoint of TF1, of this project or of Hugging Face, or its "
-        "folder; or mini, the model of the package.",
+        "folder; mini, the model of the package; or hf:OWNER/NAME, a model of a hub.",
     )
     do_train: bool = flag(False, "Train.")
     do_eval: bool = flag(False, "Evaluate at each checkpoint and after training.")

@@ -4,20 +4,22 @@ import contextlib
 import dataclasses
 import os
 
-from nezha_tf import storage
+from nezha_tf import hub, storage
 from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.errors import UserError
 from nezha_tf.files import same_bytes
 from nezha_tf.model_folder import published, task_file
 from nezha_tf.model_folder.folder import config_file_in, weights_of
 from nezha_tf.model_folder.kinds import LAYER_MIX, listed
+from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.model_folder.run_folder import vocabulary_in
 
 
 def with_files_beside(settings):
     """Returns the settings with the files beside --init_checkpoint that the flags do not name.
 
-    These are the configuration and the vocabulary; what is not there stays None.
+    These are the configuration and the vocabulary; what is not there stays None. The name of a
+    model on a hub gets its commit: that with which the run in the folder began, or the present one.
 
     Args:
       settings: `RunSettings`, or others with these three flags.
@@ -25,15 +27,30 @@ def with_files_beside(settings):
     Raises:
       UserError: see `weights_of`.
     """
+    if hub.is_name(settings.init_checkpoint):
+        folder, name = getattr(settings, "output_dir", None), settings.init_checkpoint
+        begun_with = hub.recorded(folder, name)
+        settings = dataclasses.replace(settings, init_checkpoint=begun_with or hub.pinned(name))
     if not settings.init_checkpoint or (settings.bert_config_file and settings.vocab_file):
         return settings
-    checkpoint, _ = weights_of(settings.init_checkpoint)
+    checkpoint = own_of_run(settings) or weights_of(settings.init_checkpoint)[0]
     folder = _folder_of(checkpoint)
     found = {"vocab_file": vocabulary_in(folder)}
     with contextlib.suppress(UserError):  # `Run` reports which flag is missing.
         found["bert_config_file"] = config_file_in(folder, checkpoint)
     taken = {name: path for name, path in found.items() if path and not getattr(settings, name)}
     return dataclasses.replace(settings, **taken)
+
+
+def own_of_run(settings):
+    """Returns the run's folder if it goes on from its own checkpoints, and begun from a hub.
+
+    It has all that it needs there, so that nobody is asked for the model it began with. Otherwise
+    the result is None.
+    """
+    folder = getattr(settings, "output_dir", None)
+    goes_on = hub.recorded(folder, settings.init_checkpoint) and RunCheckpoints(folder, {}).steps()
+    return folder if goes_on else None
 
 
 def load_initial(model, path, fresh_names, settings):

@@ -12,6 +12,7 @@ from nezha_tf.model_folder.folder import weights_of
 from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER
 from nezha_tf.model_folder.run_checkpoints import LOWEST_LOSS
 from nezha_tf.modeling import positions
+from nezha_tf.training import start
 
 
 class Task(abc.ABC):
@@ -130,5 +131,5 @@ def _weights(settings):
     any: so a later program that takes the same file and the run's weights reads it in the same way.
     """
     if settings.init_checkpoint:
-        return weights_of(settings.init_checkpoint)[0]
+        return start.own_of_run(settings) or weights_of(settings.init_checkpoint)[0]
     return os.path.dirname(settings.bert_config_file) or "."
