@@ -17,6 +17,7 @@ ROOMS = (
     "endings",
     "cores",
     "settings",
+    "config_forms",
     "config",
     "resources",
     "text",
