@@ -124,6 +124,7 @@ _HUGGING_FACE_ACTIVATIONS = {
     "gelu_new": "gelu",
     "gelu_fast": "gelu",
     "gelu_pytorch_tanh": "gelu",
+    "gelu_accurate": "gelu",
 }
 # Keys of ALBERT's files, which those of BERT and NEZHA lack.
 _OF_ALBERT = ("embedding_size", "num_hidden_groups")
@@ -162,8 +163,8 @@ class NezhaConfig:
         §3.1, factorized embeddings); None: `hidden_size`, without such a layer. Without
         `num_hidden_groups`, the value of `hidden_size` becomes None.
       num_hidden_groups: number of groups of layers, G; the layers of a group share their weights
-        (ALBERT §3.1, cross-layer parameter sharing). Layer i is of group i * G // layers. None:
-        each layer has its own weights.
+        (ALBERT §3.1, cross-layer parameter sharing). Layer i is of group i * G // layers; of more
+        groups than layers, some are not used. None: each layer has its own weights.
 
     Raises:
       UserError: no model can have one of the values; the message names the key.
@@ -311,6 +312,8 @@ class NezhaConfig:
         # Of these models only Nezha clips distances.
         if not POSITION_ENCODINGS[encoding].use_relative_position:
             del values["max_relative_position"]
+        if self.num_hidden_groups is not None:  # transformers makes the unused ones, too
+            values["num_hidden_groups"] = len(set(self.layer_names))
         for theirs, ours in _HUGGING_FACE_ACTIVATIONS.items():
             if ours == self.hidden_act:
                 values["hidden_act"] = theirs

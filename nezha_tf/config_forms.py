@@ -103,11 +103,11 @@ def _meant(key, names):
 def check_origin(values):
     """Raises a `UserError` if a file has the form of a program whose models are not read here."""
     uers = [key for key in _OF_UER if key in values]
-    streams = [v for v in values.values() if isinstance(v, dict) and "heads_num" in v]
+    streams = [v for v in values.values() if isinstance(v, dict) and set(_OF_UER) & set(v)]
     if "num_attention_heads" not in values and (len(uers) > 1 or streams):
         raise UserError(
-            f"{', '.join(map(repr, uers)) or 'streams'}: this is the form of UER-py, whose weights "
-            "have other names, too; take the model in Hugging Face's form "
+            f"{', '.join(uers) or 'stream_0'}: this is the form of UER-py, whose weights have other "
+            "names, too; take the model in Hugging Face's form "
             "(https://huggingface.co/uer has the published ones), or convert a BERT with UER-py's "
             "scripts/convert_bert_from_uer_to_huggingface.py and write its config.json"
         )
@@ -134,8 +134,8 @@ def from_albert_zh(values):
     if values["ln_type"] != "postln":
         raise UserError(
             f"ln_type {values['ln_type']!r}: in this model of albert_zh each layer normalizes "
-            "before its parts, which no model here does; take one with ln_type 'postln', or "
-            "Google's albert_xxlarge_zh"
+            "before its parts, which no model here does; take Google's of that size "
+            "(albert_xlarge_zh, albert_xxlarge_zh)"
         )
     kept = {key: value for key, value in values.items() if key not in ("ln_type", "embedding_size")}
     return {**kept, "num_hidden_groups": 1}

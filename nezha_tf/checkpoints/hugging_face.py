@@ -9,10 +9,15 @@ import numpy as np
 
 from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import tf1_name_of
+from nezha_tf.checkpoints.prefixes import bare_names
 from nezha_tf.checkpoints.tf1 import UnreadableCheckpoint
 from nezha_tf.errors import UserError, first_line
+from nezha_tf.files import read_object
 
+CONFIG_FILE = "config.json"
 SAFETENSORS, PICKLE, INDEX = ".safetensors", ".bin", ".index.json"
+# Other endings of files of PyTorch, of which TF1's prefixes may have one, too.
+_OTHER_PICKLES = (".pt", ".pth", ".ckpt")
 # The first of these that exists in a folder is read.
 FILE_NAMES = (
     "model.safetensors",
@@ -24,6 +29,11 @@ FILE_NAMES = (
 _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_positions"}
 # The output table equals the word table; some files store it under both names.
 _WORD_TABLE, _OUTPUT_TABLE = "bert/embeddings/word_embeddings", "cls/predictions/decoder/kernel"
+# Files may have it under two names, as the same tensor.
+_OUTPUT_BIAS = "cls/predictions/output_bias"
+# ERNIE adds the row of the kind of task to every piece, which is row 0 where nobody says a kind.
+_SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
+_TASK_TABLE = "bert/embeddings/task_type_embeddings"
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 # In older versions a pickle can run code in spite of `weights_only` (CVE-2025-32434).
 _SAFE_TORCH = (2, 6)
@@ -34,10 +44,11 @@ def find_weights(path):
 
     Args:
       path: a folder to which transformers has saved a model, or a file in it: `.safetensors`,
-        `.bin`, or the `.index.json` of a model in several files.
+        `.bin`, or the `.index.json` of a model in several files; or another file of PyTorch.
     """
     if not storage.isdir(path):
-        return path if path.endswith((SAFETENSORS, PICKLE, INDEX)) else None
+        is_other = path.endswith(_OTHER_PICKLES) and storage.exists(path)
+        return path if is_other or path.endswith((SAFETENSORS, PICKLE, INDEX)) else None
     if storage.exists(os.path.join(path, "checkpoint")):
         return None  # The file `checkpoint` is TF1's, which names the newest one.
     files = (os.path.join(path, name) for name in FILE_NAMES)
@@ -57,12 +68,17 @@ class HuggingFaceReader:
         """
         self._path = path
         paths = _parts(path) if path.endswith(INDEX) else [path]
+        files = {
+            name: file
+            for file in map(_open, paths)
+            for name in file.names()
+            if _BUFFERS.isdisjoint(name.split("."))
+        }
         self._places = {}  # TF1 name -> (file, name in it)
-        for file in map(_open, paths):
-            for name in file.names():
-                if _BUFFERS.isdisjoint(name.split(".")):
-                    self._places[tf1_name_of(name)] = (file, name)
+        for theirs, bare in bare_names(files, path).items():
+            self._place(tf1_name_of(bare), files[theirs], theirs)
         self._drop_tied_table()
+        self._tasks = self._places.pop(_TASK_TABLE) if self._adds_task() else None
 
     def get_variable_to_shape_map(self):
         """Returns {TF1 name: shape, a list of int}."""
@@ -76,17 +92,41 @@ class HuggingFaceReader:
         Raises:
           UserError: the tensor is not of a floating-point type.
         """
-        file, theirs = self._places[name]
+        value = self._tensor(*self._places[name])
+        if name == _SEGMENT_TABLE and self._tasks:
+            value = np.add(value, self._tensor(*self._tasks)[0], dtype=np.float32)
+        return value.T if name.endswith("/kernel") else value
+
+    def _tensor(self, file, theirs):
         value = file.tensor(theirs)
         if value.dtype.name not in _FLOATS:
             raise _no_float(self._path, theirs, value.dtype)
         if value.dtype.name == "bfloat16":  # NumPy has no such type
             value = value.astype(np.float32)
-        return value.T if name.endswith("/kernel") else value
+        return value
 
     def tensors(self):
         """Returns {Hugging Face's name: NumPy array} for the files' tensors, without buffers."""
-        return {theirs: file.tensor(theirs) for file, theirs in self._places.values()}
+        places = [*self._places.values(), *filter(None, [self._tasks])]
+        return {theirs: file.tensor(theirs) for file, theirs in places}
+
+    def _place(self, name, file, theirs):
+        """Notes where a weight is; two weights of one name are a `UserError`."""
+        _, other = self._places.get(name, (file, theirs))
+        if other != theirs and name != _OUTPUT_BIAS:
+            raise UserError(
+                f"checkpoint {self._path} has {other} and {theirs}, which are both {name}; save "
+                "the weights of one model alone"
+            )
+        self._places[name] = (file, theirs)
+
+    def _adds_task(self):
+        """Whether the table of kinds of tasks is used: if the file is there, as it says."""
+        if _TASK_TABLE not in self._places or _SEGMENT_TABLE not in self._places:
+            return False
+        values = read_object(os.path.join(os.path.dirname(self._path), CONFIG_FILE))
+        # The default of transformers' class; a model that does not use the table does not save it.
+        return values is None or values.get("use_task_id", False) is True
 
     def _drop_tied_table(self):
         """Ignores an output table that equals the word table."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf import storage
-from nezha_tf.checkpoints import structure
+from nezha_tf.checkpoints import folding, structure
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, first_line
 
@@ -63,7 +63,7 @@ def open_checkpoint(prefix):
         means its newest checkpoint.
 
     Returns:
-      (prefix, a `tf.train.CheckpointReader`).
+      (prefix, a `tf.train.CheckpointReader`, or a `folding.FoldedReader` of one).
 
     Raises:
       UserError: there is no checkpoint; `UnreadableCheckpoint`: it is damaged.
@@ -82,7 +82,7 @@ def open_checkpoint(prefix):
     if not is_there:
         raise UserError(f"no checkpoint at {prefix}: {prefix}.index does not exist")
     try:
-        return prefix, tf.compat.v1.train.NewCheckpointReader(prefix)
+        return prefix, folding.view(tf.compat.v1.train.NewCheckpointReader(prefix))
     except (tf.errors.OpError, RuntimeError, ValueError, LookupError) as error:
         raise UnreadableCheckpoint(
             f"checkpoint {prefix} is unreadable: {first_line(error)}"
@@ -118,7 +118,9 @@ def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False
     """Like `load_tf1_checkpoint`, from an open reader; `prefix` is only for messages."""
     variables = {name: variable.value for name, variable in tf1_names(model).items()}
     shapes = reader.get_variable_to_shape_map()
-    fault = structure.fault(shapes, {name: v.shape for name, v in variables.items()})
+    groups = getattr(getattr(model, "config", None), "num_hidden_groups", None)
+    expected = {name: variable.shape for name, variable in variables.items()}
+    fault = structure.fault(shapes, expected, groups)
     if fault:
         raise UserError(f"checkpoint {prefix} {fault}")
     rows = {}

@@ -165,7 +165,7 @@ def _write_hugging_face(folder, source, weights, config):
     prefix = "" if not weights.kind.heads else f"{values['model_type']}."
     tensors = {}
     for name, value in weights.values.items():
-        theirs = hugging_face_name(name, values["model_type"])
+        theirs = hugging_face_name(_in_used_groups(name, config), values["model_type"])
         theirs = prefix + theirs if name.startswith("bert/") else theirs
         turned = value.T if name.endswith("/kernel") else value
         tensors[theirs] = np.ascontiguousarray(turned)
@@ -186,6 +186,14 @@ def _write_hugging_face(folder, source, weights, config):
         }
         _write_json(folder, TOKENIZER_FILE, tokenizer)
     return path
+
+
+def _in_used_groups(name, config):
+    """Returns TF1's name of a weight if only those groups are counted that a layer uses."""
+    if config.num_hidden_groups is None:
+        return name
+    used = list(dict.fromkeys(config.layer_names))
+    return "/".join(f"group_{used.index(p)}" if p in used else p for p in name.split("/"))
 
 
 def _labels(source, weights):

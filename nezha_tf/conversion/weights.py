@@ -97,7 +97,9 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     missing += _absent_heads(source.kind, kept, drop)
     unexpected = sorted(kept - set(variables))
     fault = structure.fault(
-        {name: shapes[name] for name in kept}, {name: v.shape for name, v in variables.items()}
+        {name: shapes[name] for name in kept},
+        {name: v.shape for name, v in variables.items()},
+        source.config.num_hidden_groups,
     )
     if fault:
         raise UserError(f"checkpoint {source.path} {fault}, or pass another with --config_file")

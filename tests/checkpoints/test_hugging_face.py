@@ -26,8 +26,14 @@ INDEX = "model.safetensors.index.json"
 POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
 
 
-def outputs_and_figures(folder, **changes):
-    """Returns (our outputs, transformers' outputs) for the inputs of `write_peer`, as dicts."""
+def outputs_and_figures(folder, is_whole=True, **changes):
+    """Returns (our outputs, transformers' outputs) for the inputs of `write_peer`, as dicts.
+
+    Args:
+      folder: the model's folder.
+      is_whole: whether all weights in it are used.
+      **changes: keys of the configuration to change.
+    """
     config = NezhaConfig.from_json_file(folder / "config.json")
     with np.load(folder / "forward.npz") as file:
         figures = dict(file)
@@ -35,7 +41,8 @@ def outputs_and_figures(folder, **changes):
     model_class = NezhaForPreTraining if has_pooler else NezhaForMaskedLM
     model = model_class(dataclasses.replace(config, **changes))
     report = checkpoints.load(model, folder, may_be_missing=() if has_pooler else POOLER)
-    assert report == ([] if has_pooler else list(POOLER), [], "")
+    missing = [] if has_pooler else list(POOLER)
+    assert report == (missing, report.unused, "") and bool(report.unused) != is_whole
     ids = figures["in.input_ids"]
     outputs = model(
         {
