@@ -312,7 +312,7 @@ class NezhaConfig:
         # Of these models only Nezha clips distances.
         if not POSITION_ENCODINGS[encoding].use_relative_position:
             del values["max_relative_position"]
-        if self.num_hidden_groups is not None:  # transformers makes the unused ones, too
+        if self.num_hidden_groups is not None:  # transformers has no unused ones
             values["num_hidden_groups"] = len(set(self.layer_names))
         for theirs, ours in _HUGGING_FACE_ACTIVATIONS.items():
             if ours == self.hidden_act:
@@ -411,7 +411,7 @@ def _in_our_form(values):
 def _from_hugging_face(values):
     """Returns the keys of a Hugging Face `config.json` under the names of `from_dict`."""
     known = model_types()
-    model_type = _model_type_of(values, known)
+    model_type = model_type_of(values)
     encoding, model = known[model_type]
     values = {"type_vocab_size": 2, "hidden_act": "gelu", **model.defaults, **values}
     values = config_forms.without_left_overs(values, model)
@@ -422,12 +422,19 @@ def _from_hugging_face(values):
     return values
 
 
-def _model_type_of(values, known):
+def model_type_of(values):
     """Returns the `model_type` of the class that computes what a `config.json` describes.
 
     NEZHA's programs for PyTorch are made of transformers' BERT, and some of their files say so:
     only `use_relative_position` tells that the model is a NEZHA.
+
+    Args:
+      values: dict of the keys of the file.
+
+    Raises:
+      UserError: there is no such class here, or two keys contradict each other.
     """
+    known = model_types()
     said, is_relative = values["model_type"], values.get("use_relative_position")
     if said not in tuple(known):
         raise UserError(f"model_type {said!r} is not one of {', '.join(known)}")

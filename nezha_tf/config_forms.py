@@ -105,8 +105,9 @@ def check_origin(values):
     uers = [key for key in _OF_UER if key in values]
     streams = [v for v in values.values() if isinstance(v, dict) and set(_OF_UER) & set(v)]
     if "num_attention_heads" not in values and (len(uers) > 1 or streams):
+        told = ", ".join(uers) or "stream_0"
         raise UserError(
-            f"{', '.join(uers) or 'stream_0'}: this is the form of UER-py, whose weights have other "
+            f"{told}: this is the form of UER-py, whose weights have other "
             "names, too; take the model in Hugging Face's form "
             "(https://huggingface.co/uer has the published ones), or convert a BERT with UER-py's "
             "scripts/convert_bert_from_uer_to_huggingface.py and write its config.json"

@@ -11,6 +11,7 @@ from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import tf1_name_of
 from nezha_tf.checkpoints.prefixes import bare_names
 from nezha_tf.checkpoints.tf1 import UnreadableCheckpoint
+from nezha_tf.config import model_types
 from nezha_tf.errors import UserError, first_line
 from nezha_tf.files import read_object
 
@@ -75,7 +76,8 @@ class HuggingFaceReader:
             if _BUFFERS.isdisjoint(name.split("."))
         }
         self._places = {}  # TF1 name -> (file, name in it)
-        for theirs, bare in bare_names(files, path).items():
+        self._bare = bare_names(files, path)
+        for theirs, bare in self._bare.items():
             self._place(tf1_name_of(bare), files[theirs], theirs)
         self._drop_tied_table()
         self._tasks = self._places.pop(_TASK_TABLE) if self._adds_task() else None
@@ -105,10 +107,23 @@ class HuggingFaceReader:
             value = value.astype(np.float32)
         return value
 
-    def tensors(self):
-        """Returns {Hugging Face's name: NumPy array} for the files' tensors, without buffers."""
-        places = [*self._places.values(), *filter(None, [self._tasks])]
-        return {theirs: file.tensor(theirs) for file, theirs in places}
+    def tensors(self, prefix=""):
+        """Returns {name in a model of transformers: NumPy array} for the files' tensors.
+
+        Buffers are left out.
+
+        Args:
+          prefix: what the model has before the names of its encoder, such as "bert.".
+        """
+        places = {**self._places, **({_TASK_TABLE: self._tasks} if self._tasks else {})}
+        found = {}
+        for name, (file, theirs) in places.items():
+            bare = self._bare[theirs]
+            kind, _, below = bare.partition(".")
+            bare = below if kind in model_types() else bare
+            is_body = name.startswith("bert/")
+            found[prefix + bare if is_body else bare] = file.tensor(theirs)
+        return found
 
     def _place(self, name, file, theirs):
         """Notes where a weight is; two weights of one name are a `UserError`."""

@@ -16,9 +16,8 @@ _WRAPPERS = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 def bare_names(names, path):
     """Returns dict of each name to the name that transformers would give the weight.
 
-    Names of the model keep or lose the prefix of its kind (`bert.`), which is optional in
-    `name_table`; names of heads are looked for beside the model and beside what it is part of. A
-    name elsewhere stays as it is.
+    The names of the model have the prefix of its kind (`bert.`) if the file has it; names of heads
+    are looked for beside the model and beside what it is part of. A name elsewhere stays as it is.
 
     Args:
       names: the names of all weights in the file or files.
