@@ -12,6 +12,12 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.errors import UserError, first_line
 
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
+# Tables, and the key of the configuration that says how many rows each has.
+ROW_KEYS = {
+    "bert/embeddings/word_embeddings": "vocab_size",
+    "bert/embeddings/position_embeddings": "max_position_embeddings",
+    SEGMENT_TABLE: "type_vocab_size",
+}
 # TF1's variables of the training state, of Adam, and of the loss scale with which NEZHA's programs
 # train in float16 (tf.contrib.mixed_precision), beside weights and their slots.
 STATE = (
@@ -170,6 +176,8 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
             # Names that TF1 does not have are states of the run, such as a memory.
             is_state = name.startswith("nezha_tf/")
             needed = "flags that it was begun with" if is_state else "config that belongs to it"
+            if name in ROW_KEYS:
+                needed += f" ({ROW_KEYS[name]} says the number of rows)"
             raise UserError(
                 f"checkpoint {prefix}: {name} has shape {shapes[name]}, and the model's is "
                 f"{variables[name].shape.as_list()}; pass the {needed}"

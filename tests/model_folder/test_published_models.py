@@ -1,16 +1,20 @@
 """The collection of published models: each opens with the right numbers, or says why not."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
+from conftest import GOLDEN, SHARED
 from published_models import MODELS, PREFIXES, REFUSED, body, masked_lm
 from safetensors.numpy import save_file
 
-from nezha_tf import NezhaConfig
+import nezha_tf
+from nezha_tf import NezhaConfig, NezhaForPreTraining
 from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.configuration import read_config
+from nezha_tf.model_folder.folder import open_folder
 
 # A BERT-base of 21128 pieces in transformers, whose "gelu" is the exact function.
 BASE = {
@@ -91,3 +95,43 @@ def test_names_that_mean_two_weights_are_refused(tmp_path, names, told):
     written(tmp_path, row._replace(names=[*row.names, *body("teacher.bert.")]))
     found = loading.open_checkpoint(str(tmp_path))[1].get_variable_to_shape_map()
     assert sorted(found) == sorted([*row.tf1, *body("teacher.bert.")])
+
+
+def test_the_model_in_an_older_folder_of_sentence_transformers(tmp_path):
+    """`0_Transformer` has the model, and what pools the vectors lies beside it."""
+    shutil.copytree(GOLDEN / "hugging_face_bert", tmp_path / "0_Transformer")
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    opened = open_folder(tmp_path)
+    assert opened.checkpoint == str(tmp_path / "0_Transformer" / "model.safetensors")
+    assert opened.task == {"task": None, "pooling": "mean"}
+
+
+@pytest.mark.parametrize(
+    "name, program",
+    [("model_state.pdparams", "PaddlePaddle"), ("tf_model.h5", "Keras"), ("model.onnx", "ONNX")],
+)
+def test_weights_of_other_programs_are_named(tmp_path, name, program):
+    (tmp_path / name).touch()
+    with pytest.raises(UserError, match=f"no weights in .*; {name} is {program}'s, take the same"):
+        open_folder(tmp_path)
+
+
+PUBLISHED = SHARED / "published" / "checkpoints"
+needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason=f"{PUBLISHED} is missing")
+
+
+@needs_published
+def test_a_real_checkpoint_opens():
+    """A small BERT of Google's program, from the tests of CyberZHG/keras-bert."""
+    tokenizer, model = nezha_tf.load(PUBLISHED / "keras_bert_test")
+    assert type(model) is NezhaForPreTraining and len(tokenizer.vocabulary) == 15
+
+
+@needs_published
+def test_a_real_checkpoint_with_too_long_a_vocabulary():
+    """A tagger of PKSHATechnology-Research/camphr: three pieces have no row in its table."""
+    pytest.importorskip("torch", reason="its weights are a pickle: pip install -e '.[interop]'")
+    with pytest.raises(UserError, match=r"has 405 pieces and the model 402 .*, none for 'Κ' and"):
+        nezha_tf.load(PUBLISHED / "camphr_ner_bert")
+    assert open_folder(PUBLISHED / "camphr_ner_bert").task["task"] == "tagging"
