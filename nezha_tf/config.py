@@ -1,16 +1,15 @@
 """The configuration of a model: reads and writes the originals' `bert_config.json`."""
 
 import dataclasses
-import difflib
 import errno
 import json
 import math
 import os
-import re
 import typing
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from nezha_tf import config_forms
 from nezha_tf.errors import UserError
 from nezha_tf.files import read_object, write_text
 
@@ -31,6 +30,7 @@ class HuggingFaceModel(typing.NamedTuple):
       classes: dict of the ends of its class names (see `Kind.architecture`), by ours, where they
         differ; None: there is no such class.
       pooler_act: the activation of the first layer of its heads for texts.
+      reads: the keys of its `config.json`, but `embedding_size`, that no other class reads.
     """
 
     name: str
@@ -40,6 +40,7 @@ class HuggingFaceModel(typing.NamedTuple):
     outputs: Mapping = MappingProxyType({})
     classes: Mapping = MappingProxyType({})
     pooler_act: str = "tanh"
+    reads: tuple = ()
 
     @property
     def model_type(self):
@@ -68,6 +69,7 @@ class PositionEncoding(typing.NamedTuple):
       hugging_face_in_groups: the same if the layers share weights (`num_hidden_groups`).
       hugging_face_with_gelu: the same if the pooler has the activation of that model's heads
         (`pooler_act`).
+      hugging_face_alike: tuple of those that are read as `hugging_face` and written as it.
     """
 
     implementation: str
@@ -75,6 +77,7 @@ class PositionEncoding(typing.NamedTuple):
     hugging_face: HuggingFaceModel | None = None
     hugging_face_in_groups: HuggingFaceModel | None = None
     hugging_face_with_gelu: HuggingFaceModel | None = None
+    hugging_face_alike: tuple = ()
 
 
 # ALBERT's defaults in transformers are those of its largest model.
@@ -94,6 +97,7 @@ _ALBERT = HuggingFaceModel(
         }
     ),
     outputs=MappingProxyType({"seq_relationship_logits": "sop_logits"}),
+    reads=("num_hidden_groups", "inner_group_num"),
 )
 # ELECTRA's defaults are those of its small model. Its encoder has no pooler, but the heads for
 # texts begin with such a layer, whose activation is the exact gelu.
@@ -120,7 +124,7 @@ POSITION_ENCODINGS = {
     "functional_relative": PositionEncoding(
         f"{_POSITIONS}.functional_relative:FunctionalRelativePositions",
         use_relative_position=True,
-        hugging_face=HuggingFaceModel("Nezha"),
+        hugging_face=HuggingFaceModel("Nezha", reads=("max_relative_position",)),
     ),
     "learned_relative": PositionEncoding(f"{_POSITIONS}.learned_relative:LearnedRelativePositions"),
     "absolute": PositionEncoding(
@@ -129,10 +133,14 @@ POSITION_ENCODINGS = {
         hugging_face=HuggingFaceModel("Bert"),
         hugging_face_in_groups=_ALBERT,
         hugging_face_with_gelu=_ELECTRA,
+        # ERNIE is a BERT with a table of kinds of tasks, which `checkpoints.folding` adds up.
+        hugging_face_alike=(HuggingFaceModel("Ernie"),),
     ),
     "rotary": PositionEncoding(
         f"{_POSITIONS}.rotary:RotaryPositions",
-        hugging_face=HuggingFaceModel("RoFormer", has_pooler=False, has_embedding_size=True),
+        hugging_face=HuggingFaceModel(
+            "RoFormer", has_pooler=False, has_embedding_size=True, reads=("rotary_value",)
+        ),
     ),
 }
 # The segment ids of the first and the second segment tell the model which objective an example
@@ -152,12 +160,7 @@ _HUGGING_FACE_ACTIVATIONS = {
     "gelu_new": "gelu",
     "gelu_fast": "gelu",
     "gelu_pytorch_tanh": "gelu",
-}
-# Keys of Hugging Face that may vary there but have one fixed value in every model here.
-_HUGGING_FACE_FIXED = {
-    "position_embedding_type": "absolute",
-    "tie_word_embeddings": True,
-    "is_decoder": False,
+    "gelu_accurate": "gelu",
 }
 # What files without the key `pooler_act` mean: that of BERT.
 _POOLER_ACT = "tanh"
@@ -203,8 +206,8 @@ class NezhaConfig:
         §3.1, factorized embeddings); None: `hidden_size`, without such a layer. Without
         `num_hidden_groups`, the value of `hidden_size` becomes None.
       num_hidden_groups: number of groups of layers, G; the layers of a group share their weights
-        (ALBERT §3.1, cross-layer parameter sharing). Layer i is of group i * G // layers. None:
-        each layer has its own weights.
+        (ALBERT §3.1, cross-layer parameter sharing). Layer i is of group i * G // layers; of more
+        groups than layers, some are not used. None: each layer has its own weights.
       pooler_act: the activation of the pooler, named as `hidden_act`: "tanh" in BERT, "gelu_erf"
         in the heads that transformers' ELECTRA has for texts.
 
@@ -241,11 +244,6 @@ class NezhaConfig:
         # RoFormer's files have the key though it says nothing new there.
         if self.num_hidden_groups is None and self.embedding_size == self.hidden_size:
             object.__setattr__(self, "embedding_size", None)
-        if (self.num_hidden_groups or 0) > self.num_hidden_layers:
-            raise UserError(
-                f"num_hidden_groups {self.num_hidden_groups} is more than num_hidden_layers "
-                f"{self.num_hidden_layers}"
-            )
         if self.num_hidden_layers > _MOST_LAYERS:
             raise UserError(
                 f"num_hidden_layers {self.num_hidden_layers} is more than {_MOST_LAYERS:,}"
@@ -330,18 +328,14 @@ class NezhaConfig:
         Raises:
           UserError: a key is missing, misspelt, contradictory or has an impossible value.
         """
-        values = _from_hugging_face(values) if "model_type" in values else dict(values)
-        _check_fixed(values)
+        values = _in_our_form(values)
+        config_forms.check_fixed(values)
         use_relative = values.pop("use_relative_position", None)
         if use_relative not in (None, True, False):
             raise UserError(f"use_relative_position must be true or false, not {use_relative!r}")
         names = [field.name for field in dataclasses.fields(cls)]
-        unknown = sorted(set(values) - set(names))
-        for key in unknown:
-            meant = _meant(key, [*sorted(set(names) - set(values)), "use_relative_position"])
-            if meant:
-                raise UserError(f"unknown key {key!r}; is {meant!r} meant?")
-            del values[key]
+        config_forms.check_spelling(values, [*names, "use_relative_position"])
+        values = {key: value for key, value in values.items() if key in names}
         if "vocab_size" not in values:
             raise UserError("the key 'vocab_size' is missing")
         values.setdefault("position_encoding", encoding_of_tf1(use_relative))
@@ -398,6 +392,8 @@ class NezhaConfig:
         # Of these models only Nezha clips distances.
         if not POSITION_ENCODINGS[encoding].use_relative_position:
             del values["max_relative_position"]
+        if self.num_hidden_groups is not None:  # transformers has no unused ones
+            values["num_hidden_groups"] = len(set(self.layer_names))
         for theirs, ours in _HUGGING_FACE_ACTIVATIONS.items():
             if ours == self.hidden_act:
                 values["hidden_act"] = theirs
@@ -445,7 +441,12 @@ def model_types():
     found = [
         (name, model)
         for name, row in POSITION_ENCODINGS.items()
-        for model in (row.hugging_face, row.hugging_face_in_groups, row.hugging_face_with_gelu)
+        for model in (
+            row.hugging_face,
+            row.hugging_face_in_groups,
+            row.hugging_face_with_gelu,
+            *row.hugging_face_alike,
+        )
     ]
     return {model.model_type: (name, model) for name, model in found if model}
 
@@ -477,18 +478,6 @@ def told_defaults(path, config, is_trained=True):
     return f"{path} lacks keys; their defaults are used: {taken}" if taken else ""
 
 
-def _meant(key, names):
-    """Returns the name that an unknown key looks like, or None.
-
-    The key is spelt almost like the name, or it is some of the name's words ("num_heads").
-    """
-    # hiddenSize and hidden-size become hidden_size, the spelling of the originals.
-    words = re.split("[^a-z0-9]+", re.sub("(?<=[a-z])(?=[A-Z])", "_", key).lower())
-    similar = difflib.get_close_matches("_".join(words), names, n=1, cutoff=0.85)
-    shorter = [name for name in names if len(words) > 1 and set(words) < set(name.split("_"))]
-    return next(iter([*similar, *shorter]), None)
-
-
 def read_values(path):
     """Returns the keys and values of a JSON file without any change.
 
@@ -501,18 +490,21 @@ def read_values(path):
     return values
 
 
+def _in_our_form(values):
+    """Returns the keys of a file of another program under the names of `from_dict`."""
+    config_forms.check_origin(values)
+    if "model_type" in values:
+        return _from_hugging_face(values)
+    return config_forms.from_albert_zh(dict(values))
+
+
 def _from_hugging_face(values):
     """Returns the keys of a Hugging Face `config.json` under the names of `from_dict`."""
-    values, known = dict(values), model_types()
-    model_type = values.pop("model_type")
-    if model_type not in tuple(known):
-        raise UserError(f"model_type {model_type!r} is not one of {', '.join(known)}")
+    known = model_types()
+    model_type = model_type_of(values)
     encoding, model = known[model_type]
     values = {"type_vocab_size": 2, "hidden_act": "gelu", **model.defaults, **values}
-    _check_sizes(model, {"hidden_size": NezhaConfig.hidden_size, **values})
-    for key, needed in _HUGGING_FACE_FIXED.items():
-        if values.pop(key, needed) != needed:
-            raise UserError(f"{key} other than {json.dumps(needed)} is not supported")
+    values = config_forms.without_left_overs(values, model)
     values.setdefault("position_encoding", encoding)
     values.setdefault("pooler_act", model.pooler_act)
     name = values["hidden_act"]
@@ -521,27 +513,34 @@ def _from_hugging_face(values):
     return values
 
 
-def _check_sizes(model, values):
-    """Raises a `UserError` if a file of Hugging Face's has sizes that its model does not have."""
-    width, hidden = values.get("embedding_size"), values["hidden_size"]
-    if width not in (None, hidden) and not model.has_embedding_size:
-        raise UserError(
-            f"embedding_size {width!r} other than hidden_size {hidden}: Hugging Face's "
-            f"{model.name} has no such key"
-        )
-    if "num_hidden_groups" in values and "num_hidden_groups" not in model.defaults:
-        raise UserError(f"num_hidden_groups: Hugging Face's {model.name} has no such key")
+def model_type_of(values):
+    """Returns the `model_type` of the class that computes what a `config.json` describes.
 
+    NEZHA's programs for PyTorch are made of transformers' BERT, and some of their files say so:
+    only `use_relative_position` tells that the model is a NEZHA.
 
-def _check_fixed(values):
-    """Raises a `UserError` if keys of RoFormer's or ALBERT's files ask for what no model has."""
-    if values.get("rotary_value"):
-        raise UserError("rotary_value true is not supported: only queries and keys are rotated")
-    inner = values.get("inner_group_num")
-    if inner not in (None, 1):
+    Args:
+      values: dict of the keys of the file.
+
+    Raises:
+      UserError: there is no such class here, or two keys contradict each other.
+    """
+    known = model_types()
+    said, is_relative = values["model_type"], values.get("use_relative_position")
+    if said not in tuple(known):
+        raise UserError(f"model_type {said!r} is not one of {', '.join(known)}")
+    if is_relative not in (None, True, False):
+        raise UserError(f"use_relative_position must be true or false, not {is_relative!r}")
+    absolute, relative = (hugging_face_model(encoding_of_tf1(value)) for value in (False, True))
+    if is_relative and said == absolute.model_type:
+        return relative.model_type
+    meant = POSITION_ENCODINGS[known[said][0]].use_relative_position
+    if (is_relative and not meant) or (is_relative is False and meant):
         raise UserError(
-            f"inner_group_num {inner!r} is not supported, only 1: a group has one layer's weights"
+            f"use_relative_position {json.dumps(is_relative)} contradicts model_type {said!r}; "
+            "remove one of the two keys"
         )
+    return said
 
 
 def _check_value(field, value):

@@ -1,12 +1,13 @@
 """Small models with random weights, and their checkpoints as a run writes them."""
 
+import dataclasses
 import json
 
 import numpy as np
 import tensorflow as tf
 from conftest import GOLDEN
 
-from nezha_tf import NezhaConfig
+from nezha_tf import NezhaConfig, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.conversion.conversion import convert_checkpoint
@@ -14,6 +15,7 @@ from nezha_tf.conversion.settings import ConversionSettings
 from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
+POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
 TASK = {
     "do_lower_case": False,
     "max_seq_length": 16,
@@ -149,3 +151,32 @@ def unilm_weights(rng, config, old):
     }
     table = weights["bert.embeddings.word_embeddings.weight"]
     return {**weights, "cls.predictions.decoder.weight": table.copy()}
+
+
+def outputs_and_figures(folder, **changes):
+    """Returns (our outputs, transformers' outputs) for the inputs of `write_peer`, as dicts."""
+    config = NezhaConfig.from_json_file(folder / "config.json")
+    with np.load(folder / "forward.npz") as file:
+        figures = dict(file)
+    has_pooler = "pooled_output" in figures
+    model_class = NezhaForPreTraining if has_pooler else NezhaForMaskedLM
+    model = model_class(dataclasses.replace(config, **changes))
+    report = checkpoints.load(model, folder, may_be_missing=() if has_pooler else POOLER)
+    assert report == ([] if has_pooler else list(POOLER), [], "")
+    ids = figures["in.input_ids"]
+    outputs = model(
+        {
+            "input_ids": ids,
+            "input_mask": figures["in.attention_mask"],
+            "segment_ids": figures["in.token_type_ids"],
+            "masked_lm_positions": np.tile(np.arange(0, ids.shape[1], 20), (len(ids), 1)),
+        }
+    )
+    return outputs, {name: value for name, value in figures.items() if name[:3] != "in."}
+
+
+def assert_computes_the_same(folder):
+    outputs, figures = outputs_and_figures(folder)
+    assert len(figures) == (5 if "pooled_output" in figures else 3)
+    for name, value in figures.items():
+        np.testing.assert_allclose(outputs[name], value, atol=1e-5, rtol=0, err_msg=name)

@@ -39,6 +39,8 @@ KINDS = {
 }
 # The other model of ELECTRA, whose embeddings the one above shares.
 DISCRIMINATOR = "electra_discriminator"
+# Those that are read here as one of these: no golden model has their names.
+READ_AS_ANOTHER = {"ernie": "ErnieForPreTraining"}
 # Further sizes of a kind.
 OWN_SIZES = {
     "albert": {"num_hidden_layers": 4, "num_hidden_groups": 2, "embedding_size": 6},
@@ -52,7 +54,7 @@ def write_peer(kind, folder, seed, hidden_act="gelu", sizes=None, **options):
     """Saves a model for pretraining and the results of a forward pass.
 
     Args:
-      kind: a key of `KINDS`, or `DISCRIMINATOR`.
+      kind: a key of `KINDS` or `READ_AS_ANOTHER`, or `DISCRIMINATOR`.
       folder: a `pathlib.Path`, which gets `config.json`, the weights and `forward.npz`.
       seed: seed of the weights and of the inputs.
       hidden_act: transformers' name of the activation.
@@ -64,7 +66,8 @@ def write_peer(kind, folder, seed, hidden_act="gelu", sizes=None, **options):
     import transformers
 
     torch.manual_seed(seed)
-    model_class = getattr(transformers, KINDS.get(kind, "ElectraForPreTraining"))
+    classes = KINDS | READ_AS_ANOTHER
+    model_class = getattr(transformers, classes.get(kind, "ElectraForPreTraining"))
     sizes = {**SIZES, **(OWN_SIZES.get(kind, {}) if sizes is None else sizes)}
     model = model_class(model_class.config_class(**sizes, hidden_act=hidden_act)).eval()
     with torch.no_grad():

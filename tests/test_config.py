@@ -86,7 +86,6 @@ def test_the_switch_of_tf1_is_written_where_it_says_what_the_model_is():
         ({"use_relative_position": False, "position_encoding": "learned_relative"}, "contradicts"),
         ({"position_encoding": "rotari"}, "position_encoding must be one of"),
         ({"embedding_size": 0}, "embedding_size must be a whole number"),
-        ({"num_hidden_groups": 13}, "num_hidden_groups 13 is more than num_hidden_layers 12"),
         ({"inner_group_num": 2}, "inner_group_num 2 is not supported, only 1"),
         ({"num_hidden_layers": 10**9, "hidden_size": 1, "num_attention_heads": 1}, "more than 10,"),
         ({"hidden_size": 12 * 10**11}, "more than 100,000,000,000 weights; the largest size is hi"),
@@ -150,9 +149,17 @@ def test_keys_of_albert():
         ({"position_embedding_type": "relative_key"}, "position_embedding_type other than"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings other than true"),
         ({"hidden_act": "silu"}, "hidden_act must be one of"),
-        ({"use_relative_position": True}, "contradicts"),
-        ({"embedding_size": 8}, "embedding_size 8 .* Hugging Face's Bert has no such key"),
-        ({"num_hidden_groups": 1}, "num_hidden_groups: Hugging Face's Bert has no such key"),
+        (
+            {"model_type": "albert", "use_relative_position": True},
+            "use_relative_position true contradicts model_type 'albert'; remove one of the two",
+        ),
+        (
+            {"model_type": "nezha", "use_relative_position": False},
+            "use_relative_position false contradicts model_type 'nezha'",
+        ),
+        ({"use_relative_position": "yes"}, "use_relative_position must be true or false"),
+        ({"inner_group_num": 2, "model_type": "albert"}, "inner_group_num 2 is not supported"),
+        ({"hiden_size": 8}, "unknown key 'hiden_size'; is 'hidden_size' meant"),
     ),
 )
 def test_what_hugging_face_has_and_we_have_not(values, message):

@@ -18,6 +18,7 @@ ROOMS = (
     "endings",
     "cores",
     "settings",
+    "config_forms",
     "config",
     "hub",
     "resources",

@@ -56,7 +56,7 @@ ROWS = (
 )
 # Below all others.
 GROUND = ("errors", "forms", "storage", "files", "console", "locks", "endings", "cores", "settings")
-GROUND += ("config", "hub", "resources", "inputs", "cli")
+GROUND += ("config_forms", "config", "hub", "resources", "inputs", "cli")
 
 WIDTH, HEIGHT, STEP, MARGIN, ROW = 236, 92, 274, 24, 176
 

@@ -8,16 +8,25 @@ import numpy as np
 from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import model_type_of, tf1_name_of
 from nezha_tf.checkpoints.pickles import Pickle, is_pickle, missing_library
+from nezha_tf.checkpoints.prefixes import bare_names
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
+from nezha_tf.config import model_types
 from nezha_tf.errors import UserError, first_line
+from nezha_tf.files import read_object
 from nezha_tf.hub import WEIGHT_FILES as FILE_NAMES
 
+CONFIG_FILE = "config.json"
 SAFETENSORS, INDEX = ".safetensors", ".index.json"
 _SAFETENSORS_FLOATS = ("F16", "BF16", "F32", "F64")
 # Some versions store these, which are not weights: consecutive ids, and sinusoids.
 _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_positions"}
 # The output table equals the word table; some files store it under both names.
 _WORD_TABLE, _OUTPUT_TABLE = "bert/embeddings/word_embeddings", "cls/predictions/decoder/kernel"
+# Files may have it under two names, as the same tensor.
+_OUTPUT_BIAS = "cls/predictions/output_bias"
+# ERNIE adds the row of the kind of task to every piece, which is row 0 where nobody says a kind.
+_SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
+_TASK_TABLE = "bert/embeddings/task_type_embeddings"
 
 
 def find_weights(path):
@@ -52,13 +61,19 @@ class HuggingFaceReader:
         """
         self._path = path
         paths = _parts(path) if path.endswith(INDEX) else [path]
-        files = [(name, file) for file in map(_open, paths) for name in file.names()]
-        self.model_type = model_type_of(name for name, _ in files)
+        files = {
+            name: file
+            for file in map(_open, paths)
+            for name in file.names()
+            if _BUFFERS.isdisjoint(name.split("."))
+        }
         self._places = {}  # TF1 name -> (file, name in it)
-        for name, file in files:
-            if _BUFFERS.isdisjoint(name.split(".")):
-                self._places[tf1_name_of(name, self.model_type)] = (file, name)
+        self._bare = bare_names(files, path)
+        self.model_type = model_type_of(self._bare.values())
+        for theirs, bare in self._bare.items():
+            self._place(tf1_name_of(bare, self.model_type), files[theirs], theirs)
         self._drop_tied_table()
+        self._tasks = self._places.pop(_TASK_TABLE) if self._adds_task() else None
 
     def get_variable_to_shape_map(self):
         """Returns {TF1 name: shape, a list of int}."""
@@ -72,17 +87,54 @@ class HuggingFaceReader:
         Raises:
           UserError: the tensor is not of a floating-point type.
         """
-        file, theirs = self._places[name]
+        value = self._tensor(*self._places[name])
+        if name == _SEGMENT_TABLE and self._tasks:
+            value = np.add(value, self._tensor(*self._tasks)[0], dtype=np.float32)
+        return value.T if name.endswith("/kernel") else value
+
+    def _tensor(self, file, theirs):
         value = file.tensor(theirs)
         if value.dtype.name not in FLOATS:
             raise no_float(self._path, theirs, value.dtype)
         if value.dtype.name == "bfloat16":  # NumPy has no such type
             value = value.astype(np.float32)
-        return value.T if name.endswith("/kernel") else value
+        return value
 
-    def tensors(self):
-        """Returns {Hugging Face's name: NumPy array} for the files' tensors, without buffers."""
-        return {theirs: file.tensor(theirs) for file, theirs in self._places.values()}
+    def tensors(self, prefix=""):
+        """Returns {name in a model of transformers: NumPy array} for the files' tensors.
+
+        Buffers are left out.
+
+        Args:
+          prefix: what the model has before the names of its encoder, such as "bert.".
+        """
+        places = {**self._places, **({_TASK_TABLE: self._tasks} if self._tasks else {})}
+        found = {}
+        for name, (file, theirs) in places.items():
+            bare = self._bare[theirs]
+            kind, _, below = bare.partition(".")
+            bare = below if kind in model_types() else bare
+            is_body = name.startswith("bert/")
+            found[prefix + bare if is_body else bare] = file.tensor(theirs)
+        return found
+
+    def _place(self, name, file, theirs):
+        """Notes where a weight is; two weights of one name are a `UserError`."""
+        _, other = self._places.get(name, (file, theirs))
+        if other != theirs and name != _OUTPUT_BIAS:
+            raise UserError(
+                f"checkpoint {self._path} has {other} and {theirs}, which are both {name}; save "
+                "the weights of one model alone"
+            )
+        self._places[name] = (file, theirs)
+
+    def _adds_task(self):
+        """Whether the table of kinds of tasks is used: if the file is there, as it says."""
+        if _TASK_TABLE not in self._places or _SEGMENT_TABLE not in self._places:
+            return False
+        values = read_object(os.path.join(os.path.dirname(self._path), CONFIG_FILE))
+        # The default of transformers' class; a model that does not use the table does not save it.
+        return values is None or values.get("use_task_id", False) is True
 
     def _drop_tied_table(self):
         """Ignores an output table that equals the word table."""

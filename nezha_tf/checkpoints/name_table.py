@@ -31,6 +31,12 @@ ROWS = [
         "bert/embeddings/position_embeddings",
         "embeddings.position_embeddings.weight",
     ),
+    # ERNIE's table of kinds of tasks, of which a reader adds row 0 to the segments.
+    (
+        None,
+        "bert/embeddings/task_type_embeddings",
+        "embeddings.task_type_embeddings.weight",
+    ),
     ("embeddings/LayerNorm/", "bert/embeddings/LayerNorm/", "embeddings.LayerNorm."),
     # The originals lack these, because their relative positions are untrained.
     ("positions/keys", "bert/encoder/relative_position/keys", None),

@@ -3,27 +3,57 @@
 import re
 
 _WORDS = "bert/embeddings/word_embeddings"
+_POSITIONS = "bert/embeddings/position_embeddings"
 _MAPPING = "bert/encoder/embedding_hidden_mapping_in/kernel"
 _LAYER, _GROUP = re.compile(r"/layer_(\d+)/"), re.compile(r"/group_(\d+)/")
+# The names of programs whose models are not read here, and what to do with such a file.
+_FOREIGN = (
+    (
+        re.compile(r"(^|\.)encoder\.transformer\.\d+\.self_attn\.linear_layers\."),
+        "the names of UER-py: convert it with UER-py's "
+        "scripts/convert_bert_from_uer_to_huggingface.py",
+    ),
+    (
+        re.compile(r"(^|\.)encoder\.layers\.\d+\.self_attn\.q_proj\."),
+        "the names of PaddleNLP: take the model in the form of transformers",
+    ),
+)
 
 
-def fault(found, expected):
-    """Returns how a checkpoint contradicts the keys of a configuration that ALBERT added, or "".
+def fault(found, expected, num_groups=None):
+    """Returns how the names of a checkpoint contradict a configuration, or "".
 
-    These are `num_hidden_groups` and `embedding_size`. The checkpoint of another structure would
-    lack almost all variables, or have some that the model does not use.
+    The checkpoint of another structure would lack almost all variables, or have some that the
+    model does not use.
 
     Args:
       found: dict of TF1 name to shape, of the checkpoint.
       expected: the same, of the model that the configuration describes.
+      num_groups: `num_hidden_groups` of the configuration, or None.
 
     Returns:
-      The end of a sentence about the checkpoint, which says what to change in the configuration.
+      The end of a sentence about the checkpoint, which says what to change.
     """
-    return _fault_of_layers(found, expected) or _fault_of_embeddings(found, expected)
+    return (
+        _fault_of_names(found, expected)
+        or _fault_of_layers(found, expected, num_groups)
+        or _fault_of_embeddings(found, expected)
+        or _fault_of_positions(found, expected)
+    )
 
 
-def _fault_of_layers(found, expected):
+def _fault_of_names(found, expected):
+    """Returns what is wrong with a checkpoint that has none of the names that a model needs."""
+    if not found or not expected or not expected.keys().isdisjoint(found):
+        return ""
+    for pattern, told in _FOREIGN:
+        name = next(filter(pattern.search, sorted(found)), None)
+        if name:
+            return f"has {name} and others with {told}"
+    return f"lacks {next(iter(expected))} and all else of the model; it has {min(found)}"
+
+
+def _fault_of_layers(found, expected, num_groups):
     layers, groups = _count(_LAYER, found), _count(_GROUP, found)
     needed = _count(_GROUP, expected)
     if groups and _count(_LAYER, expected):
@@ -36,7 +66,8 @@ def _fault_of_layers(found, expected):
             f"has the weights of {layers} layers, but by the configuration the layers share those "
             f"of {needed} groups (num_hidden_groups): remove this key"
         )
-    if groups and needed and groups != needed:
+    # Of more groups than layers, TF1's programs keep those that a layer uses, transformers all.
+    if groups and needed and groups not in (needed, num_groups):
         return (
             f"has {groups} groups of layers, but by the configuration it has {needed} "
             f'(num_hidden_groups): put "num_hidden_groups": {groups} into it'
@@ -59,6 +90,9 @@ def _fault_of_embeddings(found, expected):
             f"(embedding_size): {advice}"
         )
     if is_mapped == (False, True):
+        hidden = expected[_MAPPING][-1]
+        if width != hidden:
+            return f"lacks {_MAPPING}, by which embeddings of width {width} become {hidden} wide"
         return (
             f"lacks {_MAPPING}, and its embeddings are as wide as its layers: remove "
             "embedding_size from the configuration"
@@ -69,6 +103,16 @@ def _fault_of_embeddings(found, expected):
             f'"embedding_size": {width} into it'
         )
     return ""
+
+
+def _fault_of_positions(found, expected):
+    if _POSITIONS not in expected or _POSITIONS in found or _WORDS not in found:
+        return ""
+    return (
+        f"has no table of positions ({_POSITIONS}), as NEZHA and RoFormer have none, but its "
+        'configuration is that of a BERT: put "position_encoding": "functional_relative" (NEZHA) '
+        'or "position_encoding": "rotary" (RoFormer) into it'
+    )
 
 
 def _count(pattern, names):

@@ -7,13 +7,19 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf import storage
-from nezha_tf.checkpoints import electra, structure
+from nezha_tf.checkpoints import electra, folding, structure
 from nezha_tf.checkpoints.bundle import BundleReader
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.errors import UserError, first_line
 
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
+# Tables, and the key of the configuration that says how many rows each has.
+ROW_KEYS = {
+    "bert/embeddings/word_embeddings": "vocab_size",
+    "bert/embeddings/position_embeddings": "max_position_embeddings",
+    SEGMENT_TABLE: "type_vocab_size",
+}
 # TF1's variables of the training state, of Adam, and of the loss scale with which NEZHA's programs
 # train in float16 (tf.contrib.mixed_precision), beside weights and their slots.
 STATE = (
@@ -61,7 +67,7 @@ def open_checkpoint(prefix):
         means its newest checkpoint.
 
     Returns:
-      (prefix, a `BundleReader`).
+      (prefix, a `BundleReader`, or a `folding.FoldedReader` of one).
 
     Raises:
       UserError: there is no checkpoint; `UnreadableCheckpoint`: it is damaged.
@@ -79,7 +85,7 @@ def open_checkpoint(prefix):
         prefix, is_there = newest, True
     if not is_there:
         raise UserError(f"no checkpoint at {prefix}: {prefix}.index does not exist")
-    return prefix, BundleReader(prefix)
+    return prefix, folding.view(BundleReader(prefix))
 
 
 def _newest_in(folder):
@@ -125,7 +131,9 @@ def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False
     heads = [name for name in variables if not name.startswith("bert/")]
     reader = electra.view(reader, getattr(model, "config", None), heads)
     shapes = reader.get_variable_to_shape_map()
-    fault = structure.fault(shapes, {name: v.shape for name, v in variables.items()})
+    groups = getattr(getattr(model, "config", None), "num_hidden_groups", None)
+    expected = {name: variable.shape for name, variable in variables.items()}
+    fault = structure.fault(shapes, expected, groups)
     if fault:
         raise UserError(f"checkpoint {prefix} {fault}")
     rows = {}
@@ -176,6 +184,8 @@ def assign(prefix, reader, variables, may_be_missing=(), rows=None):
             # Names that TF1 does not have are states of the run, such as a memory.
             is_state = name.startswith("nezha_tf/")
             needed = "flags that it was begun with" if is_state else "config that belongs to it"
+            if name in ROW_KEYS:
+                needed += f" ({ROW_KEYS[name]} says the number of rows)"
             raise UserError(
                 f"checkpoint {prefix}: {name} has shape {shapes[name]}, and the model's is "
                 f"{variables[name].shape.as_list()}; pass the {needed}"

@@ -7,7 +7,7 @@ import numpy as np
 
 from nezha_tf import console
 from nezha_tf.checkpoints import loading, tf1
-from nezha_tf.config import read_values
+from nezha_tf.config import NezhaConfig, model_type_of, model_types, read_values
 from nezha_tf.conversion import transformers_peer
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.kinds import POOLER, heads
@@ -96,12 +96,14 @@ def _source_side(source, weights, inputs, said):
         if weights.kind.has_labels:
             values = {**values, "num_labels": weights.num_labels}
         dtype = next(iter(weights.values.values())).dtype
+        # A file may say that it is of another class than the one that has these numbers.
+        model = model_types()[model_type_of(values)][1]
+        prefix = f"{model.model_type}." if weights.kind.heads else ""
         tensors = {
             name: value.astype(dtype).astype("float32")
-            for name, value in source.reader.tensors().items()
+            for name, value in source.reader.tensors(prefix).items()
         }
         with _said_if_unavailable(said):
-            model = source.config.hugging_face_model
             found = transformers_peer.outputs(model, weights.kind, values, inputs, tensors=tensors)
             return found, "transformers"
     return _ours(weights, source.config, source.path, weights, inputs), "nezha_tf"
@@ -117,6 +119,7 @@ def _written_side(weights, config, written, inputs, said):
             model, values = config.hugging_face_model, read_values(config_file)
             found = transformers_peer.outputs(model, weights.kind, values, inputs, folder=folder)
             return found, "transformers"
+        config = NezhaConfig.from_dict(values)
     return _ours(weights, config, path, reader, inputs), "nezha_tf"
 
 

@@ -170,7 +170,9 @@ def _write_hugging_face(folder, source, weights, config):
     own_names = [ours for ours, _ in OTHER_NAMES.get(architecture, ())]
     tensors = {}
     for name, value in weights.values.items():
-        theirs = hugging_face_name(name, values["model_type"], architecture)
+        theirs = hugging_face_name(
+            _in_used_groups(name, config), values["model_type"], architecture
+        )
         is_of_body = name.startswith("bert/") and not name.startswith(tuple(own_names))
         theirs = prefix + theirs if is_of_body else theirs
         turned = value.T if name.endswith("/kernel") else value
@@ -191,6 +193,14 @@ def _write_hugging_face(folder, source, weights, config):
         }
         _write_json(folder, TOKENIZER_FILE, tokenizer)
     return path
+
+
+def _in_used_groups(name, config):
+    """Returns TF1's name of a weight if only those groups are counted that a layer uses."""
+    if config.num_hidden_groups is None:
+        return name
+    used = list(dict.fromkeys(config.layer_names))
+    return "/".join(f"group_{used.index(p)}" if p in used else p for p in name.split("/"))
 
 
 def _labels(source, weights):

@@ -8,17 +8,11 @@ import numpy as np
 from nezha_tf.checkpoints import structure, tf1
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.refusals import FLOATS, no_float
-from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX, SEGMENT_TABLE, UNILM_ROWS
+from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX, ROW_KEYS, SEGMENT_TABLE, UNILM_ROWS
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER, heads, kind_of
 from nezha_tf.model_folder.task_row import Kind
 
-# Tables, and the key of the configuration that says how many rows each has.
-_TABLES = {
-    "bert/embeddings/word_embeddings": "vocab_size",
-    "bert/embeddings/position_embeddings": "max_position_embeddings",
-    SEGMENT_TABLE: "type_vocab_size",
-}
 _MOST_NAMES = 6
 
 
@@ -97,7 +91,9 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     missing += _absent_heads(source.kind, kept, drop)
     unexpected = sorted(kept - set(variables))
     fault = structure.fault(
-        {name: shapes[name] for name in kept}, {name: v.shape for name, v in variables.items()}
+        {name: shapes[name] for name in kept},
+        {name: v.shape for name, v in variables.items()},
+        source.config.num_hidden_groups,
     )
     if fault:
         raise UserError(f"checkpoint {source.path} {fault}, or pass another with --config_file")
@@ -168,7 +164,7 @@ def _check_shape(source, name, found, expected):
     """Raises `UserError` if a weight has another shape than the configuration says."""
     if tuple(found) == tuple(expected):
         return
-    key = _TABLES.get(name)
+    key = ROW_KEYS.get(name)
     if key and len(found) == 2 and found[1] == expected[1]:
         raise UserError(
             f"checkpoint {source.path}: {name} has {found[0]} rows, but by the configuration it "

@@ -30,6 +30,13 @@ from nezha_tf.text.vocabulary import check_vocabulary
 ALBERT_CONFIG_FILE = "albert_config.json"
 # The end of the name in HFL's folders of ELECTRA.
 DISCRIMINATOR_CONFIG_FILE = "_discriminator_config.json"
+# Files of weights by their ending, and the programs that read them.
+_OTHER_WEIGHTS = {
+    ".pdparams": "PaddlePaddle",
+    ".h5": "Keras",
+    ".msgpack": "Flax",
+    ".onnx": "ONNX",
+}
 
 
 def load(folder):
@@ -72,9 +79,15 @@ def open_folder(path, do_lower_case=None):
 
 
 def folder_of_model(path):
-    """Returns the folder itself or, for a folder of several runs, the folder of the best run."""
-    is_run = RunCheckpoints(path, {}).steps()
-    return path if is_run else best_sweep_member(path) or path
+    """Returns the folder itself, or the one in it that is meant.
+
+    That is the best run of several, or the model of an older folder of sentence-transformers.
+    """
+    if RunCheckpoints(path, {}).steps():
+        return path
+    inner = os.path.join(path, published.TRANSFORMER_FOLDER)
+    has_inner = hugging_face.find_weights(path) is None and storage.isdir(inner)
+    return best_sweep_member(path) or (inner if has_inner else path)
 
 
 class ModelFolder:
@@ -260,16 +273,26 @@ def checkpoint_in(folder):
     weights = hugging_face.find_weights(folder)
     if weights:
         return weights
-    found = sorted(name for name in storage.listdir(folder) if name.endswith(".index"))
+    names = sorted(storage.listdir(folder))
+    found = [name for name in names if name.endswith(".index")]
     if not found:
         raise UserError(
             f"no weights in {folder}: neither TF1's (*.ckpt.index) nor Hugging Face's "
-            f"({', '.join(hugging_face.FILE_NAMES)})"
+            f"({', '.join(hugging_face.FILE_NAMES)}){_told_others(names)}"
         )
     if len(found) > 1:
         names = ", ".join(found)
         raise UserError(f"several checkpoints in {folder} ({names}); remove all but one")
     return os.path.join(folder, found[0].removesuffix(".index"))
+
+
+def _told_others(names):
+    """Returns a clause on files of weights that are not read here, or ""."""
+    for ending, program in _OTHER_WEIGHTS.items():
+        name = next((name for name in names if name.endswith(ending)), None)
+        if name:
+            return f"; {name} is {program}'s, take the same model in one of these two forms"
+    return ""
 
 
 def config_file_in(folder, checkpoint):

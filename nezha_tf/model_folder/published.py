@@ -4,7 +4,7 @@ import json
 import os
 import re
 
-from nezha_tf.checkpoints import loading
+from nezha_tf.checkpoints import hugging_face, loading
 from nezha_tf.errors import UserError
 from nezha_tf.files import read_object
 from nezha_tf.model_folder import task_file
@@ -13,7 +13,9 @@ from nezha_tf.model_folder.kinds import LAYER_MIX, kind_of, kind_of_architecture
 from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.text.vocabulary import Vocabulary
 
-CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer_config.json"
+CONFIG_FILE, TOKENIZER_FILE = hugging_face.CONFIG_FILE, "tokenizer_config.json"
+# Where older versions of sentence-transformers put the model in their folder.
+TRANSFORMER_FOLDER = "0_Transformer"
 # Where sentence-transformers says how the vectors of pieces become one of the text.
 POOLING_FILE = os.path.join("1_Pooling", CONFIG_FILE)
 _POOLINGS = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
@@ -93,7 +95,9 @@ def _pooling(folder):
     Raises:
       UserError: the file is damaged.
     """
-    found = read_object(os.path.join(folder, POOLING_FILE)) or {}
+    outer, name = os.path.split(folder.rstrip("/"))
+    place = outer if name == TRANSFORMER_FOLDER else folder
+    found = read_object(os.path.join(place, POOLING_FILE)) or {}
     modes = [
         key.removeprefix("pooling_mode_")
         for key, value in found.items()

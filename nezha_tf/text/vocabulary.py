@@ -108,5 +108,6 @@ def check_vocabulary(config, vocabulary):
     if len(vocabulary) > config.vocab_size:
         raise UserError(
             f"the vocabulary has {len(vocabulary)} pieces and the model {config.vocab_size} rows "
-            "(vocab_size); pass the vocabulary that belongs to the model"
+            f"(vocab_size), none for {vocabulary.pieces[config.vocab_size]!r} and what follows; "
+            "take the vocabulary that belongs to the model"
         )

@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
+from checkpoint_models import assert_computes_the_same, outputs_and_figures
 from commands import CONFIG, run_pretraining
 from conftest import GOLDEN
 from helpers import GOLDEN_MODELS, load_golden_model
@@ -23,36 +24,6 @@ from nezha_tf.checkpoints.tf1 import UNILM_ROWS
 from nezha_tf.errors import UserError
 
 INDEX = "model.safetensors.index.json"
-POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
-
-
-def outputs_and_figures(folder, **changes):
-    """Returns (our outputs, transformers' outputs) for the inputs of `write_peer`, as dicts."""
-    config = NezhaConfig.from_json_file(folder / "config.json")
-    with np.load(folder / "forward.npz") as file:
-        figures = dict(file)
-    has_pooler = "pooled_output" in figures
-    model_class = NezhaForPreTraining if has_pooler else NezhaForMaskedLM
-    model = model_class(dataclasses.replace(config, **changes))
-    report = checkpoints.load(model, folder, may_be_missing=() if has_pooler else POOLER)
-    assert report == ([] if has_pooler else list(POOLER), [], "")
-    ids = figures["in.input_ids"]
-    outputs = model(
-        {
-            "input_ids": ids,
-            "input_mask": figures["in.attention_mask"],
-            "segment_ids": figures["in.token_type_ids"],
-            "masked_lm_positions": np.tile(np.arange(0, ids.shape[1], 20), (len(ids), 1)),
-        }
-    )
-    return outputs, {name: value for name, value in figures.items() if name[:3] != "in."}
-
-
-def assert_computes_the_same(folder):
-    outputs, figures = outputs_and_figures(folder)
-    assert len(figures) == (5 if "pooled_output" in figures else 3)
-    for name, value in figures.items():
-        np.testing.assert_allclose(outputs[name], value, atol=1e-5, rtol=0, err_msg=name)
 
 
 @pytest.mark.parametrize("kind", KINDS)

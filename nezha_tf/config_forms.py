@@ -1,0 +1,142 @@
+"""Configuration files of other programs: which of their keys count, and whose a file is."""
+
+import difflib
+import json
+import re
+
+from nezha_tf.errors import UserError
+
+# Keys of Hugging Face that may vary there but have one fixed value in every model here.
+_FIXED = {
+    "position_embedding_type": "absolute",
+    "tie_word_embeddings": True,
+    "is_decoder": False,
+}
+# The keys that every one of Hugging Face's classes reads. What else a file of theirs has is left
+# over, as the keys that a class wrote back which took them from another one's defaults.
+_OF_EVERY_CLASS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_act",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "initializer_range",
+    "layer_norm_eps",
+    *_FIXED,
+)
+# Keys of UER-py, whose files have these instead of those of BERT.
+_OF_UER = ("heads_num", "layers_num", "emb_size", "feedforward_size")
+
+
+def read_keys(model):
+    """Returns the keys of a `config.json` that transformers 4.40.2 reads.
+
+    Args:
+      model: `config.HuggingFaceModel`.
+    """
+    own = ("embedding_size",) if model.has_embedding_size else ()
+    return (*_OF_EVERY_CLASS, *own, *model.reads)
+
+
+def without_left_overs(values, model):
+    """Returns the keys of a `config.json` that its class reads, and `position_encoding` of ours.
+
+    Args:
+      values: dict of the keys, with the defaults of the class.
+      model: `config.HuggingFaceModel`.
+
+    Raises:
+      UserError: a key looks like one that the class reads and the file lacks, or asks for what no
+        model here has.
+    """
+    read = (*read_keys(model), "position_encoding")
+    check_spelling(values, read)
+    for key, needed in _FIXED.items():
+        if values.get(key, needed) != needed:
+            raise UserError(f"{key} other than {json.dumps(needed)} is not supported")
+    return {key: value for key, value in values.items() if key in read and key not in _FIXED}
+
+
+def check_fixed(values):
+    """Raises a `UserError` if keys of RoFormer's or ALBERT's files ask for what no model has."""
+    if values.get("rotary_value"):
+        raise UserError("rotary_value true is not supported: only queries and keys are rotated")
+    inner = values.get("inner_group_num")
+    if inner not in (None, 1):
+        raise UserError(
+            f"inner_group_num {inner!r} is not supported, only 1: a group has one layer's weights"
+        )
+
+
+def check_spelling(values, names):
+    """Raises a `UserError` if an unknown key looks like a key that a file lacks.
+
+    Args:
+      values: dict of the keys of the file.
+      names: the keys that such a file may have.
+    """
+    for key in sorted(set(values) - set(names)):
+        meant = _meant(key, sorted(set(names) - set(values)))
+        if meant:
+            raise UserError(f"unknown key {key!r}; is {meant!r} meant?")
+
+
+def _meant(key, names):
+    """Returns the name that an unknown key looks like, or None.
+
+    The key is spelt almost like the name, or it is some of the words of a name that every file
+    has ("num_heads").
+    """
+    # hiddenSize and hidden-size become hidden_size, the spelling of the originals.
+    words = re.split("[^a-z0-9]+", re.sub("(?<=[a-z])(?=[A-Z])", "_", key).lower())
+    similar = difflib.get_close_matches("_".join(words), names, n=1, cutoff=0.85)
+    common = [name for name in names if name in _OF_EVERY_CLASS]
+    shorter = [name for name in common if len(words) > 1 and set(words) < set(name.split("_"))]
+    return next(iter([*similar, *shorter]), None)
+
+
+def check_origin(values):
+    """Raises a `UserError` if a file has the form of a program whose models are not read here."""
+    uers = [key for key in _OF_UER if key in values]
+    streams = [v for v in values.values() if isinstance(v, dict) and set(_OF_UER) & set(v)]
+    if "num_attention_heads" not in values and (len(uers) > 1 or streams):
+        told = ", ".join(uers) or "stream_0"
+        raise UserError(
+            f"{told}: this is the form of UER-py, whose weights have other "
+            "names, too; take the model in Hugging Face's form "
+            "(https://huggingface.co/uer has the published ones), or convert a BERT with UER-py's "
+            "scripts/convert_bert_from_uer_to_huggingface.py and write its config.json"
+        )
+    if "init_args" in values and "init_class" in values:
+        raise UserError(
+            f"init_class {values['init_class']!r}: this is PaddleNLP's form, whose weights "
+            "(model_state.pdparams) are not read here; take the model in the form of PyTorch "
+            "(config.json and model.safetensors or pytorch_model.bin)"
+        )
+
+
+def from_albert_zh(values):
+    """Returns the keys of a file of brightmart/albert_zh as those of a model here; others as given.
+
+    Its own program (modeling.py, not modeling_google.py) multiplies the pieces' table by a second
+    one before anything is added, so that all embeddings have the width of the layers (see
+    `checkpoints.folding`), and all layers share their weights.
+
+    Raises:
+      UserError: the layers normalize before their parts (`ln_type`, of the xxlarge model).
+    """
+    if "ln_type" not in values:
+        return values
+    if values["ln_type"] != "postln":
+        raise UserError(
+            f"ln_type {values['ln_type']!r}: in this model of albert_zh each layer normalizes "
+            "before its parts, which no model here does; take Google's of that size "
+            "(albert_xlarge_zh, albert_xxlarge_zh)"
+        )
+    kept = {key: value for key, value in values.items() if key not in ("ln_type", "embedding_size")}
+    return {**kept, "num_hidden_groups": 1}
