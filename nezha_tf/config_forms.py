@@ -55,7 +55,7 @@ def without_left_overs(values, model):
         model here has.
     """
     read = (*read_keys(model), "position_encoding")
-    check_spelling(values, read)
+    check_spelling(values, (*read, "use_relative_position"))
     for key, needed in _FIXED.items():
         if values.get(key, needed) != needed:
             raise UserError(f"{key} other than {json.dumps(needed)} is not supported")

@@ -38,7 +38,7 @@ class FoldedReader:
         folds: dict of our name to (the names in the checkpoint, function of their arrays, shape).
         """
         used = {name for names, _, _ in folds.values() for name in names}
-        shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+        shapes = reader.get_variable_to_shape_map()
         # Slots have the shapes of the original's weights, and nobody reads them.
         self._kept = {
             name for name in shapes if name not in used and name.rpartition("/")[0] not in used
@@ -46,17 +46,9 @@ class FoldedReader:
         self._reader, self._folds = reader, folds
         self._shapes = {name: shapes[name] for name in self._kept}
         self._shapes |= {name: list(shape) for name, (_, _, shape) in folds.items()}
-        self._dtypes = {name: dtypes[name] for name in self._kept}
-        self._dtypes |= {name: dtypes[theirs[0]] for name, (theirs, _, _) in folds.items()}
 
     def get_variable_to_shape_map(self):
         return self._shapes
-
-    def get_variable_to_dtype_map(self):
-        return self._dtypes
-
-    def has_tensor(self, name):
-        return name in self._shapes
 
     def get_tensor(self, name):
         if name not in self._folds:

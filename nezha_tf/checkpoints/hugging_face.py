@@ -111,12 +111,16 @@ class HuggingFaceReader:
         places = {**self._places, **({_TASK_TABLE: self._tasks} if self._tasks else {})}
         found = {}
         for name, (file, theirs) in places.items():
-            bare = self._bare[theirs]
-            kind, _, below = bare.partition(".")
-            bare = below if kind in model_types() else bare
-            is_body = name.startswith("bert/")
+            kind, _, below = self._bare[theirs].partition(".")
+            # Of a bare encoder the names have no prefix.
+            is_body = kind in model_types() if self._has_kind() else name.startswith("bert/")
+            bare = below if kind in model_types() else self._bare[theirs]
             found[prefix + bare if is_body else bare] = file.tensor(theirs)
         return found
+
+    def _has_kind(self):
+        """Whether the names of the encoder have the prefix of the model's kind, such as "bert."."""
+        return any(bare.partition(".")[0] in model_types() for bare in self._bare.values())
 
     def _place(self, name, file, theirs):
         """Notes where a weight is; two weights of one name are a `UserError`."""
