@@ -20,6 +20,21 @@ _FOREIGN = (
 )
 
 
+def foreign(found, expected):
+    """Returns whose names a checkpoint has if none of them is one that a model needs, or "".
+
+    Args, Returns: see `fault`.
+    """
+    if not found or not expected or not set(expected).isdisjoint(found):
+        return ""
+    for pattern, told in _FOREIGN:
+        name = next(filter(pattern.search, sorted(found)), None)
+        if name:
+            return f"has {name} and others with {told}"
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"has no weights with the names of BERT, NEZHA or ALBERT, but {min(found)}{more}"
+
+
 def fault(found, expected, num_groups=None):
     """Returns how the names of a checkpoint contradict a configuration, or "".
 
@@ -35,22 +50,10 @@ def fault(found, expected, num_groups=None):
       The end of a sentence about the checkpoint, which says what to change.
     """
     return (
-        _fault_of_names(found, expected)
-        or _fault_of_layers(found, expected, num_groups)
+        _fault_of_layers(found, expected, num_groups)
         or _fault_of_embeddings(found, expected)
         or _fault_of_positions(found, expected)
     )
-
-
-def _fault_of_names(found, expected):
-    """Returns what is wrong with a checkpoint that has none of the names that a model needs."""
-    if not found or not expected or not expected.keys().isdisjoint(found):
-        return ""
-    for pattern, told in _FOREIGN:
-        name = next(filter(pattern.search, sorted(found)), None)
-        if name:
-            return f"has {name} and others with {told}"
-    return f"lacks {next(iter(expected))} and all else of the model; it has {min(found)}"
 
 
 def _fault_of_layers(found, expected, num_groups):

@@ -133,7 +133,7 @@ def load_weights(model, prefix, reader, may_be_missing=(), extend_segments=False
     shapes = reader.get_variable_to_shape_map()
     groups = getattr(getattr(model, "config", None), "num_hidden_groups", None)
     expected = {name: variable.shape for name, variable in variables.items()}
-    fault = structure.fault(shapes, expected, groups)
+    fault = structure.foreign(shapes, expected) or structure.fault(shapes, expected, groups)
     if fault:
         raise UserError(f"checkpoint {prefix} {fault}")
     rows = {}

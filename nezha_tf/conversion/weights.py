@@ -90,6 +90,9 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     missing = [name for name in variables if name not in kept]
     missing += _absent_heads(source.kind, kept, drop)
     unexpected = sorted(kept - set(variables))
+    foreign = structure.foreign(kept, variables)
+    if foreign:
+        raise UserError(f"checkpoint {source.path} {foreign}")
     fault = structure.fault(
         {name: shapes[name] for name in kept},
         {name: v.shape for name, v in variables.items()},
@@ -134,11 +137,8 @@ def _check_names(source, kept, missing, unexpected, allowed):
     )
     if not missing and not unexpected:
         return
-    if not kept or len(unexpected) == len(kept):
-        raise UserError(
-            f"checkpoint {source.path} has no weights with the names of BERT, NEZHA or ALBERT, but "
-            f"{_listed(sorted(kept)) or 'nothing'}"
-        )
+    if not kept:
+        raise UserError(f"checkpoint {source.path} has no weights")
     numbers = [int(found[1]) for found in map(re.compile(r".*/layer_(\d+)/").match, kept) if found]
     layers, expected = max(numbers, default=-1) + 1, source.config.num_hidden_layers
     if layers != expected and any("/layer_" in name for name in missing + unexpected):
