@@ -3,6 +3,9 @@
 import difflib
 import json
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from nezha_tf.errors import UserError
 
@@ -33,11 +36,89 @@ _OF_EVERY_CLASS = (
 _OF_UER = ("heads_num", "layers_num", "emb_size", "feedforward_size")
 
 
+class HuggingFaceModel(NamedTuple):
+    """A kind of model of transformers.
+
+    Attributes:
+      name: the prefix of its class names; in lower case it is the `model_type`.
+      has_pooler: whether the model has a pooler, and heads that read the pooler's output.
+      has_embedding_size: whether its embeddings may have another width than its layers.
+      defaults: dict of the keys of its `config.json` whose defaults differ from those of BERT.
+      outputs: dict of BERT's names of outputs to its own, where they differ.
+      classes: dict of the ends of its class names (see `Kind.architecture`), by ours, where they
+        differ; None: there is no such class.
+      pooler_act: the activation of the first layer of its heads for texts.
+      reads: the keys of its `config.json`, but `embedding_size`, that no other class reads.
+    """
+
+    name: str
+    has_pooler: bool = True
+    has_embedding_size: bool = False
+    defaults: Mapping = MappingProxyType({})
+    outputs: Mapping = MappingProxyType({})
+    classes: Mapping = MappingProxyType({})
+    pooler_act: str = "tanh"
+    reads: tuple = ()
+
+    @property
+    def model_type(self):
+        """The value of `model_type` in its `config.json`."""
+        return self.name.lower()
+
+    def class_name(self, architecture):
+        """Returns the name of its class for a `Kind.architecture`, or None."""
+        own = self.classes.get(architecture, architecture)
+        return None if own is None else self.name + own
+
+    def architecture(self, class_name):
+        """Returns the `Kind.architecture` of one of its classes by name."""
+        end = class_name.removeprefix(self.name)
+        return next((ours for ours, theirs in self.classes.items() if theirs == end), end)
+
+
+# ALBERT's defaults in transformers are those of its largest model.
+ALBERT = HuggingFaceModel(
+    "Albert",
+    has_embedding_size=True,
+    defaults=MappingProxyType(
+        {
+            "embedding_size": 128,
+            "hidden_size": 4096,
+            "num_hidden_groups": 1,
+            "num_attention_heads": 64,
+            "intermediate_size": 16384,
+            "hidden_act": "gelu_new",
+            "hidden_dropout_prob": 0,
+            "attention_probs_dropout_prob": 0,
+        }
+    ),
+    outputs=MappingProxyType({"seq_relationship_logits": "sop_logits"}),
+    reads=("num_hidden_groups", "inner_group_num"),
+)
+# ELECTRA's defaults are those of its small model. Its encoder has no pooler, but the heads for
+# texts begin with such a layer, whose activation is the exact gelu.
+ELECTRA = HuggingFaceModel(
+    "Electra",
+    has_pooler=False,
+    has_embedding_size=True,
+    defaults=MappingProxyType(
+        {
+            "embedding_size": 128,
+            "hidden_size": 256,
+            "num_attention_heads": 4,
+            "intermediate_size": 1024,
+        }
+    ),
+    classes=MappingProxyType({"ForPreTraining": None, "ForReplacedTokens": "ForPreTraining"}),
+    pooler_act="gelu_erf",
+)
+
+
 def read_keys(model):
     """Returns the keys of a `config.json` that transformers 4.40.2 reads.
 
     Args:
-      model: `config.HuggingFaceModel`.
+      model: `HuggingFaceModel`.
     """
     own = ("embedding_size",) if model.has_embedding_size else ()
     return (*_OF_EVERY_CLASS, *own, *model.reads)
@@ -48,7 +129,7 @@ def without_left_overs(values, model):
 
     Args:
       values: dict of the keys, with the defaults of the class.
-      model: `config.HuggingFaceModel`.
+      model: `HuggingFaceModel`.
 
     Raises:
       UserError: a key looks like one that the class reads and the file lacks, or asks for what no

@@ -31,7 +31,7 @@ def outputs(model, kind, config_values, inputs, folder=None, tensors=None):
     """Returns what transformers computes. The model comes from a folder or from tensors.
 
     Args:
-      model: `config.HuggingFaceModel`.
+      model: `config_forms.HuggingFaceModel`.
       kind: `Kind` of the model.
       config_values: dict, the content of its `config.json`.
       inputs: dict of int arrays [B, T] by our names; `masked_lm_positions` is [B, P], and all its
