@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 import nezha_tf
 from nezha_tf import NezhaConfig, NezhaForPreTraining
-from nezha_tf.checkpoints import hugging_face, loading, tf1
+from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.errors import UserError
 from nezha_tf.model_folder.configuration import read_config
 from nezha_tf.model_folder.folder import open_folder
@@ -115,16 +115,6 @@ def test_weights_of_other_programs_are_named(tmp_path, name, program):
     (tmp_path / name).touch()
     with pytest.raises(UserError, match=f"no weights in .*; {name} is {program}'s, take the same"):
         open_folder(tmp_path)
-
-
-def test_which_files_are_of_pytorch(tmp_path):
-    for name in ("model.pt", "model.pth", "last.ckpt"):
-        path = str(tmp_path / name)
-        assert hugging_face.find_weights(path) is None
-        (tmp_path / name).touch()
-        assert hugging_face.find_weights(path) == path
-    (tmp_path / "last.ckpt.index").touch()
-    assert hugging_face.find_weights(path) is None
 
 
 PUBLISHED = SHARED / "published" / "checkpoints"
