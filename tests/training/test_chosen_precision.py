@@ -59,7 +59,7 @@ def test_a_run_says_what_it_takes_and_how_near_it_comes_to_the_machine(folder):
 
 def test_a_run_that_goes_on_keeps_its_precision(folder):
     """Forked programs measure equal rates, for which float32 would be taken."""
-    for steps, flag in (2, "mixed_bfloat16"), (4, "auto"), (6, "auto"):
+    for steps, flag in (2, "mixed_bfloat16"), (4, "auto"):
         changes = (f"--num_train_steps={steps}", f"--precision={flag}")
         result = run_pretraining(folder, *changes, "--nojit_compile")
         assert result.returncode == 0, result.stderr

@@ -133,7 +133,7 @@ IN_PARTS = {
 }
 
 
-@laws.examples(2)
+@laws.examples(1)
 @example(IN_PARTS, {3}, 1)
 @given(recipes(), st.sets(st.integers(0, 7), min_size=1, max_size=2), st.integers(0, 2**32 - 1))
 def test_a_run_that_goes_on_is_one_that_was_never_stopped(

@@ -82,9 +82,7 @@ def one_device():
 @pytest.mark.parametrize(
     "settings",
     (
-        {"count": 2},
         {"count": 3, "accumulation_steps": 2},
-        {"accumulation_steps": 3},
         {"jit_compile": True},
         {"count": 2, "jit_compile": True, "accumulation_steps": 2},
     ),
