@@ -242,7 +242,8 @@ def _read_of(prefixes, folder):
     if not steps:
         return prefixes
     best = (read_object(os.path.join(folder, _BEST_FILE)) if folder else None) or {}
-    return [steps.get(best.get("global_step"), steps[max(steps)])]
+    step = best.get("global_step")  # of any type: the file comes from anywhere
+    return [steps.get(step if type(step) is int else None, steps[max(steps)])]
 
 
 def _is_whole(folder):

@@ -3,6 +3,7 @@
 import errno
 import functools
 import importlib
+import json
 import os
 import pathlib
 import sys
@@ -83,9 +84,13 @@ def test_of_the_checkpoints_of_a_run_the_best_is_fetched(server):
     ends = ("index", "data-00000-of-00001")
     files = [f"model.ckpt-{step}.{end}" for step in (9, 10) for end in ends]
     beside = ["bert_config.json", "vocab.txt", "task.json", "best_checkpoint.json"]
-    server.files = _files([*beside, *files]) | {"best_checkpoint.json": b'{"global_step": 9}'}
-    hub.folder_of(NAME)
-    assert server.fetched() == sorted([*beside, *files[:2]])
+    for step, read in ((9, files[:2]), ([9], files[2:])):  # what is no step is passed over
+        best = {"best_checkpoint.json": json.dumps({"global_step": step}).encode()}
+        server.files = _files([*beside, *files], f"{step}") | best
+        server.asked.clear()
+        server.head = f"{len(str(step))}" * 40
+        hub.folder_of(f"{NAME}@{server.head}")
+        assert server.fetched() == sorted([*beside, *read])
 
 
 def test_a_refusal_is_one_line(server):
