@@ -14,7 +14,7 @@ QUICK, LONG = "quick", "long"
 # A long search tries the examples so many times over.
 LONG_FACTOR = int(os.environ.get("LAWS_FACTOR", "50"))
 # The suite has many laws and a limit of time; a quick run tries this share of the examples.
-QUICK_SHARE = 0.6
+QUICK_SHARE = 0.4
 _COMMON = {
     "deadline": None,  # the first call of a graph takes long
     "database": None,

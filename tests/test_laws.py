@@ -15,7 +15,7 @@ def test_examples_do_not_depend_on_what_is_imported(tmp_path):
         pytest.skip("a long search draws other examples each time")
     drawn = []
 
-    @laws.examples(100)
+    @laws.examples(250)
     @given(st.lists(st.integers(), min_size=5), st.lists(st.text(), min_size=5))
     def draw(numbers, texts):
         drawn.append((numbers, texts))

@@ -83,7 +83,6 @@ def one_device():
     "settings",
     (
         {"count": 3, "accumulation_steps": 2},
-        {"jit_compile": True},
         {"count": 2, "jit_compile": True, "accumulation_steps": 2},
     ),
     ids=str,
