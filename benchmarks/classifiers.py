@@ -70,9 +70,9 @@ def make_ours(size, texts, count, training, form, shortens):
     from nezha_tf import AdamWeightDecay
     from nezha_tf.data.array_reader import ArrayReader
     from nezha_tf.modeling.finetuning import NezhaForMultipleChoice, NezhaForSequenceClassification
-    from nezha_tf.objectives.classification import ClassificationLoss
-    from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
+    from nezha_tf.tasks.classification.loss import ClassificationLoss
     from nezha_tf.tasks.finetuning.evaluation import collect, make_predict_step
+    from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
     from nezha_tf.training.step import Recipe, TrainStep
 
     ids, labels = random_examples(size, texts, count)

@@ -74,11 +74,11 @@ def make_objectives_step(size, objectives, jit_compile):
     import_tensorflow()
 
     from nezha_tf import Vocabulary
-    from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
-    from nezha_tf.data.corruption.policies import POLICIES
     from nezha_tf.data.schema import Lengths
-    from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
-    from nezha_tf.pretraining_objectives.objective import Examples
+    from nezha_tf.objectives.dynamic_masking import DynamicMasking
+    from nezha_tf.objectives.mixture import ObjectiveMixture
+    from nezha_tf.objectives.objective import Examples
+    from nezha_tf.objectives.policies import POLICIES
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     unused = [f"[unused{number}]" for number in range(100)]
@@ -131,7 +131,7 @@ def our_train_step(
     tf = import_tensorflow()
 
     from nezha_tf import AdamWeightDecay, NezhaForPreTraining
-    from nezha_tf.objectives.pretraining import MaskedLMLoss
+    from nezha_tf.objectives.bert import MaskedLMLoss
     from nezha_tf.training.step import Recipe, TrainStep
 
     config = our_config(size, position_encoding)

@@ -14,9 +14,9 @@ import time
 from unittest import mock
 
 import nezha_tf
-from nezha_tf import files
-from nezha_tf.pretraining_data import create, manifest
-from nezha_tf.pretraining_data.statistics import Statistics
+from nezha_tf.corpus import create, manifest
+from nezha_tf.corpus.statistics import Statistics
+from nezha_tf.util import files
 
 VOCAB_FILE = os.path.join(os.path.dirname(nezha_tf.__file__), "resources", "vocab.txt")
 SENTENCE = "楼下的早餐店已经开门，蒸笼里冒着热气。\n\n"

@@ -157,7 +157,7 @@ def our_update(size, policy, position_encoding):
     import jax
 
     from nezha_tf import AdamWeightDecay, NezhaForPreTraining
-    from nezha_tf.objectives.pretraining import MaskedLMLoss
+    from nezha_tf.objectives.bert import MaskedLMLoss
     from nezha_tf.optimization.clipping import clip_by_global_norm
 
     model = NezhaForPreTraining(our_config(size, position_encoding), dtype=policy)

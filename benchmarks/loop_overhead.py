@@ -54,9 +54,9 @@ def make_loop(size, jit_compile, steps, folder):
     step, config, optimizer, _ = our_train_step(size, "functional_relative", jit_compile)
     import tensorflow as tf
 
+    from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
     from nezha_tf.data.reader import ExampleReader
     from nezha_tf.data.schema import Lengths, Limits
-    from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
     from nezha_tf.training.divergence import DivergenceWatch
     from nezha_tf.training.feed import Feed
     from nezha_tf.training.flops import training_flops

@@ -156,10 +156,10 @@ def print_stages(text, options):
 
 def stage_seconds(segmenter, text, options):
     """Returns dict of stage to CPU seconds."""
+    from nezha_tf.corpus import shard_maker
+    from nezha_tf.corpus.settings import Settings
+    from nezha_tf.corpus.statistics import Statistics
     from nezha_tf.data.corpus import read_documents
-    from nezha_tf.pretraining_data import shard_maker
-    from nezha_tf.pretraining_data.settings import Settings
-    from nezha_tf.pretraining_data.statistics import Statistics
 
     seconds = {}
 

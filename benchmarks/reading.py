@@ -66,7 +66,7 @@ def compare_with_step(files):
 
 def make_records(folder, input_file):
     """Writes the two sets, once through the text; returns dict of masking to file."""
-    from nezha_tf.pretraining_data.create import create_pretraining_data
+    from nezha_tf.corpus.create import create_pretraining_data
 
     if not input_file:
         input_file = os.path.join(folder, "sample.txt")
@@ -91,10 +91,10 @@ def make_reading(path, policy, batch, steps):
     import_tensorflow()
 
     from nezha_tf import Vocabulary
-    from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
-    from nezha_tf.data.corruption.policies import DEFAULT_MASKED_LM_PROB, POLICIES
     from nezha_tf.data.reader import ExampleReader
     from nezha_tf.data.schema import FEATURES, UNMASKED_FEATURES, Lengths, Limits
+    from nezha_tf.objectives.dynamic_masking import DynamicMasking
+    from nezha_tf.objectives.policies import DEFAULT_MASKED_LM_PROB, POLICIES
 
     vocabulary, lengths = Vocabulary.from_file(VOCAB_FILE), Lengths(LENGTH, PREDICTIONS)
     features, transforms = FEATURES, ()

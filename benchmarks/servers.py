@@ -155,7 +155,7 @@ def _settings(served):
 
 def _packing(served):
     """Returns a function from a text to its ids, and the labels."""
-    from nezha_tf.model_folder.folder import open_folder
+    from nezha_tf.checkpoints.folder import open_folder
     from nezha_tf.tasks.finetuning.packing import TextPacking
 
     folder = open_folder(served.model)

@@ -32,7 +32,7 @@ def main(_):
     )
     import tensorflow as tf
 
-    from nezha_tf.objectives.pretraining import MaskedLMLoss
+    from nezha_tf.objectives.bert import MaskedLMLoss
     from nezha_tf.training.freed_memory import give_back
     from nezha_tf.training.step import make_eval_step
 

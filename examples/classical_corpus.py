@@ -13,10 +13,10 @@ import sys
 from absl import app, flags
 
 try:
-    from nezha_tf import files
     from nezha_tf.data.corpus import write_documents
     from nezha_tf.data.rows import read_rows
-    from nezha_tf.errors import UserError
+    from nezha_tf.util import files
+    from nezha_tf.util.errors import UserError
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 

@@ -24,8 +24,9 @@ try:
     from clue_results import figures_of, table, write_submission
     from clue_tasks import TASKS, Done, data_of, predictions_file, test_file, training_files
 
-    from nezha_tf import console, endings, files, inputs
-    from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
+    from nezha_tf import inputs
+    from nezha_tf.util import console, endings, files
+    from nezha_tf.util.errors import STATUS_TERMINATED, Terminated, UserError
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 

@@ -8,11 +8,11 @@ import zipfile
 
 from clue_tasks import CHOICES, data_sets, is_few, predictions_file, test_file
 
-from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import read_questions
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification.examples import read_part
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import UserError
 
 
 def figures_of(task, run_dir):

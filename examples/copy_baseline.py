@@ -10,9 +10,9 @@ import sys
 from absl import app, flags
 
 try:
-    from nezha_tf.errors import UserError
     from nezha_tf.tasks.seq2seq import metrics
     from nezha_tf.tasks.seq2seq.reading import ROLES, read_pairs
+    from nezha_tf.util.errors import UserError
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 

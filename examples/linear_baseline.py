@@ -10,7 +10,7 @@ import sys
 
 try:
     from nezha_tf.data.rows import read_rows
-    from nezha_tf.errors import UserError
+    from nezha_tf.util.errors import UserError
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 

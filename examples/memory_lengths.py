@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 try:
-    from nezha_tf import files
+    from nezha_tf.util import files
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 

@@ -18,7 +18,7 @@ try:
     from nezha_tf.data.corpus import write_documents
     from nezha_tf.data.rows import read_rows
     from nezha_tf.data.squad import read_questions
-    from nezha_tf.errors import UserError
+    from nezha_tf.util.errors import UserError
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 

@@ -14,9 +14,9 @@ import re
 import sys
 
 try:
-    from nezha_tf import console, files
     from nezha_tf.data.rows import read_rows
-    from nezha_tf.errors import UserError
+    from nezha_tf.util import console, files
+    from nezha_tf.util.errors import UserError
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 

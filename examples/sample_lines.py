@@ -8,9 +8,9 @@ import sys
 from absl import app, flags
 
 try:
-    from nezha_tf import files
     from nezha_tf.data.corpus import read_lines
-    from nezha_tf.errors import UserError
+    from nezha_tf.util import files
+    from nezha_tf.util.errors import UserError
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 

@@ -17,7 +17,7 @@ _PUBLIC = {
     "FullTokenizer": "nezha_tf.text.tokenization",
     "GraphTokenizer": "nezha_tf.text.graph_tokenizer",
     "Vocabulary": "nezha_tf.text.vocabulary",
-    "load": "nezha_tf.model_folder.folder",
+    "load": "nezha_tf.checkpoints.folder",
     "TargetFormat": "nezha_tf.generation.target_format",
     "GenerationOptions": "nezha_tf.generation.options",
     "Generator": "nezha_tf.generation.generator",
@@ -25,7 +25,7 @@ _PUBLIC = {
 _PUBLIC_MODULES = {
     "attention_mask": "nezha_tf.modeling.attention_mask",
     "checkpoints": "nezha_tf.checkpoints",
-    "model_folder": "nezha_tf.model_folder",
+    "model_folder": "nezha_tf.checkpoints.folder",
 }
 
 __all__ = sorted([*_PUBLIC, *_PUBLIC_MODULES])

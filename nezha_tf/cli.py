@@ -17,8 +17,9 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags, logging
 
-from nezha_tf import console, inputs, settings
-from nezha_tf.errors import (
+from nezha_tf import inputs
+from nezha_tf.util import console, settings
+from nezha_tf.util.errors import (
     STATUS_TERMINATED,
     STATUS_WORKER_LOST,
     Terminated,

@@ -9,8 +9,8 @@ import typing
 
 from nezha_tf import config_forms
 from nezha_tf.config_forms import ALBERT, ELECTRA, HuggingFaceModel
-from nezha_tf.errors import UserError
-from nezha_tf.files import read_object, write_text
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.files import read_object, write_text
 
 # Keys that only training reads; they may be others than those a model was trained with.
 OF_TRAINING = {"hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}

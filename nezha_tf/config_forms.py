@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 # Keys of Hugging Face that may vary there but have one fixed value in every model here.
 _FIXED = {

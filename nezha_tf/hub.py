@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from nezha_tf import storage
-from nezha_tf.errors import UserError, first_line
-from nezha_tf.files import read_object
-from nezha_tf.settings import FLAGS_FILE
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError, first_line
+from nezha_tf.util.files import read_object
+from nezha_tf.util.settings import FLAGS_FILE
 
 # The first of these that exists in a folder is read.
 WEIGHT_FILES = (

@@ -7,11 +7,12 @@ checked here only where that is fast; the readers check the rest.
 import dataclasses
 import os
 
-from nezha_tf import files, hub, storage
+from nezha_tf import hub
 from nezha_tf.config import OF_TRAINING, NezhaConfig
-from nezha_tf.errors import UserError
 from nezha_tf.resources import MODELS, model_path
 from nezha_tf.text.vocabulary import Vocabulary
+from nezha_tf.util import files, storage
+from nezha_tf.util.errors import UserError
 
 # Flags that hold file names or globs, and the flag that makes the program read the files.
 _PATTERNS = {

@@ -4,7 +4,7 @@ import gzip
 
 from conftest import RESOURCES
 
-from nezha_tf.pretraining_data.create import create_pretraining_data
+from nezha_tf.corpus.create import create_pretraining_data
 
 
 def write_corpus(folder, repetitions=1):

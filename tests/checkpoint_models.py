@@ -9,10 +9,10 @@ from conftest import GOLDEN
 
 from nezha_tf import NezhaConfig, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints.convert import convert_checkpoint
+from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.conversion.conversion import convert_checkpoint
-from nezha_tf.conversion.settings import ConversionSettings
-from nezha_tf.model_folder.kinds import kinds
+from nezha_tf.checkpoints.settings import ConversionSettings
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
 
 POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")

@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 
-from nezha_tf.pretraining_data.pieces import ShardPieces
+from nezha_tf.corpus.pieces import ShardPieces
 
 
 def units_of(is_text, begins):

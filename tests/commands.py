@@ -16,7 +16,7 @@ from absl import flags
 from conftest import REPOSITORY, RESOURCES
 from waiting import TIME_LIMIT, ended, read_line
 
-from nezha_tf import settings
+from nezha_tf.util import settings
 
 CONFIG = {
     "vocab_size": 9200,

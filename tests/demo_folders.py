@@ -5,7 +5,7 @@ import pytest
 from conftest import RESOURCES
 
 from nezha_tf.demo.models import open_models
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 VOCABULARY = (RESOURCES / "vocab.txt").read_text(encoding="utf-8").split()
 

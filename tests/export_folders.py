@@ -13,8 +13,8 @@ from conftest import REPOSITORY, RESOURCES, SHARED
 from waiting import read_line
 
 from nezha_tf import FullTokenizer, NezhaConfig, checkpoints
+from nezha_tf.checkpoints import task_file
 from nezha_tf.export.exporter import export_folder
-from nezha_tf.model_folder import task_file
 from nezha_tf.modeling import finetuning, pretraining
 
 VOCABULARY = RESOURCES / "vocab.txt"

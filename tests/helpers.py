@@ -7,8 +7,8 @@ import tensorflow as tf
 from conftest import GOLDEN
 
 from nezha_tf import NezhaConfig, NezhaForPreTraining, checkpoints
+from nezha_tf.checkpoints import folder as model_folder
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.model_folder import folder as model_folder
 
 GOLDEN_MODELS = ("nezha_tiny", "bert_tiny")
 

@@ -13,10 +13,10 @@ import numpy as np
 
 import nezha_tf
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging
-from nezha_tf.objectives import classification
-from nezha_tf.objectives.pretraining import MaskedLMLoss
-from nezha_tf.objectives.tagging import CrfTaggingLoss
+from nezha_tf.objectives.bert import MaskedLMLoss
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
+from nezha_tf.tasks.classification.loss import MultiLabelLoss
+from nezha_tf.tasks.tagging.loss import CrfTaggingLoss
 
 
 def rooms_of_keras_alone():
@@ -67,7 +67,7 @@ def model_loss_and_optimizer(model_folder, weights):
 def multi_label_loss():
     zeros = np.zeros((2, 3), "float32")
     labels = {"input_mask": np.ones((2, 4), int), "label_ids": np.zeros((2, 3), int)}
-    [loss] = classification.MultiLabelLoss().losses({"logits": zeros}, labels).values()
+    [loss] = MultiLabelLoss().losses({"logits": zeros}, labels).values()
     assert abs(loss.over(loss.weight) - np.log(2)) < 1e-6, loss
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from nezha_tf.data.corruption.array_masking import Masked
-from nezha_tf.data.corruption.policies import POLICIES, MaskingPolicy
-from nezha_tf.pretraining_data.layout import Rows
+from nezha_tf.corpus.layout import Rows
+from nezha_tf.objectives.array_masking import Masked
+from nezha_tf.objectives.policies import POLICIES, MaskingPolicy
 
 # A correct program exceeds these for one of 100,000 seeds; the seeds are fixed.
 HIGHEST_CHI_SQUARE = {2: 23.0, 7: 36.0, 9: 39.3}

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from nezha_tf import console
+from nezha_tf.util import console
 
 with console.stderr_held_back():  # messages of TensorFlow's import on the machine
     from soak_cases.case import Case, faults_noted

@@ -8,8 +8,9 @@ import sys
 import program_flags
 import pytest
 
-from nezha_tf import cli, settings
-from nezha_tf.errors import UserError
+from nezha_tf import cli
+from nezha_tf.util import settings
+from nezha_tf.util.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,8 +16,8 @@ from conftest import REPOSITORY
 from terminals import heeds_hangups
 from waiting import ended, wait_until
 
-from nezha_tf.errors import Terminated, UserError
 from nezha_tf.tasks.finetuning import part_files
+from nezha_tf.util.errors import Terminated, UserError
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 

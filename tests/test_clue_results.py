@@ -7,7 +7,7 @@ import zipfile
 import pytest
 from clue_files import MARKS, PAIR, ROWS, SPANS, TASKS, clue, flags_in, in_zip, results, write
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from conftest import GOLDEN
 
 from nezha_tf import NezhaConfig
 from nezha_tf.config import POSITION_ENCODINGS, told_defaults
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 def test_files_of_the_originals():

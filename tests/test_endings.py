@@ -9,7 +9,7 @@ import pytest
 from terminals import Terminal
 from waiting import TIME_LIMIT, wait_until
 
-from nezha_tf import endings
+from nezha_tf.util import endings
 
 # It shows a line, and after the signal more of them, in the terminal and in a file.
 PROGRAM = """

@@ -14,9 +14,9 @@ from examples_programs import program
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf import files
 from nezha_tf.data.corpus import read_documents, read_lines, write_documents
-from nezha_tf.errors import UserError
+from nezha_tf.util import files
+from nezha_tf.util.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from nezha_tf import console, files
-from nezha_tf.errors import UserError
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import UserError
 
 
 def test_a_failure_names_the_file_that_is_meant(tmp_path):

@@ -10,9 +10,9 @@ from conftest import REPOSITORY, RESOURCES
 from examples_programs import program
 
 from nezha_tf import FullTokenizer, NezhaConfig
+from nezha_tf.corpus.shard_files import shard_names
 from nezha_tf.data.schema import UNMASKED_FEATURES
-from nezha_tf.pretraining_data.shard_files import shard_names
-from nezha_tf.pretraining_objectives.table import OBJECTIVES
+from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.tasks.classification.data_sets import DATA_SETS
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces

@@ -12,7 +12,7 @@ import pytest
 from hub_server import FIRST, GATED, NO_REVISION, NOT_THERE, SECOND, begin_anew, serving
 
 from nezha_tf import hub, inputs, resources
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 NAME = "hf:owner/tiny"
 SMALL = ("config.json", "vocab.txt", "tokenizer_config.json")

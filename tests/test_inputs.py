@@ -18,7 +18,7 @@ from commands import (
 )
 from conftest import REPOSITORY, RESOURCES
 
-from nezha_tf import locks
+from nezha_tf.util import locks
 
 VOCAB_FILE = RESOURCES / "vocab.txt"
 PROGRAMS = [path.name for path in REPOSITORY.glob("run_*.py")]

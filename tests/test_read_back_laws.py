@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from nezha_tf import NezhaConfig
 from nezha_tf.ablation import results
 from nezha_tf.ablation.jobs import Runner
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder import metrics_file, run_folder, task_file
-from nezha_tf.model_folder.run_checkpoints import BestMetric, RunCheckpoints
-from nezha_tf.pretraining_data import identity, inspection, manifest, provenance, record_check
-from nezha_tf.pretraining_data.output_set import OutputSet
-from nezha_tf.pretraining_data.settings import InspectionSettings
-from nezha_tf.pretraining_data.statistics import Statistics
+from nezha_tf.checkpoints import metrics_file, run_folder, task_file
+from nezha_tf.checkpoints.run_checkpoints import BestMetric, RunCheckpoints
+from nezha_tf.corpus import identity, inspection, manifest, provenance, record_check
+from nezha_tf.corpus.output_set import OutputSet
+from nezha_tf.corpus.settings import InspectionSettings
+from nezha_tf.corpus.statistics import Statistics
 from nezha_tf.tasks.finetuning import sweep
 from nezha_tf.training import flag_history, summaries
+from nezha_tf.util.errors import UserError
 
 IDENTITY = {"pair": "nsp", "do_lower_case": True, "max_seq_length": 128, "masking": "token"}
 IDENTITY |= {"masked_lm_prob": 0.15, "max_predictions_per_seq": 20, "vocab_file": "sha256 0"}

@@ -10,8 +10,9 @@ from any_texts import ANY_CHARACTER, texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nezha_tf import cli, settings
-from nezha_tf.errors import UserError
+from nezha_tf import cli
+from nezha_tf.util import settings
+from nezha_tf.util.errors import UserError
 
 TEXTS = texts(ANY_CHARACTER | st.sampled_from('"#,\\ '), max_parts=4)
 

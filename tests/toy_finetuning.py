@@ -3,8 +3,8 @@
 import dataclasses
 
 from nezha_tf import cli
-from nezha_tf.settings import flag
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
+from nezha_tf.util.settings import flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

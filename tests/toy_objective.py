@@ -5,8 +5,8 @@ import tensorflow as tf
 from nezha_tf.data import draws, schema
 from nezha_tf.modeling import attention_mask
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.objectives.objective import Objective
 from nezha_tf.objectives.terms import MASKED_LM
-from nezha_tf.pretraining_objectives.objective import Objective
 
 PREDICTIONS = 8
 NAME = "previous_piece"

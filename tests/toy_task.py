@@ -5,10 +5,10 @@ import json
 import numpy as np
 from keras import ops
 
-from nezha_tf import files
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.objectives.losses import cross_entropies, hits, weighted
 from nezha_tf.tasks.finetuning.task import FineTuning
+from nezha_tf.util import files
 
 CONFIG = {
     "vocab_size": 30,

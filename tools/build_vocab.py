@@ -14,7 +14,7 @@ from nezha_tf.text.settings import VocabularySettings
 
 
 def main(settings):
-    from nezha_tf.pretraining_data.vocabulary import make_vocabulary
+    from nezha_tf.corpus.vocabulary import make_vocabulary
 
     print(make_vocabulary(settings))
 

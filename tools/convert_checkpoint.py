@@ -10,11 +10,11 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.conversion.settings import ConversionSettings
+from nezha_tf.checkpoints.settings import ConversionSettings
 
 
 def main(settings):
-    from nezha_tf.conversion.conversion import convert_checkpoint
+    from nezha_tf.checkpoints.convert import convert_checkpoint
 
     print(convert_checkpoint(settings))
 

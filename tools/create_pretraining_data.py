@@ -14,9 +14,9 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.pretraining_data.create import ProgramSettings, create_pretraining_data
-from nezha_tf.settings import changed
+from nezha_tf.corpus.create import ProgramSettings, create_pretraining_data
+from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.settings import changed
 
 
 def main(settings):

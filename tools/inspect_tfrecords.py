@@ -11,12 +11,12 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.pretraining_data.settings import InspectionSettings
+from nezha_tf.corpus.settings import InspectionSettings
 
 
 def main(settings):
-    from nezha_tf.errors import require_flag
-    from nezha_tf.pretraining_data import inspection
+    from nezha_tf.corpus import inspection
+    from nezha_tf.util.errors import require_flag
 
     require_flag(settings.input_file, "input_file")
     if not settings.check:

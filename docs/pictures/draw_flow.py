@@ -18,7 +18,7 @@ ROWS = (
         (
             ("corpus", "one sentence a line", ("data",), TEXT),
             ("pieces and words", "WordPiece, jieba", ("text",), TEXT),
-            ("examples", "pairs, masks, TFRecords", ("pretraining_data",), TENSORS),
+            ("examples", "pairs, masks, TFRecords", ("corpus",), TENSORS),
             ("batches", "shuffled, [B, T]", ("data",), TENSORS),
         ),
         True,
@@ -27,9 +27,9 @@ ROWS = (
         "run_pretraining.py",
         (
             ("encoder and heads", "position encodings", ("modeling",), MODEL),
-            ("objective", "masks, losses", ("pretraining_objectives", "objectives"), MODEL),
+            ("objective", "masks, losses", ("objectives",), MODEL),
             ("optimizer and loop", "LAMB, AdamW", ("optimization", "training"), RUN),
-            ("model folder", "weights, task.json", ("checkpoints", "model_folder"), RUN),
+            ("model folder", "weights, task.json", ("checkpoints",), RUN),
         ),
         True,
     ),
@@ -39,7 +39,7 @@ ROWS = (
             ("labelled data", "TSV, JSON, BIO, SQuAD", ("data", "tasks"), TEXT),
             ("fine-tuning", "the same loop", ("tasks", "training"), RUN),
             ("predictions", "and their measures", ("tasks", "generation"), TENSORS),
-            ("model folder", "best checkpoint, labels", ("checkpoints", "model_folder"), RUN),
+            ("model folder", "best checkpoint, labels", ("checkpoints",), RUN),
         ),
         True,
     ),
@@ -48,15 +48,14 @@ ROWS = (
         (
             ("use", "fill, generate, score, vectors", ("inference", "generation"), TENSORS),
             ("export", "SavedModel of raw text", ("serving", "export"), MODEL),
-            ("convert", "TF1, Hugging Face", ("conversion",), RUN),
+            ("convert", "TF1, Hugging Face", ("checkpoints",), RUN),
             ("look", "demo, pictures, ablations", ("demo", "pictures", "ablation"), TEXT),
         ),
         False,
     ),
 )
 # Below all others.
-GROUND = ("errors", "forms", "storage", "files", "console", "locks", "endings", "cores", "settings")
-GROUND += ("config_forms", "config", "hub", "resources", "inputs", "cli")
+GROUND = ("util", "config_forms", "config", "hub", "resources", "inputs", "cli")
 
 WIDTH, HEIGHT, STEP, MARGIN, ROW = 236, 92, 274, 24, 176
 

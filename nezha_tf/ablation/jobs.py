@@ -14,9 +14,9 @@ import sys
 import threading
 import time
 
-from nezha_tf import console, endings, files, forms, storage
-from nezha_tf.cores import available_cores
-from nezha_tf.errors import STATUS_TERMINATED, Terminated, UserError
+from nezha_tf.util import console, endings, files, forms, storage
+from nezha_tf.util.cores import available_cores
+from nezha_tf.util.errors import STATUS_TERMINATED, Terminated, UserError
 
 _TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
 # Larger files that flags name are data, whose reading at each call would take long.

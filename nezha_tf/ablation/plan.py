@@ -6,9 +6,9 @@ import re
 import tomllib
 from typing import NamedTuple
 
-from nezha_tf import storage
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.settings import flag_text
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.settings import flag_text
 
 _KEYS = ("seeds", "paths", "stages", "settings")
 _STAGE_KEYS = ("program", "flags", "metrics", "results", "is_seeded")

@@ -6,8 +6,8 @@ import os
 import statistics
 from typing import NamedTuple
 
-from nezha_tf import files, forms
-from nezha_tf.errors import UserError
+from nezha_tf.util import files, forms
+from nezha_tf.util.errors import UserError
 
 # Metrics are numbers of float32, or counts divided by others.
 _ROUNDING = 1e-6

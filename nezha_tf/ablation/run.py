@@ -3,11 +3,11 @@
 import json
 import os
 
-from nezha_tf import console, files, locks, storage
 from nezha_tf.ablation import plan, results
 from nezha_tf.ablation.jobs import Runner, check
-from nezha_tf.errors import UserError, require_flag
 from nezha_tf.pictures import scores as picture
+from nezha_tf.util import console, files, locks, storage
+from nezha_tf.util.errors import UserError, require_flag
 
 TABLE_FILE, SCORES_FILE, PICTURE_FILE = "ablation.md", "ablation.json", "ablation.png"
 

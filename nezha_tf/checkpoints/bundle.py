@@ -14,10 +14,10 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
 
-from nezha_tf import storage
 from nezha_tf.checkpoints.refusals import UnreadableCheckpoint, no_float
 from nezha_tf.checkpoints.sorted_table import read_entries
 from nezha_tf.data.framing import masked_crc
+from nezha_tf.util import storage
 
 # The version of the format that this module reads; TensorFlow has written no other.
 _VERSION = 1

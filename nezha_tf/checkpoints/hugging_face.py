@@ -5,15 +5,15 @@ import os
 
 import numpy as np
 
-from nezha_tf import storage
 from nezha_tf.checkpoints.name_table import model_type_of, tf1_name_of
 from nezha_tf.checkpoints.pickles import Pickle, is_pickle, missing_library
 from nezha_tf.checkpoints.prefixes import bare_names
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.config import model_types
-from nezha_tf.errors import UserError, first_line
-from nezha_tf.files import read_object
 from nezha_tf.hub import WEIGHT_FILES as FILE_NAMES
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError, first_line
+from nezha_tf.util.files import read_object
 
 CONFIG_FILE = "config.json"
 SAFETENSORS, INDEX = ".safetensors", ".index.json"

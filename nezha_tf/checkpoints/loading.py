@@ -6,7 +6,7 @@ import numpy as np
 
 from nezha_tf.checkpoints import electra, hugging_face, tf1
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 def open_checkpoint(path, config=None, heads=()):

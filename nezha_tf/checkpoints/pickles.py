@@ -5,9 +5,9 @@ import re
 import warnings
 import zipfile
 
-from nezha_tf import storage
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
-from nezha_tf.errors import UserError
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
 
 # In older versions a pickle can run code in spite of `weights_only` (CVE-2025-32434).
 _SAFE_TORCH = (2, 6)

@@ -5,7 +5,7 @@ names before those of the model: `module.bert.…`, `model.encoder.…`, `_orig_
 """
 
 from nezha_tf.config import model_types
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 # Every model has this table, so what stands before it is the prefix of the model.
 _ANCHOR = "embeddings.word_embeddings.weight"

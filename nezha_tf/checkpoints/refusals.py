@@ -1,6 +1,6 @@
 """Why weights are refused, in whatever layout they are."""
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 # The types of weights; NumPy has bfloat16 from the package ml_dtypes.
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf import storage
 from nezha_tf.checkpoints import electra, folding, structure
 from nezha_tf.checkpoints.bundle import BundleReader
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
-from nezha_tf.errors import UserError, first_line
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError, first_line
 
 SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
 # Tables, and the key of the configuration that says how many rows each has.

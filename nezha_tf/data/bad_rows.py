@@ -1,6 +1,6 @@
 """Bad rows of a data file: the first is an error, or all are counted; and blank lines."""
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 class RowFault(Exception):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.compression import unpacked_name
 from nezha_tf.data.rows import read_rows
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 # A blank of ChID; FewCLUE's has no number.
 BLANK = re.compile(r"#idiom\d*#")

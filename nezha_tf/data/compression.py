@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nezha_tf.errors import UserError, first_line
+from nezha_tf.util.errors import UserError, first_line
 
 BLOCK_BYTES = 1 << 20
 # A tar file has this word here, and nothing but zeros or names before it.

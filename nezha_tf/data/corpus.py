@@ -4,12 +4,12 @@ import collections
 import contextlib
 import gzip
 
-from nezha_tf import files, storage
 from nezha_tf.data import compression
 from nezha_tf.data.encodings import likeliest
 from nezha_tf.data.text_forms import PLAIN, as_plain_text
-from nezha_tf.errors import UserError
 from nezha_tf.text.characters import is_blank
+from nezha_tf.util import files, storage
+from nezha_tf.util.errors import UserError
 
 STRETCH_BYTES = 2 << 20
 

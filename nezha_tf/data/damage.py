@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf import console
 from nezha_tf.data.framing import FRAME_BYTES, HEADER, frames_before_lie, masked_crc
 from nezha_tf.data.untuned import untuned
-from nezha_tf.errors import UserError, first_line
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError, first_line
 
 READ_BUFFER_BYTES = 256 * 1024
 BATCH = 1024

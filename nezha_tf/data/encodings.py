@@ -4,8 +4,8 @@ import codecs
 import functools
 
 from nezha_tf.data.compression import BLOCK_BYTES, stream
-from nezha_tf.errors import UserError
 from nezha_tf.text.characters import common_characters
+from nezha_tf.util.errors import UserError
 
 UTF_8 = "utf-8"
 _CANDIDATES = (UTF_8, "gb18030", "big5", "utf-16-le", "utf-16-be")

@@ -18,8 +18,8 @@ from nezha_tf.data.lines import filled_lines, numbered_lines
 from nezha_tf.data.spans import is_text
 from nezha_tf.data.tagged_lines import is_tagged_line, read_tagged_lines
 from nezha_tf.data.token_columns import columns_of, read_columns, write_columns
-from nezha_tf.errors import UserError
 from nezha_tf.text.characters import is_blank
+from nezha_tf.util.errors import UserError
 
 JSON = (".json", ".jsonl", ".ndjson")
 

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 OUTSIDE = "O"
 # The letters of an entity's first, inner and last tag, and of a single tag.

@@ -10,8 +10,8 @@ import struct
 
 import google_crc32c
 
-from nezha_tf import storage
-from nezha_tf.errors import UserError
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
 
 HEADER = struct.Struct("<QI")
 FRAME_BYTES = HEADER.size + 4

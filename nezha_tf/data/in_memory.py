@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from nezha_tf.data import draws, record_stream
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 # A fixed seed makes every evaluation draw the same.
 EVALUATION_SEED = 0

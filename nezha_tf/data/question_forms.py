@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nezha_tf.data.json_items import NotJson, read_items
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 class Entry(NamedTuple):

@@ -5,12 +5,12 @@ import sys
 
 import tensorflow as tf
 
-from nezha_tf import console
 from nezha_tf.data import record_stream, schema
 from nezha_tf.data.framing import frames_before_lie, read_frames, record_of
 from nezha_tf.data.record_files import RecordFiles
 from nezha_tf.data.untuned import untuned
-from nezha_tf.errors import UserError, first_line
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256
 # At most this many of the known files are looked at before the first step.

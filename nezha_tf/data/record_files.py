@@ -1,7 +1,7 @@
 """The known damage of a set of TFRecord files, and the limit on it."""
 
 from nezha_tf.data import damage
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 WHOLE_FILE = [damage.Stretch(offset=0, records=-1)]
 NAMED_AT_ONCE = 5

@@ -8,8 +8,8 @@ from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.compression import bare_name
 from nezha_tf.data.json_items import Item, NotJson, read_items
 from nezha_tf.data.lines import filled_lines, whole_lines
-from nezha_tf.errors import UserError
 from nezha_tf.text.characters import is_blank
+from nezha_tf.util.errors import UserError
 
 JSON, TABS, COMMAS = (".json", ".jsonl", ".ndjson"), (".tsv", ".txt", ".data"), (".csv",)
 # The most that csv takes on every system; its own limit is 131,072.

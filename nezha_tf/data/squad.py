@@ -5,7 +5,7 @@ from typing import NamedTuple
 from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.question_forms import entries_of
 from nezha_tf.data.spans import is_text
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 class Answer(NamedTuple):

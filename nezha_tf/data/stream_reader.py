@@ -9,7 +9,7 @@ from nezha_tf.data.framing import FRAME_BYTES, frames_before_lie
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Feature
 from nezha_tf.data.untuned import untuned
-from nezha_tf.errors import UserError, first_line
+from nezha_tf.util.errors import UserError, first_line
 
 # 1 where a stream begins, so that nothing comes before the example; else 0.
 STREAM_STARTS = Feature("stream_starts", np.int64, 1)

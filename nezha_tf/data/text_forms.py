@@ -12,8 +12,8 @@ from typing import NamedTuple
 from nezha_tf.data.compression import PARQUET, bare_name, stream
 from nezha_tf.data.encodings import UTF_8, check_encoding, is_utf_8, likeliest, recoded
 from nezha_tf.data.sentences import split_lines
-from nezha_tf.errors import UserError
 from nezha_tf.text.characters import is_blank
+from nezha_tf.util.errors import UserError
 
 # The fields that are read where none are named: the first of them that a row has.
 DEFAULT_FIELDS = ("text", "content")

@@ -3,13 +3,13 @@
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (its operations are in the graphs)
 
+from nezha_tf.checkpoints.task_table import TASKS, part
 from nezha_tf.data.choices import ONE_BLANK
-from nezha_tf.errors import UserError, first_line
-from nezha_tf.model_folder.task_table import TASKS, part
 from nezha_tf.serving.predictor import Classes, Found
 from nezha_tf.serving.saved_model import require_loadable
 from nezha_tf.tasks.multiple_choice.predictor import NO_BLANK, checked_choices, choice_classes
 from nezha_tf.text.vocabulary import MASK
+from nezha_tf.util.errors import UserError, first_line
 
 
 class Exported:

@@ -2,8 +2,8 @@
 
 import os
 
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.checkpoints.folder import open_folder
+from nezha_tf.util.errors import UserError, require_flag
 
 EXPORT_FILE = "saved_model.pb"
 

@@ -2,9 +2,9 @@
 
 import gradio as gr
 
+from nezha_tf.checkpoints.task_row import Tab
+from nezha_tf.checkpoints.task_table import TASKS, part
 from nezha_tf.demo import tabs
-from nezha_tf.model_folder.task_row import Tab
-from nezha_tf.model_folder.task_table import TASKS, part
 
 # Fonts of the system, so that the page loads nothing from the internet.
 THEME = gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"])

@@ -1,12 +1,12 @@
 """Predictors that run the model of a folder, one for each of its abilities."""
 
+from nezha_tf.checkpoints.task_table import TASKS, part
 from nezha_tf.export.fill_mask import TOP_K
 from nezha_tf.inference.fill import BlankFiller
-from nezha_tf.model_folder.task_table import TASKS, part
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.objectives.uses import uses_of
 from nezha_tf.pictures import attention_maps
 from nezha_tf.pictures.visualize import encoder_of, objective_of
-from nezha_tf.pretraining_objectives.uses import uses_of
 from nezha_tf.tasks.pretraining.predictor import writers_of
 
 

@@ -4,7 +4,7 @@ import os
 import socket
 
 from nezha_tf.demo.models import open_models
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 def serve(settings):

@@ -3,7 +3,7 @@
 import dataclasses
 
 from nezha_tf.resources import DEFAULT_MODEL
-from nezha_tf.settings import flag
+from nezha_tf.util.settings import flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ Its argument `models` is a dict of name to predictor: the models that have the a
 
 import gradio as gr
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 # The model would take too long for longer texts, and too much memory for more choices.
 MOST_CHARACTERS, MOST_CHOICES = 5000, 50

@@ -3,16 +3,16 @@
 import dataclasses
 import os
 
-from nezha_tf import files, storage
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.model_folder import folder as model_folder
-from nezha_tf.model_folder.run_folder import VOCAB_FILE
-from nezha_tf.model_folder.task_table import TASKS, part
+from nezha_tf.checkpoints import folder as model_folder
+from nezha_tf.checkpoints.run_folder import VOCAB_FILE
+from nezha_tf.checkpoints.task_table import TASKS, part
 from nezha_tf.modeling import positions
-from nezha_tf.pretraining_objectives.uses import uses_of
+from nezha_tf.objectives.uses import uses_of
 from nezha_tf.serving.saved_model import require_loadable, write
 from nezha_tf.tasks.pretraining import serving as pretrained
 from nezha_tf.training import start
+from nezha_tf.util import files, storage
+from nezha_tf.util.errors import UserError, require_flag
 
 # What any model can serve; "fill_mask" needs the head of masked LM.
 OF_ANY = {

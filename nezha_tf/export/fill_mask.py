@@ -3,11 +3,11 @@
 import tensorflow as tf
 
 from nezha_tf.config import SEGMENT_IDS
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_spec
 from nezha_tf.text.vocabulary import MASK
+from nezha_tf.util.errors import UserError
 
 SPECIAL_PIECES = 2  # [CLS] and [SEP]
 TOP_K = 10

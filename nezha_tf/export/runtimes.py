@@ -11,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401 - the operations of the exports
 
-from nezha_tf import console, files
-from nezha_tf.errors import UserError, first_line, require_flag
 from nezha_tf.serving.saved_model import require_loadable
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import UserError, first_line, require_flag
 
 SIGNATURE = "from_ids"
 # Version of ONNX's operators; onnxruntime has it since 1.14.

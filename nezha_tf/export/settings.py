@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from nezha_tf.settings import flag
+from nezha_tf.util.settings import flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

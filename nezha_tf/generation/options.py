@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from nezha_tf.errors import UserError
 from nezha_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK
+from nezha_tf.util.errors import UserError
 
 METHODS = ("beam", "greedy", "sample")
 # Pieces that readers do not want in a text.

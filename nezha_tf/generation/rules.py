@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 class Rules:

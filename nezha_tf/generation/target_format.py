@@ -5,7 +5,7 @@ import dataclasses
 import tensorflow as tf
 
 from nezha_tf.config import SEGMENT_IDS, TARGET_PREDICTIONS
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 MODES = ("seq2seq", "left_to_right")
 

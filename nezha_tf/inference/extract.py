@@ -7,9 +7,7 @@ import tempfile
 
 import numpy as np
 
-from nezha_tf import console, files, storage
 from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.errors import UserError, require_flag
 from nezha_tf.inference import texts as text_files
 from nezha_tf.inference.loading import UNREAD_NAMES, load_model, open_model
 from nezha_tf.inference.settling import settled
@@ -25,6 +23,8 @@ from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.tasks.classification import metrics
 from nezha_tf.tasks.classification.label_types import Number
+from nezha_tf.util import console, files, storage
+from nezha_tf.util.errors import UserError, require_flag
 
 LAST_LAYER = ("-1",)
 # The default of --max_seq_length if the model folder does not say one.

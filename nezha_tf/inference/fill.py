@@ -5,15 +5,15 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf import console
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.lines import filled_lines
-from nezha_tf.errors import UserError, require_unicode
 from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.inference.settling import require_blanks
 from nezha_tf.modeling import positions
 from nezha_tf.text.vocabulary import MASK
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError, require_unicode
 
 
 class BlankFiller:

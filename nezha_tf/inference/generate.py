@@ -2,10 +2,8 @@
 
 import dataclasses
 
-from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import Row
-from nezha_tf.errors import UserError, require_unicode
 from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.inference.prompts import pack_prompts
 from nezha_tf.inference.settling import (
@@ -15,12 +13,14 @@ from nezha_tf.inference.settling import (
     settled_mode,
     target_format_of,
 )
-from nezha_tf.settings import refuse
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.reading import read_pairs
 from nezha_tf.tasks.seq2seq.settings import SEARCH_DEFAULTS
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.vocabulary import UNK
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import UserError, require_unicode
+from nezha_tf.util.settings import refuse
 
 _OF_FILES = ("source_column", "target_column")
 # The flags that a method of the search does not read.

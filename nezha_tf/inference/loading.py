@@ -4,17 +4,16 @@ import functools
 import os
 import sys
 
-from nezha_tf.checkpoints import loading
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.model_folder import task_file
-from nezha_tf.model_folder.configuration import read_config
-from nezha_tf.model_folder.folder import open_folder, weights_of
-from nezha_tf.model_folder.kinds import POOLER
+from nezha_tf.checkpoints import loading, task_file
+from nezha_tf.checkpoints.configuration import read_config
+from nezha_tf.checkpoints.folder import open_folder, weights_of
+from nezha_tf.checkpoints.kinds import POOLER
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.resources import DEFAULT_MODEL
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.start import differences, with_files_beside
+from nezha_tf.util.errors import UserError, require_flag
 
 # Weights that most tools do not read, and that Hugging Face's masked LMs do not have.
 UNREAD_NAMES = (POOLER,)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.seq2seq.packing import Pairs, Side
+from nezha_tf.util.errors import UserError
 
 
 def pack_prompts(rows, tokenizer, max_length, truncate):

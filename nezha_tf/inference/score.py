@@ -6,10 +6,8 @@ import sys
 
 import numpy as np
 
-from nezha_tf import console, files
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import read_rows
-from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.scoring import PseudoScorer, TargetScorer
 from nezha_tf.generation.sources import pad_left, pad_right, rounded_up
 from nezha_tf.inference.loading import load_model, open_model
@@ -21,9 +19,11 @@ from nezha_tf.inference.settling import (
     settled_scoring_mode,
     target_format_of,
 )
-from nezha_tf.settings import refuse
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.reading import read_pairs
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.settings import refuse
 
 _OF_PAIRS = (
     "max_source_length",

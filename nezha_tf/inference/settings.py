@@ -3,8 +3,8 @@
 import dataclasses
 
 from nezha_tf.config import TARGET_PREDICTIONS
-from nezha_tf.settings import flag, undecided
 from nezha_tf.tasks.seq2seq.settings import ENDS, SEARCH_DEFAULTS, PairColumns, SearchSettings
+from nezha_tf.util.settings import flag, undecided
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

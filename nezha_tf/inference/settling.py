@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 
-from nezha_tf.errors import UserError
 from nezha_tf.generation.generator import check_room
 from nezha_tf.generation.target_format import MODES, TargetFormat
-from nezha_tf.pretraining_objectives.uses import uses_of
+from nezha_tf.objectives.uses import uses_of
 from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
+from nezha_tf.util.errors import UserError
 
 # The values if neither a flag nor the model folder says one: those of run_seq2seq.py.
 FORM_DEFAULTS = {

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nezha_tf.data.rows import read_rows, renamed
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.finetuning.packing import TextPacking
+from nezha_tf.util.errors import UserError
 
 COLUMNS = ("text", "text_pair")
 

@@ -3,10 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf import console
 from nezha_tf.data.array_reader import ArrayReader
-from nezha_tf.errors import UserError
 from nezha_tf.inference.texts import covered_characters
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError
 
 # The name of the learned mixture in --layers.
 MIX = "mix"

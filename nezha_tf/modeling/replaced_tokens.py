@@ -5,12 +5,12 @@ import dataclasses
 import keras
 from keras import ops
 
-from nezha_tf.errors import UserError
 from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.dropout import mix
 from nezha_tf.modeling.encoder import NezhaEncoder, TransformerLayer
 from nezha_tf.modeling.heads import MaskedLMHead
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
+from nezha_tf.util.errors import UserError
 
 # The factor by which the generator is smaller (`generator_hidden_size` of ELECTRA's
 # configure_pretraining.py).

@@ -4,10 +4,10 @@ import math
 
 from keras import ops
 
-from nezha_tf.errors import UserError
 from nezha_tf.pictures import fonts
 from nezha_tf.pictures.grid import Grid
 from nezha_tf.pictures.sentence import check_segments, lay_out
+from nezha_tf.util.errors import UserError
 
 
 def draw(encoder, tokenizer, text, text_pair="", layers=(), heads=(), objective="bidirectional"):

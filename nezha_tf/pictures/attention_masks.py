@@ -2,10 +2,10 @@
 
 import math
 
+from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.pictures import fonts
 from nezha_tf.pictures.grid import Grid
 from nezha_tf.pictures.sentence import lay_out
-from nezha_tf.pretraining_objectives.table import OBJECTIVES
 
 _COLORS = ("#f4f4f2", "#4c78a8")
 

@@ -4,11 +4,11 @@ import math
 import os
 from typing import NamedTuple
 
-from nezha_tf import files, storage
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.model_folder.metrics_file import METRICS_FILE, read_metrics
+from nezha_tf.checkpoints.metrics_file import METRICS_FILE, read_metrics
 from nezha_tf.pictures.fonts import require_matplotlib
 from nezha_tf.pictures.settings import PlotSettings
+from nezha_tf.util import files, storage
+from nezha_tf.util.errors import UserError, require_flag
 
 # The metrics that are drawn by default, if they were recorded, and their titles. Losses and
 # accuracies of other objectives and tasks are drawn before them, under their own names.

@@ -2,7 +2,7 @@
 
 import os
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 # Families that are preferred if several have the characters of a text.
 _PREFERRED = (

@@ -1,6 +1,6 @@
 """A figure of square panels that have a row and a column for each piece of a sentence."""
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 _PIECE_INCHES = 0.2
 _LEAST_PANEL_INCHES = 2.4

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.positions.functional_relative import sinusoid_table
+from nezha_tf.util.errors import UserError
 
 
 def tables_of(encoder):

@@ -6,10 +6,10 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data.schema import Lengths
-from nezha_tf.errors import UserError
 from nezha_tf.modeling import attention_mask
-from nezha_tf.pretraining_objectives.objective import Examples
-from nezha_tf.pretraining_objectives.table import OBJECTIVES, objective_named
+from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.table import OBJECTIVES, objective_named
+from nezha_tf.util.errors import UserError
 
 # A picture with more pieces cannot be read.
 MOST_PIECES = 64

@@ -1,14 +1,14 @@
 """Draws the picture that the flags of tools/visualize.py name."""
 
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.files import whole_file
-from nezha_tf.model_folder.folder import open_folder
-from nezha_tf.model_folder.kinds import form_of
+from nezha_tf.checkpoints.folder import open_folder
+from nezha_tf.checkpoints.kinds import form_of
+from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.pictures import attention_maps, attention_masks, fonts, relative_positions
 from nezha_tf.pictures.settings import PICTURES
-from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
-from nezha_tf.settings import refuse
 from nezha_tf.text.tokenization import FullTokenizer
+from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.files import whole_file
+from nezha_tf.util.settings import refuse
 
 
 def visualize(settings):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 class Classes(NamedTuple):

@@ -8,9 +8,9 @@ import tempfile
 
 import tensorflow as tf
 
-from nezha_tf import files
-from nezha_tf.errors import UserError, first_line
 from nezha_tf.serving.text_reader import TextReader
+from nezha_tf.util import files
+from nezha_tf.util.errors import UserError, first_line
 
 README = "README.md"
 _OF_PATTERNS = re.compile(r"[*?\[\\]")

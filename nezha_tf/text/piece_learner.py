@@ -13,7 +13,7 @@ import bisect
 import collections
 import math
 
-from nezha_tf import console
+from nezha_tf.util import console
 
 JOINER = "##"
 ROUNDS = 4

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from nezha_tf.settings import flag
+from nezha_tf.util.settings import flag
 
 TEXT_FILES = (
     "Text files, JSON lines or Parquet, compressed or not: names, folders or globs (** means all "

@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from nezha_tf import storage
-from nezha_tf.errors import UserError
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
 
 # To jieba, capitals are no part of speech, but of the word: "Los Angeles".
 _ENTRY = re.compile(r"(\S+)(?: +([0-9]{1,9}))?(?: +((?(2)[A-Za-z]+|[a-z]+)))?")

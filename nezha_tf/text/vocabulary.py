@@ -2,8 +2,8 @@
 
 import functools
 
-from nezha_tf import storage
-from nezha_tf.errors import UserError
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_PIECES = (PAD, UNK, CLS, SEP, MASK)

@@ -4,11 +4,11 @@ import collections
 import string
 from typing import NamedTuple
 
-from nezha_tf.errors import UserError
 from nezha_tf.text import characters
 from nezha_tf.text.piece_learner import JOINER, PieceLearner, of_common_characters
 from nezha_tf.text.unit_counts import tokens_of
 from nezha_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK
+from nezha_tf.util.errors import UserError
 
 # The first pieces of BERT's Chinese vocabulary, with the same ids.
 SPECIALS = (PAD, *(f"[unused{n}]" for n in range(1, 100)), UNK, CLS, SEP, MASK)

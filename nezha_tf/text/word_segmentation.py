@@ -3,9 +3,9 @@
 import functools
 import importlib.util
 
-from nezha_tf.errors import UserError
 from nezha_tf.text.jieba_words import JiebaWords
 from nezha_tf.text.user_dictionary import UserWord
+from nezha_tf.util.errors import UserError
 
 SEGMENTERS = ("jieba", "rjieba")
 

@@ -7,11 +7,12 @@ import json
 import os
 import zlib
 
-from nezha_tf import hub, storage
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.folder import weights_of
-from nezha_tf.settings import flags_of
+from nezha_tf import hub
+from nezha_tf.checkpoints.folder import weights_of
 from nezha_tf.training import devices
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.settings import flags_of
 
 # Flags that each worker may have for itself: a folder can have another name on another machine.
 _OWN = ("output_dir", "export_dir", "num_gpus")

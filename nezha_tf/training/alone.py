@@ -3,9 +3,9 @@
 import contextlib
 import os
 
-from nezha_tf import locks
-from nezha_tf.errors import UserError
 from nezha_tf.training import devices
+from nezha_tf.util import locks
+from nezha_tf.util.errors import UserError
 
 # Locks the folder of a run while it trains.
 LOCK_FILE = "run.lock"

@@ -4,11 +4,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import devices, flag_history
 from nezha_tf.training.product_rates import product_rate
 from nezha_tf.training.settings import PRECISIONS
+from nezha_tf.util.errors import UserError
 
 # A step has more than products, so products must gain this much for a step to gain.
 LEAST_GAIN = 1.5

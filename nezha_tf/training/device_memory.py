@@ -4,7 +4,7 @@ import contextlib
 
 import tensorflow as tf
 
-from nezha_tf.errors import UserError, first_line
+from nezha_tf.util.errors import UserError, first_line
 
 
 @contextlib.contextmanager

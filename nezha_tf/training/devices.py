@@ -6,8 +6,8 @@ import os
 
 import tensorflow as tf
 
-from nezha_tf.errors import UserError, first_line
 from nezha_tf.training.lost_worker import CAUSES
+from nezha_tf.util.errors import UserError, first_line
 
 # A file of NVIDIA's driver on Linux.
 NVIDIA_DRIVER = "/proc/driver/nvidia/version"

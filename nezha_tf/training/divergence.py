@@ -2,8 +2,8 @@
 
 import collections
 
-from nezha_tf import console
-from nezha_tf.errors import UserError
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError
 
 _SHOWN = ("loss", "learning_rate", "gradient_norm", "weight_norm")
 _ENTRIES_SHOWN = 10

@@ -7,10 +7,10 @@ import os
 
 import tensorflow as tf
 
-from nezha_tf import files
 from nezha_tf.data.record_stream import traced_as_is
 from nezha_tf.training import loop
 from nezha_tf.training.step import make_eval_step
+from nezha_tf.util import files
 
 
 class Evaluation:

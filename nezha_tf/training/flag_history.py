@@ -8,12 +8,13 @@ import json
 import os
 from typing import NamedTuple
 
-from nezha_tf import forms, hub, storage
+from nezha_tf import hub
+from nezha_tf.checkpoints.run_folder import CONFIG_FILE
 from nezha_tf.config import read_values
-from nezha_tf.errors import UserError
-from nezha_tf.files import write_text
-from nezha_tf.model_folder.run_folder import CONFIG_FILE
-from nezha_tf.settings import FLAGS_FILE, flag_text, flags_of
+from nezha_tf.util import forms, storage
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.files import write_text
+from nezha_tf.util.settings import FLAGS_FILE, flag_text, flags_of
 
 FILE_NAME = "flags_history.jsonl"
 

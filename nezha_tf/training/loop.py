@@ -7,10 +7,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.data.reader import FAILURES
-from nezha_tf.errors import Terminated, UserError
 from nezha_tf.training import freed_memory
 from nezha_tf.training.journal import brief, scores_of
 from nezha_tf.training.summaries import Averages
+from nezha_tf.util.errors import Terminated, UserError
 
 
 class Plan(NamedTuple):

@@ -12,9 +12,9 @@ import time
 
 import tensorflow as tf
 
-from nezha_tf import console, storage
-from nezha_tf.errors import Terminated, UserError, WorkerLost
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
+from nezha_tf.util import console, storage
+from nezha_tf.util.errors import Terminated, UserError, WorkerLost
 
 # How TensorFlow names a worker: "/job:worker/replica:0/task:1" or "/job:worker/task:1".
 _TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from nezha_tf.data.stream_reader import STREAM_STARTS
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 class Memory:

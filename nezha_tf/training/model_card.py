@@ -11,12 +11,12 @@ import shlex
 import sys
 from os.path import isfile
 
-from nezha_tf import files, storage
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
-from nezha_tf.model_folder.run_folder import VOCAB_FILE
-from nezha_tf.settings import changed, flag_text, flags_of
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.training import flag_history
 from nezha_tf.training.moving_average import MovingAverage
+from nezha_tf.util import files, storage
+from nezha_tf.util.settings import changed, flag_text, flags_of
 
 FILE_NAME = "README.md"
 # The first line; it distinguishes a card from the user's own file.

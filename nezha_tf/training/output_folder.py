@@ -4,13 +4,13 @@ import dataclasses
 import json
 import os
 
-from nezha_tf import files
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder import task_file
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
-from nezha_tf.model_folder.run_folder import CONFIG_FILE, VOCAB_FILE, read_settings, vocabulary_in
-from nezha_tf.model_folder.task_table import TASKS
-from nezha_tf.settings import changed, flag_text, flags_of
+from nezha_tf.checkpoints import task_file
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_folder import CONFIG_FILE, VOCAB_FILE, read_settings, vocabulary_in
+from nezha_tf.checkpoints.task_table import TASKS
+from nezha_tf.util import files
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.settings import changed, flag_text, flags_of
 
 
 def with_head_of_run(settings):

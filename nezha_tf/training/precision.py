@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 class DynamicLossScale:

@@ -5,7 +5,7 @@ import time
 
 import tensorflow as tf
 
-from nezha_tf.cores import available_cores
+from nezha_tf.util.cores import available_cores
 
 # Only products that take this many seconds show the rate. On two cores, those of 1 ms showed three
 # fifths of it, and those of 7 ms three quarters.

@@ -1,15 +1,15 @@
 """Makes the parts of a training step from settings."""
 
-from nezha_tf.errors import UserError
 from nezha_tf.optimization.adamw import AdamWeightDecay
 from nezha_tf.optimization.lamb import Lamb
 from nezha_tf.optimization.schedules import WarmupPolynomialDecay
-from nezha_tf.settings import changed, flag_text
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.memory import Memory
 from nezha_tf.training.moving_average import MovingAverage
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.settings import changed, flag_text
 
 # What needs an encoder that is trained, or one with dropout.
 _OF_TRAINED_ENCODER = (

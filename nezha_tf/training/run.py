@@ -9,13 +9,10 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from nezha_tf import console, files
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.model_folder import run_folder
-from nezha_tf.model_folder.folder import folder_of_model
-from nezha_tf.model_folder.metrics_file import read_metrics
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
-from nezha_tf.settings import flag_lines, flags_of
+from nezha_tf.checkpoints import run_folder
+from nezha_tf.checkpoints.folder import folder_of_model
+from nezha_tf.checkpoints.metrics_file import read_metrics
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import (
     alike,
     device_memory,
@@ -41,6 +38,9 @@ from nezha_tf.training.state import random_states, training_state
 from nezha_tf.training.step import Recipe, TrainStep
 from nezha_tf.training.stop import StopRequest
 from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.settings import flag_lines, flags_of
 
 # The modes of programs; a program has the flags of some of them.
 MODES = ("do_train", "do_eval", "do_predict", "do_export")

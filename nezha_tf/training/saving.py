@@ -4,7 +4,7 @@ from concurrent import futures
 
 import tensorflow as tf
 
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 
 
 class CheckpointsBeside(RunCheckpoints):

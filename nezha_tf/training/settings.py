@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from nezha_tf.settings import flag
+from nezha_tf.util.settings import flag
 
 DISTRIBUTION = ("default", "one_device", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")

@@ -4,15 +4,15 @@ import contextlib
 import dataclasses
 import os
 
-from nezha_tf import hub, storage
-from nezha_tf.checkpoints import loading, tf1
-from nezha_tf.errors import UserError
-from nezha_tf.files import same_bytes
-from nezha_tf.model_folder import published, task_file
-from nezha_tf.model_folder.folder import config_file_in, weights_of
-from nezha_tf.model_folder.kinds import LAYER_MIX, listed
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
-from nezha_tf.model_folder.run_folder import vocabulary_in
+from nezha_tf import hub
+from nezha_tf.checkpoints import loading, published, task_file, tf1
+from nezha_tf.checkpoints.folder import config_file_in, weights_of
+from nezha_tf.checkpoints.kinds import LAYER_MIX, listed
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_folder import vocabulary_in
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.files import same_bytes
 
 
 def with_files_beside(settings):

@@ -1,6 +1,6 @@
 """Handles the signals that ask a run to end."""
 
-from nezha_tf import endings
+from nezha_tf.util import endings
 
 
 class StopRequest:

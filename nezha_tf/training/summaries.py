@@ -6,10 +6,10 @@ import time
 
 import tensorflow as tf
 
-from nezha_tf import console, storage
-from nezha_tf.files import write_text
-from nezha_tf.model_folder.metrics_file import METRICS_FILE, read_metrics
+from nezha_tf.checkpoints.metrics_file import METRICS_FILE, read_metrics
 from nezha_tf.objectives.losses import WeightedMean
+from nezha_tf.util import console, storage
+from nezha_tf.util.files import write_text
 
 # The metadata of tf.summary.scalar. That function requires TensorBoard, which is needed to view
 # summaries but not to write them.

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.configuration import read_config
-from nezha_tf.model_folder.folder import weights_of
-from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER
-from nezha_tf.model_folder.run_checkpoints import LOWEST_LOSS
+from nezha_tf.checkpoints.configuration import read_config
+from nezha_tf.checkpoints.folder import weights_of
+from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER
+from nezha_tf.checkpoints.run_checkpoints import LOWEST_LOSS
 from nezha_tf.modeling import positions
 from nezha_tf.training import start
+from nezha_tf.util.errors import UserError
 
 
 class Task(abc.ABC):
@@ -76,7 +76,7 @@ class Task(abc.ABC):
     def task_file_settings(self):
         """Returns the task's own contents of `task.json`, a dict with "task" and JSON values.
 
-        See `model_folder.task_table`; the common keys of all tasks come from the settings.
+        See `checkpoints.task_table`; the common keys of all tasks come from the settings.
         """
 
     @abc.abstractmethod

@@ -10,7 +10,7 @@ from nezha_tf import NezhaConfig
 from nezha_tf.ablation import jobs, plan
 from nezha_tf.ablation.settings import AblationSettings
 from nezha_tf.config import SEGMENT_IDS
-from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.objectives.mixture import ObjectiveMixture
 
 FILES = sorted(path.name for path in (REPOSITORY / "configs" / "ablations").glob("*.toml"))
 # Program to a function from its flags to the segment ids in its examples.

@@ -4,7 +4,7 @@ import pytest
 from toy_ablation import FILE, TOY, settings
 
 from nezha_tf.ablation import plan
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 def jobs(folder, text=FILE, **changes):

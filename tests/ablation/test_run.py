@@ -16,7 +16,7 @@ from toy_ablation import FILE, settings
 from waiting import TIME_LIMIT, ended, read_line, wait_until
 
 from nezha_tf.ablation.run import run
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 def runs_of(folder):

@@ -16,7 +16,7 @@ from tensorflow.core.protobuf import tensor_bundle_pb2
 
 from nezha_tf.checkpoints import tf1
 from nezha_tf.data.framing import masked_crc
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 RNG = np.random.default_rng(0)
 KINDS = ("float16", "bfloat16", "float32", "float64", "complex64", "bool", "int8", "uint64")

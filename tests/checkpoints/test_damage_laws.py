@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.hugging_face import write_safetensors
 from nezha_tf.checkpoints.loading import open_checkpoint
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 INDEX, DATA, SAFETENSORS = "m.index", "m.data-00000-of-00001", "m.safetensors"
 RNG = np.random.default_rng(0)

@@ -18,17 +18,17 @@ from checkpoint_models import (
 )
 from conftest import GOLDEN
 from hugging_face_peer import needs_transformers
+from nezha_tf.model_folder import open_folder
 from safetensors.numpy import load_file, save_file
 from scipy.special import erf
 
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForMaskedLM, checkpoints
 from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints.kinds import kind_of_architecture, kinds
 from nezha_tf.checkpoints.name_table import hugging_face_name, tf1_name_of, tf1_names
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder import open_folder
-from nezha_tf.model_folder.kinds import kind_of_architecture, kinds
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.modeling.replaced_tokens import NezhaDiscriminator
+from nezha_tf.util.errors import UserError
 
 PEERS = {
     "discriminator": GOLDEN / "hugging_face_electra_discriminator",
@@ -119,7 +119,7 @@ def test_the_discriminator_computes_what_transformers_does():
 
 def test_each_model_of_a_tf1_checkpoint(published, capsys, monkeypatch):
     """The configuration says which one is read; the numbers are those of transformers."""
-    monkeypatch.setattr("nezha_tf.conversion.transformers_peer._LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr("nezha_tf.checkpoints.transformers_peer._LIBRARIES", ("no_such_library",))
     for model, kind, rest in (
         ("discriminator", NezhaDiscriminator, "generator/ (34 weights)"),
         ("generator", NezhaForMaskedLM, "electra/ (32 weights)"),
@@ -272,7 +272,7 @@ def write_run(folder, kind, task, without):
 
 
 def test_a_classifier_becomes_one_of_transformers_bit_by_bit(tmp_path, monkeypatch):
-    monkeypatch.setattr("nezha_tf.conversion.transformers_peer._LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr("nezha_tf.checkpoints.transformers_peer._LIBRARIES", ("no_such_library",))
     weights = write_run(tmp_path / "run", "classification", CLASSIFICATION, [])
     convert(tmp_path / "run", tmp_path / "there", "hugging_face")
     values = json.loads((tmp_path / "there" / "config.json").read_text())

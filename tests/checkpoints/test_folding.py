@@ -13,9 +13,9 @@ from safetensors.numpy import load_file, save_file
 
 from nezha_tf import NezhaConfig, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints import loading, tf1
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.util.errors import UserError
 
 SEGMENTS, TASKS = (f"bert.embeddings.{name}_type_embeddings.weight" for name in ("token", "task"))
 SIZES = {
@@ -178,7 +178,7 @@ def test_layers_in_groups_of_albert_zh_are_written_out(tmp_path, monkeypatch):
         expected = dense_layer_2d(inputs, weights[kernel], weights[bias])
         np.testing.assert_allclose(inputs @ found[kernel] + found[bias], expected, atol=1e-5)
     # transformers has no groups without a layer: there the groups get the numbers of the layers.
-    monkeypatch.setattr("nezha_tf.conversion.transformers_peer._LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr("nezha_tf.checkpoints.transformers_peer._LIBRARIES", ("no_such_library",))
     convert(tmp_path, tmp_path / "hf", "hugging_face")
     convert(tmp_path / "hf", tmp_path / "back", "tf1")
     back = weights_in(tmp_path / "back" / "bert_model.ckpt")

@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import UNILM_ROWS
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 INDEX = "model.safetensors.index.json"
 

@@ -11,7 +11,7 @@ import pytest
 from hugging_face_peer import needs_transformers
 
 from nezha_tf.checkpoints import loading, pickles
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 NAME = "bert.pooler.dense.bias"
 WEIGHTS = {NAME: np.arange(3, dtype="float32")}

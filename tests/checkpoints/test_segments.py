@@ -6,7 +6,7 @@ from conftest import GOLDEN
 from helpers import load_golden_model
 
 from nezha_tf import NezhaForPreTraining, checkpoints
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 CHECKPOINT = GOLDEN / "bert_tiny" / "model.ckpt"
 

@@ -8,7 +8,7 @@ import pytest
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 C3 = [
     [["男：走吗？", "女：不走。"], [

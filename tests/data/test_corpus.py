@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-from nezha_tf import files
 from nezha_tf.data.corpus import read_documents
-from nezha_tf.errors import UserError
+from nezha_tf.util import files
+from nezha_tf.util.errors import UserError
 
 
 def test_documents_are_parted_by_blank_lines(tmp_path):

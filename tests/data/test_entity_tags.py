@@ -7,7 +7,7 @@ from seqeval import scheme as schemes
 from seqeval.metrics.sequence_labeling import get_entities
 
 from nezha_tf.data.entity_tags import TagSet, entities_of, tags_of, well_formed
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 def random_tags(scheme, count=3000):

@@ -8,9 +8,9 @@ import tensorflow as tf
 from conftest import RESOURCES
 
 from nezha_tf import Vocabulary
+from nezha_tf.corpus.create import create_pretraining_data
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
-from nezha_tf.pretraining_data.create import create_pretraining_data
 
 LIMITS = Limits(vocab_size=21128, type_vocab_size=2)
 

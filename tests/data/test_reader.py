@@ -16,7 +16,7 @@ from nezha_tf.data import damage, record_stream, schema
 from nezha_tf.data import reader as reader_module
 from nezha_tf.data.framing import masked_crc
 from nezha_tf.data.reader import ExampleReader
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 LENGTHS = schema.Lengths(8, 2)
 

@@ -8,7 +8,7 @@ import pytest
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import read_rows
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 def read(path, content, **options):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import read_rows
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 NAMES = ("src", "tgt")
 # All kinds of white space, quotes, line ends, and separators of columns.

@@ -6,7 +6,7 @@ import pytest
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import Answer, Question, read_questions
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 PASSAGE = "长江全长6300公里，是亚洲第一长河，长江。"
 

@@ -9,7 +9,7 @@ from mutated_json import mutations
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import read_questions
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 CONTEXT = "长江全长6300公里，是亚洲第一长河，长江。\ud83d\n"
 

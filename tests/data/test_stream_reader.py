@@ -9,7 +9,7 @@ from records import LIMITS, flip, write_numbers
 
 from nezha_tf.data import schema
 from nezha_tf.data.stream_reader import StreamReader
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 LENGTHS = schema.Lengths(8, 2)
 

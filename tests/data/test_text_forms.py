@@ -16,15 +16,15 @@ from conftest import RESOURCES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf import files
+from nezha_tf.corpus.assignment import TRAINING, documents_of, spans_of
+from nezha_tf.corpus.documents import measure, raw_documents
 from nezha_tf.data.corpus import open_text, read_documents, read_lines
 from nezha_tf.data.encodings import likeliest
 from nezha_tf.data.sentences import split_sentences
 from nezha_tf.data.text_forms import Reading
-from nezha_tf.errors import UserError
-from nezha_tf.pretraining_data.assignment import TRAINING, documents_of, spans_of
-from nezha_tf.pretraining_data.corpus import measure, raw_documents
 from nezha_tf.text.characters import INVISIBLE_RANGES, is_blank
+from nezha_tf.util import files
+from nezha_tf.util.errors import UserError
 
 DOCUMENTS = [["早上好。", "豆浆是新磨的。"], ["“趁热喝！”"], ["第三篇，é🙂。", "  尾。"]]
 PLAIN = "".join("\n".join(lines) + "\n\n" for lines in DOCUMENTS)

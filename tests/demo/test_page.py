@@ -15,7 +15,7 @@ from demo_folders import write_folder
 from waiting import ended, read_line
 
 from nezha_tf.demo import serve
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 # Chromium itself calls home unless it is told not to.

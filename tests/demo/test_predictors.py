@@ -10,7 +10,7 @@ from demo_folders import SETTINGS, TAGS, write_folder
 import nezha_tf
 from nezha_tf import FullTokenizer, TargetFormat
 from nezha_tf.demo.models import open_models
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 ABILITIES = {
     "classification": ["likeness", "pairs", "reviews"],

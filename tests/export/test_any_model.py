@@ -8,15 +8,15 @@ import tensorflow as tf
 from demo_folders import assert_says_alike
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real_texts, write_folder
 
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.data.rows import Row
 from nezha_tf.demo.models import open_models
-from nezha_tf.errors import UserError
 from nezha_tf.export.exporter import export_folder
 from nezha_tf.inference.fill import BlankFiller
 from nezha_tf.inference.texts import pack
 from nezha_tf.inference.vectors import make_step
-from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.util.errors import UserError
 
 LENGTH = 40
 SETTINGS = {"task": "pretraining", "max_seq_length": LENGTH, "objectives": "bidirectional"}

@@ -19,8 +19,8 @@ from export_folders import (
     write_folder,
 )
 
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
-from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.finetuning.packing import TextPacking

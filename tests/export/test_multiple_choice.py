@@ -9,13 +9,13 @@ import tensorflow_text  # noqa: F401  (its operations are in the graph)
 from demo_folders import assert_says_alike
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real_texts, run_readme
 
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.choices import ONE_BLANK, Columns, Question, read_chid, read_own
-from nezha_tf.model_folder.folder import open_folder
-from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.examples import Packer
+from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.predictor import ChoiceFinder
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 

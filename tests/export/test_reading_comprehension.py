@@ -6,12 +6,12 @@ from conftest import SHARED
 from demo_folders import assert_says_alike
 from export_folders import INVALID, LONG_TEXT, NUM_TEXTS, ODD_TEXTS, ask, make_export, real_texts
 
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.squad import Question, read_questions
-from nezha_tf.model_folder.folder import open_folder
-from nezha_tf.objectives.span import AnswerSpanLoss
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
+from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
 from nezha_tf.tasks.reading_comprehension.windows import Windowing
 
 SETTINGS = {

@@ -9,11 +9,11 @@ from commands import assert_one_line, run
 from export_folders import make_export, write_folder
 
 from nezha_tf.checkpoints.tf1 import write_tensors
-from nezha_tf.errors import UserError
 from nezha_tf.export import runtimes
 from nezha_tf.export.exporter import export_folder
 from nezha_tf.export.runtimes import convert_export
 from nezha_tf.export.settings import ConvertExportSettings
+from nezha_tf.util.errors import UserError
 
 SETTINGS = {
     "task": "classification",

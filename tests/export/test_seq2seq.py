@@ -17,10 +17,10 @@ from export_folders import (
 from generation_models import CLS, SEP, random_model, vocabulary_of
 
 from nezha_tf import FullTokenizer
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.rows import Row
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.target_format import TargetFormat
-from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.serving.saved_model import write
 from nezha_tf.tasks.seq2seq import writing
 from nezha_tf.tasks.seq2seq.packing import Packing, Side

@@ -5,13 +5,13 @@ import pytest
 from demo_folders import assert_says_alike
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real_texts
 
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import TagSet
-from nezha_tf.model_folder.folder import open_folder
-from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.tagging.examples import WindowedSentences
+from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 
 LENGTH = 32
 KINDS = {"chain": ("BIO", True, 7), "single": ("BMES", False, 30), "short": ("BIOS", False, 30)}

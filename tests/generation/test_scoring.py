@@ -16,12 +16,12 @@ from generation_models import (
     vocabulary_of,
 )
 
-from nezha_tf.errors import UserError
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.scoring import PseudoScorer, TargetScorer
 from nezha_tf.generation.sources import pad_left, pad_right
 from nezha_tf.generation.target_format import MODES, TARGET_PREDICTIONS, TargetFormat
+from nezha_tf.util.errors import UserError
 
 FORMS = [
     TargetFormat(mode=mode, target_prediction=prediction)

@@ -14,12 +14,12 @@ from generation_models import (
     vocabulary_of,
 )
 
-from nezha_tf.errors import UserError
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.sampling import gumbel
 from nezha_tf.generation.sources import pad_left
 from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.util.errors import UserError
 
 
 def generate(

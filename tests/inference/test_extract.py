@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from commands import run
 
-from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints, storage
-from nezha_tf.errors import UserError
+from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.inference.extract import extract_features
 from nezha_tf.inference.settings import ExtractSettings
 from nezha_tf.inference.texts import covered_characters, read_pairs
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
 
 # The last two are what a Hangul syllable is made of.
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊,", "hel", "##lo", "ᄀ", "##ᅡᆨ"]

@@ -6,7 +6,6 @@ import pytest
 from absl import flags
 from commands import settings_of
 
-from nezha_tf.errors import UserError
 from nezha_tf.inference.settings import GenerateSettings, ScoreSettings
 from nezha_tf.inference.settling import (
     require_blanks,
@@ -15,6 +14,7 @@ from nezha_tf.inference.settling import (
     settled_scoring_mode,
     target_format_of,
 )
+from nezha_tf.util.errors import UserError
 
 PRETRAINED = {"task": "pretraining", "max_seq_length": 32}
 UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"

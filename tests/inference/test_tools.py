@@ -13,7 +13,6 @@ from commands import run_anew
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.checkpoints.tf1 import write_tensors
-from nezha_tf.errors import UserError
 from nezha_tf.generation.scoring import PseudoScorer
 from nezha_tf.inference.extract import extract_features
 from nezha_tf.inference.fill import BlankFiller, fill_mask
@@ -28,6 +27,7 @@ from nezha_tf.inference.settings import (
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import Vocabulary
+from nezha_tf.util.errors import UserError
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己"]
 CONFIG = {

@@ -13,7 +13,7 @@ from small_encoders import narrow_config
 
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.between_products import compiled_parts, fused
-from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.training.compilation import compiled
 
 # What is a pass over memory in graph mode, and no product.

@@ -10,7 +10,7 @@ from small_crf import CONFIG, HAS_TAG, L, make_batch
 from nezha_tf import checkpoints
 from nezha_tf.modeling import crf
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging
-from nezha_tf.objectives.tagging import CrfTaggingLoss
+from nezha_tf.tasks.tagging.loss import CrfTaggingLoss
 
 
 def make_chain(scale=2.0):

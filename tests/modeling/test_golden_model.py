@@ -7,7 +7,7 @@ from helpers import GOLDEN_MODELS, golden_batch, load_golden_model, total_loss
 
 from nezha_tf import NezhaEncoder
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.objectives.pretraining import MaskedLMLoss
+from nezha_tf.objectives.bert import MaskedLMLoss
 
 
 @pytest.mark.parametrize("name", GOLDEN_MODELS)

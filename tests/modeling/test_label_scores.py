@@ -11,7 +11,7 @@ from objective_gradients import batch, gradients
 from small_encoders import narrow_config
 
 from nezha_tf.modeling import label_scores as module
-from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.objectives.mixture import ObjectiveMixture
 
 COUNT, WIDTH, PIECES = 150, 12, 41
 

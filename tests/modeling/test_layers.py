@@ -7,7 +7,7 @@ from small_encoders import SIZES, batch_of
 
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining, attention_mask
 from nezha_tf.config import POSITION_ENCODINGS
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 @pytest.mark.parametrize("pooled_only", (False, True))

@@ -17,7 +17,7 @@ from waiting import TIME_LIMIT, read_line
 from nezha_tf import NezhaConfig, NezhaEncoder
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging
-from nezha_tf.objectives.tagging import CrfTaggingLoss
+from nezha_tf.tasks.tagging.loss import CrfTaggingLoss
 
 
 @pytest.fixture(scope="module")

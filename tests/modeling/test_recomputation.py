@@ -18,9 +18,9 @@ from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.encoder import TransformerLayer
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.modeling.positions.base import AttentionPositions
-from nezha_tf.objectives.classification import ClassificationLoss
-from nezha_tf.objectives.r_drop import RDrop
-from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.objectives.mixture import ObjectiveMixture
+from nezha_tf.tasks.classification.loss import ClassificationLoss
+from nezha_tf.tasks.finetuning.r_drop import RDrop
 from nezha_tf.training.adversarial import gradients_of_both
 from nezha_tf.training.recipe import recompute_layers
 

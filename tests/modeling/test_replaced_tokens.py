@@ -11,10 +11,10 @@ from masked_rows import chi_square
 from nezha_tf import Lamb, NezhaConfig
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.config import POSITION_ENCODINGS
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens, Sampler, generator_config
-from nezha_tf.pretraining_objectives.table import OBJECTIVES
+from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.util.errors import UserError
 
 CONFIG = NezhaConfig(
     vocab_size=40,

@@ -1,109 +1,108 @@
-"""The mixture's masks, weights and metrics against single examples."""
+"""Mixtures of the table's objectives: through the reader, their model, and unknown objectives."""
 
 import keras
-import numpy as np
 import pytest
-import tensorflow as tf
-from helpers import random_batch
+from records import LIMITS, encode, write, write_numbers
 
-from nezha_tf import NezhaConfig, NezhaForPreTraining
-from nezha_tf.config import SEGMENT_IDS
-from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives.pretraining import MaskedLMLoss
-from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.data import schema
+from nezha_tf.data.reader import ExampleReader
+from nezha_tf.objectives import table
+from nezha_tf.objectives.mixture import ObjectiveMixture
+from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.unilm import Bidirectional
+from nezha_tf.util.errors import UserError
 
-NAMES = tuple(SEGMENT_IDS)
-UNILM = ObjectiveMixture(dict.fromkeys(NAMES, 1.0))
-CONFIG = NezhaConfig(
-    vocab_size=50,
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-    type_vocab_size=6,
+UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return write_numbers(tmp_path, 40, 30)
+
+
+def seen(batches, count):
+    """Returns the first ids and the segment ids of the examples of some batches."""
+    return [
+        (int(ids[0]), int(segments[0]))
+        for batch in batches.take(count)
+        for ids, segments in zip(batch["input_ids"], batch["segment_ids"], strict=True)
+    ]
+
+
+@pytest.fixture
+def reader(paths):
+    lengths = schema.Lengths(8, 2)
+    transforms = ObjectiveMixture.from_text(UNILM).transforms(Examples(lengths))
+    return ExampleReader(paths, lengths, LIMITS, transforms=transforms)
+
+
+def test_a_resumed_run_draws_as_an_uninterrupted_one(reader):
+    whole = seen(reader.training_batches(4, 3), 40)
+    assert len({segment for _, segment in whole}) == 4
+    assert seen(reader.training_batches(4, 3, skip_batches=23), 17) == whole[23 * 4 :]
+    # Not the same in each epoch.
+    assert sorted(whole[:70]) != sorted(whole[70:140])
+
+
+def test_the_number_of_workers_changes_nothing(reader):
+    whole = seen(reader.training_batches(4, 3), 10)
+    parts = [seen(reader.training_batches(2, 3, num_shards=2, shard=n), 10) for n in (0, 1)]
+    by_step = [part[2 * step : 2 * step + 2] for step in range(10) for part in parts]
+    assert [example for part in by_step for example in part] == whole
+
+
+def test_workers_with_files_of_their_own_draw_for_themselves(reader):
+    parts = [
+        seen(reader.training_batches(1, 3, num_shards=2, shard=n, by="file"), 30) for n in (0, 1)
+    ]
+    assert [segment for _, segment in parts[0]] != [segment for _, segment in parts[1]]
+
+
+def test_each_evaluation_is_the_same(reader):
+    first, second = (seen(reader.evaluation_batches(4, 100), 100) for _ in range(2))
+    assert first == second and len(first) == 70
+    assert seen(reader.evaluation_batches(7, 100), 100) == first
+
+
+def test_examples_with_other_segments_than_a_pairs_are_refused(tmp_path):
+    path = write(tmp_path / "other.tfrecord", [encode(1, segment_ids=[4] * 8)])
+    with pytest.raises(UserError, match="segment_ids holds 4"):
+        ExampleReader([path], schema.Lengths(8, 2), LIMITS)
+
+
+@pytest.mark.parametrize(
+    "text, fault",
+    [
+        ("seq2sec:1", "is 'seq2seq' meant"),
+        ("xyz", "they are bidirectional"),
+        ("seq2seq:0", "'0' is not a number above 0"),
+        ("seq2seq:x", "'x' is not a number"),
+        ("seq2seq,seq2seq", "twice"),
+        (",", "names no objective"),
+    ],
 )
+def test_mixtures_that_do_not_exist(text, fault):
+    with pytest.raises(UserError, match=fault):
+        ObjectiveMixture.from_text(text)
 
 
-@pytest.fixture(scope="module")
-def batch():
-    """Twelve examples of the four objectives in turn, and a thirteenth of padding only."""
-    batch = random_batch(CONFIG)
-    batch = {name: np.concatenate([v, np.zeros_like(v[:1])]) for name, v in batch.items()}
-    for row in range(12):
-        first, second = SEGMENT_IDS[NAMES[row % 4]]
-        is_second = np.arange(24) >= 2 + row // 2
-        batch["segment_ids"][row] = np.where(is_second, second, first) * batch["input_mask"][row]
-    batch["objective_ids"] = np.array([[row % 4] for row in range(12)] + [[0]], np.int32)
-    return {name: tf.constant(values) for name, values in batch.items()}
+def test_a_mixture_has_the_model_that_has_what_each_needs(monkeypatch):
+    """It is the class that is a subclass of all others; without such a class there is an error."""
 
+    class Small(keras.Model):
+        pass
 
-def row_of(batch, row):
-    return {name: values[row : row + 1] for name, values in batch.items()}
+    class Large(Small):
+        pass
 
+    class Other(keras.Model):
+        pass
 
-def test_each_example_has_its_objectives_mask(batch):
-    found = UNILM.loss(of_pairs=True).inputs(batch)["attention_mask"]
-    for row in range(12):
-        name, alone = NAMES[row % 4], row_of(batch, row)
-        arguments = (alone["input_mask"],)
-        arguments += (alone["segment_ids"],) if name == "seq2seq" else ()
-        expected = getattr(attention_mask, name)(*arguments)
-        np.testing.assert_array_equal(found[row], expected[0], name)
-    assert not np.any(found[12])
-
-
-def test_losses_and_metrics_are_those_of_each_example(batch):
-    keras.utils.set_random_seed(3)
-    model, objective = NezhaForPreTraining(CONFIG), UNILM.loss(of_pairs=True)
-    outputs = model(objective.inputs(batch))
-    found = {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
-    plain, sums = MaskedLMLoss(), {}
-    for row in range(12):
-        name, alone = NAMES[row % 4], row_of(batch, row)
-        inputs = plain.inputs(alone)
-        arguments = (alone["input_mask"],)
-        arguments += (alone["segment_ids"],) if name == "seq2seq" else ()
-        inputs["attention_mask"] = getattr(attention_mask, name)(*arguments)
-        its_outputs = model(inputs)
-        parts = {**plain.losses(its_outputs, alone), **plain.metrics(its_outputs, alone)}
-        for key, ratio in parts.items():
-            if key.startswith("next_sentence") and name != "bidirectional":
-                continue
-            keys = [key] if key.startswith("next_sentence") else [key, f"{key}/{name}"]
-            for each in keys:
-                sums[each] = sums.get(each, 0) + np.array([ratio.sum, ratio.weight])
-    assert set(found) == set(sums)
-    for key, ratio in found.items():
-        np.testing.assert_allclose([ratio.sum, ratio.weight], sums[key], rtol=1e-5, err_msg=key)
-    assert sums["next_sentence_loss"][1] == 3
-
-
-def test_a_batch_without_a_bidirectional_example_is_trained_on(batch):
-    """There is no next sentence to predict, so its gradient is 0 and not nan."""
-    rows = [row for row in range(12) if NAMES[row % 4] != "bidirectional"]
-    batch = {name: tf.gather(values, rows) for name, values in batch.items()}
-    model = NezhaForPreTraining(CONFIG)
-    gradients = []
-    for of_pairs in (True, False):
-        objective = UNILM.loss(of_pairs)
-        with tf.GradientTape() as tape:
-            losses = objective.losses(model(objective.inputs(batch)), batch)
-            loss = sum(ratio.over(ratio.weight) for ratio in losses.values())
-        gradients.append(tape.gradient(loss, model.encoder.embeddings.trainable_variables))
-    assert np.isfinite(loss) and losses.keys() == {"masked_lm_loss"}
-    for with_pairs, without in zip(*map(tf.nest.flatten, gradients), strict=True):
-        with_pairs, without = map(tf.convert_to_tensor, (with_pairs, without))
-        np.testing.assert_allclose(with_pairs, without, atol=1e-7)
-
-
-def test_label_smoothing_is_of_what_is_trained_alone(batch):
-    model = NezhaForPreTraining(CONFIG)
-    smooth, plain = (UNILM.loss(True, share) for share in (0.2, 0.0))
-    outputs = model(plain.inputs(batch))
-    # An untrained model gives equal probabilities, for which smoothing changes nothing.
-    outputs["masked_lm_logits"] = 30.0 * outputs["masked_lm_logits"]
-    losses = [float(o.losses(outputs, batch)["masked_lm_loss"].sum) for o in (smooth, plain)]
-    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
-    name = "masked_lm_loss/seq2seq"
-    sums = [float(o.metrics(outputs, batch)[name].sum) for o in (smooth, plain)]
-    assert sums[0] == sums[1]
+    for name, kind in (("small", Small), ("large", Large), ("other", Other)):
+        objective = Bidirectional()
+        objective.model = kind
+        monkeypatch.setitem(table.OBJECTIVES, name, objective)
+    assert ObjectiveMixture.from_text("small,large").model is Large
+    assert ObjectiveMixture.from_text("large,small").model is Large
+    with pytest.raises(UserError, match=r"--objectives=large,other: no model fits .*Large, Other"):
+        _ = ObjectiveMixture.from_text("large,other").model

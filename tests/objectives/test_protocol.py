@@ -2,15 +2,15 @@
 
 import pytest
 
-from nezha_tf.objectives.classification import ClassificationLoss, MultiLabelLoss, RegressionLoss
-from nezha_tf.objectives.pretraining import MaskedLMLoss
+from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.objectives.protocol import ComparableLoss, Loss, PredictingLoss
-from nezha_tf.objectives.r_drop import RDrop
-from nezha_tf.objectives.seq2seq import Seq2SeqLoss
-from nezha_tf.objectives.span import AnswerSpanLoss
-from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
-from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
-from nezha_tf.pretraining_objectives.table import OBJECTIVES
+from nezha_tf.objectives.table import OBJECTIVES
+from nezha_tf.tasks.classification.loss import ClassificationLoss, MultiLabelLoss, RegressionLoss
+from nezha_tf.tasks.finetuning.r_drop import RDrop
+from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
+from nezha_tf.tasks.seq2seq.loss import Seq2SeqLoss
+from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 
 FINE_TUNED = (
     ClassificationLoss(),

@@ -8,7 +8,7 @@ from helpers import GOLDEN_MODELS, golden_batch, load_golden_model, total_loss
 
 from nezha_tf import AdamWeightDecay, Lamb, warmup_linear_decay
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.objectives.pretraining import MaskedLMLoss
+from nezha_tf.objectives.bert import MaskedLMLoss
 from nezha_tf.optimization.schedules import WarmupPolynomialDecay
 from nezha_tf.training.step import Recipe, TrainStep
 

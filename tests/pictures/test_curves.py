@@ -6,10 +6,10 @@ import sys
 import pytest
 from commands import assert_one_line, run, run_anew
 
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.metrics_file import read_metrics
+from nezha_tf.checkpoints.metrics_file import read_metrics
 from nezha_tf.pictures import curves as plot
 from nezha_tf.pictures.settings import PlotSettings
+from nezha_tf.util.errors import UserError
 
 
 def record(folder, factor=1.0, parts=("embeddings", "layer_0", "heads"), **more):

@@ -10,13 +10,13 @@ from commands import assert_one_line, run
 from conftest import GOLDEN, RESOURCES
 
 from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, Vocabulary
-from nezha_tf.errors import UserError
+from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.pictures import attention_maps, attention_masks, relative_positions
 from nezha_tf.pictures.sentence import lay_out
 from nezha_tf.pictures.settings import VisualizeSettings
 from nezha_tf.pictures.visualize import visualize
-from nezha_tf.pretraining_objectives.table import OBJECTIVES
 from nezha_tf.text.vocabulary import SPECIAL_PIECES
+from nezha_tf.util.errors import UserError
 
 STANDARD = {
     "picture": "attention_masks",

@@ -5,7 +5,7 @@ import signal
 
 from nezha_tf.data import schema
 from nezha_tf.modeling.replaced_tokens import REDUCTION
-from nezha_tf.pretraining_objectives.table import OBJECTIVES
+from nezha_tf.objectives.table import OBJECTIVES
 from soak_cases import corpora, entities, training
 from soak_cases.data import MASKINGS, as_flags
 

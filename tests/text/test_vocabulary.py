@@ -5,10 +5,10 @@ from conftest import REPOSITORY, RESOURCES
 
 from nezha_tf import FullTokenizer, Vocabulary
 from nezha_tf.data.corpus import read_documents
-from nezha_tf.errors import UserError
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.unit_counts import UnitCounter
 from nezha_tf.text.vocabulary_builder import SPECIALS, VocabularyBuilder
+from nezha_tf.util.errors import UserError
 
 
 def sentences(*names):

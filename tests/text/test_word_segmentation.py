@@ -10,9 +10,9 @@ import pytest
 import rjieba
 from conftest import RESOURCES
 
-from nezha_tf.errors import UserError
 from nezha_tf.text.user_dictionary import Entities, UserWord, read_user_dictionary
 from nezha_tf.text.word_segmentation import make_segmenter, never_found, read_frequencies
+from nezha_tf.util.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from nezha_tf.errors import UserError
 from nezha_tf.training import devices
+from nezha_tf.util.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from toy_task import CONFIG, LABELS, ToyObjective
 from nezha_tf import NezhaConfig
 from nezha_tf.data.untuned import untuned
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
-from nezha_tf.objectives.r_drop import RDrop
 from nezha_tf.optimization.base import MomentOptimizer
+from nezha_tf.tasks.finetuning.r_drop import RDrop
 from nezha_tf.training.adversarial import perturbation_along
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.step import Recipe, TrainStep

@@ -17,10 +17,10 @@ from nezha_tf.data.stream_reader import StreamReader
 from nezha_tf.modeling import attention_mask
 from nezha_tf.modeling.encoder import with_memory
 from nezha_tf.modeling.pretraining import NezhaForPermutationLM
+from nezha_tf.objectives.objective import Examples
 from nezha_tf.objectives.piece_loss import PieceLoss
+from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.objectives.terms import MASKED_LM
-from nezha_tf.pretraining_objectives.objective import Examples
-from nezha_tf.pretraining_objectives.table import OBJECTIVES
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.memory import Memory
 

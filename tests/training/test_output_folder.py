@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification.settings import ClassificationSettings
 from nezha_tf.tasks.multiple_choice.settings import MultipleChoiceSettings
 from nezha_tf.tasks.reading_comprehension.settings import ReadingComprehensionSettings
@@ -12,6 +11,7 @@ from nezha_tf.tasks.sentence_vectors.settings import SentenceVectorSettings
 from nezha_tf.tasks.seq2seq.settings import SEARCH_DEFAULTS, Seq2SeqSettings
 from nezha_tf.tasks.tagging.settings import TaggingSettings
 from nezha_tf.training.output_folder import with_head_of_run
+from nezha_tf.util.errors import UserError
 
 COMMON = {"do_lower_case": True, "max_seq_length": 16, "uses_averages": False}
 CLASSES = {"label_type": "single", "labels": ["a", "b"], "is_pair": False}

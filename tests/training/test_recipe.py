@@ -13,10 +13,9 @@ from helpers import load_golden_model, random_batch
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
+from nezha_tf.objectives.bert import MaskedLMLoss
 from nezha_tf.objectives.losses import cross_entropies, weighted
-from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
 from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 from nezha_tf.training import recipe
@@ -27,6 +26,7 @@ from nezha_tf.training.monitor import Monitor
 from nezha_tf.training.moving_average import MovingAverage
 from nezha_tf.training.settings import RunSettings
 from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.util.errors import UserError
 
 CONFIG = load_golden_model("nezha_tiny").config  # two layers
 BATCH = random_batch(CONFIG)

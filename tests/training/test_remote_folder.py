@@ -10,14 +10,14 @@ from commands import PRETRAINING, settings_of
 from conftest import RESOURCES
 
 import nezha_tf
-from nezha_tf import storage
-from nezha_tf.errors import UserError
+from nezha_tf.checkpoints.metrics_file import read_metrics
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.export.exporter import export_folder
-from nezha_tf.model_folder.metrics_file import read_metrics
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import run as training_run
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
 
 FLAGS = (
     *PRETRAINING,
@@ -105,6 +105,6 @@ def test_what_a_remote_store_cannot_do_is_one_line(folders):
     with tf.io.gfile.GFile("ram://bucket/file", "w") as file:
         file.write("text")
     with pytest.raises(UserError, match="is a file, not a folder"):
-        nezha_tf.files.require_folder("ram://bucket/file", "output_dir")
+        nezha_tf.util.files.require_folder("ram://bucket/file", "output_dir")
     with pytest.raises(UserError, match="not there; check the path"):
         nezha_tf.load("ram://bucket/nothing")

@@ -17,8 +17,8 @@ from tensorflow.python.lib.io import file_io
 from terminals import Terminal
 from waiting import TIME_LIMIT, ended, wait_until
 
-from nezha_tf.errors import STATUS_TERMINATED
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
+from nezha_tf.util.errors import STATUS_TERMINATED
 
 # Dropout is on (the configuration's default), the examples are shuffled, two files.
 RUN = ("--input_file=train.tfrecord,eval.tfrecord", "--num_train_steps=40", "--steps_per_loop=4")

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from records import write_numbers
 
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import recipe

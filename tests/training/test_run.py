@@ -15,12 +15,12 @@ from toy_finetuning import settings_in
 from toy_task import ToyTask
 
 from nezha_tf.checkpoints import tf1
-from nezha_tf.errors import Terminated, UserError
-from nezha_tf.model_folder.metrics_file import read_metrics
-from nezha_tf.model_folder.run_checkpoints import BEST_FILE, RunCheckpoints
+from nezha_tf.checkpoints.metrics_file import read_metrics
+from nezha_tf.checkpoints.run_checkpoints import BEST_FILE, RunCheckpoints
 from nezha_tf.training import devices
 from nezha_tf.training.loop import _Profile
 from nezha_tf.training.run import run
+from nezha_tf.util.errors import Terminated, UserError
 
 # Three evaluations; the rate is so high that the last is not the best.
 CHANGES = {"learning_rate": 0.03, "num_train_epochs": 3.0, "keep_checkpoint_max": 9}

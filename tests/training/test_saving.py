@@ -8,8 +8,8 @@ import tensorflow as tf
 from waiting import TIME_LIMIT
 
 from nezha_tf.checkpoints import tf1
-from nezha_tf.errors import UserError
 from nezha_tf.training.saving import CheckpointsBeside
+from nezha_tf.util.errors import UserError
 
 
 @pytest.fixture

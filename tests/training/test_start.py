@@ -17,17 +17,17 @@ from checkpoint_models import (
 from safetensors.numpy import save_file
 
 import nezha_tf
+from nezha_tf.checkpoints import folder as model_folder
+from nezha_tf.checkpoints.conversion_source import open_source
+from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.conversion.source import open_source
-from nezha_tf.errors import UserError
 from nezha_tf.inference.loading import load_model, open_model
 from nezha_tf.inference.settings import ModelSettings
-from nezha_tf.model_folder import folder as model_folder
-from nezha_tf.model_folder.kinds import kinds
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import run as training_run
 from nezha_tf.training import start
+from nezha_tf.util.errors import UserError
 
 COMMON = {"task": "pretraining", "objectives": "bidirectional", "max_seq_length": 8}
 NAME = "bert/embeddings/word_embeddings"

@@ -11,8 +11,8 @@ from helpers import load_golden_model, random_batch
 from nezha_tf import Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.data.untuned import untuned
-from nezha_tf.objectives.pretraining import MaskedLMLoss
-from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
+from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.training.devices import part_random_states
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.state import random_states

@@ -13,11 +13,10 @@ from helpers import golden_batch, load_golden_model, total_loss
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaConfig, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.data.untuned import untuned
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.objectives.bert import MaskedLMLoss
 from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weighted
-from nezha_tf.objectives.pretraining import MaskedLMLoss
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training import recipe
 from nezha_tf.training.moving_average import MovingAverage
@@ -25,6 +24,7 @@ from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.state import training_state
 from nezha_tf.training.step import COUNTERS, Recipe, TrainStep
 from nezha_tf.training.summaries import Averages
+from nezha_tf.util.errors import UserError
 
 
 def test_golden_checkpoint_comes_back_bit_by_bit(tmp_path):

@@ -13,8 +13,8 @@ from commands import CONFIG, assert_one_line, run_pretraining
 from loopback import addresses_of, held_ports, workers
 from waiting import ended, wait_until
 
-from nezha_tf.errors import STATUS_TERMINATED
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
+from nezha_tf.util.errors import STATUS_TERMINATED
 
 STEPS = 30
 RUN = (f"--num_train_steps={STEPS}", "--num_warmup_steps=2", "--learning_rate=1e-3")

@@ -3,8 +3,8 @@
 import importlib
 
 from nezha_tf.config import POSITION_ENCODINGS
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.positions.base import Positions
+from nezha_tf.util.errors import UserError
 
 
 def of(config):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 class AttentionPositions:

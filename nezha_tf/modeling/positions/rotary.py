@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 from keras import ops
 
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.between_products import fused
 from nezha_tf.modeling.positions.base import AttentionPositions, Positions
+from nezha_tf.util.errors import UserError
 
 # A position is split into two digits of this base, so there are 2^20 positions.
 _BASE = 1024

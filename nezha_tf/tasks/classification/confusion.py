@@ -4,8 +4,8 @@ import os
 
 import numpy as np
 
-from nezha_tf import console, files
 from nezha_tf.pictures.fonts import font_families
+from nezha_tf.util import console, files
 
 TABLE_FILE, PICTURE_FILE = "confusion.tsv", "confusion.png"
 # Larger matrices are not printed.

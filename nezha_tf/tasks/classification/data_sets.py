@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nezha_tf.errors import UserError, require_flag
 from nezha_tf.tasks.classification.clue import keywords_first, marked_spans
 from nezha_tf.tasks.finetuning.custom import CUSTOM, refuse_flags_of_custom
 from nezha_tf.tasks.finetuning.part_files import CLUE_TESTS
+from nezha_tf.util.errors import UserError, require_flag
 
 
 class Columns(NamedTuple):

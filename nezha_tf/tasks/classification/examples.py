@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from nezha_tf import console
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import read_rows
-from nezha_tf.errors import UserError
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError
 
 
 class LabelledText(NamedTuple):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from nezha_tf.data.rows import json_text
-from nezha_tf.objectives import classification as objectives
+from nezha_tf.tasks.classification import loss as objectives
 from nezha_tf.tasks.classification import metrics
 
 # With --label_type=multi, classes with at least this probability are predicted.

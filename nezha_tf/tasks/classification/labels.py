@@ -1,8 +1,8 @@
 """Finds the classes: from the flags, from the training data, or from an earlier run."""
 
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, Number
 from nezha_tf.tasks.finetuning.labels import labels_of_run
+from nezha_tf.util.errors import UserError
 
 
 def label_type_of(settings, data_set, training_part, task_name):

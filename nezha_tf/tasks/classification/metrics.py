@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 # The metrics of each label type; the first is the default of --best_metric.
 OF_LABEL_TYPE = {

@@ -2,11 +2,11 @@
 
 import dataclasses
 
-from nezha_tf.settings import flag
 from nezha_tf.tasks.classification.data_sets import NAMES
 from nezha_tf.tasks.classification.metrics import NAMES as METRICS
 from nezha_tf.tasks.classification.metrics import OF_LABEL_TYPE
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
+from nezha_tf.util.settings import flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
-from nezha_tf.settings import refuse
 from nezha_tf.tasks.classification import confusion, metrics
 from nezha_tf.tasks.classification.data_sets import data_set_of
 from nezha_tf.tasks.classification.examples import pack, read_part
@@ -15,6 +13,8 @@ from nezha_tf.tasks.finetuning.packing import TextPacking
 from nezha_tf.tasks.finetuning.part_files import files_of
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.task import FineTuning
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.settings import refuse
 
 
 class Classification(FineTuning):

@@ -1,7 +1,7 @@
 """The user's own data beside the data sets that are known by name."""
 
-from nezha_tf.errors import UserError
-from nezha_tf.settings import changed, flag_text
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.settings import changed, flag_text
 
 # The --task_name of the user's own data.
 CUSTOM = "custom"

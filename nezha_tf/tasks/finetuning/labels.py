@@ -2,9 +2,9 @@
 
 import os
 
-from nezha_tf import storage
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder import run_folder, task_file
+from nezha_tf.checkpoints import run_folder, task_file
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
 
 # One label per line, in folders that are older than `task.json`.
 OLD_FILE = "labels.txt"

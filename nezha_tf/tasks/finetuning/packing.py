@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 
 class TextPacking:

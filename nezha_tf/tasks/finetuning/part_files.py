@@ -2,8 +2,8 @@
 
 import os
 
-from nezha_tf import files
-from nezha_tf.errors import UserError, require_flag
+from nezha_tf.util import files
+from nezha_tf.util.errors import UserError, require_flag
 
 # The test sets of CLUE's archives, the one that the site takes first. Where there is no
 # test1.1.json (ChID and C3 have one), test.json is version 1.1; test1.0.json is an older one, kept

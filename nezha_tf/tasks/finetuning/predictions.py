@@ -3,7 +3,7 @@
 import json
 import os
 
-from nezha_tf import files
+from nezha_tf.util import files
 
 
 def write_predictions(folder, file_format, entries):

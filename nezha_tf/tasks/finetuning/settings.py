@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from nezha_tf.settings import default_of, flag
 from nezha_tf.training.settings import LayerMixSettings, RunSettings
+from nezha_tf.util.settings import default_of, flag
 
 PREDICTION_FORMATS = ("jsonl", "tsv")
 

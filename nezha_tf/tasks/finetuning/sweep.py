@@ -10,15 +10,15 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from nezha_tf import console, files, forms, storage
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.model_folder import run_folder
-from nezha_tf.model_folder.run_checkpoints import RunCheckpoints
-from nezha_tf.settings import flags_of
+from nezha_tf.checkpoints import run_folder
+from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import devices, model_card, output_folder, start
 from nezha_tf.training import run as training_run
 from nezha_tf.training.alone import alone_in
 from nezha_tf.training.chosen_precision import with_precision
+from nezha_tf.util import console, files, forms, storage
+from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.settings import flags_of
 
 # The flags and results of a run, written into its folder when the run has ended.
 RESULTS_FILE = "run_results.json"

@@ -4,16 +4,16 @@ import abc
 import copy
 import os
 
+from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads
+from nezha_tf.checkpoints.run_checkpoints import BestMetric
 from nezha_tf.data.array_reader import ArrayReader
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER, heads
-from nezha_tf.model_folder.run_checkpoints import BestMetric
-from nezha_tf.objectives.r_drop import RDrop
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
+from nezha_tf.tasks.finetuning.r_drop import RDrop
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.task import Task
+from nezha_tf.util.errors import UserError, require_flag
 
 
 class FineTuning(Task):

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
-from nezha_tf.errors import UserError, require_flag
 from nezha_tf.tasks.finetuning.custom import CUSTOM, refuse_flags_of_custom
 from nezha_tf.tasks.finetuning.part_files import CLUE_TESTS
+from nezha_tf.util.errors import UserError, require_flag
 
 
 class DataSet(NamedTuple):

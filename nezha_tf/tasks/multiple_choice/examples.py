@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf import console
 from nezha_tf.data.choices import BLANK
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.multiple_choice.packing import OTHER_BLANK, BlankPacking, QuestionPacking
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError
 
 
 class Examples(NamedTuple):

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 # It stands for the blank; every vocabulary of BERT has it.
 UNUSED = "[unused1]"

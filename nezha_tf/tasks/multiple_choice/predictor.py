@@ -3,11 +3,11 @@
 import tensorflow as tf
 
 from nezha_tf.data.choices import BLANK, ONE_BLANK, with_ascii_punctuation
-from nezha_tf.errors import UserError
-from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
 from nezha_tf.serving.predictor import Classes, Predictor
 from nezha_tf.tasks.multiple_choice.examples import around_blank
+from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.packing import BlankPacking, QuestionPacking
+from nezha_tf.util.errors import UserError
 
 NO_BLANK = f"the text has no blank; write {ONE_BLANK} where a choice belongs"
 

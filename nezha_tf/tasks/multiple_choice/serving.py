@@ -3,9 +3,9 @@
 import tensorflow as tf
 
 from nezha_tf.data.choices import CHID_PUNCTUATION, ONE_BLANK
-from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, MODEL_INPUTS, heads, text_spec, valid
+from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.packing import (
     OTHER_BLANK,
     OTHER_BLANK_PIECES,

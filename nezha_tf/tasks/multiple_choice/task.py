@@ -6,15 +6,15 @@ import itertools
 import numpy as np
 
 from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForMultipleChoice
-from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
 from nezha_tf.tasks.finetuning.part_files import files_of
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.multiple_choice.assignment import chosen
 from nezha_tf.tasks.multiple_choice.data_sets import data_set_of
 from nezha_tf.tasks.multiple_choice.examples import Packer
+from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
+from nezha_tf.util.errors import UserError
 
 
 class MultipleChoice(FineTuning):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from nezha_tf.data.corruption.spans import UNUSED_PIECE
+from nezha_tf.objectives.spans import UNUSED_PIECE
 from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
 from nezha_tf.training.evaluation import Evaluation
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from nezha_tf.data.rows import Row
-from nezha_tf.errors import UserError
-from nezha_tf.pretraining_objectives.uses import uses_of
+from nezha_tf.objectives.uses import uses_of
 from nezha_tf.tasks.pretraining.writing import SEARCHES, form_of
 from nezha_tf.tasks.seq2seq.packing import Pairs
 from nezha_tf.tasks.seq2seq.writing import TargetWriter
+from nezha_tf.util.errors import UserError
 
 # Number of texts to show.
 SHOWN = 3

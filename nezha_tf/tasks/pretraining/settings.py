@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from nezha_tf.data.corruption.policies import POLICIES
-from nezha_tf.pretraining_data.packing import PAIRS
-from nezha_tf.settings import flag
+from nezha_tf.corpus.packing import PAIRS
+from nezha_tf.objectives.policies import POLICIES
 from nezha_tf.training.settings import RunSettings
+from nezha_tf.util.settings import flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

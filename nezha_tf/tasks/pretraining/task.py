@@ -2,32 +2,27 @@
 
 import functools
 
+from nezha_tf.checkpoints.run_checkpoints import BestMetric
+from nezha_tf.checkpoints.run_folder import vocabulary_in
+from nezha_tf.checkpoints.task_table import PERMUTATION, REPLACED_TOKENS
+from nezha_tf.corpus.packing import SINGLE
+from nezha_tf.corpus.provenance import Provenance, counts_of, in_manifests, provenance_of
+from nezha_tf.corpus.shard_files import example_files, parts_of_sets
 from nezha_tf.data import schema
-from nezha_tf.data.corruption.dynamic_masking import DynamicMasking
-from nezha_tf.data.corruption.policies import (
-    DEFAULT_MASKED_LM_PROB,
-    POLICIES,
-    budgets,
-    check_share,
-)
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths, Limits
 from nezha_tf.data.stream_reader import StreamReader
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.model_folder.run_checkpoints import BestMetric
-from nezha_tf.model_folder.run_folder import vocabulary_in
-from nezha_tf.model_folder.task_table import PERMUTATION, REPLACED_TOKENS
 from nezha_tf.modeling import positions
-from nezha_tf.pretraining_data.packing import SINGLE
-from nezha_tf.pretraining_data.provenance import Provenance, counts_of, in_manifests, provenance_of
-from nezha_tf.pretraining_data.shard_files import example_files, parts_of_sets
-from nezha_tf.pretraining_objectives.mixture import ObjectiveMixture
-from nezha_tf.pretraining_objectives.objective import Examples
-from nezha_tf.pretraining_objectives.table import OBJECTIVES
+from nezha_tf.objectives.dynamic_masking import DynamicMasking
+from nezha_tf.objectives.mixture import ObjectiveMixture
+from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.policies import DEFAULT_MASKED_LM_PROB, POLICIES, budgets, check_share
+from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.tasks.pretraining.evaluation import PretrainingEvaluation
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 from nezha_tf.training.memory import Memory
 from nezha_tf.training.task import Task
+from nezha_tf.util.errors import UserError, require_flag
 
 
 class Pretraining(Task):

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from nezha_tf.errors import UserError
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.target_format import TargetFormat
-from nezha_tf.pretraining_objectives.uses import uses_of
+from nezha_tf.objectives.uses import uses_of
 from nezha_tf.tasks.seq2seq.packing import Side
+from nezha_tf.util.errors import UserError
 
 # Most pieces to write; at most half of an example's length.
 MAX_LENGTH = 64

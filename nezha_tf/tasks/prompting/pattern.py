@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.finetuning.packing import truncated_lengths
 from nezha_tf.text.vocabulary import MASK, SPECIAL_PIECES, UNK
+from nezha_tf.util.errors import UserError
 
 TEXT, TEXT_PAIR = "{text}", "{text_pair}"
 _PLACES = re.compile(rf"({re.escape(TEXT)}|{re.escape(TEXT_PAIR)}|{re.escape(MASK)})")

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from nezha_tf.objectives.prompting import PromptLoss
 from nezha_tf.tasks.classification.predictor import Classifier
+from nezha_tf.tasks.prompting.loss import PromptLoss
 from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
 
 

@@ -1,11 +1,11 @@
 """Classification with a pattern: `run_classifier.py --pattern`."""
 
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.kinds import LAYER_MIX, POOLER
+from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.objectives.prompting import PromptLoss
 from nezha_tf.tasks.classification.task import Classification
+from nezha_tf.tasks.prompting.loss import PromptLoss
 from nezha_tf.tasks.prompting.pattern import Pattern, check_text, label_pieces
+from nezha_tf.util.errors import UserError
 
 
 class Prompting(Classification):

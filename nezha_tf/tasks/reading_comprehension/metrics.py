@@ -5,7 +5,7 @@ import difflib
 import re
 import string
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 METRICS = ("cmrc", "squad")
 NAMES = ("f1", "em", "average")

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from nezha_tf.settings import default_of, flag
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
 from nezha_tf.tasks.reading_comprehension.metrics import METRICS, NAMES
+from nezha_tf.util.settings import default_of, flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

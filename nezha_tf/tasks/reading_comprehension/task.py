@@ -2,19 +2,19 @@
 
 import functools
 
-from nezha_tf import console, files
+from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import read_questions
-from nezha_tf.errors import UserError, require_flag
-from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
-from nezha_tf.objectives.span import AnswerSpanLoss
-from nezha_tf.settings import refuse
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.reading_comprehension import metrics
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
+from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
 from nezha_tf.tasks.reading_comprehension.windows import Windowing
 from nezha_tf.tasks.reading_comprehension.writing import write_answers
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.settings import refuse
 
 
 class ReadingComprehension(FineTuning):

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf import console
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import Question
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.reading_comprehension.passages import Passage, make_passage
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError
 
 # [CLS], and [SEP] after the question and after the passage.
 SPECIAL_PIECES = 3

@@ -3,7 +3,7 @@
 import json
 import os
 
-from nezha_tf import files
+from nezha_tf.util import files
 
 COLUMNS = ("id", "rank", "text", "start", "end", "probability", "start_logit", "end_logit")
 

@@ -2,7 +2,7 @@
 
 import re
 
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 NAMES = ("rouge_1", "rouge_2", "rouge_l", "bleu", "chrf", "exact_match")
 

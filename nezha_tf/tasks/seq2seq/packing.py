@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf import console
-from nezha_tf.errors import UserError
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError
 
 
 class Side(NamedTuple):

@@ -4,10 +4,10 @@ import dataclasses
 import json
 import re
 
-from nezha_tf import console, files
 from nezha_tf.data.squad import read_questions
-from nezha_tf.errors import require_flag
-from nezha_tf.settings import flag
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import require_flag
+from nezha_tf.util.settings import flag
 
 # A sentence with its punctuation, or the rest of a passage.
 SENTENCE = re.compile(r"[^。！？；\n]*[。！？；\n]+|[^。！？；\n]+$")

@@ -1,7 +1,7 @@
 """Reads the pairs of source and target of files."""
 
 from nezha_tf.data.rows import read_rows, renamed
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 ROLES = ("src", "tgt")
 

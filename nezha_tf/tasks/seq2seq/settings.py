@@ -4,9 +4,9 @@ import dataclasses
 
 from nezha_tf.config import TARGET_PREDICTIONS
 from nezha_tf.generation.options import METHODS
-from nezha_tf.settings import default_of, flag
 from nezha_tf.tasks.seq2seq.metrics import NAMES
 from nezha_tf.training.settings import LayerMixSettings, RunSettings
+from nezha_tf.util.settings import default_of, flag
 
 ENDS = ("tail", "head")
 

@@ -3,22 +3,19 @@
 import contextlib
 import os
 
-from nezha_tf import console, files
+from nezha_tf.checkpoints.run_checkpoints import BestMetric
+from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.corruption.policies import check_share
-from nezha_tf.data.corruption.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.data.in_memory import InMemoryReader
 from nezha_tf.data.schema import Lengths
-from nezha_tf.errors import UserError, require_flag
 from nezha_tf.generation.target_format import TargetFormat
-from nezha_tf.model_folder.run_checkpoints import BestMetric
-from nezha_tf.model_folder.task_table import TASKS
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.objectives.seq2seq import Seq2SeqLoss
-from nezha_tf.settings import refuse
+from nezha_tf.objectives.policies import check_share
+from nezha_tf.objectives.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.tasks.seq2seq import metrics
 from nezha_tf.tasks.seq2seq.features import TrainingFeatures
+from nezha_tf.tasks.seq2seq.loss import Seq2SeqLoss
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.reading import read_pairs
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
@@ -26,6 +23,9 @@ from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import Task
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.settings import refuse
 
 PREDICTIONS_FILE = "predictions.jsonl"
 _OF_MASKING = ("masked_lm_prob", "max_predictions_per_seq")

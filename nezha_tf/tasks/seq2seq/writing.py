@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf import console, files
-from nezha_tf.errors import UserError
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.sources import pad_left, rounded_up
 from nezha_tf.text.detokenization import detokenize
 from nezha_tf.text.vocabulary import CLS, MASK, PAD, UNK
+from nezha_tf.util import console, files
+from nezha_tf.util.errors import UserError
 
 # Pieces that are never written. [UNK] is allowed, because the source often shows what it means.
 BANNED_PIECES = (PAD, CLS, MASK)

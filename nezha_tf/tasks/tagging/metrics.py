@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from nezha_tf.data.entity_tags import tags_of
-from nezha_tf.errors import UserError
+from nezha_tf.util.errors import UserError
 
 NAMES = ("precision", "recall", "f1")
 ALL = "all"

@@ -2,9 +2,9 @@
 
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import TagSet
-from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
 from nezha_tf.serving.predictor import Found, Predictor
 from nezha_tf.tasks.tagging.examples import WindowedSentences
+from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 
 
 class EntityFinder(Predictor):

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.data.entity_tags import OUTSIDE, SCHEMES, TagSet
-from nezha_tf.objectives.tagging import CrfTaggingLoss, TaggingLoss
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
 from nezha_tf.serving.windows import in_chunks, windows_on
 from nezha_tf.tasks.tagging.examples import SPECIAL_PIECES
+from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 
 MEANINGS = {
     **INPUT_MEANINGS,

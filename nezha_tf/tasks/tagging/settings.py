@@ -3,9 +3,9 @@
 import dataclasses
 
 from nezha_tf.data.entity_tags import SCHEMES
-from nezha_tf.settings import flag
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
 from nezha_tf.tasks.tagging.metrics import NAMES
+from nezha_tf.util.settings import flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

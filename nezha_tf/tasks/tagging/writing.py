@@ -4,10 +4,10 @@ import itertools
 import json
 import os
 
-from nezha_tf import files, storage
 from nezha_tf.data.compression import unpacked_name
 from nezha_tf.data.entity_tags import tags_of
 from nezha_tf.tasks.tagging.alignment import Unit, to_units
+from nezha_tf.util import files, storage
 
 
 def write_predictions(path, lines, characters, found, scheme):

@@ -21,17 +21,17 @@ from nezha_tf import (
     TargetFormat,
     checkpoints,
 )
+from nezha_tf.checkpoints.conversion_weights import Weights
+from nezha_tf.checkpoints.layouts import check_format
 from nezha_tf.config import POSITION_ENCODINGS
-from nezha_tf.conversion.layouts import check_format
-from nezha_tf.conversion.weights import Weights
-from nezha_tf.errors import UserError
 from nezha_tf.generation.decoder import Decoder
 from nezha_tf.generation.sources import pad_left
 from nezha_tf.modeling.attention import SelfAttention
-from nezha_tf.objectives.pretraining import MaskedLMLoss
+from nezha_tf.objectives.bert import MaskedLMLoss
 from nezha_tf.pictures import relative_positions
 from nezha_tf.training.flops import training_flops
 from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.util.errors import UserError
 
 SLOPES = "bert/encoder/positions/slopes"
 

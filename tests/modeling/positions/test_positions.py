@@ -10,9 +10,9 @@ from small_encoders import SIZES, batch_of
 
 from nezha_tf import NezhaConfig, NezhaEncoder
 from nezha_tf.config import POSITION_ENCODINGS, PositionEncoding
-from nezha_tf.errors import UserError
 from nezha_tf.modeling import positions
 from nezha_tf.training.flops import training_flops
+from nezha_tf.util.errors import UserError
 
 
 def encoder_of(encoding, **settings):

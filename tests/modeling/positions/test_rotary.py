@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from small_encoders import SIZES
 
 from nezha_tf import NezhaConfig, NezhaEncoder
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.attention import SelfAttention
 from nezha_tf.modeling.positions.rotary import RotaryPositions
+from nezha_tf.util.errors import UserError
 
 CONFIG = NezhaConfig(**SIZES, position_encoding="rotary")
 

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from nezha_tf import console
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.classification import confusion, metrics
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError
 
 
 def test_one_class_by_hand():

@@ -9,12 +9,12 @@ import pytest
 from commands import QUICK_CONFIG, run
 from helpers import assert_is_a_model
 
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.tasks.classification.settings import ClassificationSettings
 from nezha_tf.tasks.classification.task import Classification
 from nezha_tf.training import output_folder
 from nezha_tf.training.run import run as start
+from nezha_tf.util.errors import UserError
 
 CHARACTERS = "甲乙丙丁戊己"
 CONFIG = {**QUICK_CONFIG, "vocab_size": 11}

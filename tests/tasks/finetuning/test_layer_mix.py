@@ -17,16 +17,16 @@ from toy_task import ToyTask
 
 import nezha_tf
 from nezha_tf import NezhaConfig, NezhaEncoder, checkpoints
+from nezha_tf.checkpoints import published
+from nezha_tf.checkpoints.convert import convert_checkpoint
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.settings import ConversionSettings
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
-from nezha_tf.conversion.conversion import convert_checkpoint
-from nezha_tf.conversion.settings import ConversionSettings
-from nezha_tf.errors import UserError
 from nezha_tf.export.exporter import export_folder
 from nezha_tf.inference.extract import extract_features
 from nezha_tf.inference.settings import ExtractSettings
-from nezha_tf.model_folder import published
 from nezha_tf.training import run as training_run
+from nezha_tf.util.errors import UserError
 
 TRAINED = ("layer_mix/", "bert/pooler/", "output_")
 ROWS = ["embeddings", "layer_1", "layer_2", "gamma"]

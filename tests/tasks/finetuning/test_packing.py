@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.finetuning.packing import TextPacking, truncated_lengths
 from nezha_tf.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from nezha_tf.util.errors import UserError
 
 
 def piece_by_piece(first, second, room):

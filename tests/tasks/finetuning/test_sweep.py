@@ -14,18 +14,18 @@ from toy_finetuning import ToySettings, settings_in
 from toy_task import ToyTask
 
 import nezha_tf
+from nezha_tf.checkpoints.folder import open_folder
+from nezha_tf.checkpoints.metrics_file import read_metrics
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.run_checkpoints import BestMetric
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.folder import open_folder
-from nezha_tf.model_folder.metrics_file import read_metrics
-from nezha_tf.model_folder.run_checkpoints import BestMetric
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
-from nezha_tf.settings import changed, flag_text
 from nezha_tf.tasks.finetuning import sweep
 from nezha_tf.tasks.finetuning.sweep import Outcome
 from nezha_tf.training import model_card, output_folder
 from nezha_tf.training import run as training_run
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.settings import changed, flag_text
 
 PROGRAM = "tests/toy_finetuning.py"
 RATES, SEEDS = (1e-3, 3e-2), (7, 8)

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import examples
 
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NO_CHOICE
 from nezha_tf.tasks.multiple_choice.assignment import chosen
 from nezha_tf.tasks.multiple_choice.packing import (
@@ -17,6 +16,7 @@ from nezha_tf.tasks.multiple_choice.packing import (
     truncated_lengths,
 )
 from nezha_tf.text.vocabulary import Vocabulary
+from nezha_tf.util.errors import UserError
 
 PAD, UNK, CLS, SEP, MASK, UNUSED = range(6)
 VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", *"甲乙丙"])

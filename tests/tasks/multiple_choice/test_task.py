@@ -9,16 +9,16 @@ import tensorflow as tf
 from commands import QUICK_CONFIG, assert_one_line, run
 from helpers import assert_is_a_model
 
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.modeling.finetuning import NezhaForMultipleChoice
-from nezha_tf.objectives.multiple_choice import MultipleChoiceLoss
 from nezha_tf.tasks.finetuning.evaluation import predict
+from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.settings import MultipleChoiceSettings
 from nezha_tf.tasks.multiple_choice.task import MultipleChoice
 from nezha_tf.training.adversarial import perturbation_along
 from nezha_tf.training.run import run as start
+from nezha_tf.util.errors import UserError
 
 CHARACTERS = "甲乙丙丁戊己何"
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", *CHARACTERS]

@@ -6,9 +6,9 @@ import pytest
 from commands import CONFIG
 from conftest import RESOURCES
 
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
+from nezha_tf.util.errors import UserError
 
 
 def task_of(folder, **flags):

@@ -12,6 +12,7 @@ from records import encode_values, write
 
 import nezha_tf
 from nezha_tf import Vocabulary
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data import schema
 from nezha_tf.demo.predictors import predictors_of
 from nezha_tf.generation.generator import Generator
@@ -19,7 +20,6 @@ from nezha_tf.generation.sources import pad_left
 from nezha_tf.inference.generate import generate_text
 from nezha_tf.inference.score import score_text
 from nezha_tf.inference.settings import GenerateSettings, ScoreSettings
-from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.tasks.pretraining.evaluation import lengths_of
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining

@@ -11,19 +11,19 @@ from records import encode_values, write
 
 import nezha_tf
 from nezha_tf import checkpoints
+from nezha_tf.checkpoints.convert import convert_checkpoint
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.conversion.conversion import convert_checkpoint
-from nezha_tf.conversion.settings import ConversionSettings
+from nezha_tf.checkpoints.settings import ConversionSettings
 from nezha_tf.data import schema
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
-from nezha_tf.pretraining_objectives.uses import uses_of
+from nezha_tf.objectives.uses import uses_of
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import start
 from nezha_tf.training.run import run
+from nezha_tf.util.errors import UserError
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(chr, range(0x4E00, 0x4E00 + 20))]
 LENGTH = 12

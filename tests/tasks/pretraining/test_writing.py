@@ -7,19 +7,19 @@ import tensorflow as tf
 from demo_folders import assert_says_alike
 from export_folders import ODD_TEXTS, ask, real_texts, run_readme, write_folder
 
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.rows import Row
 from nezha_tf.demo.models import open_models
-from nezha_tf.errors import UserError
 from nezha_tf.export import exporter
 from nezha_tf.export.exporter import export_folder
 from nezha_tf.export.features import FeaturesServing
 from nezha_tf.export.fill_mask import FillMaskServing
-from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.tasks.pretraining.serving import ContinuationServing, TargetServing
 from nezha_tf.tasks.pretraining.writing import form_of
 from nezha_tf.tasks.seq2seq import writing
 from nezha_tf.tasks.seq2seq.packing import Pairs
 from nezha_tf.text.detokenization import detokenize
+from nezha_tf.util.errors import UserError
 
 LENGTH = 24
 TEXTS = [*real_texts()[:6], *filter(str.strip, ODD_TEXTS)]

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from laws import examples
 
 from nezha_tf import FullTokenizer, NezhaConfig, checkpoints
-from nezha_tf.errors import UserError
-from nezha_tf.model_folder.folder import open_folder
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.objectives.prompting import PromptLoss
 from nezha_tf.tasks.classification.settings import ClassificationSettings
 from nezha_tf.tasks.classification.task import Classification
+from nezha_tf.tasks.prompting.loss import PromptLoss
 from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
 from nezha_tf.tasks.prompting.task import Prompting
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.training.run import run as start
+from nezha_tf.util.errors import UserError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.reading_comprehension import metrics
+from nezha_tf.util.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from helpers import assert_is_a_model
 
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import write_tensors
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.tasks.reading_comprehension.settings import ReadingComprehensionSettings
 from nezha_tf.tasks.reading_comprehension.task import ReadingComprehension
 from nezha_tf.training.run import run as run_task
+from nezha_tf.util.errors import UserError
 
 FIRSTS, LASTS, FILLERS = "甲乙丙丁", "子丑寅卯", "天地玄黄宇宙洪荒"
 CONFIG = {

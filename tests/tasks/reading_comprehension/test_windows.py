@@ -7,7 +7,6 @@ import pytest
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import Answer, Question
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.reading_comprehension.windows import (
     Stretch,
     Windowing,
@@ -16,6 +15,7 @@ from nezha_tf.tasks.reading_comprehension.windows import (
 )
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from nezha_tf.util.errors import UserError
 
 CHARACTERS = "甲乙丙丁戊己庚辛壬癸"
 TOKENIZER = FullTokenizer(

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.data.squad import Answer, Question
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.reading_comprehension.windows import Windowing, best_windows, stretches_of
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from nezha_tf.util.errors import UserError
 
 PIECES = [
     *SPECIAL_PIECES,

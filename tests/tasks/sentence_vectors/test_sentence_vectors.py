@@ -10,16 +10,16 @@ from commands import QUICK_CONFIG
 from export_folders import ask
 
 from nezha_tf import NezhaConfig, NezhaEncoder, checkpoints
-from nezha_tf.errors import UserError
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.export.exporter import export_folder
 from nezha_tf.inference.extract import extract_features
 from nezha_tf.inference.settings import ExtractSettings
-from nezha_tf.model_folder.folder import open_folder
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
-from nezha_tf.objectives.contrastive import ContrastiveLoss
+from nezha_tf.tasks.sentence_vectors.loss import ContrastiveLoss
 from nezha_tf.tasks.sentence_vectors.settings import SentenceVectorSettings
 from nezha_tf.tasks.sentence_vectors.task import SentenceVectors
 from nezha_tf.training.run import run as start
+from nezha_tf.util.errors import UserError
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己庚辛"]
 # Large weights, so that a vector depends on its text from the start.

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from nezha_tf import Vocabulary
-from nezha_tf.data.corruption.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.data.in_memory import InMemoryReader
+from nezha_tf.objectives.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.tasks.seq2seq.features import TrainingFeatures
 from nezha_tf.tasks.seq2seq.packing import Pairs
 

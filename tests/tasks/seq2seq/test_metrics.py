@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.seq2seq import metrics
+from nezha_tf.util.errors import UserError
 
 
 def test_what_rouge_counts():

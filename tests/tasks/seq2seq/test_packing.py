@@ -7,9 +7,9 @@ from conftest import RESOURCES
 
 from nezha_tf import FullTokenizer
 from nezha_tf.data.rows import Row
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.text.graph_tokenizer import TOKENIZED_AT_ONCE
+from nezha_tf.util.errors import UserError
 
 
 @pytest.fixture(scope="module")

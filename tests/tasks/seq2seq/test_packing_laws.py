@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from nezha_tf import FullTokenizer
 from nezha_tf.data.rows import Row
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.seq2seq.packing import Packing
+from nezha_tf.util.errors import UserError
 
 ENDS = st.sampled_from(("tail", "head"))
 # The graph's libraries know more characters, from a newer Unicode version than Python's.

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf.errors import UserError
 from nezha_tf.tasks.seq2seq.reading import read_pairs
+from nezha_tf.util.errors import UserError
 
 WORDS = st.text("甲乙丙ab", min_size=1, max_size=3)
 # Each name of a column at its place in the file.

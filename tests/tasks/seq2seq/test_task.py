@@ -13,11 +13,11 @@ from commands import run
 from helpers import assert_is_a_model
 
 from nezha_tf import NezhaConfig, checkpoints
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 from nezha_tf.tasks.seq2seq.task import Seq2Seq
 from nezha_tf.training.run import run as start
+from nezha_tf.util.errors import UserError
 
 CHARACTERS = "甲乙丙丁戊己"
 CONFIG = {

@@ -8,12 +8,12 @@ import pytest
 from commands import QUICK_CONFIG, run, settings_of
 from helpers import assert_is_a_model
 
-from nezha_tf.errors import UserError
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
 from nezha_tf.tasks.tagging.settings import TaggingSettings
 from nezha_tf.tasks.tagging.task import NamedEntities
 from nezha_tf.training import recipe
 from nezha_tf.training.run import run as run_task
+from nezha_tf.util.errors import UserError
 
 CONFIG = {**QUICK_CONFIG, "vocab_size": 26}
 SURNAMES, GIVEN, PLACES, OTHERS = "王李", "甲乙丙", "京沪汉津", "一二三四五六七八"

@@ -1,0 +1,162 @@
+"""Compares what a converted model computes with what the original model computes."""
+
+import contextlib
+import os
+
+import numpy as np
+
+from nezha_tf.checkpoints import loading, tf1, transformers_peer
+from nezha_tf.checkpoints.kinds import POOLER, heads
+from nezha_tf.checkpoints.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
+from nezha_tf.config import NezhaConfig, model_type_of, model_types, read_values
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError
+
+# Models that differ by more are not the same. The rounding of float32 is far below this.
+MOST = 1e-3
+_BATCH, _LENGTH, _STRIDE = 3, 200, 20
+_OF_ENCODER = ("sequence_output", "pooled_output")
+
+
+def compare(source, weights, config, written):
+    """Runs the original and the converted model on the same random input.
+
+    Args:
+      source: `Source`, the original.
+      weights: its `Weights`, rounded to the dtype of the new weights, with its own segment rows.
+      config: `NezhaConfig` of the new model.
+      written: path of the new weights.
+
+    Returns:
+      A table of the largest differences as text. A further line says if the code of Hugging Face
+      could not be run.
+
+    Raises:
+      UserError: the outputs differ by more than `MOST`, or are not finite numbers.
+    """
+    spared = (POOLER, *heads())
+    needed = [name for name in weights.missing if not name.startswith(spared)]
+    if needed:
+        return f"not compared: the model cannot run without {needed[0]}"
+    segments = min(source.config.type_vocab_size, config.type_vocab_size)
+    inputs = _random_inputs(source.config, segments)
+    said = []
+    before, one = _source_side(source, weights, inputs, said)
+    after, other = _written_side(weights, config, written, inputs, said)
+    compared = _compared(weights, before, after)
+    rows = []
+    for name in compared:
+        difference = _difference(before[name], after[name])
+        rows.append((name, f"{difference:.1e}"))
+        if not difference <= MOST:
+            raise UserError(
+                f"{name} of the new model (computed by {other}) differs from that of the original "
+                f"(by {one}) by {difference:.1e}, more than {MOST:.0e}; nothing is written: pass "
+                "the configuration that belongs to the weights with --config_file"
+            )
+    batch, length = inputs["input_ids"].shape
+    title = f"largest difference on {batch} x {length} random pieces: {one} before, {other} after"
+    return "\n".join([console.table(title, rows), *said])
+
+
+def _random_inputs(config, segments):
+    """Returns the inputs: dict of int32 arrays, one row without padding and two with it.
+
+    They are [3, T], T being 200 or as many positions as the model has; `masked_lm_positions` is
+    [3, P].
+
+    Args:
+      config: `NezhaConfig`.
+      segments: number of segment ids that both models have.
+    """
+    rng = np.random.default_rng(0)
+    length = min(_LENGTH, config.max_position_embeddings)
+    lengths = np.array([[length], [max(1, length * 3 // 4)], [min(7, length)]])
+    places = np.arange(0, length, _STRIDE)
+    inputs = {
+        "input_ids": rng.integers(0, config.vocab_size, (_BATCH, length)),
+        "input_mask": np.arange(length) < lengths,
+        "segment_ids": rng.integers(0, min(segments, 2), (_BATCH, length)),
+        "masked_lm_positions": np.tile(places, (_BATCH, 1)),
+        "label_mask": np.ones((_BATCH, length)),
+    }
+    return {name: value.astype("int32") for name, value in inputs.items()}
+
+
+def _source_side(source, weights, inputs, said):
+    """Returns (outputs of the original, dict of arrays; name of the library that computed them).
+
+    Adds a line to the list `said` if the library of Hugging Face cannot be used.
+    """
+    if source.is_hugging_face:
+        values = source.config_values
+        if "model_type" not in values:
+            values = source.config.to_hugging_face()
+        if weights.kind.has_labels:
+            values = {**values, "num_labels": weights.num_labels}
+        dtype = next(iter(weights.values.values())).dtype
+        # A file may say that it is of another class than the one that has these numbers.
+        model = model_types()[model_type_of(values)][1]
+        prefix = f"{model.model_type}." if weights.kind.heads else ""
+        tensors = {
+            name: value.astype(dtype).astype("float32")
+            for name, value in source.reader.tensors(prefix).items()
+        }
+        with _said_if_unavailable(said):
+            found = transformers_peer.outputs(model, weights.kind, values, inputs, tensors=tensors)
+            return found, "transformers"
+    return _ours(weights, source.config, source.path, weights, inputs), "nezha_tf"
+
+
+def _written_side(weights, config, written, inputs, said):
+    """Returns what `_source_side` returns, for the new model."""
+    path, reader = loading.open_checkpoint(written)
+    folder = os.path.dirname(path)
+    config_file = os.path.join(folder, HUGGING_FACE_CONFIG_FILE)
+    if os.path.exists(config_file):
+        with _said_if_unavailable(said):
+            model, values = config.hugging_face_model, read_values(config_file)
+            found = transformers_peer.outputs(model, weights.kind, values, inputs, folder=folder)
+            return found, "transformers"
+        config = NezhaConfig.from_dict(values)
+    return _ours(weights, config, path, reader, inputs), "nezha_tf"
+
+
+@contextlib.contextmanager
+def _said_if_unavailable(said):
+    """Adds a line to the list `said` if the block raises `Unavailable`, and goes on after it."""
+    try:
+        yield
+    except transformers_peer.Unavailable as error:
+        line = f"not compared with Hugging Face's code ({error}): pip install -e '.[interop]'"
+        if line not in said:
+            said.append(line)
+
+
+def _ours(weights, config, path, reader, inputs):
+    """Returns the outputs of this project's model with the weights of `reader`."""
+    model = weights.model(config)
+    tf1.load_weights(model, path, reader, may_be_missing=weights.missing)
+    has_choices = weights.kind.has_choices  # then the sequences are the choices of one question
+    outputs = model({n: v[None] if has_choices else v for n, v in inputs.items()})
+    names = (*_OF_ENCODER, *weights.kind.outputs)
+    return {name: outputs[name].numpy() for name in names if name in outputs}
+
+
+def _compared(weights, *sides):
+    """Returns the names of the outputs that both sides have and that need no missing weight."""
+    lacks_pooler = any(name.startswith(POOLER) for name in weights.missing)
+    absent = {"pooled_output"} if lacks_pooler else set()
+    for head in weights.kind.heads:
+        is_missing = any(name.startswith(head.prefix) for name in weights.missing)
+        if is_missing or (lacks_pooler and head.from_pooler):
+            absent.update(head.outputs)
+    names = [name for name in (*_OF_ENCODER, *weights.kind.outputs) if name not in absent]
+    return [name for name in names if all(name in outputs for outputs in sides)]
+
+
+def _difference(before, after):
+    """Returns the largest absolute difference; NaN if one of the arrays has a NaN."""
+    # A classifier computes its last layer only for the first piece.
+    length = min(before.shape[1], after.shape[1]) if before.ndim == 3 else None
+    return np.max(np.abs(before[:, :length] - after[:, :length]))

@@ -1,0 +1,265 @@
+"""Reads the weights of a model from a checkpoint, and checks them."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.checkpoints import structure, tf1
+from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads, kind_of
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.refusals import FLOATS, no_float
+from nezha_tf.checkpoints.task_row import Kind
+from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX, ROW_KEYS, SEGMENT_TABLE, UNILM_ROWS
+from nezha_tf.util.errors import UserError
+
+_MOST_NAMES = 6
+
+
+class Weights(NamedTuple):
+    """The weights of one model.
+
+    Attributes:
+      kind: `Kind` of the model.
+      num_labels: number of labels of its head.
+      values: dict of TF1 name to float32 NumPy array, in TF1's layout.
+      missing: names of weights, and prefixes of heads, that are missing and were allowed to be.
+      left_out: list of (what they are, names): the variables that are not converted.
+    """
+
+    kind: Kind
+    num_labels: int
+    values: dict[str, np.ndarray]
+    missing: list[str]
+    left_out: list[tuple[str, list[str]]]
+
+    def model(self, config):
+        """Returns this project's Keras model of the kind, with random weights."""
+        return self.kind.model(config, self.num_labels, layer_mix=self.has_layer_mix)
+
+    @property
+    def has_layer_mix(self):
+        """Whether the head of the model reads a mixture of all layers."""
+        return _has_layer_mix(self.values)
+
+    # The interface of `tf.train.CheckpointReader`, which `tf1.load_weights` needs.
+
+    def get_variable_to_shape_map(self):
+        return {name: list(value.shape) for name, value in self.values.items()}
+
+    def get_tensor(self, name):
+        return self.values[name]
+
+
+def read_weights(source, *, averages=False, drop=(), allow_missing=()):
+    """Reads the weights of a model.
+
+    Args:
+      source: `Source`.
+      averages: whether to read the moving averages of the weights, not the weights.
+      drop: prefixes of TF1 names; weights with these are left out.
+      allow_missing: prefixes of TF1 names; weights with these may be missing. If the model of the
+        configuration has no such weights, they are left out.
+
+    Returns:
+      `Weights`.
+
+    Raises:
+      UserError: a weight is missing, unexpected or not finite, has another shape than the
+        configuration says, or a file is damaged.
+    """
+    drop, allowed = tuple(filter(None, drop)), tuple(filter(None, allow_missing))
+    model = source.config.hugging_face_model
+    if model and not model.has_pooler:
+        allowed += (POOLER,)
+    # The model of a head that stays may have others, as ELECTRA's.
+    allowed += tuple(head for head in heads() if head.startswith(drop))
+    shapes = source.reader.get_variable_to_shape_map()
+    weights = {name for name in shapes if tf1.is_weight(name, shapes)}
+    for prefix in drop:
+        if not any(name.startswith(prefix) for name in weights):
+            raise UserError(
+                f"--drop={prefix} begins no name of the weights in {source.path}; they are those "
+                "of TF1, such as bert/pooler/dense/kernel"
+            )
+    kept = {name for name in weights if not name.startswith(drop)}
+    kind = kind_of(kept, source.kind)
+    num_labels = kind.num_labels({name: shapes[name] for name in kept})
+    has_mix = _has_layer_mix(kept)
+    variables = tf1_names(kind.model(source.config, num_labels, layer_mix=has_mix))
+    missing = [name for name in variables if name not in kept]
+    missing += _absent_heads(source.kind, kept, drop)
+    unexpected = sorted(kept - set(variables))
+    foreign = structure.foreign(kept, variables)
+    if foreign:
+        raise UserError(f"checkpoint {source.path} {foreign}")
+    fault = structure.fault(
+        {name: shapes[name] for name in kept},
+        {name: v.shape for name, v in variables.items()},
+        source.config.num_hidden_groups,
+    )
+    if fault:
+        raise UserError(f"checkpoint {source.path} {fault}, or pass another with --config_file")
+    _check_names(source, kept, missing, unexpected, allowed)
+    found = [name for name in variables if name in kept]
+    if not found:
+        raise UserError(f"nothing is left of checkpoint {source.path}; drop less with --drop")
+    for name in found:
+        _check_shape(source, name, shapes[name], variables[name].shape)
+    averaged = _averages(source, shapes, found) if averages else {}
+    values = {name: _tensor(source, averaged.get(name, name)) for name in found}
+    left_out = _left_out(shapes, weights, kept, unexpected, set(averaged.values()))
+    others = getattr(source.reader, "others", ())
+    left_out += [("ELECTRA's other model", sorted(others))] if others else []
+    return Weights(kind, num_labels, values, missing, left_out)
+
+
+def _has_layer_mix(names):
+    return any(name.startswith(LAYER_MIX) for name in names)
+
+
+def _absent_heads(said, kept, drop):
+    """Returns the prefixes of the heads of which no weight is there.
+
+    Args:
+      said: `Kind` that a file beside the weights names, or None.
+      kept: set of the names of the weights.
+      drop: prefixes of heads that the user drops.
+    """
+    heads = [head for head in (said.prefixes if said else ()) if not head.startswith(drop)]
+    return [head for head in heads if not any(name.startswith(head) for name in kept)]
+
+
+def _check_names(source, kept, missing, unexpected, allowed):
+    """Raises `UserError` if weights are missing or unexpected and `allowed` does not name them."""
+    missing, unexpected = (
+        [name for name in names if not name.startswith(allowed)] for names in (missing, unexpected)
+    )
+    if not missing and not unexpected:
+        return
+    if not kept:
+        raise UserError(f"checkpoint {source.path} has no weights")
+    numbers = [int(found[1]) for found in map(re.compile(r".*/layer_(\d+)/").match, kept) if found]
+    layers, expected = max(numbers, default=-1) + 1, source.config.num_hidden_layers
+    if layers != expected and any("/layer_" in name for name in missing + unexpected):
+        raise UserError(
+            f"checkpoint {source.path} has {layers} layers, but its configuration {expected} "
+            "(num_hidden_layers); pass the configuration that belongs to it with --config_file"
+        )
+    wrong = [f"lacks {_listed(missing)}"] if missing else []
+    wrong += [f"has {_listed(unexpected)}, which no such model has"] if unexpected else []
+    raise UserError(
+        f"checkpoint {source.path} {' and '.join(wrong)}; to convert without them, name them or "
+        "their beginning in --allow_missing; or pass another configuration with --config_file"
+    )
+
+
+def _listed(names):
+    """Returns the first names, and how many more there are, as text."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _check_shape(source, name, found, expected):
+    """Raises `UserError` if a weight has another shape than the configuration says."""
+    if tuple(found) == tuple(expected):
+        return
+    key = ROW_KEYS.get(name)
+    if key and len(found) == 2 and found[1] == expected[1]:
+        raise UserError(
+            f"checkpoint {source.path}: {name} has {found[0]} rows, but by the configuration it "
+            f"has {expected[0]} ({key}); pass the configuration that belongs to it with "
+            "--config_file"
+        )
+    raise UserError(
+        f"checkpoint {source.path}: {name} has shape {list(found)}, but by the configuration it "
+        f"has {list(expected)}; pass the configuration that belongs to it with --config_file"
+    )
+
+
+def _averages(source, shapes, names):
+    """Returns dict of the names of weights to those of their averages; others were not trained."""
+    averaged = {
+        name: f"{name}/{AVERAGE_SUFFIX}" for name in names if f"{name}/{AVERAGE_SUFFIX}" in shapes
+    }
+    if not averaged:
+        raise UserError(
+            f"checkpoint {source.path} holds no averages of weights; leave out --averages"
+        )
+    return averaged
+
+
+def _tensor(source, name):
+    """Returns a variable as float32 array; `UserError` if it is not of finite floats."""
+    value = source.reader.get_tensor(name)
+    if value.dtype.name not in FLOATS:
+        raise no_float(source.path, name, value.dtype.name)
+    value = value.astype(np.float32)
+    if not np.isfinite(value).all():
+        raise UserError(
+            f"checkpoint {source.path}: {name} holds NaN or infinity; take an earlier checkpoint"
+        )
+    return value
+
+
+def _left_out(shapes, weights, kept, unexpected, used):
+    """Returns list of (what they are, names): the variables that are not converted."""
+    others = set(shapes) - weights - used
+    averages = {name for name in others if name.endswith(f"/{AVERAGE_SUFFIX}")}
+    state = {name for name in others if name in tf1.STATE or name.startswith("nezha_tf/")}
+    rows = [
+        ("optimizer slots", others - averages - state),
+        ("moving averages", averages),
+        ("state of the run", state),
+        ("weights of --drop", weights - kept),
+        ("unexpected weights", unexpected),
+    ]
+    return [(what, sorted(names)) for what, names in rows if names]
+
+
+def with_segments(weights, config, rows):
+    """Returns the weights with another number of segment rows.
+
+    Two rows become six as in UniLM; of six rows the first two are kept.
+
+    Args:
+      weights: `Weights`.
+      config: their `NezhaConfig`.
+      rows: new number of rows; None: the table stays as it is.
+
+    Returns:
+      (`Weights`, text that says what was done, or "").
+
+    Raises:
+      UserError: another change of the number of rows, or the model has no such table.
+    """
+    present = config.type_vocab_size
+    if rows in (None, present):
+        return weights, ""
+    table = weights.values.get(SEGMENT_TABLE)
+    if table is None or (present, rows) not in ((2, 6), (6, 2)):
+        raise UserError(
+            f"--type_vocab_size={rows}: the model has {present if table is not None else 'no'} "
+            "segment rows; only 2 can become 6 (as in UniLM), or 6 become 2"
+        )
+    origins = UNILM_ROWS if rows == len(UNILM_ROWS) else (0, 1)
+    words = "2, 3 and 4 begin as row 0, and 5 as row 1" if rows == 6 else "rows 0 and 1 are kept"
+    values = {**weights.values, SEGMENT_TABLE: table[list(origins)]}
+    return weights._replace(values=values), f"{present} become {rows}: {words}"
+
+
+def rounded(weights, dtype):
+    """Returns the `Weights` in another dtype, "float32" or "float16".
+
+    Raises:
+      UserError: a number is too large for the dtype.
+    """
+    values = {}
+    for name, value in weights.values.items():
+        with np.errstate(over="ignore"):
+            values[name] = value.astype(dtype)
+        if not np.isfinite(values[name]).all():
+            raise UserError(
+                f"{name} holds numbers that are too large for --dtype={dtype}; take float32"
+            )
+    return weights._replace(values=values)

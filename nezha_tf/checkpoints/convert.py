@@ -1,0 +1,98 @@
+"""Converts a model from one layout to another: reads, checks, writes and compares it."""
+
+import dataclasses
+import os
+
+from nezha_tf.checkpoints import comparison, layouts
+from nezha_tf.checkpoints.conversion_source import open_source
+from nezha_tf.checkpoints.conversion_weights import read_weights, rounded, with_segments
+from nezha_tf.util import console, files, storage
+from nezha_tf.util.errors import UserError, require_flag
+
+
+def convert_checkpoint(settings):
+    """Converts a model.
+
+    Args:
+      settings: `ConversionSettings`.
+
+    Returns:
+      A report as text: what was converted, what was left out, and the largest differences.
+
+    Raises:
+      UserError: the model cannot be converted, or the folder to make exists; then nothing is
+        written.
+    """
+    target = require_flag(settings.to, "to")
+    # Of gs://bucket this would make a folder gs: here; a remote one is refused below.
+    target = target if storage.is_remote(target) else os.path.normpath(target)
+    if os.path.lexists(target):
+        raise UserError(f"--to={target} exists already; name a new folder")
+    with console.progress(total=3, bar_format="{desc} ({n}/{total}, {elapsed})") as steps:
+        return _convert(settings, target, steps)
+
+
+def _convert(settings, target, steps):
+    """Does what `convert_checkpoint` does; `steps` is the progress bar."""
+    steps.set_description("reading")
+    source = open_source(
+        require_flag(settings.source, "from"),
+        settings.config_file,
+        settings.vocab_file,
+        settings.do_lower_case,
+    )
+    weights = read_weights(
+        source,
+        averages=settings.averages or bool(source.task and source.task["uses_averages"]),
+        drop=settings.drop,
+        allow_missing=settings.allow_missing,
+    )
+    before = rounded(weights, settings.dtype)
+    after, segments = with_segments(before, source.config, settings.type_vocab_size)
+    config = source.config
+    if segments:
+        config = dataclasses.replace(config, type_vocab_size=settings.type_vocab_size)
+    layouts.check_format(settings.format, after, config, settings.dtype)
+    report = _report(source, weights, settings, segments)
+    try:
+        with files.whole_folder(target) as folder:
+            _next(steps, "writing")
+            written = layouts.write(folder, settings.format, source, after, config)
+            _next(steps, "comparing")
+            text = f"{report}\n{comparison.compare(source, before, config, written)}"
+            files.write_text(os.path.join(folder, "README.md"), _readme(target, text))
+            steps.update()
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}") from error
+    return text
+
+
+def _next(steps, name):
+    steps.update()
+    steps.set_description(name)
+
+
+def _report(source, weights, settings, segments):
+    """Returns a table of what was converted and what was left out, as text."""
+    parameters = sum(value.size for value in weights.values.values())
+    rows = [
+        ("model", f"{source.config.position_encoding}, {weights.kind.name.replace('_', ' ')}"),
+        ("weights", f"{len(weights.values)} of {parameters:,} numbers, {settings.dtype}"),
+    ]
+    if segments:
+        rows.append(("segment rows", segments))
+    for what, names in weights.left_out:
+        # There are so many of these that their number is enough.
+        are_many = what in ("optimizer slots", "moving averages", "ELECTRA's other model")
+        listed = "" if are_many else f": {', '.join(names)}"
+        rows.append((f"left out, {what}", f"{len(names)}{listed}"))
+    if weights.missing:
+        rows.append(("missing", f"{len(weights.missing)}: {', '.join(weights.missing)}"))
+    title = f"{source.path} to {settings.to} ({settings.format})"
+    return "\n".join([console.table(title, rows), *source.notes])
+
+
+def _readme(target, text):
+    """Returns the README.md of the new folder."""
+    name = os.path.basename(target)
+    return f"# {name}\n\nMade by `tools/convert_checkpoint.py`.\n\n```\n{text}\n```\n"

@@ -1,0 +1,229 @@
+"""Writes a model in one of three layouts, each a folder with all files of the model."""
+
+import json
+import os
+
+import numpy as np
+
+from nezha_tf.checkpoints import hugging_face, task_file, tf1
+from nezha_tf.checkpoints.folder import model_of_task
+from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER
+from nezha_tf.checkpoints.name_table import OTHER_NAMES, hugging_face_name, tf1_names
+from nezha_tf.checkpoints.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
+from nezha_tf.checkpoints.published import TOKENIZER_FILE
+from nezha_tf.checkpoints.run_folder import CONFIG_FILE, VOCAB_FILE
+from nezha_tf.checkpoints.task_table import TASKS
+from nezha_tf.config import POSITION_ENCODINGS, NezhaConfig
+from nezha_tf.text.vocabulary import PAD
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.files import write_text
+
+# Two of the three layouts; the third is "tf1".
+OURS, HUGGING_FACE = "nezha_tf", "hugging_face"
+# The name in the models that Google published.
+_TF1_NAME = "bert_model.ckpt"
+# The activations that the original programs have. With others they fail or compute wrong numbers.
+_TF1_ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+_LACKS = "has no counterpart in"
+_PROBLEM_TYPES = {
+    "single": "single_label_classification",
+    "multi": "multi_label_classification",
+    "regression": "regression",
+}
+
+
+def check_format(layout, weights, config, dtype):
+    """Raises `UserError` if the programs of a layout have no such model.
+
+    Args:
+      layout: "tf1", "nezha_tf" or "hugging_face".
+      weights: `Weights`.
+      config: their `NezhaConfig`.
+      dtype: "float32" or "float16".
+    """
+    if layout == OURS:
+        return
+    if layout == HUGGING_FACE:
+        config.to_hugging_face()
+        theirs = config.hugging_face_model
+        _check_names(weights, "Hugging Face's models", theirs)
+        return
+    if dtype != "float32":
+        raise UserError(
+            f"--dtype={dtype}: with --format=tf1 take float32; TF1's programs read nothing else"
+        )
+    positions = POSITION_ENCODINGS[config.position_encoding].use_relative_position
+    in_groups = config.num_hidden_groups is not None
+    originals = NezhaConfig(vocab_size=1)  # what the programs take for granted
+    for key, fits in (
+        ("position_encoding", positions is not None),
+        # ALBERT's program has absolute positions. It takes 128 where embedding_size is missing, and
+        # where it is hidden_size, it has no layer that maps the embeddings.
+        ("num_hidden_groups", not (in_groups and positions)),
+        ("pooler_act", config.pooler_act == originals.pooler_act),
+        ("embedding_size", in_groups == (config.embedding_width != config.hidden_size)),
+        ("hidden_act", config.hidden_act in _TF1_ACTIVATIONS),
+        ("layer_norm_eps", config.layer_norm_eps == originals.layer_norm_eps),
+        # NEZHA's modeling.py has no key for it: attention_layer sets it to 64.
+        (
+            "max_relative_position",
+            not positions or config.max_relative_position == originals.max_relative_position,
+        ),
+    ):
+        if not fits:
+            raise UserError(
+                f"{key} {getattr(config, key)!r} has no counterpart in TF1's programs; take "
+                "--format=nezha_tf, or pass a --config_file with another value"
+            )
+    _check_names(weights, "TF1's programs")
+
+
+def _check_names(weights, reader, theirs=None):
+    """Raises `UserError` if a weight has no counterpart in the original models.
+
+    The message names everything that must be left out.
+
+    Args:
+      weights: `Weights`.
+      reader: who would read the weights, for the message.
+      theirs: their `HuggingFaceModel`, or None: they are TF1's programs.
+    """
+    own_names = OTHER_NAMES.get(theirs and theirs.class_name(weights.kind.architecture or ""), ())
+    without_pooler = theirs and not theirs.has_pooler and not own_names
+    why = {}  # Prefix of weights to the reason why they have no place.
+    if weights.has_layer_mix:
+        # Without the mixture, the head would read what it was not trained on.
+        mixed = f"a model whose head reads a mixture of layers (--layer_mix) {_LACKS} {reader}"
+        why |= dict.fromkeys((LAYER_MIX, *weights.kind.prefixes), mixed)
+    needs_pooler = (POOLER, *(h.prefix for h in weights.kind.heads if h.from_pooler))
+    for name in weights.values:
+        if without_pooler and name.startswith(needs_pooler):
+            said = f"{name} {_LACKS} Hugging Face's {theirs.name}, which has no pooler"
+            why = {**dict.fromkeys(needs_pooler, said), **why}
+        elif hugging_face_name(name, theirs and theirs.model_type) is None:
+            why.setdefault("".join(name.partition("/")[:2]), f"{name} {_LACKS} {reader}")
+    if why:
+        reason = next(iter(why.values()))
+        raise UserError(f"{reason}; leave such weights out with --drop={','.join(why)}")
+
+
+def write(folder, layout, source, weights, config):
+    """Writes a model into a folder.
+
+    Args:
+      folder: path of an empty folder.
+      layout: "tf1", "nezha_tf" or "hugging_face".
+      source: `Source`, the original.
+      weights: `Weights` of the dtype to write.
+      config: their `NezhaConfig`.
+
+    Returns:
+      Path of the weights, as `loading.open_checkpoint` takes it.
+
+    Raises:
+      UserError: the files cannot be written.
+    """
+    if layout == HUGGING_FACE:
+        path = _write_hugging_face(folder, source, weights, config)
+    else:
+        config.to_json_file(os.path.join(folder, CONFIG_FILE))
+        name = _TF1_NAME
+        if layout == OURS:
+            name = f"model.ckpt-{tf1.global_step_of(source.reader)}"
+        path = os.path.join(folder, name)
+        tf1.write_tensors(path, weights.values)
+        if layout == OURS:
+            tf1.name_newest(folder, [name])
+    if source.vocabulary:
+        # Not the bytes of the file: to other readers a byte order mark would be part of a piece.
+        lines = (f"{piece}\n" for piece in source.vocabulary.pieces)
+        write_text(os.path.join(folder, VOCAB_FILE), "".join(lines))
+    task = _task(source, weights, config)
+    if task:
+        task_file.write(folder, task)
+    elif source.do_lower_case is not None and layout != HUGGING_FACE:
+        _write_json(folder, TOKENIZER_FILE, {"do_lower_case": source.do_lower_case})
+    return path
+
+
+def _task(source, weights, config):
+    """Returns the dict for the new `task.json`, or None if weights of its model are left out."""
+    if not source.task:
+        return None
+    task = {**source.task, "uses_averages": False}
+    # A tagger without its CRF is still a tagger.
+    is_of_task = weights.kind in TASKS[task["task"]].kinds
+    task |= (weights.kind if is_of_task else source.kind).settings
+    if not weights.has_layer_mix:
+        task.pop("layer_mix", None)
+    model, may_be_missing = model_of_task(task, config)
+    needed = [name for name in tf1_names(model) if not name.startswith(may_be_missing)]
+    return task if weights.values.keys() >= set(needed) else None
+
+
+def _write_hugging_face(folder, source, weights, config):
+    """Writes weights, `config.json` and `tokenizer_config.json`; returns the weights' path."""
+    values = config.to_hugging_face()
+    prefix = "" if not weights.kind.heads else f"{values['model_type']}."
+    architecture = config.hugging_face_model.class_name(weights.kind.architecture)
+    own_names = [ours for ours, _ in OTHER_NAMES.get(architecture, ())]
+    tensors = {}
+    for name, value in weights.values.items():
+        theirs = hugging_face_name(
+            _in_used_groups(name, config), values["model_type"], architecture
+        )
+        is_of_body = name.startswith("bert/") and not name.startswith(tuple(own_names))
+        theirs = prefix + theirs if is_of_body else theirs
+        turned = value.T if name.endswith("/kernel") else value
+        tensors[theirs] = np.ascontiguousarray(turned)
+    path = os.path.join(folder, hugging_face.FILE_NAMES[0])
+    hugging_face.write_safetensors(path, tensors)
+    dtypes = {value.dtype.name for value in tensors.values()}
+    values |= {"architectures": [architecture], "torch_dtype": dtypes.pop()}
+    values |= _labels(source, weights)
+    if source.vocabulary:
+        values["pad_token_id"] = source.vocabulary.pieces.index(PAD)
+    _write_json(folder, HUGGING_FACE_CONFIG_FILE, values)
+    if source.do_lower_case is not None:
+        tokenizer = {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": source.do_lower_case,
+            "model_max_length": config.max_position_embeddings,
+        }
+        _write_json(folder, TOKENIZER_FILE, tokenizer)
+    return path
+
+
+def _in_used_groups(name, config):
+    """Returns TF1's name of a weight if only those groups are counted that a layer uses."""
+    if config.num_hidden_groups is None:
+        return name
+    used = list(dict.fromkeys(config.layer_names))
+    return "/".join(f"group_{used.index(p)}" if p in used else p for p in name.split("/"))
+
+
+def _labels(source, weights):
+    """Returns the entries of `config.json` about the labels of a head; {} if it has none.
+
+    Raises:
+      UserError: the head has another number of rows than `task.json` names labels.
+    """
+    kind = weights.kind
+    if not kind.has_labels or not any(n.startswith(kind.prefixes[0]) for n in weights.values):
+        return {}
+    task = source.task or {}
+    labels = task.get("labels") or [f"LABEL_{index}" for index in range(weights.num_labels)]
+    by_id = {str(index): label for index, label in enumerate(labels)}
+    if len(labels) != weights.num_labels:
+        raise UserError(
+            f"the head of {source.path} has {weights.num_labels} rows, but task.json beside it "
+            f"names {len(labels)} labels; put the task.json there that belongs to the model"
+        )
+    keys = {"id2label": by_id, "label2id": {label: int(key) for key, label in by_id.items()}}
+    problem = _PROBLEM_TYPES.get(task.get("label_type"))
+    return {**keys, "problem_type": problem} if problem else keys
+
+
+def _write_json(folder, name, values):
+    text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False)
+    write_text(os.path.join(folder, name), text + "\n")

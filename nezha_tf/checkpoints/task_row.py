@@ -1,0 +1,147 @@
+"""The parts of a row of the table of tasks: kinds of models, their heads, and a tab."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nezha_tf.checkpoints.values import Value
+
+
+class Head(NamedTuple):
+    """A part of a model on top of the encoder.
+
+    Attributes:
+      prefix: the prefix of the TF1 names of its weights.
+      outputs: dict of the names of its outputs to their names in transformers.
+      from_pooler: whether its input is the pooler's output.
+    """
+
+    prefix: str
+    outputs: dict[str, str]
+    from_pooler: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of model that a checkpoint may contain; its heads distinguish it from other kinds.
+
+    Attributes:
+      name: its unique name.
+      model_class: our Keras model; its arguments are a `NezhaConfig` and the `arguments`.
+      heads: its `Head`s.
+      architecture: the name of its class in transformers after "Bert" or "Nezha", or what stands
+        for it in `HuggingFaceModel.classes`; None: there is no such class.
+      arguments: which of "num_labels" and "max_seq_length" the class takes.
+      settings: the settings in `task.json` that select this kind, if the task has several kinds.
+      has_choices: whether its inputs are [B, C, T], C sequences for each example.
+    """
+
+    name: str
+    model_class: type
+    heads: tuple[Head, ...]
+    architecture: str | None = None
+    arguments: tuple[str, ...] = ()
+    settings: dict = dataclasses.field(default_factory=dict)
+    has_choices: bool = False
+
+    def model(self, config, num_labels=1, max_seq_length=None, layer_mix=False):
+        """Returns our model, with random weights.
+
+        Args:
+          config: a `NezhaConfig`.
+          num_labels: rows of a head of labels; other kinds ignore it.
+          max_seq_length: see `NezhaEncoder`; models of pretraining ignore it.
+          layer_mix: see `NezhaEncoder`.
+        """
+        values = {"num_labels": num_labels, "max_seq_length": max_seq_length}
+        given = {name: values[name] for name in self.arguments}
+        # A class of an own task may have no such argument.
+        given |= {"layer_mix": True} if layer_mix else {}
+        return self.model_class(config, **given)
+
+    @property
+    def prefixes(self):
+        """The prefixes of the TF1 names of its heads, a tuple of str."""
+        return tuple(head.prefix for head in self.heads)
+
+    @property
+    def outputs(self):
+        """Dict of the names of its heads' outputs to their names in transformers."""
+        return {ours: theirs for head in self.heads for ours, theirs in head.outputs.items()}
+
+    @property
+    def has_labels(self):
+        """Whether its head has a variable number of labels."""
+        return "num_labels" in self.arguments
+
+    @property
+    def reads_pooler(self):
+        """Whether a head reads the pooler's output."""
+        return any(head.from_pooler for head in self.heads)
+
+    def num_labels(self, shapes):
+        """Returns the number of rows of a checkpoint's head of labels, or 1 if there is none.
+
+        Args:
+          shapes: dict of TF1 name to shape, a list of int.
+        """
+        if not self.has_labels:
+            return 1
+        found = (
+            shapes[name][0]
+            for prefix in self.prefixes
+            for name in sorted(shapes)
+            if name.startswith(prefix) and shapes[name]
+        )
+        return next(found, 1)
+
+
+class Tab(NamedTuple):
+    """A tab of the demo's page: its title, and "module:function" of its content."""
+
+    title: str
+    layout: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A row of the table. Only `settings` and `kinds` are required.
+
+    Attributes:
+      settings: dict of the names of this task's own keys in `task.json` to their kinds of values;
+        a key that is also a flag of the program has the flag's name.
+      kinds: the `Kind`s of its model; if there are several, their `settings` distinguish them.
+      optional: the same of keys that may be missing; a run writes them only if it uses them.
+      head_settings: dict of those `settings` that say what the head is and what it reads to the
+        flags that decide them (often of the same name); a run's folder is only used with the same.
+      training: "module:name" of the `training.task.Task` that trains it.
+      serving: "module:name" of a function (or class) of a `ModelFolder` that returns its
+        `serving.saved_model.Serving`, or None. Without it, the export fills blanks.
+      predictor: "module:name" of a function (or class) of a `ModelFolder` and its model that
+        returns its `serving.predictor.Predictor`.
+      exported: "module:name" of the same for an export, a `demo.exports.Exported`.
+      tab: the `Tab` for predictors whose ability has the task's name.
+      published: function of a `hugging_face_settings.Published` that returns the settings of a
+        published model; None: published models of this kind have no task.
+      model_class: function of the settings that returns the class of the model; None: the class
+        of the `Kind`.
+      form: the objective whose input format the model uses for a text, a key of
+        `config.SEGMENT_IDS`.
+    """
+
+    settings: dict[str, Value]
+    kinds: tuple[Kind, ...]
+    optional: dict[str, Value] = dataclasses.field(default_factory=dict)
+    head_settings: dict[str, str] = dataclasses.field(default_factory=dict)
+    training: str | None = None
+    serving: str | None = None
+    predictor: str | None = None
+    exported: str | None = None
+    tab: Tab | None = None
+    published: Callable | None = None
+    model_class: Callable | None = None
+    form: str = "bidirectional"
+
+    def kind(self, settings):
+        """Returns the `Kind` of a model with these settings in its `task.json`."""
+        return next(k for k in self.kinds if k.settings.items() <= settings.items())

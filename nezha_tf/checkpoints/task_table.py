@@ -1,0 +1,242 @@
+"""The table of tasks: one row with everything that the rest of the code must know about a task.
+
+No other code tests a task's name. To add a task, assign a row to `TASKS` in any module;
+`docs/en/extending.md` explains it by an example. Classes of higher rooms are not imported here but
+named as "module:name"; the code that uses them imports them with `part`.
+"""
+
+import importlib
+
+from nezha_tf.checkpoints import hugging_face_settings
+from nezha_tf.checkpoints.task_row import Head, Kind, Tab, Task
+from nezha_tf.checkpoints.values import BOOL, NAMES, NUMBER, TEXT, TEXTS, at_least, one_of
+from nezha_tf.config import TARGET_PREDICTIONS
+from nezha_tf.data.entity_tags import SCHEMES
+from nezha_tf.generation.options import METHODS
+from nezha_tf.modeling.finetuning import (
+    NezhaForCrfTagging,
+    NezhaForMultipleChoice,
+    NezhaForQuestionAnswering,
+    NezhaForSequenceClassification,
+    NezhaForTokenClassification,
+)
+from nezha_tf.modeling.pretraining import (
+    NezhaForMaskedLM,
+    NezhaForPermutationLM,
+    NezhaForPreTraining,
+)
+from nezha_tf.modeling.replaced_tokens import NezhaDiscriminator, NezhaForReplacedTokens
+from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
+from nezha_tf.objectives.mixture import ObjectiveMixture
+
+# The weights of the head of labels have these names in all tasks, as in BERT's run_classifier.py.
+LABELLED = ("output_weights", "output_bias")
+_OF_BOTH = ("num_labels", "max_seq_length")
+_OF_PIECES = tuple(Head(prefix, {"logits": "logits"}) for prefix in LABELLED)
+_OF_TEXTS = tuple(head._replace(from_pooler=True) for head in _OF_PIECES)
+
+PRETRAINING = Kind(
+    "pretraining",
+    NezhaForPreTraining,
+    (
+        Head("cls/predictions/", {"masked_lm_logits": "prediction_logits"}),
+        Head("cls/seq_relationship/", {"next_sentence_logits": "seq_relationship_logits"}, True),
+    ),
+    "ForPreTraining",
+)
+PERMUTATION = Kind(
+    "permutation",
+    NezhaForPermutationLM,
+    (*PRETRAINING.heads, Head("query_stream/", {})),
+)
+REPLACED_TOKENS = Kind(
+    "replaced_tokens",
+    NezhaForReplacedTokens,
+    (*PRETRAINING.heads, Head("generator/", {}), Head("discriminator_predictions/", {})),
+)
+DISCRIMINATOR = Kind(
+    "discriminator",
+    NezhaDiscriminator,
+    (Head("discriminator_predictions/", {"replaced_token_logits": "logits"}),),
+    "ForReplacedTokens",
+)
+MASKED_LM = Kind(
+    "masked_lm",
+    NezhaForMaskedLM,
+    (Head("cls/predictions/", {"masked_lm_logits": "logits"}),),
+    "ForMaskedLM",
+)
+
+
+def _same(*names):
+    """Returns the `Task.head_settings` of settings that are flags of the same name."""
+    return dict(zip(names, names, strict=True))
+
+
+# Tasks with heads of pretraining come first, because `kind_of` depends on the order.
+TASKS = {
+    "pretraining": Task(
+        settings={"objectives": TEXT},
+        kinds=(PRETRAINING, PERMUTATION, REPLACED_TOKENS, DISCRIMINATOR),
+        model_class=lambda settings: (
+            ObjectiveMixture.from_text(settings["objectives"], "objectives").model
+        ),
+        training="nezha_tf.tasks.pretraining.task:Pretraining",
+    ),
+    "seq2seq": Task(
+        settings={
+            "target_prediction": one_of(*TARGET_PREDICTIONS),
+            "max_source_length": at_least(1),
+            "max_target_length": at_least(1),
+            "truncate_source": one_of("tail", "head"),
+            "min_target_length": at_least(1),
+            "decoding": one_of(*METHODS),
+            "beam_size": at_least(1),
+            "num_return_sequences": at_least(1),
+            "length_penalty": NUMBER,
+            "temperature": NUMBER,
+            "top_k": at_least(0),
+            "top_p": NUMBER,
+            "no_repeat_ngram_size": at_least(0),
+            "exempt_words": TEXTS,
+            "banned_words": TEXTS,
+        },
+        kinds=(MASKED_LM,),
+        head_settings=_same("target_prediction"),
+        training="nezha_tf.tasks.seq2seq.task:Seq2Seq",
+        serving="nezha_tf.tasks.seq2seq.serving:Seq2SeqServing",
+        predictor="nezha_tf.tasks.seq2seq.predictor:Writer",
+        exported="nezha_tf.demo.exports:ExportedWriter",
+        tab=Tab("Writing", "nezha_tf.demo.tabs:writing"),
+        form="seq2seq",
+    ),
+    "classification": Task(
+        settings={
+            "label_type": one_of("single", "multi", "regression"),
+            "labels": NAMES,
+            "is_pair": BOOL,
+        },
+        kinds=(
+            Kind(
+                "classification",
+                NezhaForSequenceClassification,
+                _OF_TEXTS,
+                "ForSequenceClassification",
+                _OF_BOTH,
+            ),
+        ),
+        head_settings={**_same("label_type"), "is_pair": "text_pair_column"},
+        training="nezha_tf.tasks.classification.task:Classification",
+        serving="nezha_tf.tasks.classification.serving:ClassificationServing",
+        predictor="nezha_tf.tasks.classification.predictor:Classifier",
+        exported="nezha_tf.demo.exports:ExportedClassifier",
+        tab=Tab("Classification", "nezha_tf.demo.tabs:classification"),
+        published=hugging_face_settings.classification,
+    ),
+    "prompting": Task(
+        settings={
+            "label_type": one_of("single"),
+            "labels": NAMES,
+            "is_pair": BOOL,
+            "pattern": TEXT,
+            "label_words": NAMES,
+        },
+        kinds=(MASKED_LM,),
+        head_settings={**_same("pattern", "label_words"), "is_pair": "text_pair_column"},
+        training="nezha_tf.tasks.prompting.task:Prompting",
+        serving="nezha_tf.tasks.prompting.serving:PromptingServing",
+        predictor="nezha_tf.tasks.prompting.predictor:PromptedClassifier",
+    ),
+    "tagging": Task(
+        settings={
+            "labels": NAMES,
+            "scheme": one_of(*SCHEMES),
+            "crf": BOOL,
+            "window_stride": at_least(1),
+        },
+        kinds=(
+            Kind(
+                "crf_tagging",
+                NezhaForCrfTagging,
+                (*_OF_PIECES, Head("crf/", {})),
+                arguments=_OF_BOTH,
+                settings={"crf": True},
+            ),
+            Kind(
+                "tagging",
+                NezhaForTokenClassification,
+                _OF_PIECES,
+                "ForTokenClassification",
+                _OF_BOTH,
+                settings={"crf": False},
+            ),
+        ),
+        head_settings=_same("crf"),
+        training="nezha_tf.tasks.tagging.task:NamedEntities",
+        serving="nezha_tf.tasks.tagging.serving:TaggingServing",
+        predictor="nezha_tf.tasks.tagging.predictor:EntityFinder",
+        exported="nezha_tf.demo.exports:ExportedEntityFinder",
+        tab=Tab("Entities", "nezha_tf.demo.tabs:entities"),
+        published=hugging_face_settings.tagging,
+    ),
+    "reading_comprehension": Task(
+        settings={
+            "max_query_length": at_least(1),
+            "doc_stride": at_least(1),
+            "max_answer_length": at_least(1),
+            "n_best_size": at_least(1),
+            "version_2_with_negative": BOOL,
+            "null_score_diff_threshold": NUMBER,
+        },
+        kinds=(
+            Kind(
+                "reading_comprehension",
+                NezhaForQuestionAnswering,
+                (Head("cls/squad/", {n: n for n in ("start_logits", "end_logits")}),),
+                "ForQuestionAnswering",
+                ("max_seq_length",),
+            ),
+        ),
+        head_settings=_same("version_2_with_negative"),
+        training="nezha_tf.tasks.reading_comprehension.task:ReadingComprehension",
+        serving="nezha_tf.tasks.reading_comprehension.serving:ReadingComprehensionServing",
+        predictor="nezha_tf.tasks.reading_comprehension.predictor:AnswerFinder",
+        exported="nezha_tf.demo.exports:ExportedAnswerFinder",
+        tab=Tab("Reading comprehension", "nezha_tf.demo.tabs:answers"),
+        published=hugging_face_settings.reading_comprehension,
+    ),
+    "sentence_vectors": Task(
+        settings={"pooling": one_of("cls", "mean")},
+        kinds=(Kind("sentence_vectors", NezhaForSentenceVectors, (), None, ("max_seq_length",)),),
+        head_settings=_same("pooling"),
+        training="nezha_tf.tasks.sentence_vectors.task:SentenceVectors",
+    ),
+    "multiple_choice": Task(
+        settings={"has_blanks": BOOL},
+        # Whether texts are read by `data.choices.with_ascii_punctuation`, as those of ChID.
+        optional={"ascii_punctuation": BOOL},
+        kinds=(
+            Kind(
+                "multiple_choice",
+                NezhaForMultipleChoice,
+                _OF_TEXTS,
+                "ForMultipleChoice",
+                ("max_seq_length",),
+                has_choices=True,
+            ),
+        ),
+        head_settings={"has_blanks": "task_name"},
+        training="nezha_tf.tasks.multiple_choice.task:MultipleChoice",
+        serving="nezha_tf.tasks.multiple_choice.serving:MultipleChoiceServing",
+        predictor="nezha_tf.tasks.multiple_choice.predictor:ChoiceFinder",
+        exported="nezha_tf.demo.exports:ExportedChoiceFinder",
+        tab=Tab("Multiple choice", "nezha_tf.demo.tabs:choices"),
+        published=hugging_face_settings.multiple_choice,
+    ),
+}
+
+
+def part(name):
+    """Imports and returns an object that a row names as "module:name"."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)

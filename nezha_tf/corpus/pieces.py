@@ -1,0 +1,166 @@
+"""Converts the documents of a shard to flat arrays of pieces, with sentence and word starts."""
+
+import collections
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.corpus.stopwatch import SEGMENTATION, Stopwatch
+from nezha_tf.objectives.policies import POLICIES, UNMASKED, MaskingPolicy
+from nezha_tf.text.bulk_tokenizer import BulkTokenizer
+from nezha_tf.text.tokenization import FullTokenizer
+from nezha_tf.text.user_dictionary import Entities, read_user_dictionary
+from nezha_tf.text.word_segmentation import make_segmenter
+
+# Documents are tokenized together up to this many characters, which take about 20 MB.
+CHARACTERS_AT_ONCE = 1 << 18
+
+
+class ShardPieces(NamedTuple):
+    """The pieces of documents, one document after another.
+
+    Attributes:
+      ids: int32 [N].
+      word_starts: bool [N], whether a piece begins a unit of masking.
+      bounds: list of S + 1 ints; sentence s has the pieces bounds[s] to bounds[s + 1] - 1, at
+        least one.
+      documents: list of (number in the corpus, first sentence, sentence after the last).
+      sizes: int32 [N], the number of characters from the start of a piece to the start of the next
+        piece, or to the end of the line.
+      characters: number of characters in the text.
+      unknown_characters: `collections.Counter` of the characters that the vocabulary lacks.
+    """
+
+    ids: np.ndarray
+    word_starts: np.ndarray
+    bounds: list
+    documents: list
+    sizes: np.ndarray
+    characters: int
+    unknown_characters: collections.Counter
+
+
+class PieceReader:
+    """Splits sentences into pieces and words, each sentence once.
+
+    The segmenter splits the raw text into words. All pieces of a token (for example an ASCII word
+    or number) belong to the word of its first character, so that a unit of masking never splits a
+    token. With `--masking=entity`, and with `--masking=none` and a user dictionary, each entry of
+    the dictionary in the text is one word, however the segmenter splits it.
+
+    Attributes:
+      clock: a `Stopwatch` with the time of `SEGMENTATION`.
+    """
+
+    def __init__(self, settings, vocabulary):
+        """Args:
+          settings: the `Settings`.
+          vocabulary: the `Vocabulary` of their `vocab_file`.
+
+        Raises:
+          UserError: the user dictionary is missing or bad, or the segmenter is not installed.
+        """
+        policy = MaskingPolicy(of_entities=bool(settings.user_dict))
+        if settings.masking != UNMASKED:
+            policy = POLICIES[settings.masking]
+        tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=settings.do_lower_case)
+        self._tokenizer = BulkTokenizer(tokenizer)
+        self.clock = Stopwatch()
+        self._cut = self._entities = None
+        words = read_user_dictionary(settings.user_dict) if settings.user_dict else ()
+        if policy.of_words:
+            self._cut = make_segmenter(settings.segmenter, words)
+        if policy.of_entities:
+            self._entities = Entities(words)
+
+    def read(self, documents):
+        """Returns the `ShardPieces` of documents.
+
+        Args:
+          documents: list of (number in the corpus, list of sentences); sentences and documents
+            without pieces are left out.
+        """
+        ids, word_starts, sizes, bounds, kept = [], [], [], [np.zeros(1, np.int64)], []
+        self._tokenizer.unknown_characters.clear()
+        pieces = sentences = characters = 0
+        for part in _parts(documents):
+            lines = [line for _, lines in part for line in lines]
+            found = self._tokenizer.tokenize(lines)
+            ids.append(found.ids)
+            word_starts.append(self._word_starts(lines, found))
+            sizes.append(_sizes(lines, found))
+            # A sentence without pieces has the same end as the sentence before it.
+            ends = np.unique(found.line_ends[found.line_ends > 0])
+            bounds.append(ends + pieces)
+            characters += sum(map(len, lines))
+            last_lines = np.cumsum([len(lines) for _, lines in part])
+            last_pieces = np.concatenate([[0], found.line_ends])[last_lines]
+            last_sentences = np.searchsorted(ends, last_pieces, side="right") + sentences
+            for (number, _), end in zip(part, last_sentences.tolist(), strict=True):
+                if end > sentences:
+                    kept.append((number, sentences, end))
+                    sentences = end
+            pieces += len(found.ids)
+        return ShardPieces(
+            ids=np.concatenate([np.empty(0, np.int32), *ids]),
+            word_starts=np.concatenate([np.empty(0, bool), *word_starts]),
+            bounds=np.concatenate(bounds).tolist(),
+            documents=kept,
+            sizes=np.concatenate([np.empty(0, np.int32), *sizes]),
+            characters=characters,
+            unknown_characters=collections.Counter(self._tokenizer.unknown_characters),
+        )
+
+    def _word_starts(self, lines, found):
+        """Returns bool [N], which of the lines' pieces (`found`, `LinePieces`) begin a unit."""
+        if self._cut is None:
+            return np.ones(len(found.ids), bool)
+        lengths = []
+        with self.clock.stage(SEGMENTATION):
+            for line in lines:
+                lengths.extend(map(len, self._cut(line)))
+                lengths.append(1)  # the line's end
+        ends = np.cumsum(lengths, dtype=np.int64)  # also of the line ends
+        begins = np.zeros(ends[-1] + 1 if len(ends) else 1, np.int64)
+        begins[ends] = 1
+        if self._entities:
+            self._join_entities(lines, begins)
+        word_of_place = np.cumsum(begins)
+        firsts = np.flatnonzero(found.begins_token)
+        words = word_of_place[found.places[firsts]]
+        starts = np.zeros(len(found.ids), bool)
+        starts[firsts] = np.diff(words, prepend=-1) != 0
+        return starts
+
+    def _join_entities(self, lines, begins):
+        """Makes each entity one word, by changing `begins`, the starts of words."""
+        offset = 0
+        for line in lines:
+            for start, end in self._entities.find(line):
+                begins[offset + start : offset + end] = 0
+                begins[offset + start] = begins[offset + end] = 1
+            offset += len(line) + 1
+
+
+def _sizes(lines, found):
+    """Returns `ShardPieces.sizes` for lines and their `LinePieces`."""
+    if not len(found.ids):
+        return np.empty(0, np.int32)
+    following = np.append(found.places[1:], 0)
+    line_ends = np.cumsum([len(line) + 1 for line in lines]) - 1
+    has_pieces = np.diff(found.line_ends, prepend=0) > 0
+    following[found.line_ends[has_pieces] - 1] = line_ends[has_pieces]
+    return (following - found.places).astype(np.int32)
+
+
+def _parts(documents):
+    """Yields lists of documents with about `CHARACTERS_AT_ONCE` characters together."""
+    part, size = [], 0
+    for number, lines in documents:
+        part.append((number, lines))
+        size += sum(map(len, lines))
+        if size >= CHARACTERS_AT_ONCE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

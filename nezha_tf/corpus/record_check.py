@@ -1,0 +1,238 @@
+"""Checks that TFRecord files are complete, fit the schema, and agree with their manifest."""
+
+import os
+from typing import NamedTuple
+
+import google_crc32c
+import numpy as np
+
+from nezha_tf.corpus.manifest import manifest_path, shards_named
+from nezha_tf.corpus.provenance import fault_of_vocabulary
+from nezha_tf.corpus.shard_files import read_record, record_name
+from nezha_tf.data import schema
+from nezha_tf.data.framing import read_frames, record_of
+from nezha_tf.objectives.policies import UNMASKED
+from nezha_tf.text.vocabulary import Vocabulary
+from nezha_tf.util import console, storage
+
+CHECKED_AT_ONCE = 512
+_FEATURES = {False: schema.FEATURES, True: schema.UNMASKED_FEATURES}
+# The bound on ids if the size of the vocabulary is unknown.
+ANY_VOCABULARY = 2**31
+
+
+class Checked(NamedTuple):
+    """The result of checking a file.
+
+    Attributes:
+      records: number of undamaged records.
+      bytes, crc32c: size and CRC-32C of the file.
+      faults: list of str, each with file and record.
+    """
+
+    records: int
+    bytes: int
+    crc32c: str
+    faults: list
+
+
+def check_files(paths, vocab_file=""):
+    """Checks every byte of files, and the sets that they belong to.
+
+    The manifest in a file's folder says which set the file belongs to. If there is a manifest that
+    does not name the file, the file is foreign; a file that is named but does not exist is missing.
+
+    Args:
+      paths: TFRecord files.
+      vocab_file: the vocabulary that the examples should have been made with; "": only the size
+        of the vocabulary in the manifest is checked.
+
+    Returns:
+      (dict of path to `Checked`, list of faults for missing files).
+
+    Raises:
+      UserError: a file, a manifest or the vocabulary cannot be read.
+    """
+    vocabulary = Vocabulary.from_file(vocab_file) if vocab_file else None
+    ends = (vocabulary.cls_id, vocabulary.sep_id) if vocabulary else None
+    named = {path: shards_named(path) for path in set(map(manifest_path, paths))}
+    checked, sets = {}, {}
+    with console.progress(total=sum(map(storage.size, paths)), unit="B", unit_scale=True) as bar:
+        for path in paths:
+            in_folder = named[manifest_path(path)]
+            name, entry, shard = in_folder.get(os.path.basename(path), (None, None, None))
+            flags = entry.get("flags", {}) if entry else {}
+            lengths = [flags.get(name, 0) for name in schema.Lengths._fields]
+            size = entry.get("vocab_size", ANY_VOCABULARY) if entry else ANY_VOCABULARY
+            size = len(vocabulary) if vocabulary else size
+            lengths = schema.Lengths(*lengths) if flags else None
+            features = _FEATURES[flags.get("masking") == UNMASKED] if flags else None
+            found = check_file(path, lengths, size, bar.update, features, ends)
+            of_other = fault_of_vocabulary(path, vocab_file) if vocabulary else None
+            if of_other:
+                found.faults.insert(0, f"{path}: {of_other}")
+            if entry:
+                sets[os.path.dirname(path), name] = entry
+                found.faults.extend(_differences(path, found, shard))
+            elif in_folder:
+                found.faults.append(f"{path}: foreign: the manifest beside it does not name it")
+            checked[path] = found
+    missing = [
+        f"{path}: is missing, but the manifest names it"
+        for (folder, _), entry in sets.items()
+        for path in (os.path.join(folder, shard["file"]) for shard in entry["shards"])
+        if not storage.exists(path)
+    ]
+    return checked, missing
+
+
+def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None, ends=None):
+    """Checks one file completely.
+
+    Args:
+      path: a TFRecord file.
+      lengths: the `schema.Lengths` of its examples; None: those of the first good record.
+      vocab_size: exclusive bound on the ids.
+      tell: called with the number of bytes of each frame that was read.
+      features: the features of its examples; None: those of the first good record.
+      ends: the ids of [CLS] and [SEP], with which examples begin and end; None: the first and the
+        last id of the first good record.
+
+    Returns:
+      A `Checked`.
+
+    Raises:
+      UserError: the file cannot be read.
+    """
+    faults, batch, crc, size, records = [], [], 0, 0, 0
+    limits = schema.Limits(vocab_size, type_vocab_size=2)
+    for number, frame, fault in read_frames(path):
+        crc, size = google_crc32c.extend(crc, frame), size + len(frame)
+        tell(len(frame))
+        if fault:
+            faults.append(f"{path}, record {number}: {fault}")
+            continue
+        records += 1
+        record = record_of(frame)
+        if lengths is None or features is None:
+            kind = lengths or _lengths_of(record), features or schema.features_of(record)
+            fault = schema.fault_of(record, kind[0], limits, kind[1])
+            if fault:
+                faults.append(f"{path}, record {number}: {fault}")
+                continue
+            lengths, features = kind
+        batch.append((number, record))
+        if len(batch) == CHECKED_AT_ONCE:
+            found, ends = _faults_of(path, batch, lengths, limits, features, ends)
+            faults, batch = faults + found, []
+    if batch:
+        faults += _faults_of(path, batch, lengths, limits, features, ends)[0]
+    if not records:
+        faults.append(f"{path}: has no undamaged record")
+    return Checked(records, size, f"{crc:08x}", faults)
+
+
+def _lengths_of(record):
+    """Returns the `Lengths` of a record; (0, 0) if it is not a `tf.train.Example`."""
+    features = schema.parsed(record)
+    if features is None:
+        return schema.Lengths(0, 0)
+    names = ("input_ids", "masked_lm_positions")
+    return schema.Lengths(*(len(features[name].int64_list.value) for name in names))
+
+
+def _faults_of(path, batch, lengths, limits, features, ends):
+    """Checks some records.
+
+    Args:
+      path: their file.
+      batch: non-empty list of (number, record).
+      lengths, limits, features: see `schema.fault_of`.
+      ends: see `check_file`.
+
+    Returns:
+      (list of faults, those found by the schema first; `ends`, or those of the first record).
+    """
+    import tensorflow as tf
+
+    numbers, records = zip(*batch, strict=True)
+    faults = {}
+    try:
+        values = tf.io.parse_example(list(records), schema.parsing_spec(lengths, features))
+    # The message quotes a record that is no example; if that is not UTF-8, it has no other error.
+    except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
+        faults = {n: schema.fault_of(record, lengths, limits, features) for n, record in batch}
+        faults = {number: fault for number, fault in faults.items() if fault}
+        fitting = [(number, record) for number, record in batch if number not in faults]
+        lines = [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
+        if not faults or not fitting:
+            return lines, ends
+        found, ends = _faults_of(path, fitting, lengths, limits, features, ends)
+        return lines + found, ends
+    values = {name: value.numpy() for name, value in values.items()}
+    found = _ends_of(values)
+    ends = ends or tuple(found[0].tolist())
+    is_cut = (found != ends).any(axis=1)
+    for row in np.flatnonzero(is_cut | _is_odd(values, lengths, limits)):
+        fault = schema.fault_of(records[row], lengths, limits, features)
+        cut = f"it begins and ends with the ids {found[row].tolist()}, not with {list(ends)}"
+        odd = "its padding, words or predictions are invalid"
+        faults[numbers[row]] = fault or (cut if is_cut[row] else odd)
+    return [f"{path}, record {number}: {fault}" for number, fault in faults.items()], ends
+
+
+def _ends_of(values):
+    """Returns the ids of the first and the last piece of each example, int64 [B, 2]."""
+    last = np.maximum(values["input_mask"].sum(axis=1) - 1, 0)
+    last = np.minimum(last, values["input_ids"].shape[1] - 1)
+    ids = values["input_ids"]
+    return np.stack([ids[:, 0], ids[np.arange(len(ids)), last]], axis=1)
+
+
+def _is_odd(values, lengths, limits):
+    """Returns bool [B], whether ids are out of range, or the mask, words or predictions invalid."""
+    odd = np.zeros(len(values["input_ids"]), bool)
+    for name, value in values.items():
+        if value.dtype == np.int64:
+            odd |= ((value < 0) | (value >= limits.of(name, lengths))).any(axis=1)
+    # A mask of other values than 0 and 1 is odd already; its sum may be no place.
+    used = np.clip(values["input_mask"].sum(axis=1, keepdims=True), 0, lengths.max_seq_length)
+    is_used = np.arange(lengths.max_seq_length) < used
+    odd |= (values["input_mask"] != is_used).any(axis=1)
+    odd |= ((values["input_ids"] + values["segment_ids"] > 0) & ~is_used).any(axis=1)
+    if "word_starts" in values:
+        return odd | _has_odd_words(values["input_ids"], values["word_starts"], used[:, 0])
+    positions = values["masked_lm_positions"]
+    predictions = values["masked_lm_weights"].sum(axis=1, keepdims=True)
+    is_predicted = np.arange(lengths.max_predictions_per_seq) < predictions
+    odd |= (values["masked_lm_weights"] != is_predicted).any(axis=1)
+    odd |= (is_predicted & ((positions >= used) | (positions < 1))).any(axis=1)
+    rises = (np.diff(positions, axis=1) > 0) | ~is_predicted[:, 1:]
+    return odd | ~rises.all(axis=1)
+
+
+def _has_odd_words(ids, word_starts, lengths):
+    """Returns bool [B], whether a word starts outside the text or a segment's first piece does not.
+
+    The last piece of an example is taken to be [SEP].
+    """
+    places = np.arange(ids.shape[1])
+    separators = np.take_along_axis(ids, np.maximum(lengths - 1, 0)[:, None], axis=1)
+    is_text = (ids != separators) & (places > 0) & (places < lengths[:, None])
+    odd = (word_starts.astype(bool) & ~is_text).any(axis=1)
+    begins = is_text[:, 1:] & ~is_text[:, :-1]
+    return odd | (begins & (word_starts[:, 1:] == 0)).any(axis=1)
+
+
+def _differences(path, found, shard):
+    """Yields the differences between a file, the manifest and the file's summary."""
+    for key, what in (("records", "records"), ("bytes", "bytes")):
+        if getattr(found, key) != shard[key]:
+            yield f"{path}: {getattr(found, key):,} {what}, but the manifest says {shard[key]:,}"
+    if found.crc32c != shard["crc32c"]:
+        yield f"{path}: CRC-32C {found.crc32c}, but the manifest says {shard['crc32c']}"
+    record = read_record(path)
+    if record is None:
+        yield f"{record_name(path)}: is missing or damaged"
+    elif record.get("crc32c") != shard["crc32c"]:
+        yield f"{record_name(path)}: describes another file than the manifest"

@@ -1,0 +1,171 @@
+"""The program's output: the plan, a progress bar, tables and a line for each kind of anomaly."""
+
+import collections
+import contextlib
+import time
+
+from nezha_tf.corpus.assignment import HELD_OUT
+from nezha_tf.corpus.lines import KINDS
+from nezha_tf.corpus.manifest import entry_of, write_manifest
+from nezha_tf.objectives.policies import POLICIES, UNMASKED
+from nezha_tf.text.user_dictionary import read_user_dictionary
+from nezha_tf.text.word_segmentation import never_found
+from nezha_tf.util import console
+
+# There is a warning if a smaller share of a set's characters is in examples.
+LEAST_USED = 0.9
+# If a larger share of sentences is longer than an example, the warning names these as the cause.
+MANY_LONG = 0.05
+
+
+def tell_plan(sets, wanted, workers, runner=""):
+    """Prints what will be made.
+
+    Args:
+      sets: list of `OutputSet`.
+      wanted: number of shards to make.
+      workers: number of processes that make them.
+      runner: the engine that makes them instead, or "".
+    """
+    for chosen in sets:
+        count, length = chosen.documents
+        print(
+            f"{chosen.output_file}: {console.plural(count, 'document')}, {_size(length)} of text, "
+            f"in {console.plural(len(chosen.paths), 'shard')} of "
+            f"{_size(length / len(chosen.paths))}"
+            + (f"; {len(chosen.finished)} there already" if chosen.finished else ""),
+            flush=True,
+        )
+    if wanted:
+        by = runner or console.plural(workers, "worker")
+        print(f"{console.plural(wanted, 'shard')} to make, {by}", flush=True)
+
+
+def warn_of_words(settings):
+    """Prints warnings if words of the dictionary can have no effect; see `never_found`.
+
+    Args:
+      settings: the `Settings`.
+    """
+    if not settings.user_dict:
+        return
+    spaced = []
+    words = read_user_dictionary(settings.user_dict, spaced)
+    if spaced:
+        print(
+            f"warning: {console.plural(len(spaced), 'word')} of --user_dict with a space (the "
+            f"first line: {spaced[0]!r}) passed over: jieba never finds such a word",
+            flush=True,
+        )
+    if settings.masking == UNMASKED or POLICIES[settings.masking].of_entities:
+        return
+    lost = never_found(settings.segmenter, words)
+    if lost:
+        print(
+            f"warning: {console.plural(len(lost), 'word')} of --user_dict (the first: {lost[0]}) "
+            f"cannot be found: {settings.segmenter} splits at characters such as · and kana; "
+            "--masking=entity and --masking=none keep every word whole",
+            flush=True,
+        )
+
+
+@contextlib.contextmanager
+def progress(sets):
+    """Shows a progress bar with documents, time left and instances per second, on terminals only.
+
+    Yields:
+      A function to call with the summary of each finished shard.
+    """
+    finished = sum(r["documents"] for chosen in sets for r in chosen.finished.values())
+    total = sum(chosen.documents.count for chosen in sets) - finished
+    started, instances = time.monotonic(), 0
+    with console.progress(total=total, desc="making", unit="doc") as bar:
+
+        def told(record):
+            nonlocal instances
+            instances += record["records"]
+            rate = instances / (time.monotonic() - started)
+            bar.set_postfix_str(f"{rate:,.0f} instances/s", refresh=False)
+            bar.update(record["documents"])
+
+        yield told
+
+
+def tell_end(sets, settings, identity, found, vocab_size, stages, made, seconds):
+    """Writes the manifests, and prints a table for each set, all anomalies and the stages.
+
+    Args:
+      sets: list of finished `OutputSet`s.
+      settings: the `Settings`.
+      identity: dict, see `identity_of`.
+      found: the `Measure` of the corpus.
+      vocab_size: number of pieces in the vocabulary.
+      stages: list of (stage, bytes of text, seconds of all workers together).
+      made: number of instances that this run has made.
+      seconds: the run's duration.
+    """
+    anomalies, empty = collections.Counter(), 0
+    for chosen in sets:
+        entry = entry_of(settings, identity, vocab_size, found.inputs, chosen)
+        write_manifest(chosen.output_file, entry)
+        anomalies.update(chosen.anomalies)
+        empty += chosen.documents.count - chosen.statistics.documents
+        print(console.table(chosen.output_file, chosen.statistics.rows(settings.pair)))
+        _warn_of_loss(chosen, settings)
+        _warn_of_pairs(chosen, settings)
+    told = [(anomalies[kind], text) for kind, text in KINDS.items()]
+    told += [(empty, "document without text"), (found.blank_files, "file without text")]
+    told += [(found.cut_documents, "document cut at 4 MiB")]
+    for count, text in told:
+        noun, _, rest = text.partition(" ")
+        if count:
+            print(f"{console.plural(count, noun)} {rest}")
+    if stages:
+        rows = [
+            (name, f"{spent:.1f} s", f"{length / max(spent, 1e-9) / 1e6:,.1f} MB/s")
+            for name, length, spent in stages
+        ]
+        print(console.table("stages: seconds of all workers, text a second of one", rows))
+    rate = f", {made / seconds:,.0f} instances/s" if made else ""
+    print(f"{seconds:.0f} s{rate}")
+
+
+def _warn_of_loss(chosen, settings):
+    """Prints a warning if much of a set's text is in no example."""
+    statistics = chosen.statistics
+    if statistics.used_share >= LEAST_USED:
+        return
+    has_long = statistics.long_sentences > MANY_LONG * statistics.sentences
+    if chosen.name == HELD_OUT and not has_long:
+        return  # one pass over pairs loses so much, and the held-out set has no other
+    why = "the ends of pairs that are too long are lost; "
+    if settings.masking == UNMASKED:
+        why += "a larger --max_seq_length loses less, and --pair=none nothing"
+    else:
+        why += "each further repetition (--dupe_factor) cuts pairs at other places"
+    if has_long:
+        why = (
+            f"{statistics.long_sentences:,} of {statistics.sentences:,} sentences are longer than "
+            "an example; write one sentence per line, with a line feed at its end, or raise "
+            "--max_seq_length"
+        )
+    print(
+        f"warning: {1 - statistics.used_share:.1%} of the characters for {chosen.output_file} are "
+        f"in no example: {why}"
+    )
+
+
+def _warn_of_pairs(chosen, settings):
+    """Prints a warning if the second segments of a shard can come from no other document."""
+    alone = sum(record["documents"] == 1 for record in chosen.finished.values())
+    if alone and settings.pair == "nsp" and settings.random_next_prob:
+        of_all = "" if alone == 1 == len(chosen.paths) else f" in {console.plural(alone, 'shard')}"
+        print(
+            f"warning: {chosen.output_file} has a single document{of_all}, so random next "
+            "sentences come from the same document; part documents by blank lines, or pass "
+            "--pair=none or a smaller --num_output_shards"
+        )
+
+
+def _size(length):
+    return f"{length / 1e6:.1f} MB" if length >= 1e5 else f"{length / 1e3:.1f} kB"

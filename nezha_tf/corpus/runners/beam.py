@@ -1,0 +1,108 @@
+"""Apache Beam: Dataflow, Flink, or Beam's own runner on this machine.
+
+apache_beam is imported only when one of them is chosen.
+"""
+
+import contextlib
+import io
+import logging
+import shlex
+
+from nezha_tf.corpus.runners import failures
+from nezha_tf.util.errors import Terminated, UserError
+
+# Beam's own "DirectRunner" would first try to download and start a server.
+_NAMES = {"DirectRunner": "apache_beam.runners.portability.fn_api_runner.fn_runner.FnApiRunner"}
+# This runner passes options that Beam does not know to a Java server, which may know them.
+_WITH_OPTIONS_OF_ITS_OWN = "FlinkRunner"
+_FROM_A_WORKER = " [while running '"  # Beam appends this to errors of a step
+
+
+class BeamRunner:
+    """An engine, see `runners`.
+
+    Attributes:
+      name: the runner's name in Beam.
+      OPTIONS: the flag with the engine's own options.
+    """
+
+    OPTIONS = "beam_options"
+
+    def __init__(self, name, options):
+        """Args:
+          name: the runner's name in Beam.
+          options: Beam's own options in the form of a command line, quoted where necessary.
+
+        Raises:
+          UserError: Beam or the runner's requirements are not installed, or an option is wrong.
+        """
+        self.name = name
+        self._pipeline = _pipeline_of(name, options)
+
+    def run(self, function, places):
+        """Calls a function for each place, see `runners`."""
+        import apache_beam
+
+        places = self._pipeline | "shards" >> apache_beam.Create(places, reshuffle=False)
+        places | "spread" >> apache_beam.Reshuffle() | "make" >> apache_beam.Map(function)
+        with _mistakes_told(self.name):
+            result = self._pipeline.run()
+            try:
+                state = result.wait_until_finish()
+            except (KeyboardInterrupt, Terminated):
+                result.cancel()
+                raise
+        if state not in (None, "DONE"):
+            raise failures.failure(self.name, f"ended as {state}")
+
+
+def _pipeline_of(runner, options):
+    """Returns an empty `beam.Pipeline`; see `BeamRunner`."""
+    # Remote jobs log their address and progress; errors of a local run are raised below.
+    level = logging.CRITICAL if runner == "DirectRunner" else logging.INFO
+    logging.getLogger("apache_beam").setLevel(level)
+    try:
+        logging.disable(logging.WARNING)  # Beam warns of its parts that are not installed
+        import apache_beam
+        from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+    except ImportError as error:
+        raise UserError(
+            f"--runner={runner} needs Apache Beam ({error}): pip install -e '.[beam]' in the clone"
+        ) from error
+    finally:
+        logging.disable(logging.NOTSET)
+    told = io.StringIO()
+    try:
+        # Beam prints a wrong option to stderr, after a page of usage.
+        with contextlib.redirect_stderr(told):
+            parsed = PipelineOptions(shlex.split(options))
+            known = parsed.get_all_options(retain_unknown_options=True)
+            unknown = known.keys() - PipelineOptions([]).get_all_options().keys()
+            if parsed.view_as(StandardOptions).runner:
+                raise ValueError("name the runner by --runner, not in --beam_options")
+            if unknown and runner != _WITH_OPTIONS_OF_ITS_OWN:
+                raise ValueError(f"{runner} has no option {', '.join(sorted(unknown))}")
+            return apache_beam.Pipeline(_NAMES.get(runner, runner), options=parsed)
+    except SystemExit as end:
+        message = told.getvalue().strip().rpartition("error: ")[2]
+        raise UserError(f"--beam_options={options}: {message}") from end
+    except (ValueError, ImportError) as error:
+        message = " ".join(str(error).split())
+        raise UserError(f"--runner={runner} --beam_options={options}: {message}") from error
+
+
+@contextlib.contextmanager
+def _mistakes_told(runner):
+    """Turns Beam's errors into `UserError`s; a defect in a worker keeps its traceback."""
+    try:
+        yield
+    except Exception as error:
+        message, from_a_worker, _ = str(error).partition(_FROM_A_WORKER)
+        if isinstance(error, UserError | Terminated):  # raised by a worker of this process
+            raise type(error)(message) from error
+        if message == "KeyboardInterrupt":
+            raise KeyboardInterrupt from error
+        shown = failures.told(runner, error, is_defect=bool(from_a_worker))
+        if shown is error:
+            raise
+        raise shown from error

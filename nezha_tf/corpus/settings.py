@@ -1,0 +1,155 @@
+"""The settings that determine the bytes of pretraining data, with the names of the flags."""
+
+import dataclasses
+
+from nezha_tf.corpus.packing import PAIRS, SINGLE
+from nezha_tf.data.text_forms import Reading
+from nezha_tf.objectives.policies import (
+    DEFAULT_MASKED_LM_PROB,
+    POLICIES,
+    UNMASKED,
+    MaskingPolicy,
+    check_share,
+)
+from nezha_tf.text.settings import ENCODING, TEXT_FIELDS
+from nezha_tf.text.user_dictionary import read_user_dictionary
+from nezha_tf.text.word_segmentation import SEGMENTERS, require_segmenter
+from nezha_tf.util.errors import UserError
+from nezha_tf.util.settings import flag
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The flags of `tools/create_pretraining_data.py` that affect the records.
+
+    Together with the text, the vocabulary and the user dictionary they determine every byte. The
+    number of workers and the places of files do not matter.
+    """
+
+    vocab_file: str | None = flag(None, "The vocabulary, one piece per line.")
+    do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
+    max_seq_length: int = flag(128, "Length of an example in pieces.", 5)
+    max_predictions_per_seq: int = flag(20, "Most predictions in an example.", 1)
+    random_seed: int = flag(12345, "Seed of all draws; the same seed gives the same bytes.")
+    dupe_factor: int = flag(
+        10,
+        "Number of passes over each document, with new masks each; held-out documents have one.",
+        1,
+    )
+    masked_lm_prob: float = flag(DEFAULT_MASKED_LM_PROB, "Share of the pieces to predict.", 0, 1)
+    short_seq_prob: float = flag(
+        0.1, "Share of the passes over a document that make shorter examples.", 0, 1
+    )
+    random_next_prob: float = flag(
+        0.5, "Share of the pairs whose second segment comes from another document.", 0, 1
+    )
+    masking: str = flag(
+        "whole_word",
+        "Masking policy. none: run_pretraining.py masks the examples when it reads them "
+        "(--dynamic_masking), and each document has one pass.",
+        choices=(*POLICIES, UNMASKED),
+    )
+    pair: str = flag(
+        "nsp",
+        "The segments of an example. nsp: two, the second random in half of the pairs; sop: two, "
+        "swapped in half of the pairs; none: one segment of full sentences; stream: the same in "
+        "the order of the text, for run_pretraining.py --memory_length.",
+        choices=PAIRS,
+    )
+    segmenter: str = flag("jieba", "Program that splits the text into words.", choices=SEGMENTERS)
+    user_dict: str = flag(
+        "", "Dictionary of your own words or entities; each line: a word, its frequency, its tag."
+    )
+    on_invalid: str = flag(
+        "error",
+        "What to do with bytes that are not in the encoding. error: fail and name the line; "
+        "replace: drop the bytes; skip: drop the line.",
+        choices=("error", "replace", "skip"),
+    )
+    encoding: str = ENCODING
+    text_fields: tuple = TEXT_FIELDS
+    split_sentences: bool = flag(
+        False, "Split lines into sentences, each of which ends with 。！？； or …; for paragraphs."
+    )
+    num_output_shards: int = 1
+    eval_share: float = 0.0
+
+    @property
+    def reading(self):
+        """The `Reading` of the corpus."""
+        return Reading(self.text_fields, self.encoding, self.split_sentences, self.on_invalid)
+
+    @classmethod
+    def of_flags(cls, **values):
+        """Returns the settings with these values, by name.
+
+        Raises:
+          UserError: a share is out of range, the dictionary is bad or missing, the segmenter is not
+            installed, or a flag has a value and no effect.
+        """
+        settings = cls(**values)
+        check_share(settings.masked_lm_prob)
+        settings.reading.check()
+        _check_effects(settings)
+        _check_words(settings)
+        if settings.masking == UNMASKED:
+            return dataclasses.replace(settings, dupe_factor=1)
+        return settings
+
+
+def _check_effects(settings):
+    """Raises a `UserError` if a flag that differs from its default does nothing."""
+    for name, (cause, why) in _without_effect(settings).items():
+        value, default = getattr(settings, name), getattr(Settings, name)
+        wanted = 1 if name == "dupe_factor" else default
+        if value not in (default, wanted):
+            raise UserError(
+                f"--{name}={value} has no effect with --{cause}={getattr(settings, cause)}: {why}; "
+                "leave the flag out" + (f", or pass {wanted}" if wanted else "")
+            )
+
+
+def _without_effect(settings):
+    """Returns {flag that does nothing: (flag that is the cause, the reason)}."""
+    found = {}
+    if settings.masking == UNMASKED:
+        why = "each document has one pass, and run_pretraining.py masks it"
+        names = ("masked_lm_prob", "max_predictions_per_seq", "dupe_factor")
+        found |= dict.fromkeys(names, ("masking", why))
+    elif not POLICIES[settings.masking].of_words:
+        found |= dict.fromkeys(("user_dict", "segmenter"), ("masking", "it needs no words"))
+    if settings.pair in SINGLE:
+        why = "an example is one segment that is as long as fits"
+        found |= dict.fromkeys(("short_seq_prob", "random_next_prob"), ("pair", why))
+    return found
+
+
+def _check_words(settings):
+    """Raises a `UserError` if the dictionary is bad or the segmenter is not installed.
+
+    The code that makes the records would find this too, but only after measuring the corpus.
+    """
+    policy = POLICIES.get(settings.masking, MaskingPolicy())
+    if settings.user_dict:
+        read_user_dictionary(settings.user_dict)
+    elif policy.of_entities:
+        raise UserError(f"--masking={settings.masking} needs --user_dict, a file with the entities")
+    if policy.of_words:
+        require_segmenter(settings.segmenter)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InspectionSettings:
+    """The settings of tools/inspect_tfrecords.py."""
+
+    input_file: str | None = flag(None, "TFRecord files: file names or globs, comma-separated.")
+    vocab_file: str = flag(
+        "", "Vocabulary of the examples; default: the one that the manifest beside them names."
+    )
+    first_record: int = flag(1, "Number of the first record to show, in each file.", 1)
+    num_records: int = flag(5, "Number of records to show, of all files together.", 1)
+    check: bool = flag(
+        False,
+        "Check every record against the schema and the manifest instead of showing examples; the "
+        "exit status is 1 if there is a fault.",
+    )

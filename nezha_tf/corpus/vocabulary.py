@@ -1,0 +1,121 @@
+"""Builds a vocabulary file from text files; the code of `tools/build_vocab.py`."""
+
+import contextlib
+import functools
+
+from nezha_tf.corpus.pool import WorkerDied, WorkerPool
+from nezha_tf.data.corpus import decoded, is_packed, read_lines, read_stretches
+from nezha_tf.data.text_forms import Reading
+from nezha_tf.text.vocabulary import LONGEST_PIECE
+from nezha_tf.text.vocabulary_builder import VocabularyBuilder
+from nezha_tf.util import console, files, storage
+from nezha_tf.util.cores import available_cores
+from nezha_tf.util.errors import UserError, require_flag
+
+# To start a process takes as long as to count about this much text.
+WORTH_A_WORKER = 32 << 20
+
+
+def make_vocabulary(settings):
+    """Builds a vocabulary and writes it; any number of workers gives the same bytes.
+
+    The text is read in stretches, which the workers count.
+
+    Args:
+      settings: `text.settings.VocabularySettings`.
+
+    Returns:
+      Text to print: a table with the number of pieces and what of the text they cover.
+
+    Raises:
+      UserError: a flag is missing, the output is also an input, a file cannot be read, there is no
+        text, a piece of --include_file is too long, --vocab_size is too small, or a worker was
+        killed. No file is written.
+    """
+    output_file = require_flag(settings.output_file, "output_file")
+    files.require_file(output_file, "output_file")
+    patterns = require_flag(settings.input_file, "input_file")
+    paths = files.expand(patterns, "input_file", in_folders="")
+    reading = Reading(settings.text_fields, settings.encoding)
+    reading.check()
+    included = [settings.include_file] if settings.include_file else []
+    files.require_other(output_file, "output_file", [*paths, *included])
+    builder = VocabularyBuilder(
+        settings.vocab_size,
+        do_lower_case=settings.do_lower_case,
+        min_character_count=settings.min_character_count,
+        common_characters=settings.common_characters,
+        include=[piece for path in included for piece in _included(path)],
+    )
+    sizes = list(map(storage.size, paths))
+    workers = settings.num_workers or min(available_cores(), 1 + sum(sizes) // WORTH_A_WORKER)
+    stretches = _stretches(paths, sizes, reading)
+    with contextlib.closing(_counted(stretches, settings.do_lower_case, workers)) as counted:
+        for counts in counted:
+            builder.add(*counts)
+    pieces, coverage = builder.build()
+    files.write_text(output_file, "".join(f"{piece}\n" for piece in pieces))
+    rows = [("pieces", f"{len(pieces):,}")]
+    shares = {"Chinese characters covered": coverage.chinese, "other words covered": coverage.other}
+    rows += [(name, f"{share:.3%}") for name, share in shares.items() if share is not None]
+    if settings.vocab_size is None:
+        rows += [
+            ("--vocab_size, by the text", builder.vocab_size),
+            ("--min_character_count, by the text", builder.min_character_count),
+        ]
+    return console.table(output_file, rows)
+
+
+def _included(path):
+    """Yields the pieces of an --include_file; `Vocabulary.from_file` reads no longer ones."""
+    for number, line in enumerate(read_lines(path), start=1):
+        piece = line.strip()
+        if len(piece.encode()) > LONGEST_PIECE:
+            raise UserError(
+                f"--include_file {path}, line {number}: a piece has more than {LONGEST_PIECE} "
+                "bytes; write one piece per line"
+            )
+        if piece:
+            yield piece
+
+
+def _counted(stretches, do_lower_case, workers):
+    """Yields the counts of stretches; 1 worker: this process counts, else others."""
+    if workers == 1:
+        yield from map(stretch_counter(do_lower_case), stretches)
+        return
+    with WorkerPool(workers, stretch_counter, do_lower_case) as pool:
+        try:
+            for _, counts in pool.run(stretches):
+                yield counts
+        except WorkerDied as death:
+            path, _ = death.task
+            raise UserError(
+                f"a worker died ({death.cause}) while it counted {path}; start again"
+            ) from death
+
+
+def _stretches(paths, sizes, reading):
+    """Yields (file, bytes) of files and shows the progress on terminals; `sizes` are in bytes."""
+    with console.progress(total=sum(sizes), desc="counting", unit="B", unit_scale=True) as bar:
+        for path, size in zip(paths, sizes, strict=True):
+            packed = is_packed(path)
+            for stretch in read_stretches(path, reading):
+                yield path, stretch
+                # For a compressed file, the bytes that were read are known only at its end.
+                told = 0 if packed else min(len(stretch), size)
+                size -= told
+                bar.update(told)
+            bar.update(size)
+
+
+def stretch_counter(do_lower_case):
+    """Returns a worker's function, from (file, bytes) to what `UnitCounter.count` returns."""
+    from nezha_tf.text.unit_counts import UnitCounter
+
+    return functools.partial(_count, UnitCounter(do_lower_case))
+
+
+def _count(counter, stretch):
+    path, text = stretch
+    return counter.count(decoded(text, path))

@@ -1,0 +1,138 @@
+"""Text infilling: spans of any length become one [MASK] each, sentences change places (BART)."""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf.data import draws
+from nezha_tf.objectives.spans import smallest
+from nezha_tf.objectives.text_to_text import SPECIAL_PIECES, Corruption
+from nezha_tf.objectives.texts import Rows, compacted
+
+SENTENCE_ENDS = ("。", "！", "？", "!", "?", "…")
+
+
+class Infilling(Corruption):
+    """BART's corruption (arXiv 1910.13461 §2.2); the target is the whole text.
+
+    The sentences are permuted, then spans of words become [MASK], in the order of fairseq's
+    denoising_dataset.py: the lengths of spans have a Poisson distribution and are drawn until a
+    share of the words is covered, the last span is cut to that, and spans begin at different words.
+    What a span covers is left out, with the [MASK]s of spans that begin in it. Each span of length
+    0 inserts a [MASK] anywhere. A [SEP] between two documents belongs to the sentence before it.
+    """
+
+    name = "infilling"
+
+    def __init__(self, vocabulary, noise_density=0.3, mean_span_length=3.0):
+        """Args:
+        vocabulary: the `Vocabulary` of the texts. Sentences end with 。！？!?… in it, and documents
+          with [SEP].
+        noise_density: share of the words that spans cover.
+        mean_span_length: the mean of the Poisson distribution, in words.
+        """
+        self._mask_id = vocabulary.mask_id
+        ends = [end for end in SENTENCE_ENDS if end in vocabulary]
+        self._ends = tf.constant([*vocabulary.ids_of(ends), vocabulary.sep_id])
+        self._density = noise_density
+        self._poisson_ends = poisson_ends(mean_span_length)
+
+    def fits(self, counts, max_seq_length):
+        # The source is rarely longer than the text; then its end is cut off.
+        return 2 * counts + SPECIAL_PIECES <= max_seq_length
+
+    def __call__(self, texts, keys):
+        subkeys = [draws.graph_bits(keys, number)[:, None] for number in range(4)]
+        source = permuted_sentences(texts, self._ends, subkeys[0])
+        lengths, inserted = self._span_lengths(source, subkeys[1])
+        source = with_masks(source, lengths, self._mask_id, _shares(subkeys[2], source))
+        source = with_inserted(source, inserted, self._mask_id, subkeys[3])
+        return source, Rows(texts.ids, texts.counts)
+
+    def _span_lengths(self, texts, keys):
+        """Returns (lengths of spans above 0, int32 [B, K], 0 in unused ones; int32 [B] of 0)."""
+        words = tf.reduce_sum(texts.starts, axis=1)
+        budget = tf.cast(tf.math.ceil(tf.cast(words, tf.float64) * self._density), tf.int32)
+        shares = _shares(keys, texts)
+        lengths = tf.searchsorted(self._poisson_ends, tf.reshape(shares, [-1]), side="right")
+        lengths = tf.reshape(lengths, tf.shape(shares))
+        before = tf.cumsum(lengths, axis=1, exclusive=True)
+        is_drawn = before < budget[:, None]
+        inserted = tf.reduce_sum(tf.cast(is_drawn & (lengths == 0), tf.int32), axis=1)
+        return tf.minimum(lengths, tf.maximum(budget[:, None] - before, 0)), inserted
+
+
+def poisson_ends(mean):
+    """Returns the cumulative Poisson probabilities of 0, 1, 2 and so on, float64, but the last."""
+    logs = [n * math.log(mean) - mean - math.lgamma(n + 1) for n in range(int(4 * mean) + 16)]
+    return np.cumsum(np.exp(logs))[:-1]
+
+
+def permuted_sentences(texts, ends, keys):
+    """Returns texts with their sentences in a random order, as `Rows`.
+
+    The first piece of a sentence begins a word, as it may come to stand behind another word.
+
+    Args:
+      texts: `Rows`.
+      ends: int32 [n], the pieces that end a sentence; the last sentence may have no end.
+      keys: uint64 [B, 1], random.
+    """
+    is_end = tf.reduce_any(texts.ids[:, :, None] == ends, axis=2) & texts.is_piece
+    # Several ends in a row, as in "？！", belong to one sentence.
+    last = is_end & ~tf.pad(is_end, [[0, 0], [0, 1]])[:, 1:]
+    sentence = tf.cumsum(tf.cast(last, tf.int64), axis=1, exclusive=True)
+    order = tf.where(texts.is_piece, draws.graph_uniform(keys, sentence), 2.0)
+    order = tf.argsort(order, axis=1, stable=True)
+    is_first = tf.pad(last, [[0, 0], [1, 0]])[:, :-1] & texts.is_piece
+    starts = tf.where(is_first, 1, texts.starts)
+    ids, starts = (tf.gather(values, order, batch_dims=1) for values in (texts.ids, starts))
+    return Rows(ids, texts.counts, starts)
+
+
+def with_masks(texts, lengths, mask_id, shares):
+    """Returns texts in which a [MASK] stands for each span of words, as `Rows`.
+
+    Args:
+      texts: `Rows`.
+      lengths: int32 [B, K], the numbers of words of the spans, 0 for no span.
+      mask_id: the id of [MASK].
+      shares: float64 [B, n], random: spans begin at the words with the lowest ones, the first span
+        at the lowest.
+    """
+    begins = (texts.starts > 0) & texts.is_piece
+    word = tf.cumsum(texts.starts, axis=1) - 1
+    count = tf.reduce_sum(tf.cast(lengths > 0, tf.int32), axis=1)
+    is_begun = smallest(shares, begins, count)
+    lengths, _ = compacted(lengths, lengths > 0, texts.ids.shape[1])
+    turn = tf.argsort(tf.argsort(tf.where(begins, shares, 2.0), axis=1), axis=1)
+    end = tf.where(is_begun, word + tf.gather(lengths, turn, batch_dims=1), 0)
+    mine, others = word[:, :, None], word[:, None, :]
+    is_covered = tf.reduce_max(tf.where(others < mine, end[:, None], 0), axis=2) > word
+    is_of_begun = tf.reduce_any((others == mine) & is_begun[:, None], axis=2)
+    is_kept = texts.is_piece & ~is_covered & (is_begun | ~is_of_begun)
+    return Rows(*compacted(tf.where(is_begun, mask_id, texts.ids), is_kept, texts.ids.shape[1]))
+
+
+def with_inserted(texts, inserted, mask_id, keys):
+    """Returns texts with [MASK]s inserted anywhere, as `Rows`; what is too long is cut off.
+
+    Args:
+      texts: `Rows` [B, n].
+      inserted: int32 [B], the number of [MASK]s.
+      mask_id: the id of [MASK].
+      keys: uint64 [B, 1], random.
+    """
+    width = texts.ids.shape[1]
+    places, total = tf.range(2 * width)[None], texts.counts + inserted
+    shares = draws.graph_uniform(keys, tf.cast(places, tf.int64))
+    is_new = smallest(shares, places < total[:, None], inserted)
+    source = tf.cumsum(tf.cast(~is_new, tf.int32), axis=1) - 1
+    ids = tf.gather(texts.ids, tf.clip_by_value(source, 0, width - 1), batch_dims=1)
+    ids = tf.where(is_new, mask_id, ids) * tf.cast(places < total[:, None], tf.int32)
+    return Rows(ids[:, :width], tf.minimum(total, width))
+
+
+def _shares(keys, texts):
+    return draws.graph_uniform(keys, tf.range(texts.ids.shape[1], dtype=tf.int64)[None])

@@ -1,0 +1,109 @@
+"""The masking policies as data, for NumPy arrays and for the graph.
+
+A policy says what a unit is, and how many units the run of an anchor has. The rest is the same for
+all policies: the units of a sequence are shuffled, each is an anchor in turn, and a run that
+exceeds the budget or overlaps a chosen run is skipped. Units and runs never contain a special
+piece.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from nezha_tf.util.errors import UserError
+
+# The value of --masking for records that are masked only when they are read.
+UNMASKED = "none"
+DEFAULT_MASKED_LM_PROB = 0.15
+
+# Shares of the predicted pieces that become [MASK] or a random piece; the others stay unchanged
+# (BERT, arXiv 1810.04805 §3.1).
+MASKED_SHARE = 0.8
+RANDOM_SHARE = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskingPolicy:
+    """Which pieces are chosen together.
+
+    Attributes:
+      of_words: whether a unit is a word; if False, it is a piece.
+      run_shares: floats, the shares of anchors whose run has 1, 2, 3 ... units.
+      draws_once: whether all pieces of a run are masked, replaced or kept together; if False,
+        this is drawn for each piece.
+      of_entities: whether each entity of the user's dictionary is one word.
+    """
+
+    of_words: bool = True
+    run_shares: tuple[float, ...] = (1.0,)
+    draws_once: bool = False
+    of_entities: bool = False
+
+    @property
+    def run_ends(self):
+        """The cumulative shares but the last, float64.
+
+        A number u drawn from [0, 1) gives a run of 1 + sum(ends <= u) units.
+        """
+        shares = np.array(self.run_shares, np.float64)
+        return np.cumsum(shares / shares.sum())[:-1]
+
+
+def _geometric(p, most):
+    """Returns the shares of lengths 1 to `most` in a geometric distribution truncated there."""
+    return tuple(p * (1 - p) ** (length - 1) for length in range(1, most + 1))
+
+
+POLICIES = {
+    # NEZHA, arXiv 1909.00204 §3.2.
+    "whole_word": MaskingPolicy(),
+    # BERT, arXiv 1810.04805 §3.1.
+    "token": MaskingPolicy(of_words=False),
+    # UniLM, arXiv 1905.03197 §2.3: a bigram or a trigram in one of five cases; here of words.
+    "ngram": MaskingPolicy(run_shares=(0.8, 0.1, 0.1)),
+    # SpanBERT, arXiv 1907.10529 §3.1: lengths in words, 3.8 on average when they are drawn. Long
+    # runs are skipped more often: about 2.5 are left in 128 pieces with 20 predictions, and 3.3 in
+    # 512 with 77.
+    "span": MaskingPolicy(run_shares=_geometric(0.2, 10), draws_once=True),
+    # ERNIE, arXiv 1904.09223 §3.2.2 and §3.2.3: phrases and entities are units. Other text is
+    # masked by words, as in NEZHA, while ERNIE masks single characters.
+    "entity": MaskingPolicy(of_entities=True),
+}
+
+
+def replacements(pieces, shares, random_ids, mask_id, where=np.where):
+    """Returns the replacements of predicted pieces: [MASK], a random piece or the piece itself.
+
+    Args:
+      pieces: int [...], the predicted pieces.
+      shares: float [...], random numbers in [0, 1).
+      random_ids: int [...], random pieces.
+      mask_id: the id of [MASK].
+      where: `np.where`, or `tf.where` in the graph.
+    """
+    found = where(shares < MASKED_SHARE + RANDOM_SHARE, random_ids, pieces)
+    return where(shares < MASKED_SHARE, mask_id, found)
+
+
+def check_share(masked_lm_prob):
+    """Raises a `UserError` if the share of predicted pieces is not in (0, 1]."""
+    if not 0 < masked_lm_prob <= 1:
+        raise UserError(
+            f"--masked_lm_prob={masked_lm_prob} must be above 0 and at most 1; the smallest share "
+            "still lets one piece of each example be predicted"
+        )
+
+
+def budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq):
+    """Returns the most pieces to predict for each length of a sequence.
+
+    Args:
+      max_seq_length: the longest length T, special pieces included.
+      masked_lm_prob: share of the sequence's pieces to predict.
+      max_predictions_per_seq: bound on the predictions.
+
+    Returns:
+      int32 [T + 1], by length; halves are rounded to even numbers, as in the originals.
+    """
+    wanted = np.rint(np.arange(max_seq_length + 1) * masked_lm_prob).astype(np.int32)
+    return np.minimum(max_predictions_per_seq, np.maximum(1, wanted))

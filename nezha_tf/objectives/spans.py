@@ -1,0 +1,160 @@
+"""Span corruption: spans of a text become sentinels, and the target tells what stood there (T5)."""
+
+import re
+
+import numpy as np
+import tensorflow as tf
+
+from nezha_tf.data import draws
+from nezha_tf.objectives.text_to_text import SPECIAL_PIECES, Corruption
+from nezha_tf.objectives.texts import Rows, compacted
+from nezha_tf.util.errors import UserError
+
+UNUSED_PIECE = re.compile(r"\[unused(\d+)\]")
+
+
+class SpanCorruption(Corruption):
+    """T5's objective (arXiv 1910.10683 §3.1.4, `span_corruption` of its preprocessors.py).
+
+    The numbers of noise pieces and of spans depend only on the length of the text, and the lengths
+    of spans are drawn. A text begins with pieces that stay and ends with noise. In the source, a
+    sentinel stands for each span of noise; in the target, each span follows its sentinel.
+    """
+
+    name = "span_corruption"
+
+    def __init__(self, vocabulary, max_seq_length, noise_density=0.15, mean_span_length=3.0):
+        """Args:
+          vocabulary: `Vocabulary`; its [unusedN] pieces are the sentinels, the highest N first.
+          max_seq_length: the length T of an example.
+          noise_density: share of the pieces that are noise.
+          mean_span_length: mean number of pieces in a span of noise.
+
+        Raises:
+          UserError: the vocabulary has too few sentinels for texts of this length.
+        """
+        counts = np.arange(max_seq_length + 1)
+        self._noise, self._spans = span_counts(counts, noise_density, mean_span_length)
+        most = int(self._spans[self.fits(counts, max_seq_length)].max())
+        self._sentinels = sentinels_of(vocabulary)
+        if len(self._sentinels) < most:
+            raise UserError(
+                f"span_corruption needs {most} sentinels for examples of {max_seq_length} pieces, "
+                f"but the vocabulary has only {len(self._sentinels)} [unusedN] pieces; add some, "
+                "lower --noise_density, or raise --mean_span_length"
+            )
+
+    def fits(self, counts, max_seq_length):
+        # Each span has a sentinel in the source and one in the target.
+        return counts + 2 * self._spans[counts] + SPECIAL_PIECES <= max_seq_length
+
+    def __call__(self, texts, keys):
+        width = texts.ids.shape[1]
+        noise, spans = (tf.gather(table, texts.counts) for table in (self._noise, self._spans))
+        most = max(int(self._spans[: width + 1].max()), 1)
+        lengths = [
+            segment_lengths(
+                _drawn_starts(draws.graph_bits(keys, number), items, spans, width), most
+            )
+            for number, items in enumerate((texts.counts - noise, noise))
+        ]
+        is_noise = noise_mask(*lengths, width) & texts.is_piece
+        return with_sentinels(texts, is_noise, self._sentinels)
+
+
+def sentinels_of(vocabulary):
+    """Returns the ids of the [unusedN] pieces, int32, the highest N first."""
+    found = {
+        int(match[1]): number
+        for number, piece in enumerate(vocabulary.pieces)
+        if (match := UNUSED_PIECE.fullmatch(piece))
+    }
+    return np.array([found[number] for number in sorted(found, reverse=True)], np.int32)
+
+
+def span_counts(counts, noise_density, mean_span_length):
+    """Returns the numbers of noise pieces and of spans (`random_spans_noise_mask` of T5).
+
+    Args:
+      counts: int [n], numbers of pieces in a text.
+      noise_density, mean_span_length: see `SpanCorruption`.
+
+    Returns:
+      (int32 [n], int32 [n]). Halves are rounded to even numbers.
+    """
+    counts = np.asarray(counts)
+    noise = np.rint(counts.astype(np.float32) * np.float32(noise_density)).astype(np.int32)
+    counts = counts.astype(np.int32)
+    noise = np.clip(noise, 1, np.maximum(counts - 1, 1))
+    spans = np.rint(noise.astype(np.float32) / np.float32(mean_span_length)).astype(np.int32)
+    # Unlike in T5, there are never more spans than pieces that separate them.
+    return noise, np.clip(spans, 1, np.maximum(np.minimum(noise, counts - noise), 1))
+
+
+def segment_lengths(starts, most):
+    """Returns the lengths of segments, int32 [B, most].
+
+    Args:
+      starts: int32 [B, n], 1 at the first item of a segment, 0 at its other items, -1 where there
+        is no item.
+      most: the most segments.
+    """
+    is_item = starts >= 0
+    segment = tf.cumsum(tf.maximum(starts, 0), axis=1) - 1
+    is_in = (segment[:, :, None] == tf.range(most)) & is_item[:, :, None]
+    return tf.reduce_sum(tf.cast(is_in, tf.int32), axis=1)
+
+
+def noise_mask(kept_lengths, noise_lengths, width):
+    """Returns bool [B, width], whether a place lies in a span of noise.
+
+    Args:
+      kept_lengths, noise_lengths: int32 [B, K], the lengths of the spans, in turns: the first one
+        is kept.
+      width: the number of places.
+    """
+    interleaved = tf.stack([kept_lengths, noise_lengths], axis=2)
+    ends = tf.cumsum(tf.reshape(interleaved, (-1, 2 * kept_lengths.shape[1])), axis=1)
+    places = tf.tile(tf.range(width)[None], (tf.shape(ends)[0], 1))
+    return tf.searchsorted(ends, places, side="right") % 2 == 1
+
+
+def with_sentinels(texts, is_noise, sentinels):
+    """Returns (source, target), both `Rows`, of texts whose noise is known.
+
+    Args:
+      texts: `Rows`.
+      is_noise: bool [B, n], False after the last piece.
+      sentinels: int32 [K], the sentinels of the first span, the second, and so on.
+    """
+    sides = []
+    for replaced in (is_noise, ~is_noise):
+        before = tf.pad(replaced, [[0, 0], [1, 0]])[:, :-1]
+        begins = replaced & ~before & texts.is_piece
+        number = tf.cumsum(tf.cast(begins, tf.int32), axis=1) - 1
+        sentinel = tf.gather(sentinels, tf.clip_by_value(number, 0, len(sentinels) - 1))
+        ids = tf.where(begins, sentinel, texts.ids)
+        is_kept = texts.is_piece & (begins | ~replaced)
+        sides.append(Rows(*compacted(ids, is_kept, 2 * texts.ids.shape[1])))
+    return tuple(sides)
+
+
+def smallest(keys, is_candidate, count):
+    """Returns bool [B, n], whether a key is one of the smallest of its row's candidates.
+
+    Args:
+      keys: float64 [B, n], below 2.
+      is_candidate: bool [B, n].
+      count: int32 [B], how many to choose.
+    """
+    order = tf.argsort(tf.where(is_candidate, keys, 2.0), axis=1)
+    return is_candidate & (tf.argsort(order, axis=1) < count[:, None])
+
+
+def _drawn_starts(keys, items, segments, width):
+    """Draws where segments begin, int32 [B, width]; see `segment_lengths`."""
+    places = tf.range(width)[None]
+    shares = draws.graph_uniform(keys[:, None], tf.cast(places, tf.int64))
+    is_item = places < items[:, None]
+    begins = smallest(shares, is_item & (places > 0), segments - 1) | (places == 0)
+    return tf.where(is_item, tf.cast(begins, tf.int32), -1)

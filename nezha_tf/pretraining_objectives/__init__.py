@@ -1,1 +1,0 @@
-"""The objectives of pretraining, and mixtures of them."""

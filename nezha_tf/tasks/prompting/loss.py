@@ -1,0 +1,54 @@
+"""Objective of classification by the words that fill the blanks of a pattern."""
+
+import numpy as np
+from keras import ops
+
+from nezha_tf.tasks.classification.loss import ClassificationLoss
+
+
+class PromptLoss(ClassificationLoss):
+    """Cross-entropy over classes, each of which is a word in the blanks (PET, arXiv 2001.07676).
+
+    The score of a class is the sum of the log probabilities of its word's pieces, one for each
+    blank. Softmax over the scores gives the probabilities of the classes, as in PET §3.1; for words
+    of several pieces this is the product over independent blanks.
+    """
+
+    def __init__(self, label_pieces, mask_id, label_smoothing=0.0):
+        """Args:
+        label_pieces: int [L, P], the pieces of each class's word.
+        mask_id: the id of [MASK]. Each example has P of them.
+        label_smoothing: smoothing of the labels in `losses`.
+        """
+        super().__init__(label_smoothing)
+        self._label_pieces = np.asarray(label_pieces, np.int32)
+        self._mask_id = mask_id
+
+    def inputs(self, batch):
+        """Returns the model's inputs with `masked_lm_positions`, int [B, P], of the blanks."""
+        inputs = super().inputs(batch)
+        ids = batch["input_ids"]
+        length = ops.shape(ids)[1]
+        # The first blank has the highest rank.
+        ranks = ops.where(ops.equal(ids, self._mask_id), length - ops.arange(length), 0)
+        _, places = ops.top_k(ranks, self._label_pieces.shape[1])
+        return {**inputs, "masked_lm_positions": ops.cast(places, "int32")}
+
+    def losses(self, outputs, batch):
+        return super().losses(self._scored(outputs), batch)
+
+    def metrics(self, outputs, batch):
+        return super().metrics(self._scored(outputs), batch)
+
+    def distributions(self, outputs, batch):
+        return super().distributions(self._scored(outputs), batch)
+
+    def predictions(self, outputs):
+        return super().predictions(self._scored(outputs))
+
+    def _scored(self, outputs):
+        """Returns {"logits": the scores of the classes, float32 [B, L]}."""
+        log_probs = ops.log_softmax(ops.cast(outputs["masked_lm_logits"], "float32"), axis=-1)
+        blanks = range(self._label_pieces.shape[1])
+        pieces = self._label_pieces
+        return {"logits": sum(ops.take(log_probs[:, k], pieces[:, k], axis=-1) for k in blanks)}

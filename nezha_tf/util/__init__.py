@@ -1,0 +1,1 @@
+"""What all rooms use: errors, files, the console, settings and their flags."""

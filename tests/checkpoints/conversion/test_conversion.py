@@ -1,0 +1,442 @@
+"""Models from one layout to another: the same bits, the same outputs, and what lies beside them."""
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from checkpoint_models import (
+    CLASSIFICATION,
+    TAGGING,
+    UNILM,
+    assert_equal,
+    config_of,
+    convert,
+    unilm_weights,
+    weights_in,
+    weights_like,
+    weights_of_originals,
+    write_model,
+    write_vocabulary,
+)
+from conftest import GOLDEN
+from helpers import GOLDEN_MODELS
+from hugging_face_peer import KINDS, weights_of
+from safetensors.numpy import load_file, save_file
+
+from nezha_tf import NezhaConfig, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
+from nezha_tf.checkpoints import convert as conversion
+from nezha_tf.checkpoints import folder as model_folder
+from nezha_tf.checkpoints import layouts, name_table, tf1
+from nezha_tf.checkpoints.conversion_weights import Weights
+from nezha_tf.checkpoints.kinds import kinds
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
+from nezha_tf.objectives.mixture import ObjectiveMixture
+from nezha_tf.objectives.table import OBJECTIVES
+from nezha_tf.objectives.unilm import Bidirectional
+from nezha_tf.util.errors import UserError
+
+pytestmark = pytest.mark.usefixtures("no_peer")
+SAFETENSORS = "model.safetensors"
+
+
+@pytest.mark.parametrize("name", GOLDEN_MODELS)
+def test_golden_models_come_back_bit_by_bit(tmp_path, name):
+    expected = weights_of_originals(name)
+    source = GOLDEN / name / "model.ckpt"
+    report = convert(source, tmp_path / "ours", "nezha_tf")
+    assert f"left out, optimizer slots   {2 * len(expected)}" in report
+    assert "1: global_step" in report and "no vocabulary" in report
+    assert_equal(weights_in(tmp_path / "ours" / "model.ckpt-5"), expected)
+    convert(tmp_path / "ours", tmp_path / "tf1", "tf1")
+    assert_equal(weights_in(tmp_path / "tf1" / "bert_model.ckpt"), expected)
+    convert(tmp_path / "ours", tmp_path / "hf", "hugging_face")
+    prefix = "nezha." if name == "nezha_tiny" else "bert."
+    assert_equal(load_file(tmp_path / "hf" / SAFETENSORS), weights_of(name, prefix=prefix))
+    assert json.loads((tmp_path / "hf" / "config.json").read_text())["hidden_act"] == "gelu_new"
+    convert(tmp_path / "hf", tmp_path / "back", "tf1")
+    assert_equal(weights_in(tmp_path / "back" / "bert_model.ckpt"), expected)
+    original = NezhaConfig.from_json_file(GOLDEN / name / "bert_config.json")
+    assert NezhaConfig.from_json_file(tmp_path / "back" / "bert_config.json") == original
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hugging_face_comes_back_bit_by_bit(tmp_path, kind):
+    peer = GOLDEN / f"hugging_face_{kind}"
+    report = convert(peer, tmp_path / "ours", "nezha_tf")
+    assert "not compared with Hugging Face's code (no_such_library not installed)" in report
+    assert "pip install -e '.[interop]'" in report
+    convert(tmp_path / "ours", tmp_path / "back", "hugging_face")
+    stored = load_file(peer / SAFETENSORS)
+    stored.pop("roformer.encoder.embed_positions.weight", None)  # Sinusoids, so no weights.
+    assert_equal(load_file(tmp_path / "back" / SAFETENSORS), stored)
+    theirs, ours = (
+        json.loads((folder / "config.json").read_text()) for folder in (peer, tmp_path / "back")
+    )
+    assert {key: theirs[key] for key in ours} == ours
+    # The stored figures are of transformers.
+    model = model_folder.open_folder(tmp_path / "ours").make_model()
+    with np.load(peer / "forward.npz") as figures:
+        outputs = model(
+            {
+                "input_ids": figures["in.input_ids"],
+                "input_mask": figures["in.attention_mask"],
+                "segment_ids": figures["in.token_type_ids"],
+                "masked_lm_positions": np.tile(np.arange(0, 200, 20), (3, 1)),
+            }
+        )
+        names = {"sequence_output", "masked_lm_logits", "next_sentence_logits"} & set(figures)
+        assert len(names) == (2 if kind in ("roformer", "electra") else 3)
+        for name in names:
+            np.testing.assert_allclose(outputs[name], figures[name], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "kind, task",
+    [
+        ("encoder", None),
+        ("masked_lm", None),
+        ("pretraining", None),
+        ("classification", CLASSIFICATION),
+        ("tagging", TAGGING),
+        ("reading_comprehension", None),
+        ("multiple_choice", None),
+    ],
+)
+@pytest.mark.parametrize("layout", ["tf1", "hugging_face"])
+def test_random_models_come_back_bit_by_bit(tmp_path, kind, task, layout):
+    rng = np.random.default_rng([len(kind), len(layout)])
+    config = config_of(rng)
+    weights = weights_like(rng, kind, config)
+    write_model(tmp_path / "run", config, weights, task)
+    report = convert(tmp_path / "run", tmp_path / "there", layout)
+    assert "nezha_tf before, nezha_tf after\n  sequence_output" in report
+    assert f"left out, moving averages   {len(weights)}" in report
+    convert(tmp_path / "there", tmp_path / "back", "nezha_tf")
+    assert_equal(weights_in(tmp_path / "back" / "model.ckpt-0"), weights)
+    back = tmp_path / "back"
+    # A BERT has no distances, and Hugging Face's file no place for a bound on them.
+    assert NezhaConfig.from_json_file(back / "bert_config.json") == config
+    assert (back / "vocab.txt").read_bytes() == (tmp_path / "run" / "vocab.txt").read_bytes()
+    # The architecture in Hugging Face's file is as good as one for the settings of these.
+    is_told = layout == "hugging_face" and kind in ("reading_comprehension", "multiple_choice")
+    assert (back / "task.json").exists() == (bool(task) or is_told)
+    if task:
+        assert json.loads((back / "task.json").read_text()) == task
+        opened = model_folder.open_folder(back)
+        assert opened.make_model().num_labels == 3 and not opened.do_lower_case
+
+
+def test_a_vocabulary_is_written_piece_by_piece(tmp_path):
+    """transformers would take a byte order mark for a part of the first piece."""
+    rng = np.random.default_rng(8)
+    config = config_of(rng)
+    write_model(tmp_path / "run", config, weights_like(rng, "encoder", config))
+    plain = (tmp_path / "run" / "vocab.txt").read_bytes()
+    for mark, ending in ((b"\xef\xbb\xbf", b"\n"), (b"", b"\r\n"), (b"\xef\xbb\xbf", b"\r\n")):
+        (tmp_path / "run" / "vocab.txt").write_bytes(mark + plain.replace(b"\n", ending))
+        target = tmp_path / f"{len(mark)}_{len(ending)}"
+        convert(tmp_path / "run", target, "hugging_face")
+        assert (target / "vocab.txt").read_bytes() == plain
+
+
+def test_a_model_on_a_remote_store_is_converted(tmp_path):
+    rng = np.random.default_rng(9)
+    config = config_of(rng)
+    weights = weights_like(rng, "encoder", config)
+    write_model(tmp_path / "run", config, weights)
+    remote = "ram://conversion/published"
+    for path in (tmp_path / "run").iterdir():
+        tf.io.gfile.copy(str(path), f"{remote}/{path.name}")
+    for name, source in (("folder", remote), ("prefix", f"{remote}/model.ckpt-7")):
+        report = convert(source, tmp_path / name, "tf1")
+        assert "no vocabulary" not in report
+        assert_equal(weights_in(tmp_path / name / "bert_model.ckpt"), weights)
+        vocabulary = (tmp_path / name / "vocab.txt").read_bytes()
+        assert vocabulary == (tmp_path / "run" / "vocab.txt").read_bytes()
+    with pytest.raises(UserError, match=r"no checkpoint at ram://conversion/nothing"):
+        convert("ram://conversion/nothing", tmp_path / "none", "tf1")
+    with pytest.raises(UserError, match=r"ram://new is not on this machine; name a folder here"):
+        convert(remote, "ram://new", "tf1")
+
+
+def test_the_loss_scale_of_nezhas_programs_is_no_weight(tmp_path):
+    """These are the names of TF 1.15's ExponentialUpdateLossScaleManager."""
+    rng = np.random.default_rng(10)
+    config = config_of(rng)
+    weights = weights_like(rng, "masked_lm", config)
+    scale = {"loss_scale": np.float32(2**32), "good_steps": np.int32(5), "bad_steps": np.int32(0)}
+    write_model(tmp_path / "run", config, {**weights})
+    tf1.write_tensors(tmp_path / "run" / "model.ckpt-7", {**weights, **scale})
+    report = convert(tmp_path / "run", tmp_path / "tf1", "tf1")
+    assert "state of the run" in report and "3: bad_steps, good_steps, loss_scale" in report
+    assert_equal(weights_in(tmp_path / "tf1" / "bert_model.ckpt"), weights)
+    model = NezhaForMaskedLM(config)
+    assert checkpoints.load(model, tmp_path / "run" / "model.ckpt-7").unused == []
+
+
+def test_what_the_converter_assumes_of_the_case_is_told(tmp_path):
+    rng = np.random.default_rng(11)
+    config = config_of(rng)
+    write_model(tmp_path / "run", config, weights_like(rng, "encoder", config))
+    path = tmp_path / "run" / "vocab.txt"
+    path.write_text(path.read_text().replace("w1\n", "Ab\n"))
+    report = convert(tmp_path / "run", tmp_path / "unsaid", "nezha_tf")
+    assert f"capitals, such as Ab in {path}; if the model is cased, pass --nodo_lower" in report
+    for case in (True, False):
+        target = tmp_path / f"said_{case}"
+        assert "capitals" not in convert(tmp_path / "run", target, "nezha_tf", do_lower_case=case)
+        assert model_folder.open_folder(target).do_lower_case == case
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_unilm(tmp_path, old):
+    """Six segment rows, LayerNorm's own epsilon and the exact gelu; from a file by its name."""
+    weights = unilm_weights(np.random.default_rng(0), UNILM, old)
+    save_file(weights, tmp_path / "unilm1-base-cased.safetensors")
+    (tmp_path / "bert_config.json").write_text(json.dumps(UNILM))
+    write_vocabulary(tmp_path / "vocab.txt", 30)
+    source = tmp_path / "unilm1-base-cased.safetensors"
+    report = convert(source, tmp_path / "ours", "nezha_tf", do_lower_case=False)
+    assert "no model_type: read as the configuration of bert in PyTorch" in report
+    assert "six segment rows: read as a UniLM" in report
+    opened = model_folder.open_folder(tmp_path / "ours")
+    config, model = opened.config, opened.make_model()
+    assert (config.layer_norm_eps, config.hidden_act) == (1e-5, "gelu_erf")
+    assert (config.type_vocab_size, opened.do_lower_case) == (6, False)
+    ids = np.arange(5, 15)[None]
+    inputs = {"input_ids": ids, "input_mask": 0 * ids + 1, "segment_ids": 0 * ids + 4}
+    embedded = sum(
+        weights[f"bert.embeddings.{name}_embeddings.weight"][rows]
+        for name, rows in (("word", ids[0]), ("token_type", 4), ("position", np.arange(10)))
+    )
+    centred = embedded - embedded.mean(-1, keepdims=True)
+    normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    names = ("gamma", "beta") if old else ("weight", "bias")
+    gamma, beta = (weights[f"bert.embeddings.LayerNorm.{name}"] for name in names)
+    outputs = model({**inputs, "masked_lm_positions": np.array([[1]])})
+    np.testing.assert_allclose(outputs["embedding_output"][0], normed * gamma + beta, atol=1e-6)
+    # And out again: the same names, in PyTorch's spelling of today, and no table twice.
+    convert(tmp_path / "ours", tmp_path / "hf", "hugging_face")
+    renamed = {name.replace("gamma", "weight").replace("beta", "bias"): name for name in weights}
+    del renamed["cls.predictions.decoder.weight"]
+    expected = {name: weights[theirs] for name, theirs in renamed.items()}
+    assert_equal(load_file(tmp_path / "hf" / SAFETENSORS), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision(tmp_path, dtype):
+    """Of a source in half precision nothing is lost; --dtype=float16 rounds once."""
+    kind, type_of = "pretraining", {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}[dtype]
+    rng = np.random.default_rng(1)
+    config = config_of(rng)
+    half = {n: v.astype(type_of) for n, v in weights_like(rng, kind, config).items()}
+    single = {name: value.astype(np.float32) for name, value in half.items()}
+    write_model(tmp_path / "run", config, half)
+    convert(tmp_path / "run", tmp_path / "hf", "hugging_face")
+    convert(tmp_path / "hf", tmp_path / "back", "tf1")
+    assert_equal(weights_in(tmp_path / "back" / "bert_model.ckpt"), single)
+    convert(tmp_path / "hf", tmp_path / "half", "hugging_face", dtype="float16")
+    assert json.loads((tmp_path / "half" / "config.json").read_text())["torch_dtype"] == "float16"
+    rounded = load_file(tmp_path / "half" / SAFETENSORS)
+    expected = load_file(tmp_path / "hf" / SAFETENSORS)
+    assert_equal(rounded, {name: value.astype(np.float16) for name, value in expected.items()})
+    convert(tmp_path / "half", tmp_path / "ours", "nezha_tf", dtype="float16")
+    found = weights_in(tmp_path / "ours" / "model.ckpt-0")
+    assert_equal(found, {name: value.astype(np.float16) for name, value in single.items()})
+
+
+def test_averages_in_place_of_the_weights(tmp_path):
+    rng = np.random.default_rng(2)
+    config = config_of(rng)
+    weights = weights_like(rng, "classification", config)
+    task = {**CLASSIFICATION, "uses_averages": True}
+    write_model(tmp_path / "run", config, weights, task)
+    write_model(tmp_path / "plain", config, weights)
+    averages = {name: value + 1 for name, value in weights.items()}
+    for run, changes in (("run", {}), ("plain", {"averages": True})):
+        report = convert(tmp_path / run, tmp_path / f"{run}_there", "tf1", **changes)
+        assert "moving averages" not in report
+        assert_equal(weights_in(tmp_path / f"{run}_there" / "bert_model.ckpt"), averages)
+    assert json.loads((tmp_path / "run_there" / "task.json").read_text()) == CLASSIFICATION
+    with pytest.raises(UserError, match="holds no averages"):
+        convert(tmp_path / "run_there", tmp_path / "none", "tf1", averages=True)
+
+
+def test_segments(tmp_path):
+    rng = np.random.default_rng(3)
+    config = config_of(rng)
+    weights = weights_like(rng, "encoder", config)
+    write_model(tmp_path / "two", config, weights)
+    report = convert(tmp_path / "two", tmp_path / "six", "hugging_face", type_vocab_size=6)
+    assert "2 become 6: 2, 3 and 4 begin as row 0, and 5 as row 1" in report
+    table = load_file(tmp_path / "six" / SAFETENSORS)["embeddings.token_type_embeddings.weight"]
+    np.testing.assert_array_equal(table, weights[SEGMENT_TABLE][[0, 1, 0, 0, 0, 1]])
+    report = convert(tmp_path / "six", tmp_path / "back", "nezha_tf", type_vocab_size=2)
+    assert "6 become 2: rows 0 and 1 are kept" in report
+    assert_equal(weights_in(tmp_path / "back" / "model.ckpt-0"), weights)
+    assert NezhaConfig.from_json_file(tmp_path / "back" / "bert_config.json") == config
+    with pytest.raises(UserError, match="--type_vocab_size=5: the model has 2 segment rows"):
+        convert(tmp_path / "two", tmp_path / "five", "tf1", type_vocab_size=5)
+
+
+def test_heads_and_pooler_are_left_out_on_request(tmp_path):
+    rng = np.random.default_rng(4)
+    config = config_of(rng)
+    weights = weights_like(rng, "pretraining", config)
+    write_model(tmp_path / "run", config, weights)
+    report = convert(tmp_path / "run", tmp_path / "body", "hugging_face", drop=["cls/"])
+    assert "left out, weights of --drop" in report and "cls/seq_relationship/output_bias" in report
+    body = {name: value for name, value in weights.items() if name.startswith("bert/")}
+    found = load_file(tmp_path / "body" / SAFETENSORS)
+    assert len(found) == len(body) and "embeddings.word_embeddings.weight" in found
+    # No pooler, and one head of two.
+    lacking = {n: v for n, v in weights.items() if "pooler" not in n and "seq_rel" not in n}
+    write_model(tmp_path / "lacking", config, {**lacking, "bert/extra": np.ones(2, "float32")})
+    with pytest.raises(UserError, match=r"lacks bert/pooler/dense/kernel, .* and has bert/extra"):
+        convert(tmp_path / "lacking", tmp_path / "none", "tf1", allow_missing=[""])
+    allowed = ["", "bert/pooler", "bert/extra"]
+    for layout in ("tf1", "hugging_face"):
+        target = tmp_path / f"lacking_{layout}"
+        report = convert(tmp_path / "lacking", target, layout, allow_missing=allowed)
+        assert "unexpected weights" in report and "1: bert/extra" in report
+        assert "2: bert/pooler/dense/kernel, bert/pooler/dense/bias" in report
+        assert "masked_lm_logits" in report and "pooled_output" not in report
+    assert_equal(weights_in(tmp_path / "lacking_tf1" / "bert_model.ckpt"), lacking)
+    # Nothing can be computed without its embeddings.
+    del lacking[SEGMENT_TABLE]
+    write_model(tmp_path / "nothing", config, lacking)
+    allowed += [SEGMENT_TABLE]
+    report = convert(tmp_path / "nothing", tmp_path / "half", "tf1", allow_missing=allowed)
+    assert f"not compared: the model cannot run without {SEGMENT_TABLE}" in report
+
+
+@pytest.mark.parametrize(
+    "encoding, distance, fits",
+    [
+        ("functional_relative", 64, True),
+        ("functional_relative", 63, False),
+        ("absolute", 63, True),  # a BERT has no distances
+    ],
+)
+def test_nezhas_program_clips_distances_at_64(encoding, distance, fits):
+    """Its attention_layer has this number in its code."""
+    values = {"position_encoding": encoding, "max_relative_position": distance}
+    config = NezhaConfig(vocab_size=9, **values)
+    weights = Weights(kinds()["encoder"], 1, {}, [], [])
+    layouts.check_format("hugging_face", weights, config, "float32")
+    if fits:
+        layouts.check_format("tf1", weights, config, "float32")
+    else:
+        with pytest.raises(UserError, match="max_relative_position 63 has no counterpart in TF1"):
+            layouts.check_format("tf1", weights, config, "float32")
+
+
+def test_what_has_no_counterpart_is_refused(tmp_path):
+    rng = np.random.default_rng(5)
+    learned = config_of(rng, position_encoding="learned_relative")
+    write_model(tmp_path / "learned", learned, weights_like(rng, "masked_lm", learned))
+    config = config_of(rng, hidden_act="gelu_erf", layer_norm_eps=1e-5)
+    chain = weights_like(rng, "crf_tagging", config)
+    write_model(tmp_path / "chain", config, chain, {**TAGGING, "crf": True})
+    for source, layout, changes, message in (
+        ("learned", "hugging_face", {}, "'learned_relative' has no counterpart in Hugging Face's"),
+        ("learned", "tf1", {}, "'learned_relative' has no counterpart in TF1's"),
+        ("chain", "hugging_face", {}, "crf/.* has no counterpart .* --drop=crf/"),
+        ("chain", "tf1", {}, "hidden_act 'gelu_erf' has no counterpart"),
+        ("chain", "tf1", {"dtype": "float16"}, "--dtype=float16: with --format=tf1 take float32"),
+    ):
+        with pytest.raises(UserError, match=message):
+            convert(tmp_path / source, tmp_path / "none", layout, **changes)
+        assert not (tmp_path / "none").exists()
+    convert(tmp_path / "chain", tmp_path / "ours", "nezha_tf")
+    assert_equal(weights_in(tmp_path / "ours" / "model.ckpt-7"), chain)
+    report = convert(tmp_path / "chain", tmp_path / "hf", "hugging_face", drop=["crf/"])
+    assert "functional_relative, tagging" in report or "absolute, tagging" in report
+    assert json.loads((tmp_path / "hf" / "task.json").read_text()) == TAGGING
+    convert(tmp_path / "chain", tmp_path / "body", "hugging_face", drop=["crf/", "output_"])
+    assert not (tmp_path / "body" / "task.json").exists()
+
+
+@pytest.mark.parametrize(
+    "objectives, lost",
+    [
+        ("permutation", ["query_stream/"]),
+        ("replaced_tokens", ["generator/", "discriminator_predictions/"]),
+        (
+            "bidirectional,permutation,replaced_tokens",
+            ["query_stream/", "generator/", "discriminator_predictions/"],
+        ),
+    ],
+)
+def test_a_pretrained_model_stays_whole_or_is_of_no_task(tmp_path, objectives, lost):
+    """Each new folder opens, also where a part that an objective needs was left out."""
+    rng = np.random.default_rng(6)
+    sizes = {"num_attention_heads": 4, "hidden_size": 16, "intermediate_size": 12}
+    config = config_of(rng, hidden_act="gelu", **sizes)
+    own = ObjectiveMixture.from_text(objectives).model
+    weights = {n: rng.normal(size=v.shape).astype("f4") for n, v in tf1_names(own(config)).items()}
+    task = {"task": "pretraining", "objectives": objectives, "max_seq_length": 8}
+    task |= {"do_lower_case": True, "uses_averages": False}
+    write_model(tmp_path / "run", config, weights, task)
+    convert(tmp_path / "run", tmp_path / "ours", "nezha_tf")
+    assert_equal(weights_in(tmp_path / "ours" / "model.ckpt-7"), weights)
+    opened = model_folder.open_folder(tmp_path / "ours")
+    assert opened.task == task and type(opened.make_model()) is own
+    for layout in ("tf1", "hugging_face"):
+        with pytest.raises(UserError, match="has no counterpart in") as error:
+            convert(tmp_path / "run", tmp_path / "none", layout)
+        assert str(error.value).endswith(f"--drop={','.join(lost)}")
+        convert(tmp_path / "run", tmp_path / layout, layout, drop=lost)
+    convert(tmp_path / "run", tmp_path / "part", "nezha_tf", drop=lost[:1])
+    for folder in ("tf1", "hugging_face", "part"):
+        opened = model_folder.open_folder(tmp_path / folder)
+        assert opened.task == {"task": None} and opened.do_lower_case
+        assert type(opened.make_model()) is NezhaForPreTraining
+
+
+class NezhaWithMark(NezhaForPreTraining):
+    """The model of an objective of another package, with a weight of its own."""
+
+    def build(self, input_shape=None):
+        if not self.built:
+            self.mark = self.add_weight(name="mark", shape=(3,))
+            super().build()
+
+
+def test_a_model_of_another_package_is_converted_too(tmp_path, monkeypatch):
+    objective = Bidirectional()
+    objective.model = NezhaWithMark
+    monkeypatch.setitem(OBJECTIVES, "marked", objective)
+    monkeypatch.setattr(name_table, "ROWS", [*name_table.ROWS, ("mark", "mark", None)])
+    rng = np.random.default_rng(7)
+    config = config_of(rng, hidden_act="gelu")
+    task = {"task": "pretraining", "objectives": "marked", "max_seq_length": 8}
+    task |= {"do_lower_case": True, "uses_averages": False}
+    weights = weights_like(rng, "pretraining", config)
+    write_model(tmp_path / "run", config, {**weights, "mark": np.ones(3, "f4")}, task)
+    convert(tmp_path / "run", tmp_path / "ours", "nezha_tf")
+    assert type(model_folder.open_folder(tmp_path / "ours").make_model()) is NezhaWithMark
+    with pytest.raises(UserError, match=r"mark has no counterpart in .*--drop=mark$"):
+        convert(tmp_path / "run", tmp_path / "tf1", "tf1")
+    convert(tmp_path / "run", tmp_path / "tf1", "tf1", drop=["mark"])
+    assert_equal(weights_in(tmp_path / "tf1" / "bert_model.ckpt"), weights)
+    assert type(model_folder.open_folder(tmp_path / "tf1").make_model()) is NezhaForPreTraining
+
+
+def test_a_model_that_computes_something_else_is_not_left(tmp_path, monkeypatch):
+    write, added = conversion.layouts.write, []
+
+    def write_another(folder, layout, source, weights, config):
+        values = {**weights.values, SEGMENT_TABLE: weights.values[SEGMENT_TABLE][::-1] + added[-1]}
+        return write(folder, layout, source, weights._replace(values=values), config)
+
+    monkeypatch.setattr(conversion.layouts, "write", write_another)
+    source = GOLDEN / "nezha_tiny" / "model.ckpt"
+    for value, shown in ((0, r"\d.\de"), (np.nan, "nan")):
+        added.append(value)
+        with pytest.raises(UserError, match=f"sequence_output of the new model .* by {shown}"):
+            convert(source, tmp_path / "new", "hugging_face")
+        assert list(tmp_path.iterdir()) == []

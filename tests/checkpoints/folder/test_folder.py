@@ -1,0 +1,411 @@
+"""Published folders are opened in one line; faults of folders are reported in one line."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import GOLDEN
+from helpers import golden_batch
+from safetensors.numpy import load_file, save_file
+
+import nezha_tf
+from nezha_tf import NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
+from nezha_tf.checkpoints.conversion_source import open_source
+from nezha_tf.checkpoints.folder import open_folder, weights_of
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.tf1 import write_tensors
+from nezha_tf.modeling.finetuning import (
+    NezhaForMultipleChoice,
+    NezhaForQuestionAnswering,
+    NezhaForSequenceClassification,
+    NezhaForTokenClassification,
+)
+from nezha_tf.tasks.pretraining.settings import PretrainingSettings
+from nezha_tf.tasks.pretraining.task import Pretraining
+from nezha_tf.text.vocabulary import SPECIAL_PIECES
+from nezha_tf.training import model_card, start
+from nezha_tf.util.errors import UserError
+
+SETTINGS = {
+    "task": "pretraining",
+    "do_lower_case": False,
+    "max_seq_length": 32,
+    "uses_averages": False,
+    "objectives": "bidirectional",
+}
+
+
+def write_vocabulary(folder, count):
+    pieces = [*SPECIAL_PIECES, "ab", "AB"]
+    pieces += [chr(0x4E00 + number) for number in range(count - len(pieces))]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def published(tmp_path):
+    """A folder in the form in which Google publishes models."""
+    source = GOLDEN / "nezha_tiny"
+    shutil.copy(source / "bert_config.json", tmp_path)
+    for path in source.glob("model.ckpt.*"):
+        shutil.copy(path, tmp_path / path.name.replace("model.ckpt", "bert_model.ckpt"))
+    write_vocabulary(tmp_path, 211)
+    return tmp_path
+
+
+def test_a_published_folder_is_a_tokenizer_and_a_model(published, golden):
+    tokenizer, model = nezha_tf.load(published)
+    assert isinstance(model, NezhaForPreTraining)
+    assert tokenizer.convert_tokens_to_ids(tokenizer.tokenize("AB一")) == [5, 7]
+    figures = golden("nezha_tiny/forward")
+    outputs = model(golden_batch(figures))
+    for name in ("pooled_output", "sequence_output"):
+        np.testing.assert_allclose(outputs[name], figures[f"out.{name}"], atol=2e-5)
+    opened = open_folder(published)
+    assert opened.task == {"task": None} and opened.do_lower_case
+    cased = open_folder(published, do_lower_case=False).tokenizer
+    assert cased.convert_tokens_to_ids(cased.tokenize("AB一")) == [6, 7]
+
+
+@pytest.mark.parametrize("kind", ("bert", "nezha"))
+def test_a_folder_of_hugging_face_is_one_too(tmp_path, kind):
+    folder = tmp_path / "model"
+    shutil.copytree(GOLDEN / f"hugging_face_{kind}", folder)
+    write_vocabulary(folder, 20)
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    tokenizer, model = nezha_tf.load(folder)
+    assert isinstance(model, NezhaForPreTraining) and not tokenizer.do_lower_case
+    with np.load(folder / "forward.npz") as figures:
+        inputs = {
+            "input_ids": figures["in.input_ids"],
+            "input_mask": figures["in.attention_mask"],
+            "segment_ids": figures["in.token_type_ids"],
+            "masked_lm_positions": np.zeros((len(figures["in.input_ids"]), 1), int),
+        }
+        outputs = model(inputs)
+        np.testing.assert_allclose(outputs["pooled_output"], figures["pooled_output"], atol=1e-5)
+
+
+CLASSES = {"architectures": ["BertForSequenceClassification"]}
+TAGS = {"architectures": ["BertForTokenClassification"]}
+NAMED = {"id2label": {"1": "B-甲", "0": "O", "2": "I-甲"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "num_labels", "kind", "settings"),
+    (
+        (
+            CLASSES | NAMED,
+            3,
+            NezhaForSequenceClassification,
+            {"label_type": "single", "labels": ["O", "B-甲", "I-甲"], "do_lower_case": False},
+        ),
+        (
+            {"problem_type": "multi_label_classification"},
+            2,
+            NezhaForSequenceClassification,
+            {"label_type": "multi", "labels": ["LABEL_0", "LABEL_1"], "is_pair": False},
+        ),
+        (CLASSES, 1, NezhaForSequenceClassification, {"label_type": "regression", "labels": []}),
+        (
+            TAGS | NAMED,
+            3,
+            NezhaForTokenClassification,
+            {"task": "tagging", "labels": ["O", "B-甲", "I-甲"], "crf": False, "scheme": "BIO"},
+        ),
+        ({}, None, NezhaForQuestionAnswering, {"task": "reading_comprehension"}),
+        (
+            {"architectures": ["BertForMultipleChoice"]},
+            1,
+            NezhaForMultipleChoice,
+            {"task": "multiple_choice", "has_blanks": False},
+        ),
+    ),
+)
+def test_a_fine_tuned_model_of_hugging_face_is_of_its_task(
+    tmp_path, changes, num_labels, kind, settings
+):
+    """Its logits are the head's matrix times the output of transformers' encoder."""
+    source = GOLDEN / "hugging_face_bert"
+    config = json.loads((source / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    name, size = ("qa_outputs", 2) if num_labels is None else ("classifier", num_labels)
+    draw = np.random.default_rng(3)
+    weight = draw.normal(size=(size, config["hidden_size"])).astype(np.float32)
+    bias = draw.normal(size=size).astype(np.float32)
+    tensors = load_file(source / "model.safetensors")
+    tensors |= {f"{name}.weight": weight, f"{name}.bias": bias}
+    save_file(tensors, tmp_path / "model.safetensors")
+
+    opened = open_folder(tmp_path)
+    assert {name: opened.task[name] for name in settings} == settings
+    model = opened.make_model()
+    assert type(model) is kind and not opened.do_lower_case
+    with np.load(source / "forward.npz") as file:
+        figures = dict(file)
+    inputs = {
+        "input_ids": figures["in.input_ids"],
+        "input_mask": figures["in.attention_mask"],
+        "segment_ids": figures["in.token_type_ids"],
+    }
+    if kind is NezhaForMultipleChoice:  # the sequences are the choices of one question
+        logits = model({name: value[None] for name, value in inputs.items()})["logits"]
+        expected = (figures["pooled_output"] @ weight.T + bias).T
+        np.testing.assert_allclose(logits, expected, atol=1e-4)
+        return
+    outputs = model(inputs)
+    if num_labels is None:
+        outputs["logits"] = np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
+    read = "pooled_output" if kind is NezhaForSequenceClassification else "sequence_output"
+    np.testing.assert_allclose(outputs["logits"], figures[read] @ weight.T + bias, atol=1e-4)
+
+    for names in ({"0": "O"}, {"0": "a", "1": "a", "2": "b"}, {"0": 1, "1": 2, "2": 3}, [1, 2, 3]):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **changes, "id2label": names}))
+        if settings.get("labels"):
+            with pytest.raises(UserError, match=r"config\.json: (id2label|labels) must"):
+                open_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "kind"),
+    (
+        (("cls/seq_relationship/", "bert/pooler/"), NezhaForMaskedLM),
+        (("cls/predictions/output_bias",), NezhaEncoder),
+    ),
+)
+def test_without_all_heads_it_is_the_model_of_those_it_has(published, lacking, kind):
+    reader = tf.train.load_checkpoint(str(published / "bert_model.ckpt"))
+    names = [name for name in reader.get_variable_to_shape_map() if not name.startswith(lacking)]
+    write_tensors(published / "bert_model.ckpt", {name: reader.get_tensor(name) for name in names})
+    _, model = nezha_tf.load(published)
+    assert type(model) is kind
+    for name, variable in tf1_names(model).items():
+        if not name.startswith(lacking):
+            np.testing.assert_array_equal(variable.numpy(), reader.get_tensor(name))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "prefix", "shown"),
+    (
+        (
+            "bert",
+            "BertForNextSentencePrediction",
+            "cls.seq_relationship",
+            "cls/seq_relationship/output_bias, cls/seq_relationship/output_weights",
+        ),
+        (
+            "roformer",
+            "RoFormerForSequenceClassification",
+            "classifier.out_proj",
+            "classifier.out_proj.bias, classifier.out_proj.weight",
+        ),
+    ),
+)
+def test_weights_of_a_head_that_no_task_has_are_told(tmp_path, capsys, kind, name, prefix, shown):
+    folder = tmp_path / "model"
+    shutil.copytree(GOLDEN / f"hugging_face_{kind}", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": [name]}))
+    write_vocabulary(folder, 20)
+    tensors = load_file(folder / "model.safetensors")
+    body = {n: value for n, value in tensors.items() if not n.startswith("cls.")}
+    width = config["hidden_size"]
+    own = {f"{prefix}.weight": np.ones((2, width), "f4"), f"{prefix}.bias": np.ones(2, "f4")}
+    save_file({**body, **own}, folder / "model.safetensors")
+    assert type(open_folder(folder).make_model()) is NezhaEncoder
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"model.safetensors, a {name}, is opened as NezhaEncoder; there, but not in" in line
+    assert line.endswith(f": {shown}")
+    save_file(body, folder / "model.safetensors")
+    open_folder(folder).make_model()
+    assert capsys.readouterr().err == ""
+
+
+def test_what_may_be_read_otherwise_than_in_training_is_told(published, capsys):
+    """The vocabulary has the piece AB."""
+
+    def told(**options):
+        assert open_folder(published, **options).tokenizer
+        return capsys.readouterr().err.splitlines()
+
+    [line] = told()
+    path = published / "tokenizer_config.json"
+    assert f"such as AB in {published / 'vocab.txt'};" in line and str(path) in line
+    assert "--nodo_lower_case" in line
+    assert told(do_lower_case=True) == told(do_lower_case=False) == []
+    for values, parts in (
+        ({"do_lower_case": False}, []),
+        ({"do_lower_case": True}, []),
+        ({"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}, []),
+        ({"do_lower_case": False, "strip_accents": False}, []),
+        ({"do_lower_case": True, "strip_accents": False}, ["strip_accents false"]),
+        ({"do_lower_case": False, "strip_accents": True}, ["strip_accents true"]),
+        (
+            {"do_lower_case": True, "tokenize_chinese_chars": False},
+            ["tokenize_chinese_chars false"],
+        ),
+    ):
+        path.write_text(json.dumps(values))
+        lines = told()
+        assert len(lines) == len(parts), (values, lines)
+        for shown, part in zip(lines, parts, strict=True):
+            assert f"{path} says {part}, but " in shown
+    path.unlink()
+    # Such pieces are in Google's lower-cased vocabularies.
+    for pieces in ("<S>\n<T>", "[EOS]\nb"):
+        text = (published / "vocab.txt").read_text(encoding="utf-8")
+        (published / "vocab.txt").write_text(text.replace("ab\nAB", pieces), encoding="utf-8")
+        assert told() == []
+        (published / "vocab.txt").write_text(text, encoding="utf-8")
+
+
+def test_defaults_of_keys_that_the_file_lacks_are_told_once(published, capsys):
+    """Of those that only training reads, a model that is used needs none."""
+    path = published / "bert_config.json"
+    values = json.loads(path.read_text())
+    for key in ("type_vocab_size", "hidden_dropout_prob"):
+        del values[key]
+    path.write_text(json.dumps(values))
+    line = f"{path} lacks keys; their defaults are used: type_vocab_size 16"
+    open_folder(published)
+    assert capsys.readouterr().err.splitlines() == [line]
+    assert [note for note in open_source(str(published)).notes if "lacks" in note] == [line]
+    settings = PretrainingSettings(
+        bert_config_file=str(path), vocab_file=str(published / "vocab.txt"), max_seq_length=16
+    )
+    notes = [note for note in Pretraining(settings).notes if "lacks" in note]
+    assert notes == [line.replace("used: ", "used: hidden_dropout_prob 0.1, ")]
+
+
+@pytest.mark.parametrize("written", (None, "/home/somebody/bert/bert_model.ckpt"))
+def test_a_published_folder_is_a_start_as_it_is_a_model(published, capfd, written):
+    """Google's zips have no file `checkpoint`; others have one with the paths of their makers."""
+    if written:
+        text = f'model_checkpoint_path: "{written}"\nall_model_checkpoint_paths: "{written}"\n'
+        (published / "checkpoint").write_text(text)
+    checkpoint, averages = weights_of(str(published))
+    assert checkpoint == str(published / "bert_model.ckpt") == open_folder(published).checkpoint
+    assert not averages
+    model = NezhaForPreTraining(open_folder(published).config)
+    settings = PretrainingSettings(do_lower_case=False)
+    [line] = start.load_initial(model, str(published), (), settings)
+    assert line == f"weights from {checkpoint}"
+    assert "match" not in capfd.readouterr().err  # TensorFlow's "Couldn't match files"
+    (published / "bert_model.ckpt.index").unlink()
+    with pytest.raises(UserError, match="no weights in"):
+        weights_of(str(published))
+
+
+def test_the_checkpoint_is_the_best_one_or_the_newest(published):
+    model = NezhaForPreTraining(open_folder(published).config)
+    for step in (2, 10, 9):
+        checkpoints.save_tf1_checkpoint(model, published / f"model.ckpt-{step}")
+    assert open_folder(published).checkpoint == str(published / "model.ckpt-10")
+    best = published / "best_checkpoint.json"
+    for text, step in (
+        ('{"global_step": 2, "f1": 0.5}', 2),
+        ('{"global_step": 3, "f1": 0.5}', 10),  # this key is not kept
+    ):
+        best.write_text(text)
+        assert open_folder(published).checkpoint == str(published / f"model.ckpt-{step}")
+    best.write_text("[]")
+    with pytest.raises(UserError, match=r"best_checkpoint.json is not a JSON object; restore or"):
+        open_folder(published)
+
+
+def test_what_is_wrong_with_a_folder_is_one_line(published, tmp_path_factory):
+    def breaks(message, change):
+        folder = tmp_path_factory.mktemp("broken")
+        shutil.copytree(published, folder, dirs_exist_ok=True)
+        change(folder)
+        with pytest.raises(UserError) as error:
+            nezha_tf.load(folder)
+        assert message in str(error.value) and str(folder) in str(error.value)
+        assert len(str(error.value).splitlines()) == 1
+
+    breaks("it is not there", lambda folder: shutil.rmtree(folder))
+    breaks("no vocab.txt in", lambda folder: (folder / "vocab.txt").unlink())
+    breaks("has 212 pieces and the model 211", lambda folder: write_vocabulary(folder, 212))
+    breaks("no bert_config.json or", lambda folder: (folder / "bert_config.json").unlink())
+    breaks("no weights in", lambda folder: (folder / "bert_model.ckpt.index").unlink())
+    data = "bert_model.ckpt.data-00000-of-00001"
+    breaks("is damaged at", lambda folder: (folder / data).write_bytes(b""))
+    other = "nezha_model.ckpt.index"
+    breaks(other, lambda folder: shutil.copy(folder / "bert_model.ckpt.index", folder / other))
+    odd = '{"do_lower_case": "no"}'
+    breaks("must be true or f", lambda f: (f / "tokenizer_config.json").write_text(odd))
+    with pytest.raises(UserError, match="it is a file; pass its folder"):
+        nezha_tf.load(published / "vocab.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    (
+        ("{", "is not JSON"),
+        ("[]", "is not a JSON object"),
+        ({"task": "parsing"}, "task must be one of pretraining, "),
+        ({"task": ["seq2seq"]}, "task must be one of pretraining, "),
+        (
+            {"max_seq_length": 32.0},
+            "max_seq_length must be a whole number of at least 1 and at most 1048576, not 32.0",
+        ),
+        ({"max_seq_length": True}, "max_seq_length must be"),
+        ({"do_lower_case": None}, "do_lower_case must be true or false, not null"),
+        ({"task": "tagging"}, "lacks 'labels'"),
+        (
+            {
+                "task": "classification",
+                "label_type": "single",
+                "is_pair": False,
+                "labels": ["a"] * 2,
+            },
+            'labels must be a list of different texts, not ["a", "a"]',
+        ),
+    ),
+)
+def test_a_damaged_task_file_is_one_line(published, text, message):
+    path = published / "task.json"
+    path.write_text(text if isinstance(text, str) else json.dumps({**SETTINGS, **text}))
+    with pytest.raises(UserError) as error:
+        open_folder(published)
+    assert message in str(error.value) and str(path) in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_card_takes_the_place_of_a_card_alone(tmp_path):
+    """The user's own file stays."""
+    for name, text in (("run", "new"), ("card", "old"), ("empty", None), ("own", None)):
+        (tmp_path / name).mkdir()
+        if text:
+            card = f"{model_card.MARK}\n# {text}\n"
+            (tmp_path / name / "README.md").write_text(card)
+    (tmp_path / "own" / "README.md").write_bytes(b"# Mine \xff\n")
+    for name in ("card", "empty"):
+        path = tmp_path / name / "README.md"
+        assert str(path) in model_card.copy(tmp_path / "run", tmp_path / name)
+        assert path.read_text() == f"{model_card.MARK}\n# new\n"
+    assert "stays as it is" in model_card.copy(tmp_path / "run", tmp_path / "own")
+    assert (tmp_path / "own" / "README.md").read_bytes() == b"# Mine \xff\n"
+    assert "no model card in" in model_card.copy(tmp_path / "own", tmp_path / "empty")
+
+
+def test_large_inputs_of_a_card_are_one_row(tmp_path, monkeypatch):
+    for number in range(3):
+        (tmp_path / f"{number}.tfrecord").write_bytes(b"0123456789")
+    settings = PretrainingSettings(
+        input_file=f"{tmp_path}/*.tfrecord", eval_file=f"{tmp_path}/2.tfrecord"
+    )
+    monkeypatch.setattr(model_card, "MOST_HASHED", 20)
+    small, large = model_card.input_files(settings)
+    # sha256sum
+    digest = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"
+    assert small == ("eval_file", str(tmp_path / "2.tfrecord"), 10, digest)
+    assert large == ("input_file", f"{tmp_path}/*.tfrecord (3 files)", 30, "")
+
+
+def test_a_public_name_is_one_thing():
+    """Also where importing a package of the same name has put it into `nezha_tf` already."""
+    for name in nezha_tf.__all__:
+        assert nezha_tf.__getattr__(name) is getattr(nezha_tf, name), name

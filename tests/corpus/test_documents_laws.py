@@ -1,0 +1,199 @@
+"""Property tests of the corpus: any text, against a split of the whole text by the definition."""
+
+import gzip
+import itertools
+import unicodedata
+
+import laws
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from nezha_tf.corpus import documents, lines
+from nezha_tf.corpus import documents as reading
+from nezha_tf.corpus.assignment import (
+    HELD_OUT,
+    TRAINING,
+    Assignment,
+    checksum_of,
+    default_shards,
+    documents_of,
+    shards_of,
+    spans_of,
+)
+from nezha_tf.corpus.documents import Documents, draw_of, measure, raw_documents
+
+# Characters that `str.strip` removes, with the line feed, and others.
+SPACE = [chr(code) for code in range(0x3001) if chr(code).isspace()]
+PARTS = ["好", "人。", "é", "\U0001f600", "a", "\ufeff", "\u200b", "长" * 9]
+ENDS = ["\n", "\n\n", "\r\n", "\r\n\r\n", "\n\u3000\n", "\n \t\n\x85\n"]
+MARK = "\ufeff"
+BLOCKS = st.integers(4, 6) | st.integers(4, 30)  # bytes; the first one has a byte order mark
+
+
+def texts(most=30):
+    part = st.sampled_from(PARTS) | st.sampled_from(ENDS) | st.sampled_from([*SPACE, "\n"])
+    text = st.lists(part, max_size=most).map("".join)
+    return st.tuples(st.sampled_from(["", "", MARK, "\n" + MARK]), text).map("".join)
+
+
+@laws.examples(100)
+@given(st.lists(st.integers(1, documents.LONGEST_DOCUMENT), min_size=1, max_size=70))
+def test_the_default_shards_have_the_text_that_the_pages_say(lengths):
+    count = default_shards(Documents(len(lengths), sum(lengths)))
+    assert count <= len(lengths) and count.bit_count() == 1
+    mean, is_few = sum(lengths) / count / 2**20, 2 * count > len(lengths)
+    assert mean < 8 if is_few else mean <= 4
+    assert count == 1 or sum(lengths) / (count // 2) > 4 * 2**20  # half as many are too few
+
+
+def is_blank(line):
+    return all(unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cc", "Cf") for char in line)
+
+
+def split(text):
+    """Returns a text's documents, lists of sentences; a document ends at a line without text."""
+    documents = [[]]
+    for line in text.removeprefix(MARK).split("\n"):
+        if not is_blank(line):
+            documents[-1].append(line.strip())
+        else:
+            documents.append([])
+    return [document for document in documents if document]
+
+
+def sentences(text):
+    return lines.sentences_of(text, "error", None)
+
+
+@laws.examples(300)
+@given(texts(), BLOCKS, BLOCKS, st.booleans())
+def test_documents_are_those_of_the_whole_text(tmp_path, monkeypatch, text, block, other, packed):
+    """In blocks of any size, from the start and from each document on."""
+    path = tmp_path / ("a.txt.gz" if packed else "a.txt")
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if packed else data)
+    monkeypatch.setattr(reading, "BLOCK_BYTES", block)
+    documents = list(raw_documents(str(path)))
+    assert [sentences(document.text) for document in documents] == split(text)
+    for number, (found, offset, was_cut) in enumerate(documents):
+        assert data[offset : offset + len(found)] == found and not was_cut
+        if offset:  # 0 is the start of the file
+            monkeypatch.setattr(reading, "BLOCK_BYTES", other)
+            rest = list(raw_documents(str(path), offset))
+            assert [(sentences(d.text), d.offset) for d in rest] == [
+                (sentences(d.text), d.offset) for d in documents[number:]
+            ]
+
+
+@laws.examples(500)
+@given(texts(60), BLOCKS, BLOCKS, st.integers(8, 16))
+@example("\u3000" * 6 + "\n\n", 4, 30, 8)  # white space that is longer than a document
+@example("好\n" + "\u3000" * 6 + "\n好", 4, 30, 8)
+@example("好\n好好好人。\n\t\u1680\n", 4, 5, 15)  # longer than a block
+def test_a_long_document_is_cut_and_nothing_is_lost(
+    tmp_path, monkeypatch, text, block, other, longest
+):
+    """At the same places for all block sizes; at the end of a line if there is one."""
+    path = tmp_path / "a.txt"
+    path.write_text(text, encoding="utf-8", newline="")
+    monkeypatch.setattr(reading, "LONGEST_DOCUMENT", longest)
+    found = []
+    for size in (block, other):
+        monkeypatch.setattr(reading, "BLOCK_BYTES", size)
+        found.append([(sentences(d.text), *d[1:]) for d in raw_documents(str(path))])
+    assert [part[:2] for part in found[0]] == [part[:2] for part in found[1]]
+    # The ends of blocks decide whether very long white space ends a document.
+    runs = ("".join(run) for is_run, run in itertools.groupby(text, is_blank) if is_run)
+    if all(len(run.encode()) < longest for run in runs):
+        assert found[0] == found[1]
+    for part, _, was_cut in raw_documents(str(path)):
+        assert len(part) <= longest and not is_blank(part.decode())
+        assert not was_cut or part.endswith(b"\n") or b"\n" not in part
+    # Ends of documents in characters without white space; a cut inside a line keeps all of them.
+    parts = [("".join(lines_of_part), was_cut) for lines_of_part, _, was_cut in found[0]]
+    documents = ["".join(document) for document in split(text)]
+    assert visible("".join(part for part, _ in parts)) == visible("".join(documents))
+    ends = set(itertools.accumulate(len(visible(document)) for document in documents))
+    ends_of_parts = list(itertools.accumulate(len(visible(part)) for part, _ in parts))
+    assert ends <= set(ends_of_parts)
+    assert all(
+        was_cut or end in ends for end, (_, was_cut) in zip(ends_of_parts, parts, strict=True)
+    )
+
+
+def visible(text):
+    """Returns a text without what is invisible."""
+    return "".join(char for char in text if not is_blank(char))
+
+
+@laws.examples(300)
+@given(st.lists(st.integers(1, 9) | st.integers(1, 1000), min_size=1, max_size=30), st.data())
+def test_each_shard_has_documents_and_begins_where_its_bytes_do(sizes, data):
+    """Document by document: shard floor(b n / B), but no shard is skipped or left empty."""
+    count = data.draw(st.integers(1, len(sizes)))
+    assignment = Assignment(Documents(len(sizes), sum(sizes)), count)
+    shards = [assignment.shard_of(size) for size in sizes]
+    assert set(shards) == set(range(count)) and shards == sorted(shards)
+    for place, shard in enumerate(shards):
+        wanted = sum(sizes[:place]) * count // sum(sizes)
+        if shard > wanted:  # each remaining document is the first one of a shard
+            assert len(sizes) - place == count - shard
+        if shard < wanted:  # the one before it is the first that may be followed by it
+            assert shards[place - 1] == shard - 1
+
+
+def write_corpus(folder, texts):
+    """Writes a file for each text, every second one compressed; returns their paths."""
+    paths = []
+    for number, text in enumerate(texts):
+        data, is_packed = text.encode(), number % 2
+        path = folder / f"{number}.txt{'.gz' * is_packed}"
+        path.write_bytes(gzip.compress(data) if is_packed else data)
+        paths.append(str(path))
+    return paths
+
+
+@laws.examples(100)
+@given(
+    st.lists(texts(), min_size=1, max_size=3),
+    st.sampled_from([0, 0.01, 0.4, 0.99]),
+    st.integers(0, 99),
+    st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    st.tuples(BLOCKS, BLOCKS),
+)
+def test_shards_part_the_documents(tmp_path, monkeypatch, texts, share, seed, counts, blocks):
+    """Each document is in one shard of its set, in order, and can be read again from its offset."""
+    paths = write_corpus(tmp_path, texts)
+    expected = dict(enumerate(document for text in texts for document in split(text)))
+    assume(len(expected) > (share > 0))
+    monkeypatch.setattr(reading, "BLOCK_BYTES", blocks[0])
+    found = measure(paths, seed, share)
+    held_out = {number for number in expected if draw_of(seed, number) < found.threshold}
+    numbers = {TRAINING: sorted(expected.keys() - held_out), HELD_OUT: sorted(held_out)}
+    if share:
+        assert numbers[TRAINING] and numbers[HELD_OUT]
+    if share and found.threshold != share:  # a set would be empty, so it got one
+        assert min(map(len, numbers.values())) == 1
+    assert [found.training.count, found.held_out.count] == [len(n) for n in numbers.values()]
+    shards = {
+        name: min(count, len(numbers[name]))
+        for name, count in zip(numbers, counts, strict=True)
+        if numbers[name]
+    }
+    wanted = {(name, index) for name, count in shards.items() for index in range(count)}
+    arguments = (paths, found, seed, shards, wanted)
+    made = {shard[:2]: shard.documents for shard in shards_of(*arguments)}
+    assert made.keys() == wanted
+    for name, count in shards.items():
+        documents = [document for index in range(count) for document in made[name, index]]
+        assert [number for number, _ in documents] == numbers[name]
+        assert [sentences(text) for _, text in documents] == [expected[n] for n in numbers[name]]
+    spans = list(spans_of(*arguments))
+    monkeypatch.setattr(reading, "BLOCK_BYTES", blocks[1])
+    for span in spans:
+        again = documents_of(span, paths, found.threshold, seed)
+        assert [(n, sentences(text)) for n, text in again] == [
+            (n, sentences(text)) for n, text in made.pop(span[:2])
+        ]
+        assert checksum_of(again) == span.crc32c
+    assert not made

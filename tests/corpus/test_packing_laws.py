@@ -1,0 +1,236 @@
+"""Property tests of packing, on any shard: against lists of pieces, one sentence at a time.
+
+No piece occurs twice in a shard, so pieces show where they come from.
+"""
+
+import itertools
+import random
+from typing import NamedTuple
+
+import classic
+import laws
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nezha_tf.corpus.layout import Layout
+from nezha_tf.corpus.packing import PairPacker, pack_full_sentences
+from nezha_tf.corpus.pieces import ShardPieces
+
+CLS, SEP, FIRST_PIECE = 101, 102, 200  # of the bundled vocabulary; `classic` counts from 200 on
+SHARES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
+
+
+class Shard(NamedTuple):
+    """Documents, and examples' length T that their sizes have to do with.
+
+    Attributes:
+      documents: list of documents, lists of sentences, lists of pieces.
+      pieces: the same as `ShardPieces`.
+      length: T.
+    """
+
+    documents: list
+    pieces: ShardPieces
+    length: int
+
+    def starts_word(self, piece):
+        return bool(self.pieces.word_starts[piece - FIRST_PIECE])
+
+    def texts(self, ranges):
+        """Returns the pieces of some ranges."""
+        return [self.pieces.ids[start:end].tolist() for start, end in ranges]
+
+
+def shard_of(sizes, length, word_starts=None):
+    """Returns the `Shard` of documents whose sentences have the given numbers of pieces."""
+    numbers = itertools.count(FIRST_PIECE)
+    documents = [
+        [list(itertools.islice(numbers, size)) for size in sentences] for sentences in sizes
+    ]
+    return Shard(documents, classic.shard_pieces(documents, word_starts), length)
+
+
+@st.composite
+def shards(draw):
+    """Draws shards with single pieces, sentences that exactly fill an example, and longer ones."""
+    length = draw(st.integers(5, 30))
+    lengths = st.integers(1, 3) | st.integers(max(1, length - 5), length) | st.integers(1, 70)
+    document = st.lists(lengths, min_size=1, max_size=7)
+    sizes = draw(st.lists(document, min_size=1, max_size=5))
+    count = sum(map(sum, sizes))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return shard_of(sizes, length, rng.random(count) < draw(SHARES))
+
+
+def packed(shard, pair, short, share, seed):
+    """Returns the instances of each document, with the generator's state after them."""
+    rng = random.Random(seed)
+    packer = PairPacker(shard.pieces, pair, shard.length, short, share)
+    return [
+        (list(packer.pack(index, rng)), rng.getstate()) for index in range(len(shard.documents))
+    ]
+
+
+def pairs_by_hand(shard, index, pair, short, share, rng):
+    """Yields (A, B, label): the original's `create_instances_from_document`, with ALBERT's rule.
+
+    Sentences are added one by one, and what is too long loses one piece after the other.
+    """
+    document, most = shard.documents[index], shard.length - 3
+    target = rng.randint(2, most) if rng.random() < short else most
+    chunk, place = [], 0
+    while place < len(document):
+        chunk.append(document[place])
+        if place == len(document) - 1 or sum(map(len, chunk)) >= target:
+            split = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
+            first, second = (
+                list(itertools.chain(*part)) for part in (chunk[:split], chunk[split:])
+            )
+            label = 0
+            if pair == "sop":
+                if len(chunk) == 1:
+                    first, second = parted_at_a_word(shard, chunk[0], rng)
+                if second and rng.random() < share:
+                    first, second, label = second, first, 1
+            elif len(chunk) == 1 or rng.random() < share:
+                second, label = random_text(shard.documents, index, target - len(first), rng), 1
+                place -= len(chunk) - split
+            if second:
+                shorten(first, second, most, rng)
+                yield first, second, label
+            chunk = []
+        place += 1
+
+
+def parted_at_a_word(shard, sentence, rng):
+    """Returns both parts; the second is empty if there is only one word."""
+    inner = [place for place in range(1, len(sentence)) if shard.starts_word(sentence[place])]
+    if not inner:
+        return sentence, []
+    place = inner[rng.randint(0, len(inner) - 1)]
+    return sentence[:place], sentence[place:]
+
+
+def random_text(documents, index, wanted, rng):
+    for _ in range(10):
+        other = rng.randint(0, len(documents) - 1)
+        if other != index:
+            break
+    start, text = rng.randint(0, len(documents[other]) - 1), []
+    for sentence in documents[other][start:]:
+        text += sentence
+        if len(text) >= wanted:
+            break
+    return text
+
+
+def shorten(first, second, most, rng):
+    while len(first) + len(second) > most:
+        longer = first if len(first) > len(second) else second
+        longer.pop(0 if rng.random() < 0.5 else -1)
+
+
+@laws.examples(150)
+@given(shards(), st.sampled_from(["nsp", "sop"]), SHARES, SHARES, st.integers(0, 2**32))
+def test_pairs_are_those_of_the_original(shard, pair, short, share, seed):
+    """The same draws in the same order give the same pairs and use the same number of draws."""
+    rng = random.Random(seed)
+    for index, (instances, state) in enumerate(packed(shard, pair, short, share, seed)):
+        found = [(*shard.texts(ranges), label) for ranges, label in instances]
+        assert found == list(pairs_by_hand(shard, index, pair, short, share, rng))
+        assert state == rng.getstate()
+
+
+@laws.examples(150)
+@given(shards(), st.sampled_from(["nsp", "sop"]), SHARES, SHARES, st.integers(0, 2**32))
+def test_a_document_is_gone_through_once_in_order(shard, pair, short, share, seed):
+    """Each piece is in one row at most, except the pieces of a random B."""
+    of_document = [set(itertools.chain(*document)) for document in shard.documents]
+    for index, (instances, _) in enumerate(packed(shard, pair, short, share, seed)):
+        in_order = []
+        for ranges, label in instances:
+            first, second = shard.texts(ranges)
+            assert first and second and len(first) + len(second) + 3 <= shard.length
+            if pair == "sop":
+                in_order += second + first if label else first + second
+            else:
+                assert any(of_document[other] >= set(second) for other in range(len(of_document)))
+                in_order += first if label else first + second
+        assert in_order == sorted(set(in_order)) and set(in_order) <= of_document[index]
+
+
+def full_by_hand(documents, length):
+    """Returns rows of texts of one document each: a sentence goes into the last row if it fits."""
+    rows, row = [], []
+    for document in documents:
+        goes_on = False  # the document's text in this row
+        for sentence in document:
+            while sentence:
+                room = length - 1 - sum(len(text) + 1 for text in row) - (not goes_on)
+                if len(sentence) > room and row:
+                    rows.append(row)
+                    row, goes_on = [], False
+                    continue
+                if not goes_on:
+                    row.append([])
+                row[-1] += sentence[:room]
+                goes_on, sentence = True, sentence[room:]
+    return [*rows, row] if row else rows
+
+
+@st.composite
+def shards_in_order(draw):
+    """Draws (shard, an order of some or all of its documents)."""
+    shard = draw(shards())
+    places = list(range(len(shard.documents)))
+    some = st.lists(st.sampled_from(places), unique=True)
+    return shard, draw(st.permutations(places) | some)
+
+
+@laws.examples(300)
+@given(shards_in_order())
+@example((shard_of([[3], [8]], 10), [1, 0]))  # the first document after a full row
+@example((shard_of([[3], [7]], 10), [1, 0]))  # a row with room only for a [SEP]
+def test_full_sentences_are_packed_as_one_by_one(case):
+    shard, order = case
+    instances = list(pack_full_sentences(shard.pieces, shard.length, order))
+    documents = [shard.documents[index] for index in order]
+    rows = [shard.texts(ranges) for ranges, _ in instances]
+    assert rows == full_by_hand(documents, shard.length)
+    # What is true for the result by hand: all text is there, in order and within the length.
+    pieces = [piece for row in rows for text in row for piece in text]
+    assert pieces == [piece for document in documents for text in document for piece in text]
+    for row, (_, label) in zip(rows, instances, strict=True):
+        assert 1 + sum(len(text) + 1 for text in row) <= shard.length and label == 0
+
+
+def instances_of(shard, pair, seed):
+    if pair == "none":
+        order = range(len(shard.documents))
+        return list(pack_full_sentences(shard.pieces, shard.length, order))
+    return [found for part, _ in packed(shard, pair, 0.1, 0.5, seed) for found in part]
+
+
+@laws.examples(150)
+@given(shards(), st.sampled_from(["nsp", "sop", "none"]), st.integers(0, 2**32))
+def test_rows_are_the_texts_between_special_pieces(vocabulary, shard, pair, seed):
+    assert (vocabulary.cls_id, vocabulary.sep_id) == (CLS, SEP)
+    instances = instances_of(shard, pair, seed)
+    flat = [found for ranges, _ in instances for found in ranges]
+    starts, ends = np.array(flat, np.int64).reshape(-1, 2).T
+    counts = np.array([len(ranges) for ranges, _ in instances], np.int64)
+    layout = Layout(vocabulary, shard.length, of_pairs=pair != "none")
+    rows = layout.rows(shard.pieces, starts, ends, counts)
+    for number, (ranges, _) in enumerate(instances):
+        row = [CLS, *(piece for text in shard.texts(ranges) for piece in [*text, SEP])]
+        is_text = [piece >= FIRST_PIECE for piece in row]
+        begins = [
+            text and (not before or shard.starts_word(piece))
+            for piece, text, before in zip(row, is_text, [False, *is_text], strict=False)
+        ]
+        segments = [row[:place].count(SEP) * (pair != "none") for place in range(len(row))]
+        assert rows.lengths[number] == len(row) <= shard.length
+        expected = (row, segments, is_text, begins)
+        for found, values in zip(rows[:4], expected, strict=True):
+            assert found[number].tolist() == values + [0] * (shard.length - len(row))

@@ -1,0 +1,251 @@
+"""Records of a shard: complete, reproducible, and in agreement with the statistics."""
+
+import collections
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import RESOURCES
+from waiting import TIME_LIMIT
+
+from nezha_tf import Vocabulary
+from nezha_tf.corpus.settings import Settings
+from nezha_tf.corpus.shard_maker import ShardMaker
+from nezha_tf.corpus.statistics import Statistics
+from nezha_tf.data import schema
+from nezha_tf.data.corpus import read_documents
+from nezha_tf.objectives.policies import POLICIES
+from nezha_tf.util.errors import UserError
+
+LENGTHS = schema.Lengths(48, 7)
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return list(enumerate(read_documents(str(RESOURCES / "sample_corpus.txt"))))
+
+
+@pytest.fixture(scope="module")
+def dictionary(tmp_path_factory):
+    path = tmp_path_factory.mktemp("words") / "words.txt"
+    path.write_text("数据中心\n", encoding="utf-8")
+    return str(path)
+
+
+def settings(**changes):
+    values = {"vocab_file": str(RESOURCES / "vocab.txt"), "segmenter": "rjieba", **changes}
+    return Settings(max_seq_length=48, max_predictions_per_seq=7, **values)
+
+
+def parse(records):
+    return {
+        name: values.numpy()
+        for name, values in tf.io.parse_example(records, schema.parsing_spec(LENGTHS)).items()
+    }
+
+
+@pytest.mark.parametrize("pair", ["nsp", "sop", "none"])
+@pytest.mark.parametrize("masking", POLICIES)
+def test_records_are_those_of_the_schema(documents, dictionary, pair, masking):
+    maker = ShardMaker(settings(pair=pair, masking=masking, user_dict=dictionary))
+    records = list(maker.make(documents[:20], 2))
+    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
+    limits = schema.Limits(len(vocabulary), 1 if pair == "none" else 2)
+    assert {schema.fault_of(record, LENGTHS, limits) for record in records} == {None}
+    batch = parse(records)
+    ids, length = batch["input_ids"].copy(), batch["input_mask"].sum(axis=1)
+    places = np.arange(48)
+    assert (batch["input_mask"] == (places < length[:, None])).all()
+    row, slot = batch["masked_lm_weights"].nonzero()
+    ids[row, batch["masked_lm_positions"][row, slot]] = batch["masked_lm_ids"][row, slot]
+    assert (ids[:, 0] == vocabulary.cls_id).all()
+    assert (ids[np.arange(len(ids)), length - 1] == vocabulary.sep_id).all()
+    assert not (ids * (places >= length[:, None])).any()
+    separators = (ids == vocabulary.sep_id).sum(axis=1)
+    if pair == "none":
+        assert separators.min() == 1 and separators.max() > 1
+        assert not batch["next_sentence_labels"].any()
+    else:
+        assert (separators == 2).all()
+        before = np.cumsum(ids == vocabulary.sep_id, axis=1) - (ids == vocabulary.sep_id)
+        assert (batch["segment_ids"] == (before == 1) * batch["input_mask"]).all()
+        assert 0.3 < batch["next_sentence_labels"].mean() < 0.8
+    budget = np.clip(np.rint(length * 0.15), 1, 7)
+    used = batch["masked_lm_weights"].sum(axis=1)
+    assert (used <= budget).all() and used.mean() > 0.7 * budget.mean()
+
+
+@pytest.mark.parametrize("pair", ["nsp", "none"])
+def test_the_same_documents_give_the_same_bytes(documents, pair):
+    first, second = documents[:15], documents[15:40]
+    maker = ShardMaker(settings(pair=pair))
+    expected = list(maker.make(first, 2))
+    statistics = maker.statistics.to_dict()
+    other = ShardMaker(settings(pair=pair))
+    list(other.make(second, 1))  # earlier shards do not matter
+    assert list(other.make(first, 2)) == expected
+    assert other.statistics.to_dict() == statistics
+    assert list(ShardMaker(settings(pair=pair, random_seed=1)).make(first, 2)) != expected
+    again = [(number + 1, lines) for number, lines in first]
+    assert list(maker.make(again, 2)) != expected
+
+
+def test_repetitions_differ_and_what_is_first_stays(documents):
+    """A document's instances depend on its number and the repetition."""
+    maker = ShardMaker(settings())
+    once, twice = (list(maker.make(documents[:10], count)) for count in (1, 2))
+    assert len(set(twice)) == len(twice)
+    assert set(once) < set(twice)
+
+
+def test_records_are_shuffled(documents):
+    maker = ShardMaker(settings(pair="nsp", masking="token"))
+    batch = parse(list(maker.make(documents, 1)))
+    pieces = maker._reader.read(documents)
+    place_of = collections.defaultdict(list)
+    for place, (a, b) in enumerate(zip(pieces.ids, pieces.ids[1:], strict=False)):
+        place_of[int(a), int(b)].append(place)
+    places = [place_of.get((int(row[1]), int(row[2])), [0, 0]) for row in batch["input_ids"]]
+    alone = np.array([found[0] for found in places if len(found) == 1])
+    assert len(alone) > 50 and abs(np.corrcoef(alone, np.arange(len(alone)))[0, 1]) < 0.3
+
+
+def test_statistics_are_those_of_the_records(documents):
+    maker = ShardMaker(settings())
+    total = Statistics()
+    batches = []
+    for shard in (documents[:30], documents[30:]):
+        batches.append(parse(list(maker.make(shard, 2))))
+        copy = Statistics.from_dict(maker.statistics.to_dict())
+        assert copy == maker.statistics
+        total.add(copy)
+    batch = {name: np.concatenate([part[name] for part in batches]) for name in batches[0]}
+    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
+    length = batch["input_mask"].sum()
+    row, slot = batch["masked_lm_weights"].nonzero()
+    found = batch["input_ids"][row, batch["masked_lm_positions"][row, slot]]
+    labels, mask = batch["masked_lm_ids"][row, slot], vocabulary.mask_id
+    assert total.documents == len(documents)
+    assert total.sentences == sum(len(lines) for _, lines in documents)
+    assert total.characters == sum(len(line) for _, lines in documents for line in lines)
+    assert total.instances == len(batch["input_ids"])
+    assert total.label_1 == batch["next_sentence_labels"].sum()
+    assert total.length == length and total.capacity == batch["input_ids"].size
+    assert total.pieces == length - 3 * total.instances
+    assert total.masked == (found == mask).sum()
+    assert total.kept == (found == labels).sum()
+    assert total.masked + total.kept + total.replaced == len(found)
+    rows = dict(total.rows())
+    assert rows["masked characters"] == f"{total.masked / total.pieces:.2%}"
+    assert "swapped segments" in dict(total.rows("sop"))
+    assert len(total.rows("none")) == len(rows) - 1
+
+
+def test_a_shard_without_text_gives_nothing():
+    maker = ShardMaker(settings(pair="none"))
+    assert list(maker.make([(0, ["\u200b"])], 3)) == []
+    assert list(maker.make([], 3)) == []
+    assert len(maker.statistics.rows()) > 5
+
+
+def test_tensorflow_is_not_loaded(documents, tmp_path):
+    """So a worker is small and starts fast."""
+    program = (
+        "import sys; from nezha_tf.corpus.shard_maker import ShardMaker; "
+        "from nezha_tf.corpus.settings import Settings; "
+        "m = ShardMaker(Settings(vocab_file=sys.argv[1], segmenter='rjieba')); "
+        "assert len(list(m.make([(0, ['我们今天去北京。', '天气很好！'])], 3))) > 2; "
+        "assert not {'tensorflow', 'jieba', 'torch'} & set(sys.modules)"
+    )
+    command = [sys.executable, "-c", program, RESOURCES / "vocab.txt"]
+    subprocess.run(command, check=True, timeout=TIME_LIMIT)
+
+
+def parse_unmasked(records):
+    spec = schema.parsing_spec(LENGTHS, schema.UNMASKED_FEATURES)
+    return {name: v.numpy() for name, v in tf.io.parse_example(records, spec).items()}
+
+
+@pytest.mark.parametrize("pair", ["nsp", "none"])
+def test_unmasked_records_are_the_masked_ones_with_the_pieces_put_back(documents, pair):
+    """They are in the same order, because masking does not affect it."""
+    masked = parse(list(ShardMaker(settings(pair=pair)).make(documents, 1)))
+    maker = ShardMaker(settings(pair=pair, masking="none"))
+    records = list(maker.make(documents, 1))
+    limits = schema.Limits(20_000, 2)
+    assert {
+        schema.fault_of(record, LENGTHS, limits, schema.UNMASKED_FEATURES) for record in records
+    } == {None}
+    batch = parse_unmasked(records)
+    ids = masked["input_ids"].copy()
+    row, slot = masked["masked_lm_weights"].nonzero()
+    places = masked["masked_lm_positions"][row, slot]
+    ids[row, places] = masked["masked_lm_ids"][row, slot]
+    assert (batch["input_ids"] == ids).all()
+    for name in ("input_mask", "segment_ids", "next_sentence_labels"):
+        assert (batch[name] == masked[name]).all()
+    # With --masking=none whole words are marked, and no special piece or padding.
+    chosen = np.zeros(ids.shape, bool)
+    chosen[row, places] = True
+    starts = batch["word_starts"].astype(bool)
+    inside = (batch["input_mask"] > 0) & (ids > 102) & ~starts
+    parted = inside[:, 1:] & (chosen[:, 1:] != chosen[:, :-1])
+    assert inside.sum() > 1000 and not parted.any()
+    assert not (starts & ((ids <= 102) | (batch["input_mask"] == 0))).any()
+    statistics = dict(maker.statistics.rows(pair))
+    assert "masked characters" not in statistics and maker.statistics.pieces > 0
+
+
+def test_entities_are_units_of_unmasked_records(tmp_path):
+    """The segmenter makes two words of this entity."""
+    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
+    entity = vocabulary.ids_of("北京天气")
+    dictionary = tmp_path / "entities.txt"
+    dictionary.write_text("北京天气\n", encoding="utf-8")
+    text = [(0, ["我们看北京天气。", "昨天的北京天气很好。"] * 3)]
+    found = {}
+    for user_dict in ("", str(dictionary)):
+        maker = ShardMaker(settings(masking="none", pair="none", user_dict=user_dict))
+        batch = parse_unmasked(list(maker.make(text, 1)))
+        found[user_dict] = {
+            tuple(starts[place : place + 4].tolist())
+            for ids, starts in zip(batch["input_ids"], batch["word_starts"], strict=True)
+            for place in range(44)
+            if ids[place : place + 4].tolist() == entity
+        }
+    assert found == {"": {(1, 0, 1, 0)}, str(dictionary): {(1, 0, 0, 0)}}
+
+
+def test_what_has_no_say_in_unmasked_records_is_refused():
+    with_default = Settings.of_flags(vocab_file="v", masking="none")
+    assert with_default == Settings.of_flags(vocab_file="v", masking="none", dupe_factor=1)
+    for name, value in (
+        ("dupe_factor", 5),
+        ("masked_lm_prob", 0.2),
+        ("max_predictions_per_seq", 9),
+    ):
+        with pytest.raises(UserError, match=f"--{name}={value} has no effect with --masking=none"):
+            Settings.of_flags(vocab_file="v", masking="none", **{name: value})
+        assert getattr(Settings.of_flags(vocab_file="v", **{name: value}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("cause", "name", "value"),
+    (
+        ("masking=token", "user_dict", "words.txt"),
+        ("masking=token", "segmenter", "rjieba"),
+        ("pair=none", "short_seq_prob", 0.2),
+        ("pair=none", "random_next_prob", 0.25),
+        ("pair=stream", "short_seq_prob", 0.0),
+        ("pair=stream", "random_next_prob", 0.0),
+    ),
+)
+def test_what_has_no_say_for_pairs_and_pieces_is_refused(cause, name, value):
+    flag, chosen = cause.split("=")
+    flags = {"vocab_file": "v", flag: chosen}
+    with pytest.raises(UserError, match=f"^--{name}={value} has no effect with --{cause}: .*out"):
+        Settings.of_flags(**flags, **{name: value})
+    default = getattr(Settings, name)
+    assert getattr(Settings.of_flags(**flags, **{name: default}), name) == default

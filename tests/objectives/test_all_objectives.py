@@ -1,0 +1,110 @@
+"""All objectives in one batch: each example counts as it does in a batch of its objective alone."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from text_rows import LENGTH, VOCABULARY, Record, batch_of
+
+from nezha_tf import NezhaConfig
+from nezha_tf.data import schema
+from nezha_tf.objectives.dynamic_masking import DynamicMasking
+from nezha_tf.objectives.mixture import ObjectiveMixture
+from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.policies import POLICIES
+from nezha_tf.objectives.table import OBJECTIVES
+
+LENGTHS = schema.Lengths(LENGTH, 5)
+MASKING = DynamicMasking(VOCABULARY, POLICIES["whole_word"], LENGTHS, 0.15)
+EXAMPLES = Examples(LENGTHS, VOCABULARY, MASKING)
+NAMES = list(OBJECTIVES)
+MIXTURE = ObjectiveMixture(dict.fromkeys(NAMES, 1.0))
+ROWS = 5 * len(NAMES)
+SEED = 4
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    made = []
+    for number in range(ROWS):
+        first, second = rng.integers(4, 11, 2).tolist()
+        pieces = rng.integers(len(VOCABULARY) - 60, len(VOCABULARY), first + second).tolist()
+        starts = [1] * (first + second)
+        made.append(Record(pieces[:first], pieces[first:], starts, number % 3 == 0, number))
+    return made
+
+
+@pytest.fixture(scope="module")
+def model():
+    keras.utils.set_random_seed(0)
+    config = NezhaConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=24,
+        type_vocab_size=6,
+        initializer_range=0.3,
+    )
+    return MIXTURE.model(config)
+
+
+def transformed(mixture, rows):
+    batch = batch_of(rows)
+    for transform in mixture.transforms(EXAMPLES):
+        batch = transform(batch, tf.constant([row.number for row in rows], tf.int64), SEED)
+    return batch
+
+
+def test_losses_are_the_sums_of_those_of_each_objective_alone(rows, model):
+    batch = transformed(MIXTURE, rows)
+    drawn = batch["objective_ids"].numpy()[:, 0]
+    assert len(set(drawn.tolist())) == len(NAMES)
+    loss = MIXTURE.loss(of_pairs=True)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def figures(batch):
+        outputs = model(loss.inputs(batch))
+        return {**loss.losses(outputs, batch), **loss.metrics(outputs, batch)}
+
+    found, sums = figures(batch), {}
+    for number, name in enumerate(NAMES):
+        own = [row for row, other in zip(rows, drawn, strict=True) if other == number]
+        alone = ObjectiveMixture({name: 1.0})
+        of_one, given = alone.loss(of_pairs=True), transformed(alone, own)
+        outputs = model(of_one.inputs(given))
+        metrics = of_one.metrics(outputs, given)
+        for key, mean in {**of_one.losses(outputs, given), **metrics}.items():
+            total, weight = sums.get(key, (0.0, 0.0))
+            sums[key] = total + float(mean.sum), weight + float(mean.weight)
+            if f"{key}/{name}" in found:
+                np.testing.assert_allclose(found[f"{key}/{name}"].sum, mean.sum, rtol=2e-5)
+    assert set(sums) <= set(found)
+    for key, (total, weight) in sums.items():
+        np.testing.assert_allclose(found[key].sum, total, rtol=2e-5, err_msg=key)
+        np.testing.assert_allclose(found[key].weight, weight, rtol=1e-6, err_msg=key)
+
+
+def test_examples_of_each_objective_are_those_of_it_alone(rows):
+    """The same pieces, segments, predictions and weights, with zeros for what it does not have."""
+    batch = transformed(MIXTURE, rows)
+    drawn = batch["objective_ids"].numpy()[:, 0]
+    for number, name in enumerate(NAMES):
+        places = np.flatnonzero(drawn == number)
+        alone = transformed(ObjectiveMixture({name: 1.0}), [rows[place] for place in places])
+        for feature, values in batch.items():
+            of_one = tf.gather(values, places).numpy()
+            if feature == "objective_ids":
+                continue
+            width = alone[feature].shape[1] if feature in alone else 0
+            if width:
+                np.testing.assert_array_equal(of_one[:, :width], alone[feature], feature)
+            assert not of_one[:, width:].any(), (name, feature)
+
+
+def test_no_piece_of_another_objective_is_replaced(rows, model):
+    batch, loss = transformed(MIXTURE, rows), MIXTURE.loss(of_pairs=True)
+    is_replaced = model(loss.inputs(batch))["is_replaced"].numpy()
+    is_own = batch["objective_ids"].numpy()[:, 0] == NAMES.index("replaced_tokens")
+    assert is_replaced[is_own].any() and not is_replaced[~is_own].any()
