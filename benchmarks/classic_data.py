@@ -3,7 +3,7 @@
 Written by us as a stand-in for the TF1 original, which is not ours to spread, with its habits:
 all documents in memory as strings, pairs and masks of one instance at a time in plain Python, a
 `tf.train.Example` for each. Hugging Face's tokenizers takes the place of the tokenizer, so that
-the comparison is not about that. Single pieces are masked; no word is segmented.
+the comparison is not about that. Single tokens are masked; no word is segmented.
 
   python classic_data.py TEXT VOCABULARY OUTPUT DUPE_FACTOR LENGTH PREDICTIONS
 """
@@ -21,7 +21,7 @@ SHORT_SHARE, MASKED_SHARE = 0.1, 0.15
 
 
 def read_documents(path, vocabulary):
-    """Returns a list of documents, lists of sentences, lists of pieces (str)."""
+    """Returns a list of documents, lists of sentences, lists of tokens (str)."""
     tokenizer = BertWordPieceTokenizer(vocabulary, lowercase=True)
     with open(path, encoding="utf-8") as file:
         lines = [line.strip() for line in file]
@@ -36,8 +36,8 @@ def read_documents(path, vocabulary):
     return [document for document in documents if document]
 
 
-def make_instances(documents, dupe_factor, length, predictions, pieces, rng):
-    """Returns all instances, shuffled: (pieces, segment ids, is random, places, labels)."""
+def make_instances(documents, dupe_factor, length, predictions, vocabulary, rng):
+    """Returns all instances, shuffled: (tokens, segment ids, is random, places, labels)."""
     rng.shuffle(documents)
     instances = []
     for _ in range(dupe_factor):
@@ -45,7 +45,7 @@ def make_instances(documents, dupe_factor, length, predictions, pieces, rng):
             for first, second, is_random in pairs_of(documents, index, length - 3, rng):
                 tokens = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
                 segment_ids = [0] * (len(first) + 2) + [1] * (len(second) + 1)
-                masked = mask(tokens, predictions, pieces, rng)
+                masked = mask(tokens, predictions, vocabulary, rng)
                 instances.append((masked[0], segment_ids, is_random, *masked[1:]))
     rng.shuffle(instances)
     return instances
@@ -63,7 +63,7 @@ def pairs_of(documents, index, most, rng):
         if place < len(document) and size < target:
             continue
         split = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
-        first = [piece for sentence in chunk[:split] for piece in sentence]
+        first = [token for sentence in chunk[:split] for token in sentence]
         is_random = len(chunk) == 1 or rng.random() < 0.5
         if is_random:
             other = index
@@ -78,7 +78,7 @@ def pairs_of(documents, index, most, rng):
                     break
             place -= len(chunk) - split
         else:
-            second = [piece for sentence in chunk[split:] for piece in sentence]
+            second = [token for sentence in chunk[split:] for token in sentence]
         while len(first) + len(second) > most:
             longer = first if len(first) > len(second) else second
             if rng.random() < 0.5:
@@ -89,9 +89,9 @@ def pairs_of(documents, index, most, rng):
         chunk, size = [], 0
 
 
-def mask(tokens, predictions, pieces, rng):
+def mask(tokens, predictions, vocabulary, rng):
     """Returns (tokens with replacements, places in rising order, what stood there)."""
-    order = [place for place, piece in enumerate(tokens) if piece not in ("[CLS]", "[SEP]")]
+    order = [place for place, token in enumerate(tokens) if token not in ("[CLS]", "[SEP]")]
     rng.shuffle(order)
     output = list(tokens)
     budget = min(predictions, max(1, round(len(tokens) * MASKED_SHARE)))
@@ -100,7 +100,7 @@ def mask(tokens, predictions, pieces, rng):
         if rng.random() < 0.8:
             output[place] = "[MASK]"
         elif rng.random() >= 0.5:
-            output[place] = pieces[rng.randint(0, len(pieces) - 1)]
+            output[place] = vocabulary[rng.randint(0, len(vocabulary) - 1)]
     return output, places, [tokens[place] for place in places]
 
 
@@ -109,11 +109,11 @@ def encode(instance, length, predictions, ids):
     tokens, segment_ids, is_random, places, labels = instance
     weights = [1.0] * len(places) + [0.0] * (predictions - len(places))
     integers = {
-        "input_ids": padded([ids[piece] for piece in tokens], length),
+        "input_ids": padded([ids[token] for token in tokens], length),
         "input_mask": padded([1] * len(tokens), length),
         "segment_ids": padded(segment_ids, length),
         "masked_lm_positions": padded(places, predictions),
-        "masked_lm_ids": padded([ids[piece] for piece in labels], predictions),
+        "masked_lm_ids": padded([ids[token] for token in labels], predictions),
         "next_sentence_labels": [int(is_random)],
     }
     features = {
@@ -131,11 +131,11 @@ def padded(values, length):
 def main(text, vocabulary, output, dupe_factor, length, predictions):
     length, predictions = int(length), int(predictions)
     with open(vocabulary, encoding="utf-8") as file:
-        pieces = [line.strip() for line in file]
-    ids = {piece: index for index, piece in enumerate(pieces)}
+        tokens = [line.strip() for line in file]
+    ids = {token: index for index, token in enumerate(tokens)}
     rng = random.Random(12345)
     documents = read_documents(text, vocabulary)
-    instances = make_instances(documents, int(dupe_factor), length, predictions, pieces, rng)
+    instances = make_instances(documents, int(dupe_factor), length, predictions, tokens, rng)
     with tf.io.TFRecordWriter(output) as writer:
         for instance in instances:
             writer.write(encode(instance, length, predictions, ids))

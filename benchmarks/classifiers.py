@@ -7,7 +7,7 @@ from contenders import VOCAB_SIZE, our_config, peer_config
 from timing import import_tensorflow, import_torch
 
 NUM_LABELS = 2
-# Pieces at the quantiles of the texts' lengths, with [CLS] and [SEP]: 16,883 reviews of goods,
+# Tokens at the quantiles of the texts' lengths, with [CLS] and [SEP]: 16,883 reviews of goods,
 # 10,000 pairs of natural-language inference (OCNLI), and 11,869 questions of C3, of which each
 # choice is a sequence with the text and the question.
 QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 1)

@@ -22,7 +22,7 @@ class Size(NamedTuple):
 
 
 def random_batch(size):
-    """Returns full sequences of random pieces, in the feature schema, as NumPy arrays."""
+    """Returns full sequences of random tokens, in the feature schema, as NumPy arrays."""
     rng = np.random.default_rng(0)
     shape = (size.batch, size.length)
     positions = [rng.permutation(size.length)[: size.predictions] for _ in range(size.batch)]
@@ -82,7 +82,7 @@ def make_objectives_step(size, objectives, jit_compile):
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     unused = [f"[unused{number}]" for number in range(100)]
-    rest = [f"piece{number}" for number in range(size.vocab_size - len(special) - len(unused))]
+    rest = [f"token{number}" for number in range(size.vocab_size - len(special) - len(unused))]
     vocabulary = Vocabulary([*special, *unused, *rest])
     lengths = Lengths(size.length, size.predictions)
     masking = DynamicMasking(vocabulary, POLICIES["whole_word"], lengths, 0.15)
@@ -98,7 +98,7 @@ def make_objectives_step(size, objectives, jit_compile):
 
 
 def _unmasked_batch(size, vocabulary, first):
-    """Returns unmasked pairs [CLS] A [SEP] B [SEP] of random pieces from an id on, as tensors."""
+    """Returns unmasked pairs [CLS] A [SEP] B [SEP] of random tokens from an id on, as tensors."""
     import tensorflow as tf
 
     ids = np.random.default_rng(0).integers(first, size.vocab_size, (size.batch, size.length))

@@ -60,7 +60,7 @@ def main():
 def stub(settings, identity):
     """Returns a function in the place of `create.shard_function` that makes no file."""
     summary = {"records": 1, "bytes": 100, "crc32c": "00000000", "anomalies": {}}
-    summary["statistics"] = Statistics(documents=1, instances=1, pieces=1, capacity=1).to_dict()
+    summary["statistics"] = Statistics(documents=1, instances=1, tokens=1, capacity=1).to_dict()
     return lambda job: ({**summary, "documents": len(job.documents)}, {})
 
 

@@ -10,7 +10,7 @@ PAD_ID, SEP_ID, MASK_ID, FIRST_ID = 0, 3, 4, 5
 
 
 class Size(NamedTuple):
-    """Sizes of a model and of what it writes; every target has `target` pieces."""
+    """Sizes of a model and of what it writes; every target has `target` tokens."""
 
     layers: int
     hidden: int
@@ -37,9 +37,9 @@ def make_ours(size, target_prediction, jit_compile, recompute=False):
     from nezha_tf.generation.options import GenerationOptions
     from nezha_tf.generation.target_format import TargetFormat
     from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-    from nezha_tf.text.vocabulary import SPECIAL_PIECES
+    from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 
-    vocabulary = Vocabulary([*SPECIAL_PIECES, *(f"p{n}" for n in range(FIRST_ID, VOCAB_SIZE))])
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *(f"p{n}" for n in range(FIRST_ID, VOCAB_SIZE))])
     target_format = TargetFormat(target_prediction=target_prediction)
     options = GenerationOptions(
         method="beam" if size.beams > 1 else "greedy",
@@ -74,27 +74,27 @@ def _recomputing_decoder(model, target_format, decoder, is_static):
     from nezha_tf.modeling import attention_mask
 
     class Written(NamedTuple):
-        """The pieces of the hypotheses so far, and the sources."""
+        """The tokens of the hypotheses so far, and the sources."""
 
-        pieces: tf.Tensor
+        tokens: tf.Tensor
         length: tf.Tensor
 
         def follow(self, parents):
-            return self._replace(pieces=tf.gather(self.pieces, parents, batch_dims=1))
+            return self._replace(tokens=tf.gather(self.tokens, parents, batch_dims=1))
 
     class RecomputingDecoder:
         def start(self, source_ids, source_mask, beams, max_length):
             logits, *_ = decoder.start(source_ids, source_mask, beams, max_length)
-            pieces = tf.zeros((source_ids.shape[0], beams, max_length + 1), tf.int32)
-            return logits, source_ids, Written(pieces, tf.constant(0))
+            tokens = tf.zeros((source_ids.shape[0], beams, max_length + 1), tf.int32)
+            return logits, source_ids, Written(tokens, tf.constant(0))
 
-        def step(self, source, written, pieces):
-            batch, beams, places = written.pieces.shape
+        def step(self, source, written, tokens):
+            batch, beams, places = written.tokens.shape
             index = tf.range(places)
-            pieces = tf.where(index == written.length, pieces[..., None], written.pieces)
+            tokens = tf.where(index == written.length, tokens[..., None], written.tokens)
             length = written.length + 1
             target = (
-                tf.where(index == length, MASK_ID, pieces) if target_format.is_masked else pieces
+                tf.where(index == length, MASK_ID, tokens) if target_format.is_masked else tokens
             )
             source_length = source.shape[1]
             source = tf.repeat(source[:, None], beams, axis=1)
@@ -121,7 +121,7 @@ def _recomputing_decoder(model, target_format, decoder, is_static):
                 }
             )
             logits = tf.reshape(outputs["masked_lm_logits"], (batch, beams, VOCAB_SIZE))
-            return logits, Written(pieces, length)
+            return logits, Written(tokens, length)
 
     return RecomputingDecoder()
 

@@ -44,15 +44,15 @@ def main(_):
 
 
 def _compare(text, size, ours, others):
-    """Prints a search's time and pieces a second of each side, and how often ours is as fast."""
+    """Prints a search's time and tokens a second of each side, and how often ours is as fast."""
     makers = {
         name: (make, size, *arguments) for name, (make, *arguments) in (ours | others).items()
     }
     times = run_in_turns(makers, FLAGS.rounds, FLAGS.steps)
-    pieces = size.batch * size.target
-    print(f"{text}: ms a search; pieces a second")
+    tokens = size.batch * size.target
+    print(f"{text}: ms a search; tokens a second")
     for name, seconds in times.items():
-        print(f"  {name}: {milliseconds(seconds)}; {pieces / np.median(seconds):.0f}")
+        print(f"  {name}: {milliseconds(seconds)}; {tokens / np.median(seconds):.0f}")
     for other in others:
         for name in ours:
             print(f"  {other} / {name}: {ratio(times[other], times[name])}", flush=True)

@@ -13,7 +13,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
     "size",
     ["4,256,4,1024,128,32,20"],
-    "layers,hidden,heads,intermediate,length,batch,predictions,pieces of the vocabulary (default: "
+    "layers,hidden,heads,intermediate,length,batch,predictions,tokens of the vocabulary (default: "
     "21128); may be repeated",
 )
 flags.DEFINE_multi_string(

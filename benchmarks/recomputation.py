@@ -12,7 +12,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
     "size",
     ["4,256,4,1024,512,16,76"],
-    "layers,hidden,heads,intermediate,length,batch,predictions,pieces of the vocabulary (default: "
+    "layers,hidden,heads,intermediate,length,batch,predictions,tokens of the vocabulary (default: "
     "21128); may be repeated",
 )
 flags.DEFINE_integer("rounds", 6, "turns that each side gets; 0: only the memory is measured")

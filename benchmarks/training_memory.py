@@ -15,7 +15,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string(
     "size",
     "4,256,4,1024,128,64,20,8000",
-    "layers,hidden,heads,intermediate,length,batch,predictions,pieces of the vocabulary",
+    "layers,hidden,heads,intermediate,length,batch,predictions,tokens of the vocabulary",
 )
 flags.DEFINE_bool("recompute", False, "as the flag of the programs")
 flags.DEFINE_bool("jit_compile", True, "compile the steps by XLA")

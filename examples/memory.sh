@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How much a memory of earlier text helps: a small model is trained with a memory of 64 pieces and
+# How much a memory of earlier text helps: a small model is trained with a memory of 64 tokens and
 # one without, and both are evaluated with memories of several lengths.
 #
 #   examples/memory.sh corpus.txt

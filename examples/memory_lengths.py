@@ -24,7 +24,7 @@ def main(folder):
     lengths = sorted(set.union(*map(set, found.values())))
     if not lengths:
         sys.exit(f"memory_lengths.py: error: no figures in {folder}: run examples/memory.sh")
-    print(f"| pieces remembered | {' | '.join(RUNS.values())} |")
+    print(f"| tokens remembered | {' | '.join(RUNS.values())} |")
     print("| --- |" + " --- |" * len(RUNS))
     for length in lengths:
         values = (found[name].get(length) for name in RUNS)
@@ -38,10 +38,10 @@ def perplexities(folder):
     for path in folder.glob("memory_*.json"):
         try:
             results = json.loads(path.read_text(encoding="utf-8"))
-            found[int(path.stem.removeprefix("memory_"))] = results["next_piece_perplexity"]
+            found[int(path.stem.removeprefix("memory_"))] = results["next_token_perplexity"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             sys.exit(
-                f"memory_lengths.py: error: {path} has no next_piece_perplexity ({error!r}); "
+                f"memory_lengths.py: error: {path} has no next_token_perplexity ({error!r}); "
                 "remove it, and run examples/memory.sh"
             )
     return found
@@ -59,7 +59,7 @@ def draw(found, path):
     panel.set_xscale("symlog", base=2, linthresh=16)
     lengths = sorted(set.union(*map(set, found.values())))
     panel.set_xticks(lengths, lengths)
-    panel.set(xlabel="pieces remembered in the evaluation", ylabel="held-out perplexity")
+    panel.set(xlabel="tokens remembered in the evaluation", ylabel="held-out perplexity")
     panel.set_yscale("log")
     panel.grid(alpha=0.3, which="both")
     panel.legend()

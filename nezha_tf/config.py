@@ -91,7 +91,7 @@ _OF_ALBERT = ("embedding_size", "num_hidden_groups")
 _MOST_LAYERS = 10_000
 # 400 GB in float32; the largest published encoders have a tenth of them.
 _MOST_WEIGHTS = 10**11
-# How a target is predicted: at [MASK]s in it, or from the pieces before (see `TargetFormat`).
+# How a target is predicted: at [MASK]s in it, or from the tokens before (see `TargetFormat`).
 TARGET_PREDICTIONS = ("masked", "shift")
 
 
@@ -104,7 +104,7 @@ class NezhaConfig:
     ELECTRA (arXiv 2003.10555) is a BERT that may have `embedding_size`, with its own `pooler_act`.
 
     Attributes:
-      vocab_size: number of pieces, V.
+      vocab_size: number of tokens, V.
       hidden_size: width of the encoder: N heads times the head size H.
       num_hidden_layers: number of Transformer layers.
       num_attention_heads: number of heads, N; divides `hidden_size`.

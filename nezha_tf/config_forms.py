@@ -204,7 +204,7 @@ def check_origin(values):
 def from_albert_zh(values):
     """Returns the keys of a file of brightmart/albert_zh as those of a model here; others as given.
 
-    Its own program (modeling.py, not modeling_google.py) multiplies the pieces' table by a second
+    Its own program (modeling.py, not modeling_google.py) multiplies the tokens' table by a second
     one before anything is added, so that all embeddings have the width of the layers (see
     `checkpoints.folding`), and all layers share their weights.
 

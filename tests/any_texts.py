@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from nezha_tf.text.vocabulary import SPECIAL_PIECES
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 
 # Letters with precomposed and combining accents, syllables that decompose into letters, a sigma
 # whose lower case depends on its place, capitals that become longer, signs that fold to
@@ -16,7 +16,7 @@ PARTS = (
     *("\0", "\t", "\n", "\r\n", "\x1c", "\x85", "\xa0", "\xad", "\u200b", "\u2028", "\u3000"),
     *("\ufeff", "\ufffd", "\ue000", "ＡＢ１２，", "ﾊﾟ", "カー", "ひら", "😀", "👨\u200d👩", "👍🏽"),
     *("龘", "㐀", "\U00020000", "\uf900", "\U0002f800", "⼀", "々", "℃", "①", "½", "ก็", "שׁ"),
-    *("x" * 199, "é" * 67, "か" * 201, "[unused1]", "##a", "##", *SPECIAL_PIECES),
+    *("x" * 199, "é" * 67, "か" * 201, "[unused1]", "##a", "##", *SPECIAL_TOKENS),
 )
 ANY_CHARACTER = st.characters(exclude_categories=["Cs"])
 

@@ -13,7 +13,7 @@ from nezha_tf.checkpoints.convert import convert_checkpoint
 from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.settings import ConversionSettings
-from nezha_tf.text.vocabulary import SPECIAL_PIECES
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 
 POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
 TASK = {
@@ -82,8 +82,8 @@ def write_model(folder, config, weights, task=None, name="model.ckpt-7"):
         (folder / "task.json").write_text(json.dumps(task))
 
 
-def write_vocabulary(path, pieces):
-    names = [*SPECIAL_PIECES, *(f"w{index}" for index in range(pieces))][:pieces]
+def write_vocabulary(path, tokens):
+    names = [*SPECIAL_TOKENS, *(f"w{index}" for index in range(tokens))][:tokens]
     path.write_text("".join(f"{name}\n" for name in names))
 
 

@@ -1,18 +1,18 @@
 """The original's algorithm, one instance and one draw at a time, to compare ours with.
 
 It follows `create_masked_lm_predictions` of google-research/bert, with units and runs for single
-pieces.
+tokens.
 """
 
 import itertools
 
 import numpy as np
 
-from nezha_tf.corpus.pieces import ShardPieces
+from nezha_tf.corpus.tokens import ShardTokens
 
 
 def units_of(is_text, begins):
-    """Returns the units of a row as lists of places; no unit contains a special piece."""
+    """Returns the units of a row as lists of places; no unit contains a special token."""
     units, fresh = [], True
     for place, text in enumerate(is_text):
         if text and (fresh or begins[place]):
@@ -24,7 +24,7 @@ def units_of(is_text, begins):
 
 
 def run_from(units, index, size):
-    """Returns the places of a run of units; a special piece ends the run."""
+    """Returns the places of a run of units; a special token ends the run."""
     run = list(units[index])
     for following in units[index + 1 : index + size]:
         if following[0] != run[-1] + 1:
@@ -45,11 +45,11 @@ def chosen_runs(units, order, sizes, budget):
     return runs
 
 
-def mask_pieces(ids, is_text, budget, vocabulary, rng):
-    """Masks single pieces with the draws of the original.
+def mask_tokens(ids, is_text, budget, vocabulary, rng):
+    """Masks single tokens with the draws of the original.
 
     Returns:
-      (ids after masking, places in rising order, the original pieces there).
+      (ids after masking, places in rising order, the original tokens there).
     """
     order = [place for place, text in enumerate(is_text) if text]
     rng.shuffle(order)
@@ -73,17 +73,17 @@ def splitmix64(seed, number):
 
 
 def mask_by_key(row, key, policy, budget, vocabulary):
-    """Masks a row with the draws of its key, one unit and one piece after another.
+    """Masks a row with the draws of its key, one unit and one token after another.
 
     Args:
       row: `Rows` of one row, without the first axis.
-      key: int. Its outputs from 0, T, 2T and 3T on draw turns, runs, kinds and random pieces.
+      key: int. Its outputs from 0, T, 2T and 3T on draw turns, runs, kinds and random tokens.
       policy: a `MaskingPolicy`.
-      budget: most pieces.
+      budget: most tokens.
       vocabulary: a `Vocabulary`.
 
     Returns:
-      (ids after masking, dict of the predicted places in rising order to their pieces).
+      (ids after masking, dict of the predicted places in rising order to their tokens).
     """
 
     def uniform(number):
@@ -108,8 +108,8 @@ def mask_by_key(row, key, policy, budget, vocabulary):
     return ids, {place: int(row.ids[place]) for place in predicted}
 
 
-def shard_pieces(documents, word_starts=None):
-    """Returns the `ShardPieces` of documents: lists of sentences, which are lists of ids."""
+def shard_tokens(documents, word_starts=None):
+    """Returns the `ShardTokens` of documents: lists of sentences, which are lists of ids."""
     ids, bounds, sentences = [], [0], []
     for number, document in enumerate(documents):
         sentences.append((number, len(bounds) - 1, len(bounds) - 1 + len(document)))
@@ -118,11 +118,11 @@ def shard_pieces(documents, word_starts=None):
             bounds.append(len(ids))
     starts = np.ones(len(ids), bool) if word_starts is None else np.array(word_starts, bool)
     sizes = np.ones(len(ids), np.int32)
-    return ShardPieces(np.array(ids, np.int32), starts, bounds, sentences, sizes, len(ids), None)
+    return ShardTokens(np.array(ids, np.int32), starts, bounds, sentences, sizes, len(ids), None)
 
 
 def random_documents(rng, count=30, most_sentences=15, longest=20):
-    """Returns documents whose pieces have the ids 200, 201, 202 and so on."""
+    """Returns documents whose tokens have the ids 200, 201, 202 and so on."""
     number, documents = 200, []
     for _ in range(count):
         document = []

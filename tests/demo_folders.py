@@ -72,7 +72,7 @@ SETTINGS = {
         "no_repeat_ngram_size": 0,
         "exempt_words": [],
         # Words of Latin letters could be parted in several ways.
-        "banned_words": [piece for piece in VOCABULARY if piece.isascii() and piece != "[SEP]"],
+        "banned_words": [token for token in VOCABULARY if token.isascii() and token != "[SEP]"],
     },
     "nezha": {"task": "pretraining", "objectives": "bidirectional"},
 }

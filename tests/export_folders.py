@@ -50,7 +50,7 @@ def model_of(settings, config):
         return finetuning.NezhaForQuestionAnswering(config)
     if task == "seq2seq":
         model = pretraining.NezhaForMaskedLM(config)
-        # Of pieces drawn by chance few targets would end, and none have an unknown word.
+        # Of tokens drawn by chance few targets would end, and none have an unknown word.
         likely = FullTokenizer(VOCABULARY).vocabulary.ids_of(["[UNK]", "[SEP]"])
         model.masked_lm.output_bias.assign(np.bincount(likely, [4.0, 6.0], config.vocab_size))
         return model
@@ -74,7 +74,7 @@ def write_folder(folder, settings, vocabulary=VOCABULARY):
 
 # How many real texts are compared; more by hand, as in EXPORT_TEXTS=500 pytest tests/export.
 NUM_TEXTS = int(os.environ.get("EXPORT_TEXTS", 40))
-# White space and no piece at all, capitals and accents, marks apart from their letters, a syllable
+# White space and no token at all, capitals and accents, marks apart from their letters, a syllable
 # of several letters, what is dropped, beyond 16 bits, an overlong word, and no UTF-8.
 ODD_TEXTS = [
     "",

@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 
-PACKAGES = ("data", "generation", "pretraining_data", "training", "tasks.finetuning")
+PACKAGES = ("data", "generation", "corpus", "training", "tasks.finetuning")
 PACKAGES += ("tasks.seq2seq",)
 DIES_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
 

@@ -7,14 +7,14 @@ import tensorflow as tf
 from nezha_tf import NezhaConfig, Vocabulary
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.text.vocabulary import SPECIAL_PIECES
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 
 ENCODINGS = tuple(POSITION_ENCODINGS)
 PAD, UNK, CLS, SEP, MASK = range(5)
 
 
 def vocabulary_of(size):
-    return Vocabulary([*SPECIAL_PIECES, *(f"p{index}" for index in range(5, size))])
+    return Vocabulary([*SPECIAL_TOKENS, *(f"p{index}" for index in range(5, size))])
 
 
 def random_model(
@@ -52,13 +52,13 @@ def random_model(
 
 
 def random_sources(vocab_size=30, lengths=(3, 7, 5), seed=1):
-    """Returns random sources [CLS] pieces [SEP] of several lengths, as lists of ids."""
+    """Returns random sources [CLS] tokens [SEP] of several lengths, as lists of ids."""
     rng = np.random.default_rng(seed)
     return [[CLS, *rng.integers(5, vocab_size, n - 2).tolist(), SEP] for n in lengths]
 
 
 def next_logits(model, source, targets, target_format):
-    """Returns the logits [n, V] of the piece after a source and each of n equally long targets.
+    """Returns the logits [n, V] of the token after a source and each of n equally long targets.
 
     They come from full passes over [source; target] without padding.
     """

@@ -72,7 +72,7 @@ def multi_label_loss():
 
 
 def encoder_outputs(path):
-    """Against outputs of TensorFlow in the file, with all pieces and for the first alone."""
+    """Against outputs of TensorFlow in the file, with all tokens and for the first alone."""
     given = dict(np.load(path))
     config = nezha_tf.NezhaConfig.from_json_file(path + ".json")
     inputs = {name[3:]: value for name, value in given.items() if name.startswith("in.")}
@@ -118,7 +118,7 @@ def gpu_benchmark():
     found = gpu_throughput.measure(3, 2, make)
     assert found.seconds.shape == (3,) and found.seconds.min() > 0, found
     assert len(losses) == 8 and len(set(map(float, losses))) == 8, losses
-    # Small random weights know nothing of 50 pieces and of two answers.
+    # Small random weights know nothing of 50 tokens and of two answers.
     assert abs(losses[0] - math.log(50) - math.log(2)) < 0.2, losses[0]
     update, state = gpu_throughput.our_update(size, "float32", "absolute")
     batch = importlib.import_module("contenders").random_batch(size)

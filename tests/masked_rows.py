@@ -50,7 +50,7 @@ def make_rows(texts, vocabulary, length, begins):
 
 
 def random_rows(vocabulary, count, seed=0, length=64, words=0.5):
-    """Returns random `Rows` of 1 to 3 segments with distinct ids and words of several pieces."""
+    """Returns random `Rows` of 1 to 3 segments with distinct ids and words of several tokens."""
     rng = random.Random(seed)
     texts, begins = [], []
     for _ in range(count):
@@ -65,7 +65,7 @@ def random_rows(vocabulary, count, seed=0, length=64, words=0.5):
 def any_texts(draw, length):
     """Draws (texts, begins) for `make_rows` with a length: rows may be full, and words of any size.
 
-    Their pieces are any except [CLS] and [SEP], also [PAD], [UNK] and [MASK].
+    Their tokens are any except [CLS] and [SEP], also [PAD], [UNK] and [MASK].
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     words = draw(st.sampled_from([0.0, 0.3, 0.8, 1.0]))
@@ -89,7 +89,7 @@ def any_policies():
 
 
 def any_shares():
-    """Returns a strategy for shares of predicted pieces; half of them are common values."""
+    """Returns a strategy for shares of predicted tokens; half of them are common values."""
     return st.sampled_from([0.15, 0.4, 1.0]) | st.floats(0, 1)
 
 
@@ -100,7 +100,7 @@ def assert_rows_are_masked(rows, masked, policy, share, most):
       rows: the `Rows`.
       masked: the `Masked`.
       policy: the `MaskingPolicy`.
-      share, most: the share of predicted pieces in a row, and the most predictions.
+      share, most: the share of predicted tokens in a row, and the most predictions.
     """
     for number, length in enumerate(rows.lengths.tolist()):
         budget = min(most, max(1, round(length * share)))

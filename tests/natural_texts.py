@@ -1,4 +1,4 @@
-"""Natural sentences for tests that convert text to pieces and back."""
+"""Natural sentences for tests that convert text to tokens and back."""
 
 from nezha_tf import FullTokenizer, Vocabulary
 
@@ -25,6 +25,6 @@ NATURAL = (
 def cased_tokenizer():
     """Returns a tokenizer that keeps case and knows each character of the sentences."""
     characters = sorted(set("".join(NATURAL)) - {" "})
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
-    pieces += [f"##{char}" for char in characters]
-    return FullTokenizer(vocabulary=Vocabulary(pieces), do_lower_case=False)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
+    tokens += [f"##{char}" for char in characters]
+    return FullTokenizer(vocabulary=Vocabulary(tokens), do_lower_case=False)

@@ -7,7 +7,7 @@ BATCH, LENGTH, PREDICTIONS = 2, 9, 3
 
 
 def batch(memory=0):
-    """Features for all objectives here; with padding, and with `memory` remembered pieces."""
+    """Features for all objectives here; with padding, and with `memory` remembered tokens."""
     rng = np.random.default_rng(0)
     shape, slots = (BATCH, LENGTH), (BATCH, PREDICTIONS)
     places = np.array([[1, 3, 6], [2, 4, 0]])
@@ -26,7 +26,7 @@ def batch(memory=0):
     found = {name: tf.constant(np.asarray(values, "int32")) for name, values in found.items()}
     weights = tf.constant([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
     found |= {"masked_lm_weights": weights, "generator_weights": weights}
-    found["next_piece_weights"] = tf.cast(found["input_mask"], tf.float32)
+    found["next_token_weights"] = tf.cast(found["input_mask"], tf.float32)
     if memory:
         states = rng.normal(size=(BATCH, 1, memory, 8)).astype("float32")
         found |= {"memory": tf.constant(states), "memory_mask": tf.ones((BATCH, memory), tf.int32)}

@@ -27,25 +27,25 @@ def by_frequency(counts):
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def learned_pieces(counts, size):
+def learned_tokens(counts, size):
     """Tries one threshold after the other with the library; `counts` are by falling frequency."""
     threshold = 2
     while True:
-        pieces = library.learn(counts, size, [], upper_thresh=threshold, lower_thresh=threshold)
-        if len(pieces) <= size or threshold > counts[0][1]:
-            return pieces[:size]
+        tokens = library.learn(counts, size, [], upper_thresh=threshold, lower_thresh=threshold)
+        if len(tokens) <= size or threshold > counts[0][1]:
+            return tokens[:size]
         threshold = max(threshold + 1, int(threshold * 1.25))
 
 
 def plain_vocabulary(paths, size, least, do_lower_case):
-    """Returns the pieces that `VocabularyBuilder` should give for text files, a list."""
+    """Returns the tokens that `VocabularyBuilder` should give for text files, a list."""
     cjk, others = token_counts(paths, do_lower_case)
-    ascii_pieces = "abcdefghijklmnopqrstuvwxyz0123456789"
-    ascii_pieces += "" if do_lower_case else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    pieces = [*SPECIALS, *(char for char, count in by_frequency(cjk) if count >= least)]
-    pieces += [*PUNCTUATION, *ascii_pieces, *(f"##{char}" for char in ascii_pieces)]
-    learned = set(learned_pieces(by_frequency(others), size - len(pieces))) - set(pieces)
-    for piece in sorted(learned):
-        if not (piece.startswith("##") and any(map(characters.is_punctuation, piece[2:]))):
-            pieces.append(piece)
-    return pieces
+    ascii_tokens = "abcdefghijklmnopqrstuvwxyz0123456789"
+    ascii_tokens += "" if do_lower_case else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    tokens = [*SPECIALS, *(char for char, count in by_frequency(cjk) if count >= least)]
+    tokens += [*PUNCTUATION, *ascii_tokens, *(f"##{char}" for char in ascii_tokens)]
+    learned = set(learned_tokens(by_frequency(others), size - len(tokens))) - set(tokens)
+    for token in sorted(learned):
+        if not (token.startswith("##") and any(map(characters.is_punctuation, token[2:]))):
+            tokens.append(token)
+    return tokens

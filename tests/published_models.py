@@ -15,7 +15,7 @@ class PublishedModel(NamedTuple):
     Attributes:
       values: dict, the configuration file.
       names: the names of the weights.
-      expected: dict of the keys of `NezhaConfig` that are not those of a BERT-base of 21128 pieces.
+      expected: dict of the keys of `NezhaConfig` that are not those of a BERT-base of 21128 tokens.
       tf1: the TF1 names of the weights, sorted.
       layout: "hugging_face", "tf1", or "pytorch" (a PyTorch file with a TF1 configuration).
       unused: names that stay, because no model here has them.

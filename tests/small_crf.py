@@ -5,7 +5,7 @@ import numpy as np
 from nezha_tf import NezhaConfig
 
 L = 3
-# Padding at the end; a piece without a tag in between, first and last; a single piece; no piece.
+# Padding at the end; a token without a tag in between, first and last; a single token; no token.
 HAS_TAG = np.array(
     [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 0, 1, 1], [0, 0, 1, 0, 0], [0] * 5], bool
 )

@@ -17,7 +17,7 @@ SIZES = {
 def narrow_config(position_encoding, **changes):
     """Returns a configuration of width 8 whose random weights are large.
 
-    So every piece has an effect on what may see it that tests can measure.
+    So every token has an effect on what may see it that tests can measure.
     """
     sizes = {
         "vocab_size": 40,

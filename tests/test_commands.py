@@ -177,7 +177,7 @@ def _is_weight(name):
     return name.startswith(("bert/", "cls/")) and not name.endswith(("_m", "_v"))
 
 
-def test_without_pairs_nothing_is_predicted_from_the_first_piece(folder, two_steps):
+def test_without_pairs_nothing_is_predicted_from_the_first_token(folder, two_steps):
     made = create_data(folder, "--pair=none", "--output_file=text.tfrecord")
     assert made.returncode == 0, made.stderr
     shutil.copytree(two_steps, folder / "first")
@@ -249,7 +249,7 @@ def test_mistakes_in_pretraining(folder):
         (["--bert_config_file=small.json"], ["train.tfrecord, record 1", "outside 0..299"]),
         (
             ["--bert_config_file=small.json", f"--vocab_file={RESOURCES / 'vocab.txt'}"],
-            ["the vocabulary has 9103 pieces and the model 300 rows"],
+            ["the vocabulary has 9103 tokens and the model 300 rows"],
         ),
         (["--vocab_file=none.txt"], ["cannot read vocabulary none.txt"]),
         (["--max_seq_length=64"], ["32 values, not 64; is --max_seq_length=32 meant?"]),

@@ -133,8 +133,8 @@ def test_what_copying_reaches(tmp_path):
         "chrf": "100.0000",
         "exact_match": "1.0000",
     }
-    # Worked out by hand: of 7 pieces 5 are right, of runs of 2, 3 and 4 all (4, 3, 2); the
-    # references have 10 pieces.
+    # Worked out by hand: of 7 tokens 5 are right, of runs of 2, 3 and 4 all (4, 3, 2); the
+    # references have 10 tokens.
     found = measured()
     precision = (5 / 7) ** (1 / 4)
     assert float(found["bleu"]) == pytest.approx(100 * precision * math.exp(1 - 10 / 7), abs=1e-4)
@@ -302,7 +302,7 @@ def test_sentences_of_mini_lose_no_character(mini_corpus, text):
 def test_perplexities_by_the_length_of_the_memory(tmp_path, capsys):
     for run, length, value in (("with", 0, 9.0), ("with", 64, 7.0), ("without", 0, 8.0)):
         path = tmp_path / run / f"memory_{length}.json"
-        write_json(path, next_piece_perplexity=value)
+        write_json(path, next_token_perplexity=value)
     program("memory_lengths").main(tmp_path)
     assert capsys.readouterr().out.splitlines()[2:] == ["| 0 | 9.00 | 8.00 |", "| 64 | 7.00 | - |"]
     assert (tmp_path / "memory.png").read_bytes().startswith(b"\x89PNG")

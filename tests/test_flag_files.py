@@ -15,7 +15,7 @@ from nezha_tf.data.schema import UNMASKED_FEATURES
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.tasks.classification.data_sets import DATA_SETS
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
-from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
+from nezha_tf.tasks.prompting.pattern import Pattern, label_tokens
 from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 from nezha_tf.training import recipe
 
@@ -175,4 +175,4 @@ def test_the_words_fit_the_pattern(name, values):
     tokenizer = FullTokenizer(RESOURCES / "vocab.txt")
     is_pair = data_set.is_pair("train")
     pattern = Pattern(flags["pattern"], tokenizer, flags["max_seq_length"], is_pair)
-    assert label_pieces(data_set.labels, flags["label_words"], tokenizer, pattern.num_blanks)
+    assert label_tokens(data_set.labels, flags["label_words"], tokenizer, pattern.num_blanks)

@@ -27,11 +27,11 @@ PROGRAMS += [f"tools/{path.name}" for path in (REPOSITORY / "tools").glob("*.py"
 
 @pytest.fixture
 def shuffled(folder):
-    """The bundled vocabulary with two pieces swapped."""
-    pieces = VOCAB_FILE.read_text(encoding="utf-8").splitlines()
-    pieces[200], pieces[201] = pieces[201], pieces[200]
+    """The bundled vocabulary with two tokens swapped."""
+    tokens = VOCAB_FILE.read_text(encoding="utf-8").splitlines()
+    tokens[200], tokens[201] = tokens[201], tokens[200]
     path = folder / "shuffled.txt"
-    path.write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    path.write_text("\n".join(tokens) + "\n", encoding="utf-8")
     return path
 
 

@@ -1,4 +1,4 @@
-"""An objective of another package: to predict the piece before a place, from what follows it."""
+"""An objective of another package: to predict the token before a place, from what follows it."""
 
 import tensorflow as tf
 
@@ -9,11 +9,11 @@ from nezha_tf.objectives.objective import Objective
 from nezha_tf.objectives.terms import MASKED_LM
 
 PREDICTIONS = 8
-NAME = "previous_piece"
+NAME = "previous_token"
 
 
 class ChoosePlaces:
-    """Chooses places by chance whose pieces predict the one before. A `transforms.Transform`."""
+    """Chooses places by chance whose tokens predict the one before. A `transforms.Transform`."""
 
     reads = schema.UNMASKED_FEATURES
     gives = schema.FEATURES
@@ -24,7 +24,7 @@ class ChoosePlaces:
         last = tf.reduce_sum(batch["input_mask"], axis=1, keepdims=True) - 1  # the [SEP]
         keys = draws.graph_keys(NAME, seed, numbers)[:, None]
         order = draws.graph_uniform(keys, tf.range(ids.shape[1], dtype=tf.int64)[None])
-        # The second piece is the first that has a piece of the text before it.
+        # The second token is the first that has a token of the text before it.
         may_be = (tf.range(ids.shape[1]) > 1) & (tf.range(ids.shape[1]) < last)
         order = tf.where(may_be, order, 2.0)
         places = tf.argsort(order, axis=1)[:, :PREDICTIONS]
@@ -43,7 +43,7 @@ class ChoosePlaces:
         return None
 
 
-class PreviousPiece(Objective):
+class PreviousToken(Objective):
     reads = schema.UNMASKED_FEATURES
     model = NezhaForMaskedLM
 

@@ -17,7 +17,7 @@ from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec
 
 NAME, MARKS = "marks", ["first", "second"]
 NAME_TABLE_ROW = ("marks/", "marks/", None)
-SPECIAL_PIECES = 2
+SPECIAL_TOKENS = 2
 
 
 class NezhaForMarks(NezhaForSequenceClassification):
@@ -52,7 +52,7 @@ class MarksServing(Serving):
     def __init__(self, folder):
         super().__init__(folder.make_model(), folder.tokenizer)
         self._marks = folder.task["marks"]
-        self._room = folder.task["max_seq_length"] - SPECIAL_PIECES
+        self._room = folder.task["max_seq_length"] - SPECIAL_TOKENS
 
     def signatures(self):
         def of_texts(text):

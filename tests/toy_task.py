@@ -53,7 +53,7 @@ class ToyObjective:
 
 
 class Examples:
-    """Random pieces with one mark (7 or 8)."""
+    """Random tokens with one mark (7 or 8)."""
 
     def __init__(self, count, seed):
         rng = np.random.default_rng(seed)
@@ -111,8 +111,8 @@ def write_files(folder):
     """Writes the files of the task, with the names in `CHANGES`."""
     (folder / "config.json").write_text(json.dumps(CONFIG))
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    pieces = special + [chr(0x4E00 + number) for number in range(25)]
-    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    tokens = special + [chr(0x4E00 + number) for number in range(25)]
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     for part, count in (("train", 48), ("eval", 21), ("predict", 17)):
         (folder / f"{part}.txt").write_text(f"{count} {len(part)}")
 

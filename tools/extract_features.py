@@ -1,4 +1,4 @@
-"""Writes the vectors of texts, of their pieces or of their characters; or compares pairs.
+"""Writes the vectors of texts, of their tokens or of their characters; or compares pairs.
 
   python tools/extract_features.py --input_file=texts.txt --output_file=vectors.npy \
       --model_folder=out/chnsenti

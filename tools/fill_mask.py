@@ -1,4 +1,4 @@
-"""Shows the likeliest pieces for each [MASK] of a text, from a file or from standard input.
+"""Shows the likeliest tokens for each [MASK] of a text, from a file or from standard input.
 
   python tools/fill_mask.py --model_folder=out/small
   python tools/fill_mask.py --bert_config_file=bert_config.json --vocab_file=vocab.txt \

@@ -17,7 +17,7 @@ ROWS = (
         "tools/build_vocab.py, tools/create_pretraining_data.py",
         (
             ("corpus", "one sentence a line", ("data",), TEXT),
-            ("pieces and words", "WordPiece, jieba", ("text",), TEXT),
+            ("tokens and words", "WordPiece, jieba", ("text",), TEXT),
             ("examples", "pairs, masks, TFRecords", ("corpus",), TENSORS),
             ("batches", "shuffled, [B, T]", ("data",), TENSORS),
         ),

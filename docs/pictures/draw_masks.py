@@ -15,7 +15,7 @@ PICTURE = pathlib.Path(__file__).resolve().parent / "unilm_masks.svg"
 
 PAIR = ("[CLS]", "a", "b", "[SEP]", "c", "d", "[SEP]")
 ALONE = ("[CLS]", "a", "b", "c", "d", "[SEP]")
-# Name to (pieces, where the second segment or the target begins).
+# Name to (tokens, where the second segment or the target begins).
 PANELS = {
     "bidirectional": (PAIR, 4),
     "seq2seq": (PAIR, 4),
@@ -26,32 +26,32 @@ CELL, TOP, MARGIN, STEP = 24, 80, 66, 236
 SEEN, HIDDEN = "#5b84b1", "#f2f2f2"
 
 
-def panel(name, pieces, second):
+def panel(name, tokens, second):
     """Returns (mask, bool [T, T]: whether the row sees the column; segment ids, list of T)."""
-    is_second = np.arange(len(pieces)) >= second
+    is_second = np.arange(len(tokens)) >= second
     first_id, second_id = SEGMENT_IDS[name]
     segments = np.where(is_second, second_id, first_id)[None].astype("int32")
     arguments = [np.ones_like(segments)]
     if name == "seq2seq":
         arguments.append(segments)
     mask = np.array(getattr(attention_mask, name)(*arguments))
-    shape = (len(pieces), len(pieces))
-    return np.broadcast_to(mask.reshape(-1, len(pieces)), shape), segments[0].tolist()
+    shape = (len(tokens), len(tokens))
+    return np.broadcast_to(mask.reshape(-1, len(tokens)), shape), segments[0].tolist()
 
 
-def drawn_panel(left, name, pieces, second):
+def drawn_panel(left, name, tokens, second):
     """Yields the elements of one panel."""
-    mask, segments = panel(name, pieces, second)
-    size = CELL * len(pieces)
+    mask, segments = panel(name, tokens, second)
+    size = CELL * len(tokens)
     yield text(left + size / 2, 24, name, 16, "#111", more=' font-weight="bold"')
-    for number, piece in enumerate(pieces):
+    for number, token in enumerate(tokens):
         x, y = left + CELL * number, TOP + CELL * number
-        turned = f' transform="rotate(-60 {x + 12} {TOP - 8})"' if len(piece) > 1 else ""
+        turned = f' transform="rotate(-60 {x + 12} {TOP - 8})"' if len(token) > 1 else ""
         anchor = "start" if turned else "middle"
-        yield text(x + 12, TOP - 8, piece, 11 if turned else 15, anchor=anchor, more=turned)
-        yield text(left - 6, y + 17, piece, 11 if turned else 15, anchor="end")
+        yield text(x + 12, TOP - 8, token, 11 if turned else 15, anchor=anchor, more=turned)
+        yield text(left - 6, y + 17, token, 11 if turned else 15, anchor="end")
         yield text(x + 12, TOP + size + 18, segments[number], 13, "#666")
-        for column in range(len(pieces)):
+        for column in range(len(tokens)):
             fill = SEEN if mask[number, column] else HIDDEN
             place = f'x="{left + CELL * column}" y="{y}" width="{CELL}" height="{CELL}"'
             yield f'<rect {place} fill="{fill}" stroke="#fff"/>'
@@ -63,10 +63,10 @@ def picture():
     parts = []
     for number, (name, content) in enumerate(PANELS.items()):
         parts += drawn_panel(MARGIN + STEP * number, name, *content)
-    legend = "A row is a piece that looks; blue is what it sees. Below each column: its segment id."
+    legend = "A row is a token that looks; blue is what it sees. Below each column: its segment id."
     parts.append(text(20, height - 10, legend, 14, "#666", "start"))
     label = (
-        "The attention masks of four objectives: rows are pieces that look, columns what they see"
+        "The attention masks of four objectives: rows are tokens that look, columns what they see"
     )
     return document(width, height, label, parts)
 

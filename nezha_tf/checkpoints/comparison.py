@@ -55,7 +55,7 @@ def compare(source, weights, config, written):
                 "the configuration that belongs to the weights with --config_file"
             )
     batch, length = inputs["input_ids"].shape
-    title = f"largest difference on {batch} x {length} random pieces: {one} before, {other} after"
+    title = f"largest difference on {batch} x {length} random tokens: {one} before, {other} after"
     return "\n".join([console.table(title, rows), *said])
 
 
@@ -157,6 +157,6 @@ def _compared(weights, *sides):
 
 def _difference(before, after):
     """Returns the largest absolute difference; NaN if one of the arrays has a NaN."""
-    # A classifier computes its last layer only for the first piece.
+    # A classifier computes its last layer only for the first token.
     length = min(before.shape[1], after.shape[1]) if before.ndim == 3 else None
     return np.max(np.abs(before[:, :length] - after[:, :length]))

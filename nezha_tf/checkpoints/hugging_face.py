@@ -24,7 +24,7 @@ _BUFFERS = {"position_ids", "token_type_ids", "positions_encoding", "embed_posit
 _WORD_TABLE, _OUTPUT_TABLE = "bert/embeddings/word_embeddings", "cls/predictions/decoder/kernel"
 # Files may have it under two names, as the same tensor.
 _OUTPUT_BIAS = "cls/predictions/output_bias"
-# ERNIE adds the row of the kind of task to every piece, which is row 0 where nobody says a kind.
+# ERNIE adds the row of the kind of task to every token, which is row 0 where nobody says a kind.
 _SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
 _TASK_TABLE = "bert/embeddings/task_type_embeddings"
 

@@ -23,7 +23,7 @@ class Published(NamedTuple):
       path: path of its `config.json`, for messages.
       values: dict, the contents of `config.json`; {}: there is no such file.
       num_labels: number of rows of its head of labels.
-      max_seq_length: the assumed maximum of pieces in its input.
+      max_seq_length: the assumed maximum of tokens in its input.
     """
 
     path: str

@@ -135,8 +135,8 @@ def write(folder, layout, source, weights, config):
         if layout == OURS:
             tf1.name_newest(folder, [name])
     if source.vocabulary:
-        # Not the bytes of the file: to other readers a byte order mark would be part of a piece.
-        lines = (f"{piece}\n" for piece in source.vocabulary.pieces)
+        # Not the bytes of the file: to other readers a byte order mark would be part of a token.
+        lines = (f"{token}\n" for token in source.vocabulary.tokens)
         write_text(os.path.join(folder, VOCAB_FILE), "".join(lines))
     task = _task(source, weights, config)
     if task:
@@ -182,7 +182,7 @@ def _write_hugging_face(folder, source, weights, config):
     values |= {"architectures": [architecture], "torch_dtype": dtypes.pop()}
     values |= _labels(source, weights)
     if source.vocabulary:
-        values["pad_token_id"] = source.vocabulary.pieces.index(PAD)
+        values["pad_token_id"] = source.vocabulary.tokens.index(PAD)
     _write_json(folder, HUGGING_FACE_CONFIG_FILE, values)
     if source.do_lower_case is not None:
         tokenizer = {

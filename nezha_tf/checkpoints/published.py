@@ -15,12 +15,12 @@ from nezha_tf.util.files import read_object
 CONFIG_FILE, TOKENIZER_FILE = hugging_face.CONFIG_FILE, "tokenizer_config.json"
 # Where older versions of sentence-transformers put the model in their folder.
 TRANSFORMER_FOLDER = "0_Transformer"
-# Where sentence-transformers says how the vectors of pieces become one of the text.
+# Where sentence-transformers says how the vectors of tokens become one of the text.
 POOLING_FILE = os.path.join("1_Pooling", CONFIG_FILE)
 _POOLINGS = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
 # The length of pretraining of published models; relative positions themselves have no bound.
 MAX_SEQ_LENGTH = 512
-# Pieces that stand for no text, such as [CLS], [unused1] and <S>, have capitals in any vocabulary.
+# Tokens that stand for no text, such as [CLS], [unused1] and <S>, have capitals in any vocabulary.
 _OF_NO_TEXT = re.compile(r"\[.*\]|<.*>")
 
 
@@ -41,7 +41,7 @@ def do_lower_case(folder, default=True):
 
 
 def told_reading(folder, vocab_file, lower_cases, is_said):
-    """Returns warnings if texts may be cut into pieces otherwise than in the model's training.
+    """Returns warnings if texts may be cut into tokens otherwise than in the model's training.
 
     Args:
       folder: the model's folder.
@@ -55,18 +55,18 @@ def told_reading(folder, vocab_file, lower_cases, is_said):
     path = os.path.join(folder, TOKENIZER_FILE)
     lines = _told_tokenizer_file(path, lower_cases)
     is_assumed = lower_cases and not is_said
-    piece = _piece_in_capitals(vocab_file) if is_assumed and vocab_file else None
-    if piece:
+    token = _token_in_capitals(vocab_file) if is_assumed and vocab_file else None
+    if token:
         lines.append(
             f"warning: no file says the case of the model in {folder}, so text is lower-cased and "
-            f"never has pieces with capitals, such as {piece} in {vocab_file}; if the model is "
+            f"never has tokens with capitals, such as {token} in {vocab_file}; if the model is "
             f'cased, pass --nodo_lower_case or write {{"do_lower_case": false}} into {path}'
         )
     return lines
 
 
 def _told_tokenizer_file(path, lower_cases):
-    """Returns a warning for each key of `tokenizer_config.json` that asks for other pieces."""
+    """Returns a warning for each key of `tokenizer_config.json` that asks for other tokens."""
     found, lines = read_object(path) or {}, []
     accents = "are stripped" if lower_cases else "stay"
     for key, ours, meaning in (
@@ -77,15 +77,15 @@ def _told_tokenizer_file(path, lower_cases):
         if theirs not in (None, ours):
             lines.append(
                 f"warning: {path} says {key} {json.dumps(theirs)}, but {meaning}; the model may "
-                "get other pieces than in its training"
+                "get other tokens than in its training"
             )
     return lines
 
 
-def _piece_in_capitals(vocab_file):
-    """Returns the first piece with a capital letter of those that stand for text, or None."""
-    pieces = Vocabulary.from_file(vocab_file).pieces
-    return next((p for p in pieces if re.search("[A-Z]", p) and not _OF_NO_TEXT.fullmatch(p)), None)
+def _token_in_capitals(vocab_file):
+    """Returns the first token with a capital letter of those that stand for text, or None."""
+    tokens = Vocabulary.from_file(vocab_file).tokens
+    return next((p for p in tokens if re.search("[A-Z]", p) and not _OF_NO_TEXT.fullmatch(p)), None)
 
 
 def _pooling(folder):

@@ -32,8 +32,8 @@ from nezha_tf.objectives.mixture import ObjectiveMixture
 # The weights of the head of labels have these names in all tasks, as in BERT's run_classifier.py.
 LABELLED = ("output_weights", "output_bias")
 _OF_BOTH = ("num_labels", "max_seq_length")
-_OF_PIECES = tuple(Head(prefix, {"logits": "logits"}) for prefix in LABELLED)
-_OF_TEXTS = tuple(head._replace(from_pooler=True) for head in _OF_PIECES)
+_OF_TOKENS = tuple(Head(prefix, {"logits": "logits"}) for prefix in LABELLED)
+_OF_TEXTS = tuple(head._replace(from_pooler=True) for head in _OF_TOKENS)
 
 PRETRAINING = Kind(
     "pretraining",
@@ -158,14 +158,14 @@ TASKS = {
             Kind(
                 "crf_tagging",
                 NezhaForCrfTagging,
-                (*_OF_PIECES, Head("crf/", {})),
+                (*_OF_TOKENS, Head("crf/", {})),
                 arguments=_OF_BOTH,
                 settings={"crf": True},
             ),
             Kind(
                 "tagging",
                 NezhaForTokenClassification,
-                _OF_PIECES,
+                _OF_TOKENS,
                 "ForTokenClassification",
                 _OF_BOTH,
                 settings={"crf": False},

@@ -216,7 +216,7 @@ def _lack(prefix, lacking, variables, found):
     is_discriminator = any(name.startswith("discriminator_predictions/") for name in found)
     if is_discriminator and all(name.startswith("cls/predictions/") for name in weights):
         return (
-            f"{text}: it is ELECTRA's discriminator, which predicts no pieces; take the generator, "
+            f"{text}: it is ELECTRA's discriminator, which predicts no tokens; take the generator, "
             "with its own configuration"
         )
     if weights:

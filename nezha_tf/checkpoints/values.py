@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from nezha_tf.util import forms
 
-# More pieces than any model here can read or write at once.
-_MOST_PIECES = 1 << 20
+# More tokens than any model here can read or write at once.
+_MOST_TOKENS = 1 << 20
 
 
 class Value(NamedTuple):
@@ -27,9 +27,9 @@ def one_of(*choices):
 
 
 def at_least(least):
-    """Returns the kind of value that is an int of at least `least`, and a number of pieces."""
-    words = f"a whole number of at least {least} and at most {_MOST_PIECES}"
-    return Value(words, lambda value: type(value) is int and least <= value <= _MOST_PIECES)
+    """Returns the kind of value that is an int of at least `least`, and a number of tokens."""
+    words = f"a whole number of at least {least} and at most {_MOST_TOKENS}"
+    return Value(words, lambda value: type(value) is int and least <= value <= _MOST_TOKENS)
 
 
 def _are_texts(value):

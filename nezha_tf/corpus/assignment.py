@@ -7,7 +7,7 @@ import google_crc32c
 from nezha_tf.corpus.documents import CorpusChanged, draw_of, raw_documents
 from nezha_tf.data.text_forms import PLAIN
 
-# With --dupe_factor=10, this much text gives 140,000 examples of 128 pieces (110 MB of records).
+# With --dupe_factor=10, this much text gives 140,000 examples of 128 tokens (110 MB of records).
 SHARD_BYTES = 4 << 20
 
 TRAINING, HELD_OUT = "training", "held_out"

@@ -7,9 +7,9 @@ import numpy as np
 
 from nezha_tf.data import schema
 
-# Runs of predicted pieces are shown in brackets, with their replacement if it is not [MASK]; on a
+# Runs of predicted tokens are shown in brackets, with their replacement if it is not [MASK]; on a
 # terminal in colour too.
-LEGEND = "[字] masked   [字→人] replaced by another piece   [字=] predicted but unchanged"
+LEGEND = "[字] masked   [字→人] replaced by another token   [字=] predicted but unchanged"
 UNMASKED_LEGEND = "| is between words; nothing is masked"
 MASKED, REPLACED, KEPT = "31", "33", "32"  # red, yellow, green
 _WORD = re.compile(r"[^\W\u2e80-\U0010ffff]")
@@ -62,7 +62,7 @@ def text_of(features, vocabulary, in_colour):
         what = "predicted"
     else:
         count = int(starts.sum())
-    lines = [f"{length} pieces, {count} {what}, next_sentence_labels {label}"]
+    lines = [f"{length} tokens, {count} {what}, next_sentence_labels {label}"]
     for number, name in enumerate("AB"):
         places = np.flatnonzero(segments == number).tolist()
         if places and starts is None:
@@ -79,9 +79,9 @@ def _marked(places, ids, labels, vocabulary, in_colour):
     parts, previous = [], ""
     for kind, run in itertools.groupby(places, lambda place: _kind(place, ids, labels, vocabulary)):
         run = list(run)
-        true = _join(vocabulary.pieces_of([labels.get(place, ids[place]) for place in run]))
-        there = _join(vocabulary.pieces_of([ids[place] for place in run]))
-        first = vocabulary.pieces[labels.get(run[0], ids[run[0]])]
+        true = _join(vocabulary.tokens_of([labels.get(place, ids[place]) for place in run]))
+        there = _join(vocabulary.tokens_of([ids[place] for place in run]))
+        first = vocabulary.tokens[labels.get(run[0], ids[run[0]])]
         shown = {MASKED: f"[{true}]", REPLACED: f"[{true}→{there}]", KEPT: f"[{true}=]"}
         text = shown.get(kind, true)
         if kind and in_colour:
@@ -95,13 +95,13 @@ def _parted(places, ids, starts, vocabulary):
     """Returns the text of some positions with bars between words."""
     text = ""
     for place in places:
-        piece = vocabulary.pieces[ids[place]]
-        is_special = piece in ("[CLS]", "[SEP]")
+        token = vocabulary.tokens[ids[place]]
+        is_special = token in ("[CLS]", "[SEP]")
         if starts[place] and text and not text.endswith("[CLS]"):
             text += "|"
-        elif is_special or _has_space(text, piece):
+        elif is_special or _has_space(text, token):
             text += " " * bool(text)
-        text += piece[2:] if piece[:2] == "##" else piece
+        text += token[2:] if token[:2] == "##" else token
     return text
 
 
@@ -113,17 +113,17 @@ def _kind(place, ids, labels, vocabulary):
     return KEPT if ids[place] == labels[place] else REPLACED
 
 
-def _join(pieces):
-    """Returns pieces as text, with spaces between Latin words but not in Chinese."""
+def _join(tokens):
+    """Returns tokens as text, with spaces between Latin words but not in Chinese."""
     text = ""
-    for piece in pieces:
-        text += " " * _has_space(text, piece) + (piece[2:] if piece[:2] == "##" else piece)
+    for token in tokens:
+        text += " " * _has_space(text, token) + (token[2:] if token[:2] == "##" else token)
     return text
 
 
-def _has_space(text, piece):
-    """Whether there is a space between a text and the next piece."""
-    if not text or piece.startswith("##"):
+def _has_space(text, token):
+    """Whether there is a space between a text and the next token."""
+    if not text or token.startswith("##"):
         return False
-    is_special = text.endswith(("[CLS]", "[SEP]")) or piece in ("[CLS]", "[SEP]")
-    return is_special or bool(_WORD.match(text[-1]) and _WORD.match(piece))
+    is_special = text.endswith(("[CLS]", "[SEP]")) or token in ("[CLS]", "[SEP]")
+    return is_special or bool(_WORD.match(text[-1]) and _WORD.match(token))

@@ -52,7 +52,7 @@ def show(settings):
                 raise UserError(f"{path}, record {number}: {error}") from error
             except IndexError as error:
                 raise UserError(
-                    f"{path}, record {number}: an id is outside the {len(vocabulary)} pieces of "
+                    f"{path}, record {number}: an id is outside the {len(vocabulary)} tokens of "
                     "the vocabulary; pass the --vocab_file that it was made with"
                 ) from error
             if not shown:

@@ -11,10 +11,10 @@ class Rows(NamedTuple):
     Attributes:
       ids: int32 [B, T].
       segment_ids: int32 [B, T].
-      is_text: bool [B, T], False at special pieces and padding.
-      word_starts: bool [B, T], whether a piece of the text begins a unit of masking. The first
-        piece of a segment always does, so the rest of a truncated word is a unit too.
-      lengths: int64 [B], special pieces included.
+      is_text: bool [B, T], False at special tokens and padding.
+      word_starts: bool [B, T], whether a token of the text begins a unit of masking. The first
+        token of a segment always does, so the rest of a truncated word is a unit too.
+      lengths: int64 [B], special tokens included.
     """
 
     ids: np.ndarray
@@ -25,7 +25,7 @@ class Rows(NamedTuple):
 
 
 class Layout:
-    """Packs ranges of a shard's pieces into rows."""
+    """Packs ranges of a shard's tokens into rows."""
 
     def __init__(self, vocabulary, max_seq_length, of_pairs):
         """Args:
@@ -38,23 +38,23 @@ class Layout:
         self._length = max_seq_length
         self._of_pairs = of_pairs
 
-    def rows(self, pieces, starts, ends, counts):
+    def rows(self, tokens, starts, ends, counts):
         """Returns the `Rows` of B instances.
 
         Args:
-          pieces: the `ShardPieces`.
-          starts, ends: int64 [R], ranges of pieces; the ranges of an instance are adjacent.
+          tokens: the `ShardTokens`.
+          starts, ends: int64 [R], ranges of tokens; the ranges of an instance are adjacent.
           counts: int64 [B], the number of ranges of each instance.
         """
         sizes = ends - starts
         row_of_range = np.repeat(np.arange(len(counts)), counts)
         number_in_row = np.arange(len(sizes)) - np.repeat(np.cumsum(counts) - counts, counts)
-        # The places of each range's first piece and [SEP] in the flattened rows.
+        # The places of each range's first token and [SEP] in the flattened rows.
         used = np.cumsum(sizes + 1) - (sizes + 1)  # places used by earlier ranges
         used_in_row = used - np.repeat(used[number_in_row == 0], counts)
         begins = row_of_range * self._length + 1 + used_in_row
         separators = begins + sizes
-        # For each piece: its place in the flattened rows, and its index in `pieces`.
+        # For each token: its place in the flattened rows, and its index in `tokens`.
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         where = within + np.repeat(begins, sizes)
         source = within + np.repeat(starts, sizes)
@@ -65,9 +65,9 @@ class Layout:
         segment_ids = np.zeros(shape, np.int32)
         ids[:, 0] = self._cls_id
         ids.reshape(-1)[separators] = self._sep_id
-        ids.reshape(-1)[where] = pieces.ids[source]
+        ids.reshape(-1)[where] = tokens.ids[source]
         is_text.reshape(-1)[where] = True
-        word_starts.reshape(-1)[where] = pieces.word_starts[source]
+        word_starts.reshape(-1)[where] = tokens.word_starts[source]
         word_starts.reshape(-1)[begins] = True
         if self._of_pairs:
             is_second = number_in_row == 1

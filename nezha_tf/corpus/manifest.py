@@ -77,7 +77,7 @@ def entry_of(settings, identity, vocab_size, inputs, chosen):
     Args:
       settings: the `Settings`.
       identity: dict, see `identity_of`.
-      vocab_size: number of pieces in the vocabulary.
+      vocab_size: number of tokens in the vocabulary.
       inputs: `Measure.inputs`, the files of the corpus.
       chosen: the finished `OutputSet`.
     """
@@ -92,9 +92,9 @@ def entry_of(settings, identity, vocab_size, inputs, chosen):
         "totals": totals,
         "shares": {
             "used": statistics.used_share,
-            "masked": statistics.masked / statistics.pieces,
-            "replaced": statistics.replaced / statistics.pieces,
-            "kept": statistics.kept / statistics.pieces,
+            "masked": statistics.masked / statistics.tokens,
+            "replaced": statistics.replaced / statistics.tokens,
+            "kept": statistics.kept / statistics.tokens,
         },
         "statistics": statistics.to_dict(),
         "anomalies": dict(sorted(chosen.anomalies.items())),

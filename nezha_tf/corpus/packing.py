@@ -1,6 +1,6 @@
-"""Chooses the sentences of each example, as ranges of a shard's pieces.
+"""Chooses the sentences of each example, as ranges of a shard's tokens.
 
-An instance is (ranges, label): the ranges (start, end) of pieces, each followed by [SEP] in the
+An instance is (ranges, label): the ranges (start, end) of tokens, each followed by [SEP] in the
 example, and the value of `next_sentence_labels`. All draws come from the caller's generator.
 `PairPacker` with "nsp" draws in the order of the original, so the original's generator gives the
 original's instances.
@@ -14,7 +14,7 @@ SINGLE = ("none", "stream")
 
 
 class PairPacker:
-    """Makes pairs of segments A and B of each document, with at most T - 3 pieces together.
+    """Makes pairs of segments A and B of each document, with at most T - 3 tokens together.
 
     Sentences are collected until they reach a target length, and are split into A and B at a random
     sentence, as in `create_instances_from_document` of google-research/bert's
@@ -29,17 +29,17 @@ class PairPacker:
     instance.
     """
 
-    def __init__(self, pieces, pair, max_seq_length, short_seq_prob, random_next_prob):
+    def __init__(self, tokens, pair, max_seq_length, short_seq_prob, random_next_prob):
         """Args:
-        pieces: the `ShardPieces`.
+        tokens: the `ShardTokens`.
         pair: "nsp" or "sop".
         max_seq_length: length T of an example.
         short_seq_prob: share of the passes over a document with a random shorter target length.
         random_next_prob: share of label 1 among the pairs where both labels are possible.
         """
-        self._pieces = pieces
+        self._tokens = tokens
         self._of_chunk = {"nsp": self._next_sentence, "sop": self._sentence_order}[pair]
-        self._max_pieces = max_seq_length - 3  # [CLS], [SEP], [SEP]
+        self._max_tokens = max_seq_length - 3  # [CLS], [SEP], [SEP]
         self._short_seq_prob = short_seq_prob
         self._random_next_prob = random_next_prob
 
@@ -47,25 +47,25 @@ class PairPacker:
         """Yields the instances of a document.
 
         Args:
-          index: the document's index in `pieces.documents`.
+          index: the document's index in `tokens.documents`.
           rng: a `random.Random`.
         """
-        bounds = self._pieces.bounds
-        _, first, last = self._pieces.documents[index]
-        target = self._max_pieces
+        bounds = self._tokens.bounds
+        _, first, last = self._tokens.documents[index]
+        target = self._max_tokens
         if rng.random() < self._short_seq_prob:
-            target = rng.randint(2, self._max_pieces)
+            target = rng.randint(2, self._max_tokens)
         while first < last:
             # The fewest sentences that reach the target, or all remaining ones.
             end = bisect.bisect_left(bounds, bounds[first] + target, first + 1, last)
             split = first + (rng.randint(1, end - first - 1) if end - first >= 2 else 1)
             first, segments, label = self._of_chunk(index, first, split, end, target, rng)
             if segments:
-                yield truncated(*segments, self._max_pieces, rng), label
+                yield truncated(*segments, self._max_tokens, rng), label
 
     def _next_sentence(self, index, first, split, end, target, rng):
         """Returns (the next first sentence, (A, B), label) for the sentences `first` to `end`."""
-        bounds = self._pieces.bounds
+        bounds = self._tokens.bounds
         a = bounds[first], bounds[split]
         # As in the original, nothing is drawn if there is no choice.
         if end - first == 1 or rng.random() < self._random_next_prob:
@@ -73,10 +73,10 @@ class PairPacker:
         return end, (a, (bounds[split], bounds[end])), 0
 
     def _sentence_order(self, index, first, split, end, target, rng):
-        bounds = self._pieces.bounds
+        bounds = self._tokens.bounds
         place = bounds[split]
         if end - first == 1:
-            inner = self._pieces.word_starts[bounds[first] + 1 : bounds[end]].nonzero()[0]
+            inner = self._tokens.word_starts[bounds[first] + 1 : bounds[end]].nonzero()[0]
             if not len(inner):
                 return end, None, 0
             place = bounds[first] + 1 + int(inner[rng.randint(0, len(inner) - 1)])
@@ -86,11 +86,11 @@ class PairPacker:
         return end, segments, 0
 
     def _random_segment(self, index, wanted, rng):
-        """Returns sentences of a random other document, with at least `wanted` pieces if possible.
+        """Returns sentences of a random other document, with at least `wanted` tokens if possible.
 
         As in the original, another document is drawn up to ten times; then the same one is taken.
         """
-        documents, bounds = self._pieces.documents, self._pieces.bounds
+        documents, bounds = self._tokens.documents, self._tokens.bounds
         for _ in range(10):
             other = rng.randint(0, len(documents) - 1)
             if other != index:
@@ -104,7 +104,7 @@ class PairPacker:
 def truncated(first, second, max_length, rng):
     """Truncates two ranges to `max_length` together.
 
-    One piece after another is removed from the longer range, at a random end; if both have the
+    One token after another is removed from the longer range, at a random end; if both have the
     same length, from the second, as in the original.
 
     Returns:
@@ -131,7 +131,7 @@ def truncated(first, second, max_length, rng):
     )
 
 
-def pack_full_sentences(pieces, max_seq_length, order):
+def pack_full_sentences(tokens, max_seq_length, order):
     """Yields instances of full sentences, which may come from several documents (label 0).
 
     This is RoBERTa's FULL-SENTENCES (arXiv 1907.11692 §4.2): as many sentences as fit, with a
@@ -139,14 +139,14 @@ def pack_full_sentences(pieces, max_seq_length, order):
     example is cut and continues in the next one.
 
     Args:
-      pieces: the `ShardPieces`.
+      tokens: the `ShardTokens`.
       max_seq_length: length T of an example.
-      order: indices of documents in `pieces.documents`, in the order of packing.
+      order: indices of documents in `tokens.documents`, in the order of packing.
     """
-    bounds = pieces.bounds
+    bounds = tokens.bounds
     ranges, used = [], 1  # [CLS]
     for index in order:
-        _, first, last = pieces.documents[index]
+        _, first, last = tokens.documents[index]
         place = bounds[first]
         while place < bounds[last]:
             room = max_seq_length - used - 1
@@ -158,7 +158,7 @@ def pack_full_sentences(pieces, max_seq_length, order):
                 ranges.append((place, end))
                 used += end - place + 1
                 place = end
-            # There is no room for the next sentence, or for one more piece and its [SEP].
+            # There is no room for the next sentence, or for one more token and its [SEP].
             if place < bounds[last] or used + 2 > max_seq_length:
                 yield tuple(ranges), 0
                 ranges, used = [], 1

@@ -17,7 +17,7 @@ class Provenance(NamedTuple):
     Attributes:
       pair: the kind of the two segments, one of `packing.PAIRS`.
       do_lower_case: whether the text was lower-cased.
-      max_seq_length: T, the length of an example in pieces.
+      max_seq_length: T, the length of an example in tokens.
       max_predictions_per_seq: P, the most predictions in a masked example. Summaries of unmasked
         examples do not count for it: the program that masks them chooses it.
     """
@@ -173,6 +173,6 @@ def _written(flag, value):
 
 def _of_another(vocab_file):
     return (
-        f"was made with another vocabulary than {vocab_file}, so its ids mean other pieces; "
+        f"was made with another vocabulary than {vocab_file}, so its ids mean other tokens; "
         "pass the --vocab_file that it was made with"
     )

@@ -182,7 +182,7 @@ def _faults_of(path, batch, lengths, limits, features, ends):
 
 
 def _ends_of(values):
-    """Returns the ids of the first and the last piece of each example, int64 [B, 2]."""
+    """Returns the ids of the first and the last token of each example, int64 [B, 2]."""
     last = np.maximum(values["input_mask"].sum(axis=1) - 1, 0)
     last = np.minimum(last, values["input_ids"].shape[1] - 1)
     ids = values["input_ids"]
@@ -212,9 +212,9 @@ def _is_odd(values, lengths, limits):
 
 
 def _has_odd_words(ids, word_starts, lengths):
-    """Returns bool [B], whether a word starts outside the text or a segment's first piece does not.
+    """Returns bool [B], whether a word starts outside the text or a segment's first token does not.
 
-    The last piece of an example is taken to be [SEP].
+    The last token of an example is taken to be [SEP].
     """
     places = np.arange(ids.shape[1])
     separators = np.take_along_axis(ids, np.maximum(lengths - 1, 0)[:, None], axis=1)

@@ -99,7 +99,7 @@ def tell_end(sets, settings, identity, found, vocab_size, stages, made, seconds)
       settings: the `Settings`.
       identity: dict, see `identity_of`.
       found: the `Measure` of the corpus.
-      vocab_size: number of pieces in the vocabulary.
+      vocab_size: number of tokens in the vocabulary.
       stages: list of (stage, bytes of text, seconds of all workers together).
       made: number of instances that this run has made.
       seconds: the run's duration.

@@ -7,12 +7,12 @@ this package ends the run instead of producing a bad file.
 import numpy as np
 
 
-def check_rows(values, num_pieces, vocabulary):
+def check_rows(values, num_tokens, vocabulary):
     """Checks examples.
 
     Args:
       values: dict of the features of masked or unmasked examples to arrays [B, length].
-      num_pieces: expected number of pieces of all examples together, special ones included.
+      num_tokens: expected number of tokens of all examples together, special ones included.
       vocabulary: the `Vocabulary`.
 
     Raises:
@@ -25,16 +25,16 @@ def check_rows(values, num_pieces, vocabulary):
     faults = {
         "do not begin with [CLS]": (ids[:, 0] != vocabulary.cls_id).any(),
         "do not end with [SEP]": (ends != vocabulary.sep_id).any(),
-        "have pieces after their end": np.count_nonzero(ids[~is_used]) > 0,
-        "are longer or shorter than their text": lengths.sum() != num_pieces,
+        "have tokens after their end": np.count_nonzero(ids[~is_used]) > 0,
+        "are longer or shorter than their text": lengths.sum() != num_tokens,
         "hold ids outside the vocabulary": ids.min() < 0 or ids.max() >= len(vocabulary),
     }
     if "masked_lm_positions" in values:
         places, labels = values["masked_lm_positions"], values["masked_lm_ids"]
         is_there = values["masked_lm_weights"] > 0
         is_inside = (places > 0) & (places < lengths[:, None] - 1)
-        faults["predict pieces outside their text"] = (is_there & ~is_inside).any()
-        faults["predict pieces outside the vocabulary"] = labels.max() >= len(vocabulary)
+        faults["predict tokens outside their text"] = (is_there & ~is_inside).any()
+        faults["predict tokens outside the vocabulary"] = labels.max() >= len(vocabulary)
     else:
         starts = np.asarray(values["word_starts"], bool)
         faults["have words outside their text"] = (starts & ~is_used).any() or starts[:, 0].any()

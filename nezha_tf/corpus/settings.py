@@ -26,9 +26,9 @@ class Settings:
     number of workers and the places of files do not matter.
     """
 
-    vocab_file: str | None = flag(None, "The vocabulary, one piece per line.")
+    vocab_file: str | None = flag(None, "The vocabulary, one token per line.")
     do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
-    max_seq_length: int = flag(128, "Length of an example in pieces.", 5)
+    max_seq_length: int = flag(128, "Length of an example in tokens.", 5)
     max_predictions_per_seq: int = flag(20, "Most predictions in an example.", 1)
     random_seed: int = flag(12345, "Seed of all draws; the same seed gives the same bytes.")
     dupe_factor: int = flag(
@@ -36,7 +36,7 @@ class Settings:
         "Number of passes over each document, with new masks each; held-out documents have one.",
         1,
     )
-    masked_lm_prob: float = flag(DEFAULT_MASKED_LM_PROB, "Share of the pieces to predict.", 0, 1)
+    masked_lm_prob: float = flag(DEFAULT_MASKED_LM_PROB, "Share of the tokens to predict.", 0, 1)
     short_seq_prob: float = flag(
         0.1, "Share of the passes over a document that make shorter examples.", 0, 1
     )

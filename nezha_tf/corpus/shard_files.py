@@ -17,7 +17,7 @@ import google_crc32c
 
 from nezha_tf.corpus.documents import CorpusChanged
 from nezha_tf.corpus.lines import sentences_of
-from nezha_tf.corpus.stopwatch import EXAMPLES, PIECES, WRITING
+from nezha_tf.corpus.stopwatch import EXAMPLES, TOKENS, WRITING
 from nezha_tf.data.framing import frame
 from nezha_tf.util import console, files, forms, storage
 from nezha_tf.util.errors import UserError
@@ -158,7 +158,7 @@ def make_shard(settings, maker, job, identity):
     """
     anomalies = collections.Counter()
     documents = []
-    with maker.clock.stage(PIECES):
+    with maker.clock.stage(TOKENS):
         for number, text in job.documents:
             try:
                 sentences = sentences_of(text, settings.on_invalid, anomalies)

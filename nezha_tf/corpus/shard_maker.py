@@ -7,10 +7,10 @@ import numpy as np
 from nezha_tf.corpus.encoding import encode_block
 from nezha_tf.corpus.layout import Layout
 from nezha_tf.corpus.packing import SINGLE, PairPacker, pack_full_sentences
-from nezha_tf.corpus.pieces import PieceReader
 from nezha_tf.corpus.row_check import check_rows
 from nezha_tf.corpus.statistics import Statistics
-from nezha_tf.corpus.stopwatch import PIECES
+from nezha_tf.corpus.stopwatch import TOKENS
+from nezha_tf.corpus.tokens import TokenReader
 from nezha_tf.data import draws, schema
 from nezha_tf.objectives.array_masking import ArrayMasking
 from nezha_tf.objectives.policies import POLICIES, UNMASKED
@@ -23,14 +23,14 @@ ROWS_AT_ONCE = 512
 class ShardMaker:
     """Makes the records of one shard after another.
 
-    Sentences are split into pieces and words once. Draws for a document depend on the seed, its
+    Sentences are split into tokens and words once. Draws for a document depend on the seed, its
     number and the repetition. Draws for the shard (the order of the records, and with `pair="none"`
     the order of the documents) depend on the seed and the number of its first document. So the same
     documents give the same bytes in any process.
 
     Attributes:
       statistics: the `Statistics` of the latest shard, complete when its iterator has ended.
-      clock: a `Stopwatch` with the time of `SEGMENTATION` and `PIECES`.
+      clock: a `Stopwatch` with the time of `SEGMENTATION` and `TOKENS`.
     """
 
     def __init__(self, settings):
@@ -42,7 +42,7 @@ class ShardMaker:
         """
         self._settings = settings
         self._vocabulary = Vocabulary.from_file(settings.vocab_file)
-        self._reader = PieceReader(settings, self._vocabulary)
+        self._reader = TokenReader(settings, self._vocabulary)
         self.clock = self._reader.clock
         self._of_pairs = settings.pair not in SINGLE
         self._is_stream = settings.pair == "stream"
@@ -66,58 +66,58 @@ class ShardMaker:
           repetitions: number of passes over each document.
         """
         self.statistics = Statistics()
-        with self.clock.stage(PIECES):
-            pieces = self._reader.read(documents)
+        with self.clock.stage(TOKENS):
+            tokens = self._reader.read(documents)
         special = 3 if self._of_pairs else 2
-        self.statistics.count_text(pieces, self._settings.max_seq_length - special)
-        if not pieces.documents:
+        self.statistics.count_text(tokens, self._settings.max_seq_length - special)
+        if not tokens.documents:
             return
         instances = _Instances()
         rng = self._generator("shard", documents[0][0])
         pack = self._pack_pairs if self._of_pairs else self._pack_full_sentences
-        pack(pieces, repetitions, instances, rng)
+        pack(tokens, repetitions, instances, rng)
         instances.close()
-        self.statistics.count_use(pieces, instances.all_ranges)
+        self.statistics.count_use(tokens, instances.all_ranges)
         key = np.uint64(rng.getrandbits(64))
         shuffle = draws.bits(key, np.arange(len(instances.labels)))
         order = np.argsort(shuffle, kind="stable")
         if self._is_stream:
             order = np.arange(len(order))
         for first in range(0, len(order), ROWS_AT_ONCE):
-            yield from self._records(pieces, instances, order[first : first + ROWS_AT_ONCE])
+            yield from self._records(tokens, instances, order[first : first + ROWS_AT_ONCE])
 
     def _generator(self, *names):
         return draws.generator(self._settings.random_seed, *names)
 
-    def _pack_pairs(self, pieces, repetitions, instances, rng):
+    def _pack_pairs(self, tokens, repetitions, instances, rng):
         settings = self._settings
         packer = PairPacker(
-            pieces,
+            tokens,
             settings.pair,
             settings.max_seq_length,
             settings.short_seq_prob,
             settings.random_next_prob,
         )
         for repetition in range(repetitions):
-            for index, (number, _, _) in enumerate(pieces.documents):
+            for index, (number, _, _) in enumerate(tokens.documents):
                 rng = self._generator(number, repetition)
                 for ranges, label in packer.pack(index, rng):
                     instances.add(ranges, label, rng.getrandbits(64))
 
-    def _pack_full_sentences(self, pieces, repetitions, instances, rng):
+    def _pack_full_sentences(self, tokens, repetitions, instances, rng):
         for _ in range(repetitions):
-            order = list(range(len(pieces.documents)))
+            order = list(range(len(tokens.documents)))
             if not self._is_stream:
                 rng.shuffle(order)
             length = self._settings.max_seq_length
-            for ranges, label in pack_full_sentences(pieces, length, order):
+            for ranges, label in pack_full_sentences(tokens, length, order):
                 instances.add(ranges, label, rng.getrandbits(64))
 
-    def _records(self, pieces, instances, chosen):
+    def _records(self, tokens, instances, chosen):
         """Returns the records of the chosen instances."""
         starts, ends, counts = instances.ranges(chosen)
         labels = instances.labels[chosen]
-        rows = self._layout.rows(pieces, starts, ends, counts)
+        rows = self._layout.rows(tokens, starts, ends, counts)
         values = {
             "input_ids": rows.ids,
             "input_mask": np.arange(rows.ids.shape[1]) < rows.lengths[:, None],
@@ -136,9 +136,9 @@ class ShardMaker:
                 "masked_lm_ids": masked.labels,
                 "masked_lm_weights": masked.weights,
             }
-        # Each row has [CLS], the pieces of its ranges, and a [SEP] after each range.
-        num_pieces = len(chosen) + (ends - starts).sum() + counts.sum()
-        check_rows(values, num_pieces, self._vocabulary)
+        # Each row has [CLS], the tokens of its ranges, and a [SEP] after each range.
+        num_tokens = len(chosen) + (ends - starts).sum() + counts.sum()
+        check_rows(values, num_tokens, self._vocabulary)
         return encode_block(features, values)
 
 

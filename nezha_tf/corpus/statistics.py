@@ -13,72 +13,72 @@ class Statistics:
     """Counts over the text of a shard, and over its examples.
 
     Attributes:
-      documents, sentences: numbers of documents and sentences that have a piece.
+      documents, sentences: numbers of documents and sentences that have a token.
       characters: characters of the text, white space included.
-      text_pieces: pieces of the text in one pass.
-      piece_characters: characters of the text that belong to pieces.
-      used_characters: characters whose pieces are in at least one example.
+      text_tokens: tokens of the text in one pass.
+      token_characters: characters of the text that belong to tokens.
+      used_characters: characters whose tokens are in at least one example.
       unknown_characters: `collections.Counter` of characters for which the vocabulary has no
-        piece.
-      long_sentences: sentences with more pieces than an example has room for.
+        token.
+      long_sentences: sentences with more tokens than an example has room for.
       instances: examples.
       label_1: examples of label 1: B is random ("nsp"), or A and B are swapped ("sop").
-      pieces: pieces of the examples without special ones.
-      length: pieces of the examples with special ones, without padding.
-      capacity: pieces of the examples with special ones and padding.
-      masked, replaced, kept: predicted pieces that became [MASK], became another piece, or stayed.
+      tokens: tokens of the examples without special ones.
+      length: tokens of the examples with special ones, without padding.
+      capacity: tokens of the examples with special ones and padding.
+      masked, replaced, kept: predicted tokens that became [MASK], became another token, or stayed.
     """
 
     documents: int = 0
     sentences: int = 0
     characters: int = 0
-    text_pieces: int = 0
-    piece_characters: int = 0
+    text_tokens: int = 0
+    token_characters: int = 0
     used_characters: int = 0
     unknown_characters: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     long_sentences: int = 0
     instances: int = 0
     label_1: int = 0
-    pieces: int = 0
+    tokens: int = 0
     length: int = 0
     capacity: int = 0
     masked: int = 0
     replaced: int = 0
     kept: int = 0
 
-    def count_text(self, pieces, room):
+    def count_text(self, tokens, room):
         """Counts the text of a shard.
 
         Args:
-          pieces: its `ShardPieces`.
-          room: number of text pieces that fit into an example.
+          tokens: its `ShardTokens`.
+          room: number of text tokens that fit into an example.
         """
-        self.documents += len(pieces.documents)
-        self.sentences += len(pieces.bounds) - 1
-        self.characters += pieces.characters
-        self.text_pieces += len(pieces.ids)
-        self.unknown_characters.update(pieces.unknown_characters)
-        lengths = zip(pieces.bounds, pieces.bounds[1:], strict=False)
+        self.documents += len(tokens.documents)
+        self.sentences += len(tokens.bounds) - 1
+        self.characters += tokens.characters
+        self.text_tokens += len(tokens.ids)
+        self.unknown_characters.update(tokens.unknown_characters)
+        lengths = zip(tokens.bounds, tokens.bounds[1:], strict=False)
         self.long_sentences += sum(end - start > room for start, end in lengths)
 
-    def count_use(self, pieces, ranges):
+    def count_use(self, tokens, ranges):
         """Counts the text that is in examples.
 
         Args:
-          pieces: the `ShardPieces`.
-          ranges: int64 [R, 2], starts and ends of the pieces of examples.
+          tokens: the `ShardTokens`.
+          ranges: int64 [R, 2], starts and ends of the tokens of examples.
         """
-        steps = np.zeros(len(pieces.ids) + 1, np.int64)
+        steps = np.zeros(len(tokens.ids) + 1, np.int64)
         np.add.at(steps, ranges[:, 0], 1)
         np.add.at(steps, ranges[:, 1], -1)
         is_used = np.cumsum(steps[:-1]) > 0
-        self.piece_characters += int(pieces.sizes.sum(dtype=np.int64))
-        self.used_characters += int(pieces.sizes[is_used].sum(dtype=np.int64))
+        self.token_characters += int(tokens.sizes.sum(dtype=np.int64))
+        self.used_characters += int(tokens.sizes[is_used].sum(dtype=np.int64))
 
     @property
     def used_share(self):
         """The share of the text's characters that are in at least one example; 1 if unknown."""
-        return self.used_characters / self.piece_characters if self.piece_characters else 1.0
+        return self.used_characters / self.token_characters if self.token_characters else 1.0
 
     def count_examples(self, rows, labels):
         """Counts examples.
@@ -89,7 +89,7 @@ class Statistics:
         """
         self.instances += len(rows.ids)
         self.label_1 += int(labels.sum())
-        self.pieces += int(rows.is_text.sum())
+        self.tokens += int(rows.is_text.sum())
         self.length += int(rows.lengths.sum())
         self.capacity += rows.ids.size
 
@@ -101,9 +101,9 @@ class Statistics:
           mask_id: id of [MASK].
         """
         is_predicted = masked.weights > 0
-        pieces, places = masked.labels[is_predicted], masked.positions[is_predicted]
+        tokens, places = masked.labels[is_predicted], masked.positions[is_predicted]
         found = masked.ids[is_predicted.nonzero()[0], places]
-        is_masked, is_kept = found == mask_id, found == pieces
+        is_masked, is_kept = found == mask_id, found == tokens
         self.masked += int(is_masked.sum())
         self.kept += int((is_kept & ~is_masked).sum())
         self.replaced += int((~is_masked & ~is_kept).sum())
@@ -133,11 +133,11 @@ class Statistics:
           pair: a value of --pair; it determines the meaning of label 1.
         """
         label_1 = {"nsp": "random next sentence", "sop": "swapped segments"}.get(pair)
-        instances, pieces, capacity = self.instances or 1, self.pieces or 1, self.capacity or 1
+        instances, tokens, capacity = self.instances or 1, self.tokens or 1, self.capacity or 1
         shares = [
-            ("masked characters", f"{self.masked / pieces:.2%}"),
-            ("randomly replaced characters", f"{self.replaced / pieces:.2%}"),
-            ("predicted but kept characters", f"{self.kept / pieces:.2%}"),
+            ("masked characters", f"{self.masked / tokens:.2%}"),
+            ("randomly replaced characters", f"{self.replaced / tokens:.2%}"),
+            ("predicted but kept characters", f"{self.kept / tokens:.2%}"),
         ]
         rows = [
             ("documents", f"{self.documents:,}"),

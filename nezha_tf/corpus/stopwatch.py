@@ -4,10 +4,10 @@ import collections
 import contextlib
 import time
 
-READING, SEGMENTATION, PIECES, EXAMPLES, WRITING = STAGES = (
+READING, SEGMENTATION, TOKENS, EXAMPLES, WRITING = STAGES = (
     "reading",
     "segmentation",
-    "pieces",
+    "tokens",
     "examples",
     "writing",
 )

@@ -6,7 +6,7 @@ import functools
 from nezha_tf.corpus.pool import WorkerDied, WorkerPool
 from nezha_tf.data.corpus import decoded, is_packed, read_lines, read_stretches
 from nezha_tf.data.text_forms import Reading
-from nezha_tf.text.vocabulary import LONGEST_PIECE
+from nezha_tf.text.vocabulary import LONGEST_TOKEN
 from nezha_tf.text.vocabulary_builder import VocabularyBuilder
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.cores import available_cores
@@ -25,11 +25,11 @@ def make_vocabulary(settings):
       settings: `text.settings.VocabularySettings`.
 
     Returns:
-      Text to print: a table with the number of pieces and what of the text they cover.
+      Text to print: a table with the number of tokens and what of the text they cover.
 
     Raises:
       UserError: a flag is missing, the output is also an input, a file cannot be read, there is no
-        text, a piece of --include_file is too long, --vocab_size is too small, or a worker was
+        text, a token of --include_file is too long, --vocab_size is too small, or a worker was
         killed. No file is written.
     """
     output_file = require_flag(settings.output_file, "output_file")
@@ -45,7 +45,7 @@ def make_vocabulary(settings):
         do_lower_case=settings.do_lower_case,
         min_character_count=settings.min_character_count,
         common_characters=settings.common_characters,
-        include=[piece for path in included for piece in _included(path)],
+        include=[token for path in included for token in _included(path)],
     )
     sizes = list(map(storage.size, paths))
     workers = settings.num_workers or min(available_cores(), 1 + sum(sizes) // WORTH_A_WORKER)
@@ -53,9 +53,9 @@ def make_vocabulary(settings):
     with contextlib.closing(_counted(stretches, settings.do_lower_case, workers)) as counted:
         for counts in counted:
             builder.add(*counts)
-    pieces, coverage = builder.build()
-    files.write_text(output_file, "".join(f"{piece}\n" for piece in pieces))
-    rows = [("pieces", f"{len(pieces):,}")]
+    tokens, coverage = builder.build()
+    files.write_text(output_file, "".join(f"{token}\n" for token in tokens))
+    rows = [("tokens", f"{len(tokens):,}")]
     shares = {"Chinese characters covered": coverage.chinese, "other words covered": coverage.other}
     rows += [(name, f"{share:.3%}") for name, share in shares.items() if share is not None]
     if settings.vocab_size is None:
@@ -67,16 +67,16 @@ def make_vocabulary(settings):
 
 
 def _included(path):
-    """Yields the pieces of an --include_file; `Vocabulary.from_file` reads no longer ones."""
+    """Yields the tokens of an --include_file; `Vocabulary.from_file` reads no longer ones."""
     for number, line in enumerate(read_lines(path), start=1):
-        piece = line.strip()
-        if len(piece.encode()) > LONGEST_PIECE:
+        token = line.strip()
+        if len(token.encode()) > LONGEST_TOKEN:
             raise UserError(
-                f"--include_file {path}, line {number}: a piece has more than {LONGEST_PIECE} "
-                "bytes; write one piece per line"
+                f"--include_file {path}, line {number}: a token has more than {LONGEST_TOKEN} "
+                "bytes; write one token per line"
             )
-        if piece:
-            yield piece
+        if token:
+            yield token
 
 
 def _counted(stretches, do_lower_case, workers):

@@ -14,19 +14,19 @@ class ArrayReader(InMemoryReader):
     """Reads arrays in memory, in batches of examples of similar lengths.
 
     Batches are dicts of feature name to tensor: [B, T], padded with zeros, for features with one
-    value for each piece; [B, ...] for the others. `input_mask` (int32 [B, T]) and `example_index`
+    value for each token; [B, ...] for the others. `input_mask` (int32 [B, T]) and `example_index`
     (int32 [B]) are added. T is one of a few lengths, so that a step is compiled only a few times.
 
     If each example has C sequences (the choices of a question), features with one value for each
-    piece, and `input_mask`, are [B, C, T].
+    token, and `input_mask`, are [B, C, T].
     """
 
     def __init__(self, arrays, max_seq_length, bucket_by_length=True):
         """Args:
           arrays: dict of feature name to the values of all examples. Either a list with an array
-            [n] for each example of n pieces, or with C such arrays (or one array [C, n]); or one
+            [n] for each example of n tokens, or with C such arrays (or one array [C, n]); or one
             array [examples, ...]. `input_ids` is one of the lists.
-          max_seq_length: number of pieces of the longest allowed sequence.
+          max_seq_length: number of tokens of the longest allowed sequence.
           bucket_by_length: whether a batch is padded to the bucket of its longest example; if
             False, all batches are padded to `max_seq_length`.
 

@@ -95,11 +95,11 @@ def _span(line, text):
     label, _, places = (parts[1] if len(parts) > 1 else "").partition(" ")
     if not PLACES.fullmatch(places):
         raise RowFault(f"{line[:40]!r} is not an identifier, a label with two places, and words")
-    pieces = [[int(place) for place in piece.split()] for piece in places.split(";")]
-    for (_, end), (start, _) in itertools.pairwise(pieces):
+    tokens = [[int(place) for place in token.split()] for token in places.split(";")]
+    for (_, end), (start, _) in itertools.pairwise(tokens):
         # brat parts an entity where a line of the text ends.
         if text[end:start].strip() or start < end:
             raise RowFault(
                 f"{parts[0]} is in several places ({places}), which tags cannot show; leave one"
             )
-    return Span(pieces[0][0], pieces[-1][1], label, parts[2] if len(parts) > 2 else None)
+    return Span(tokens[0][0], tokens[-1][1], label, parts[2] if len(parts) > 2 else None)

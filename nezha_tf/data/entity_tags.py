@@ -1,4 +1,4 @@
-"""Converts entities to tags (BIO, BIOES, BMES ...), one for each character or piece, and back."""
+"""Converts entities to tags (BIO, BIOES, BMES ...), one for each character or token, and back."""
 
 import re
 from typing import NamedTuple
@@ -91,8 +91,8 @@ def require_scheme(tags, path):
     return scheme
 
 
-# What published taggers say of pieces that are in no entity: of padding ([PAD], <pad> or PAD), of
-# the ends of the text, and of the rest of a word after its first piece (X).
+# What published taggers say of tokens that are in no entity: of padding ([PAD], <pad> or PAD), of
+# the ends of the text, and of the rest of a word after its first token (X).
 _OF_NO_ENTITY = re.compile(r"O|X|\[.*\]|<.*>|PAD|CLS|SEP|UNK|START|STOP", re.IGNORECASE)
 # The letters of all schemes: L and U are E and S in BILOU.
 _LETTERS = {"B": "B", "I": "I", "M": "M", "E": "E", "L": "E", "S": "S", "U": "S"}
@@ -134,7 +134,7 @@ class TagSet:
       read_as: the same as tags of a scheme; of published models `tags` may be others.
       scheme: a key of `SCHEMES`.
       labels: set of str.
-      is_strict: whether only well-formed entities count. Where a label has no B-, or no piece can
+      is_strict: whether only well-formed entities count. Where a label has no B-, or no token can
         be outside, what conlleval reads counts.
     """
 

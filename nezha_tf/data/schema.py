@@ -26,8 +26,8 @@ FEATURES = (
     Feature("masked_lm_weights", np.float32, "max_predictions_per_seq"),
     Feature("next_sentence_labels", np.int64, 1),
 )
-# The features of examples that are masked when they are read. `word_starts` is 1 at the first piece
-# of a word and of a segment; it is 0 inside words, at special pieces and in padding.
+# The features of examples that are masked when they are read. `word_starts` is 1 at the first token
+# of a word and of a segment; it is 0 inside words, at special tokens and in padding.
 UNMASKED_FEATURES = (
     Feature("input_ids", np.int64, "max_seq_length"),
     Feature("input_mask", np.int64, "max_seq_length"),

@@ -21,7 +21,7 @@ class StreamReader(ExampleReader):
 
     All records, in the files' order, are one text. It is cut into B streams of equal length, and
     batch n has the record n of each stream (`get_lm_corpus` of transformer-xl does the same with
-    pieces). What does not fill the streams is left out. The order is the same in every epoch.
+    tokens). What does not fill the streams is left out. The order is the same in every epoch.
     Batches also have `stream_starts`, int32 [B, 1].
     """
 

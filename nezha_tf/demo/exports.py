@@ -126,9 +126,9 @@ class ExportedBlankFiller(Exported):
         found = self._outputs(text=text)
         count = found["num_masks"]
         if not count:
-            raise UserError(f"no {MASK} in the text; write one for each piece to fill in")
+            raise UserError(f"no {MASK} in the text; write one for each token to fill in")
         pairs = zip(found["candidates"][:count], found["probabilities"][:count], strict=True)
-        return [list(zip(_texts(pieces), p.tolist(), strict=True)) for pieces, p in pairs]
+        return [list(zip(_texts(tokens), p.tolist(), strict=True)) for tokens, p in pairs]
 
 
 class ExportedWriter(Exported):

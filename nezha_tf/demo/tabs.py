@@ -84,12 +84,12 @@ def choices(models):
 
 def blanks(models):
     """Lays out the tab that fills in [MASK]."""
-    texts = [text_box("Text with [MASK] for each piece to fill in", _BLANKS)]
+    texts = [text_box("Text with [MASK] for each token to fill in", _BLANKS)]
     shown = [table("[MASK] 1")]
 
     def fill(model, text):
         found = model(text)
-        cells = [[f"{piece}  {_percent(p)}" for piece, p in candidates] for candidates in found]
+        cells = [[f"{token}  {_percent(p)}" for token, p in candidates] for candidates in found]
         headers = [f"[MASK] {number}" for number in range(1, len(found) + 1)]
         rows = [list(row) for row in zip(*cells, strict=True)]
         return [{"headers": headers, "data": rows}], ""

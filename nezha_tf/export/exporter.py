@@ -24,7 +24,7 @@ OF_PRETRAINED = {
     "left_to_right": pretrained.ContinuationServing,
     "seq2seq": pretrained.TargetServing,
 }
-# The longest text in pieces if the model folder does not say it.
+# The longest text in tokens if the model folder does not say it.
 MAX_SEQ_LENGTH = 512
 
 
@@ -149,7 +149,7 @@ def check_output_dir(path, flag="output_dir"):
 
 
 def _length_of(folder):
-    """Returns the length of the longest text in pieces, [CLS] and [SEP] included."""
+    """Returns the length of the longest text in tokens, [CLS] and [SEP] included."""
     length = folder.task.get("max_seq_length") or MAX_SEQ_LENGTH
     longest = positions.of(folder.config).longest(folder.config)
     return length if longest is None else min(length, longest)

@@ -9,19 +9,19 @@ from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_spe
 from nezha_tf.text.vocabulary import MASK
 from nezha_tf.util.errors import UserError
 
-SPECIAL_PIECES = 2  # [CLS] and [SEP]
+SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 TOP_K = 10
 MEANINGS = {
     **INPUT_MEANINGS,
-    "text": f"the texts, with one {MASK} for each piece to fill in",
+    "text": f"the texts, with one {MASK} for each token to fill in",
     "num_masks": f"number of {MASK} in each text",
-    "candidates": f"the likeliest pieces for each {MASK}, likeliest first; empty after the last",
+    "candidates": f"the likeliest tokens for each {MASK}, likeliest first; empty after the last",
     "probabilities": "the probability of each candidate; 0 after the last",
 }
 
 
 class FillMaskServing(Serving):
-    """Serves the likeliest pieces for each [MASK] of a text; see `inference.fill.BlankFiller`."""
+    """Serves the likeliest tokens for each [MASK] of a text; see `inference.fill.BlankFiller`."""
 
     meanings = MEANINGS
     example = f'text=tf.constant(["今天天{MASK}很好。"])'
@@ -29,7 +29,7 @@ class FillMaskServing(Serving):
     def __init__(self, folder, max_seq_length):
         """Args:
           folder: `ModelFolder` of a model with the head of masked LM.
-          max_seq_length: longest text in pieces, [CLS] and [SEP] included.
+          max_seq_length: longest text in tokens, [CLS] and [SEP] included.
 
         Raises:
           UserError: the model does not have this head.
@@ -41,13 +41,13 @@ class FillMaskServing(Serving):
                 "pass --task=features"
             )
         super().__init__(model, folder.tokenizer)
-        self._room = max_seq_length - SPECIAL_PIECES
+        self._room = max_seq_length - SPECIAL_TOKENS
 
     @property
     def about(self):
         return (
-            f"Gives the {TOP_K} likeliest pieces for each {MASK} of a text. Longer texts are cut "
-            f"to {self._room + SPECIAL_PIECES} pieces, `[CLS]` and `[SEP]` included; a {MASK} "
+            f"Gives the {TOP_K} likeliest tokens for each {MASK} of a text. Longer texts are cut "
+            f"to {self._room + SPECIAL_TOKENS} tokens, `[CLS]` and `[SEP]` included; a {MASK} "
             "after that is not filled in."
         )
 
@@ -75,13 +75,13 @@ class FillMaskServing(Serving):
         )
         positions = masks.to_tensor()
         outputs = self._model({**inputs, "masked_lm_positions": positions})
-        pieces = self._reader.vocabulary.pieces
-        # The model's table of pieces may be larger than the vocabulary.
-        probabilities = tf.nn.softmax(outputs["masked_lm_logits"])[:, :, : len(pieces)]
-        found = tf.math.top_k(probabilities, min(TOP_K, len(pieces)))
+        tokens = self._reader.vocabulary.tokens
+        # The model's table of tokens may be larger than the vocabulary.
+        probabilities = tf.nn.softmax(outputs["masked_lm_logits"])[:, :, : len(tokens)]
+        found = tf.math.top_k(probabilities, min(TOP_K, len(tokens)))
         is_there = tf.sequence_mask(masks.row_lengths(), tf.shape(positions)[1])[..., None]
         return {
             "num_masks": tf.cast(masks.row_lengths(), tf.int32),
-            "candidates": tf.where(is_there, tf.gather(pieces, found.indices), ""),
+            "candidates": tf.where(is_there, tf.gather(tokens, found.indices), ""),
             "probabilities": tf.where(is_there, found.values, 0.0),
         }

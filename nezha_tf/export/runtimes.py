@@ -19,8 +19,8 @@ SIGNATURE = "from_ids"
 # Version of ONNX's operators; onnxruntime has it since 1.14.
 OPSET = 18
 # The axes of an input of a rank, and the sizes with which the runtimes are compared.
-_AXES = {1: ("batch",), 2: ("batch", "pieces"), 3: ("batch", "choices", "pieces")}
-_SIZES = ({"batch": 3, "choices": 2, "pieces": 20}, {"batch": 1, "choices": 3, "pieces": 7})
+_AXES = {1: ("batch",), 2: ("batch", "tokens"), 3: ("batch", "choices", "tokens")}
+_SIZES = ({"batch": 3, "choices": 2, "tokens": 20}, {"batch": 1, "choices": 3, "tokens": 7})
 # Finds the name of an operation in the message of a converter or runtime that does not have it.
 _LACKING = re.compile(r"(?<=No Op registered for )\w+|(?<='tf\.)\w+(?=' op )")
 

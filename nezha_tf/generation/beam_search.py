@@ -14,7 +14,7 @@ class Beams(NamedTuple):
     Attributes:
       sequences: int32 [B, K, T], the unfinished hypotheses, best first.
       log_probs: float32 [B, K], their log-probabilities.
-      length: int32 [], the number of pieces written so far.
+      length: int32 [], the number of tokens written so far.
       ended: `Generated` with the K best finished hypotheses.
     """
 
@@ -54,11 +54,11 @@ class BeamSearch:
         return Beams(sequences, first, tf.constant(0), ended)
 
     def advance(self, state, log_probs):
-        """Appends a piece.
+        """Appends a token.
 
         Args:
           state: `Beams`.
-          log_probs: float32 [B, K, V], log-probabilities of the next piece.
+          log_probs: float32 [B, K, V], log-probabilities of the next token.
 
         Returns:
           (`Beams`, parents int32 [B, K]: the old hypothesis that each new one continues).
@@ -67,12 +67,12 @@ class BeamSearch:
         allowed = self._rules.allowed(state.sequences, state.length)
         totals = state.log_probs[..., None] + tf.where(allowed, log_probs, IMPOSSIBLE)
         totals = tf.reshape(totals, (batch, beams * vocab_size))
-        # At most one piece per hypothesis ends it, so at least K of 2K candidates are unfinished.
+        # At most one token per hypothesis ends it, so at least K of 2K candidates are unfinished.
         totals, index = tf.math.top_k(totals, 2 * beams)
-        parents, pieces = index // vocab_size, index % vocab_size
+        parents, tokens = index // vocab_size, index % vocab_size
         sequences = tf.gather(state.sequences, parents, batch_dims=1)
-        sequences = append(sequences, state.length, pieces)
-        is_end = pieces == self._sep_id
+        sequences = append(sequences, state.length, tokens)
+        is_end = tokens == self._sep_id
         # The result of top_k is not sliced: XLA would then sort all values.
         is_likely = tf.range(2 * beams) < beams
         ended = self._ended(state, sequences, totals, tf.logical_and(is_end, is_likely))

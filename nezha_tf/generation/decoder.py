@@ -1,13 +1,13 @@
-"""Incremental decoding: keys and values are computed once for each piece, and cached.
+"""Incremental decoding: keys and values are computed once for each token, and cached.
 
 Sources are padded on the left. So every target begins at the place S, and the difference of two
-places is the distance of their pieces in every example. If only distances matter, places serve as
-positions, the same for the whole batch. Other positions are counted from a source's first piece,
+places is the distance of their tokens in every example. If only distances matter, places serve as
+positions, the same for the whole batch. Other positions are counted from a source's first token,
 so they differ between examples.
 
 The source is cached once for each example; the queries of all beams attend to it in one product.
-In the target, each place has one piece for each beam, which is never moved: when a hypothesis
-moves to another beam, `ancestors` tells which piece of each place belongs to it.
+In the target, each place has one token for each beam, which is never moved: when a hypothesis
+moves to another beam, `ancestors` tells which token of each place belongs to it.
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ class Cache(NamedTuple):
 
     Attributes:
       keys_and_values: list of a pair (keys, values) for each layer, each [B, N, T, beams, H].
-      ancestors: int32 [B, beams, T], the beam in which a hypothesis's piece at each place is.
+      ancestors: int32 [B, beams, T], the beam in which a hypothesis's token at each place is.
       length: int32 [], the number of written places.
     """
 
@@ -49,7 +49,7 @@ class Cache(NamedTuple):
 
 
 class Decoder:
-    """Computes the logits of the next piece with a cache."""
+    """Computes the logits of the next token with a cache."""
 
     def __init__(self, model, target_format, mask_id):
         """Args:
@@ -72,7 +72,7 @@ class Decoder:
           max_length: T, number of places in the cache.
 
         Returns:
-          (logits of the first piece, float32 [B, V]; `Source`; an empty `Cache`).
+          (logits of the first token, float32 [B, V]; `Source`; an empty `Cache`).
         """
         target_format = self._target_format
         batch, length = ops.shape(source_ids)
@@ -109,20 +109,20 @@ class Decoder:
             tf.constant(0),
         )
 
-    def step(self, source, cache, pieces):
-        """Appends a piece to each hypothesis.
+    def step(self, source, cache, tokens):
+        """Appends a token to each hypothesis.
 
         Args:
           source, cache: from `start` or the previous step.
-          pieces: int32 [B, beams], the last piece of each hypothesis.
+          tokens: int32 [B, beams], the last token of each hypothesis.
 
         Returns:
-          (logits of the next piece, float32 [B, beams, V]; the cache with `pieces`).
+          (logits of the next token, float32 [B, beams, V]; the cache with `tokens`).
         """
-        batch, beams = ops.shape(pieces)
+        batch, beams = ops.shape(tokens)
         queries = 1 + int(self._target_format.is_masked)
         blanks = tf.fill((batch, (queries - 1) * beams), self._mask_id)
-        input_ids = tf.concat([pieces, blanks], axis=1)
+        input_ids = tf.concat([tokens, blanks], axis=1)
         length = ops.shape(source.input_mask)[1]
         places = length + cache.length + tf.range(queries)
         positions = self._encoder.positions
@@ -164,8 +164,8 @@ class Decoder:
 def position_ids(positions, source_mask, places):
     """Returns positions for places: int32 [T] if only distances matter, else int32 [B, T].
 
-    In the first case they are the places; otherwise they are counted from the first piece of each
-    source. Padding, which has no valid position, gets the position of another piece.
+    In the first case they are the places; otherwise they are counted from the first token of each
+    source. Padding, which has no valid position, gets the position of another token.
 
     Args:
       positions: the `Positions` of the model.
@@ -186,7 +186,7 @@ def _places_and_beams(part):
 
 
 def _written(cache, keys_and_values, beams):
-    """Returns the cache with the new pieces' keys and values; those of [MASK]s are dropped."""
+    """Returns the cache with the new tokens' keys and values; those of [MASK]s are dropped."""
     begin = (0, 0, cache.length, 0, 0)
     kept = [
         tuple(

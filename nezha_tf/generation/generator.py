@@ -30,7 +30,7 @@ class Generator:
 
         Raises:
           UserError: the model does not have the segments, or has fewer rows than the vocabulary
-            has pieces.
+            has tokens.
         """
         target_format.check(model.config)
         check_vocabulary(model.config, vocabulary)
@@ -80,7 +80,7 @@ class Generator:
         else:
             search = Sampling(options, self._rules, self._vocabulary, seeds)
         batch, beams = ops.shape(source_ids)[0], options.num_hypotheses
-        # The last piece of a target is never an input, so it needs no place in the cache.
+        # The last token of a target is never an input, so it needs no place in the cache.
         logits, source, cache = self._decoder.start(
             source_ids, source_mask, beams, max(options.max_length - 1, 1)
         )
@@ -91,8 +91,8 @@ class Generator:
             return tf.logical_not(search.is_done(state))
 
         def step(state, cache):
-            pieces = tf.gather(state.sequences, state.length - 1, axis=2)
-            logits, cache = self._decoder.step(source, cache, pieces)
+            tokens = tf.gather(state.sequences, state.length - 1, axis=2)
+            logits, cache = self._decoder.step(source, cache, tokens)
             state, parents = search.advance(state, tf.nn.log_softmax(logits))
             return state, cache if parents is None else cache.follow(parents)
 
@@ -107,11 +107,11 @@ def check_room(config, source_lengths, target_lengths):
 
     Args:
       config: `NezhaConfig`.
-      source_lengths: int NumPy array [B], the number of pieces of each source.
-      target_lengths: int NumPy array [B] or one int, the most pieces of each target.
+      source_lengths: int NumPy array [B], the number of tokens of each source.
+      target_lengths: int NumPy array [B] or one int, the most tokens of each target.
     """
     lengths = source_lengths + target_lengths
     longest, source = lengths.max(), source_lengths[lengths.argmax()]
     positions.of(config).check_length(
-        config, longest, f"a source of {source} pieces and a target of {longest - source}"
+        config, longest, f"a source of {source} tokens and a target of {longest - source}"
     )

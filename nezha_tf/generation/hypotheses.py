@@ -15,7 +15,7 @@ class Generated(NamedTuple):
 
     Attributes:
       ids: int32 [B, R, T], padded on the right with [PAD].
-      lengths: int32 [B, R], number of pieces in a hypothesis, with the final [SEP].
+      lengths: int32 [B, R], number of tokens in a hypothesis, with the final [SEP].
       scores: float32 [B, R], log-probability divided by length penalty.
       log_probs: float32 [B, R], natural logarithm of the probability under the model, without
         the effect of rules, temperature, top_k and top_p.
@@ -47,7 +47,7 @@ def best(count, scores, *others):
     return [scores, *(tf.gather(other, index, batch_dims=1) for other in others)]
 
 
-def append(sequences, length, pieces):
-    """Returns sequences [B, K, T] with pieces [B, K] written at the place `length`."""
+def append(sequences, length, tokens):
+    """Returns sequences [B, K, T] with tokens [B, K] written at the place `length`."""
     is_place = tf.range(sequences.shape[-1]) == length
-    return tf.where(is_place, pieces[..., None], sequences)
+    return tf.where(is_place, tokens[..., None], sequences)

@@ -6,9 +6,9 @@ from nezha_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 from nezha_tf.util.errors import UserError
 
 METHODS = ("beam", "greedy", "sample")
-# Pieces that readers do not want in a text.
-BANNED_PIECES = (PAD, UNK, CLS, MASK)
-# Far beyond these, float32 has no more numbers for the quotients: all pieces would be alike.
+# Tokens that readers do not want in a text.
+BANNED_TOKENS = (PAD, UNK, CLS, MASK)
+# Far beyond these, float32 has no more numbers for the quotients: all tokens would be alike.
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-6, 1e6
 
 
@@ -16,24 +16,24 @@ LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-6, 1e6
 class GenerationOptions:
     """The options of a search.
 
-    All lengths are numbers of pieces and include the final [SEP].
+    All lengths are numbers of tokens and include the final [SEP].
 
     Attributes:
-      method: "beam", "greedy" (the most probable piece at each step) or "sample".
-      max_length: T, the most pieces of a target; hypotheses that have not ended are cut off there.
-      min_length: fewest pieces; before that, [SEP] comes only if no other piece is allowed.
+      method: "beam", "greedy" (the most probable token at each step) or "sample".
+      max_length: T, the most tokens of a target; hypotheses that have not ended are cut off there.
+      min_length: fewest tokens; before that, [SEP] comes only if no other token is allowed.
       beam_size: number of hypotheses in beam search.
       num_return_sequences: number of hypotheses to return for each example: at most `beam_size`
         for "beam", any number for "sample", one for "greedy".
       length_penalty: alpha; a hypothesis's score is its log-probability divided by
         ((5 + length) / 6)^alpha (Wu et al., arXiv 1609.08144 §7).
       temperature: for "sample": the divisor of the logits.
-      top_k: for "sample": only the k most probable pieces can be drawn; 0: all.
-      top_p: for "sample": only the most probable pieces that together have this probability can
+      top_k: for "sample": only the k most probable tokens can be drawn; 0: all.
+      top_p: for "sample": only the most probable tokens that together have this probability can
         be drawn, after temperature and `top_k`.
       no_repeat_ngram_size: n; no n-gram occurs twice in a hypothesis; 0: off.
-      exempt_pieces: n-grams with one of these pieces may be repeated.
-      banned_pieces: pieces that are never written. Leave [UNK] out if it will be replaced by
+      exempt_tokens: n-grams with one of these tokens may be repeated.
+      banned_tokens: tokens that are never written. Leave [UNK] out if it will be replaced by
         text from the source.
 
     Raises:
@@ -50,8 +50,8 @@ class GenerationOptions:
     top_k: int = 0
     top_p: float = 1.0
     no_repeat_ngram_size: int = 0
-    exempt_pieces: tuple[str, ...] = ()
-    banned_pieces: tuple[str, ...] = BANNED_PIECES
+    exempt_tokens: tuple[str, ...] = ()
+    banned_tokens: tuple[str, ...] = BANNED_TOKENS
 
     def __post_init__(self):
         if self.method not in METHODS:
@@ -73,7 +73,7 @@ class GenerationOptions:
         for name in ("top_k", "no_repeat_ngram_size"):
             if getattr(self, name) < 0:
                 raise UserError(f"{name} must be at least 0, not {getattr(self, name)}")
-        if SEP in self.banned_pieces:
+        if SEP in self.banned_tokens:
             raise UserError(f"{SEP} ends each target, so it cannot be banned; leave it out")
         most = {"beam": self.beam_size, "greedy": 1}.get(self.method)
         if most is not None and self.num_return_sequences > most:

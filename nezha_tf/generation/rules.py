@@ -1,4 +1,4 @@
-"""The rules for the next piece."""
+"""The rules for the next token."""
 
 import numpy as np
 import tensorflow as tf
@@ -8,9 +8,9 @@ from nezha_tf.util.errors import UserError
 
 
 class Rules:
-    """Implements banned pieces, the minimum length, and the ban on repeated n-grams.
+    """Implements banned tokens, the minimum length, and the ban on repeated n-grams.
 
-    If no piece is allowed after a hypothesis, it ends, even before the minimum length.
+    If no token is allowed after a hypothesis, it ends, even before the minimum length.
     """
 
     def __init__(self, options, vocabulary, vocab_size):
@@ -20,27 +20,27 @@ class Rules:
           vocab_size: V, rows of the model's table; rows after the vocabulary's are never written.
 
         Raises:
-          UserError: a banned or an exempt piece is not in the vocabulary.
+          UserError: a banned or an exempt token is not in the vocabulary.
         """
-        for piece in (*options.banned_pieces, *options.exempt_pieces):
-            if piece not in vocabulary:  # its id would be that of [UNK]
-                raise UserError(f"{piece!r}, banned or exempt, is no piece of the vocabulary")
+        for token in (*options.banned_tokens, *options.exempt_tokens):
+            if token not in vocabulary:  # its id would be that of [UNK]
+                raise UserError(f"{token!r}, banned or exempt, is no token of the vocabulary")
         self._min_length = options.min_length
         self._ngram_size = options.no_repeat_ngram_size
         self._is_sep = np.arange(vocab_size) == vocabulary.sep_id
         allowed = np.arange(vocab_size) < len(vocabulary)
-        allowed[vocabulary.ids_of(options.banned_pieces)] = False
+        allowed[vocabulary.ids_of(options.banned_tokens)] = False
         self._allowed = allowed & ~self._is_sep
         self._is_exempt = np.zeros(vocab_size, bool)
-        if options.exempt_pieces:
-            self._is_exempt[vocabulary.ids_of(options.exempt_pieces)] = True
+        if options.exempt_tokens:
+            self._is_exempt[vocabulary.ids_of(options.exempt_tokens)] = True
 
     def allowed(self, sequences, length):
-        """Returns which pieces may come next.
+        """Returns which tokens may come next.
 
         Args:
           sequences: int32 [B, K, T], unfinished hypotheses.
-          length: int32 [], the number of pieces written so far.
+          length: int32 [], the number of tokens written so far.
 
         Returns:
           bool, broadcastable to [B, K, V].
@@ -55,13 +55,13 @@ class Rules:
 
 
 def repeated_ngrams(sequences, length, size, is_exempt):
-    """Returns which pieces would complete an n-gram that a hypothesis already has.
+    """Returns which tokens would complete an n-gram that a hypothesis already has.
 
     Args:
       sequences: int32 [B, K, T].
-      length: int32 [], the number of pieces written so far.
+      length: int32 [], the number of tokens written so far.
       size: n.
-      is_exempt: bool NumPy array [V]; n-grams with such a piece do not count.
+      is_exempt: bool NumPy array [V]; n-grams with such a token do not count.
 
     Returns:
       bool [B, K, V].

@@ -1,4 +1,4 @@
-"""Greedy decoding and sampling: writes one piece after another."""
+"""Greedy decoding and sampling: writes one token after another."""
 
 import math
 from typing import NamedTuple
@@ -14,10 +14,10 @@ class Samples(NamedTuple):
 
     Attributes:
       sequences: int32 [B, R, T].
-      lengths: int32 [B, R], the number of pieces of each.
+      lengths: int32 [B, R], the number of tokens of each.
       log_probs: float32 [B, R].
       has_ended: bool [B, R].
-      length: int32 [], the number of pieces of the unfinished sequences.
+      length: int32 [], the number of tokens of the unfinished sequences.
     """
 
     sequences: tf.Tensor
@@ -35,7 +35,7 @@ class Sampling:
 
     def __init__(self, options, rules, vocabulary, seeds):
         """Args:
-        options: `GenerationOptions`; "greedy" takes the most probable piece.
+        options: `GenerationOptions`; "greedy" takes the most probable token.
         rules: `Rules`.
         vocabulary: `Vocabulary`.
         seeds: int32 [B], the seed of each example; an example's result depends on its own only.
@@ -58,11 +58,11 @@ class Sampling:
         )
 
     def advance(self, state, log_probs):
-        """Appends a piece to the unfinished sequences.
+        """Appends a token to the unfinished sequences.
 
         Args:
           state: `Samples`.
-          log_probs: float32 [B, R, V], log-probabilities of the next piece.
+          log_probs: float32 [B, R, V], log-probabilities of the next token.
 
         Returns:
           (`Samples`, None): unlike beam search, each sequence continues itself.
@@ -70,22 +70,22 @@ class Sampling:
         allowed = self._rules.allowed(state.sequences, state.length)
         choice = tf.where(allowed, log_probs, IMPOSSIBLE)
         if self._options.method == "greedy":
-            pieces = tf.argmax(choice, axis=-1, output_type=tf.int32)
+            tokens = tf.argmax(choice, axis=-1, output_type=tf.int32)
         else:
-            pieces = self._draw(choice / self._options.temperature, state.length)
-        gained = tf.gather(log_probs, pieces, batch_dims=2)
-        pieces = tf.where(state.has_ended, self._pad_id, pieces)
+            tokens = self._draw(choice / self._options.temperature, state.length)
+        gained = tf.gather(log_probs, tokens, batch_dims=2)
+        tokens = tf.where(state.has_ended, self._pad_id, tokens)
         state = Samples(
-            append(state.sequences, state.length, pieces),
+            append(state.sequences, state.length, tokens),
             state.lengths + tf.cast(~state.has_ended, tf.int32),
             state.log_probs + tf.where(state.has_ended, 0.0, gained),
-            tf.logical_or(state.has_ended, pieces == self._sep_id),
+            tf.logical_or(state.has_ended, tokens == self._sep_id),
             state.length + 1,
         )
         return state, None
 
     def _draw(self, logits, step):
-        """Returns pieces int32 [B, R], drawn from logits [B, R, V] with `top_k` and `top_p`."""
+        """Returns tokens int32 [B, R], drawn from logits [B, R, V] with `top_k` and `top_p`."""
         options = self._options
         ids = None
         if options.top_k or options.top_p < 1:

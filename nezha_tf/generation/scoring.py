@@ -1,4 +1,4 @@
-"""Scores given targets and texts with a model, in one pass for all pieces."""
+"""Scores given targets and texts with a model, in one pass for all tokens."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,10 +10,10 @@ from nezha_tf.modeling import attention_mask, positions
 
 
 class TargetScorer:
-    """Computes the log-probability of each piece of given targets after the pieces before it.
+    """Computes the log-probability of each token of given targets after the tokens before it.
 
-    With the target prediction "masked", each piece of a target is read once, and a [MASK] at the
-    same place, which sees the pieces before it, predicts the piece. With "shift", the pieces
+    With the target prediction "masked", each token of a target is read once, and a [MASK] at the
+    same place, which sees the tokens before it, predicts the token. With "shift", the tokens
     themselves predict. To score a text without a source, use [CLS] as its source and the mode
     "left_to_right".
     """
@@ -84,7 +84,7 @@ class TargetScorer:
 
 
 class PseudoScorer:
-    """Computes the log-probability of each piece of a text when only this piece is masked.
+    """Computes the log-probability of each token of a text when only this token is masked.
 
     Their mean gives the pseudo-perplexity (Salazar et al., arXiv 1910.14659 §2).
     """
@@ -103,38 +103,38 @@ class PseudoScorer:
           batch_size: number of copies of the text in a batch of the model.
 
         Returns:
-          float32 NumPy array [n] of the pieces' log-probabilities.
+          float32 NumPy array [n] of the tokens' log-probabilities.
 
         Raises:
           UserError: the text is longer than the table of positions.
         """
         config = self._model.config
-        pieces = [self._cls_id, *text_ids, self._sep_id]
+        tokens = [self._cls_id, *text_ids, self._sep_id]
         kind = positions.of(config)
-        kind.check_length(config, len(pieces), f"a text of {len(pieces)} pieces")
+        kind.check_length(config, len(tokens), f"a text of {len(tokens)} tokens")
         longest = kind.longest(config)
         if longest is not None:
-            length = max(len(pieces), min(length, longest))
+            length = max(len(tokens), min(length, longest))
         input_ids = np.zeros(length, "int32")
-        input_ids[: len(pieces)] = pieces
-        places = np.arange(1, len(pieces) - 1)
+        input_ids[: len(tokens)] = tokens
+        places = np.arange(1, len(tokens) - 1)
         found = []
         for start in range(0, len(places), batch_size):
             part = places[start : start + batch_size]
             padded = np.pad(part, (0, batch_size - len(part)), mode="edge")
             log_probs = self._score(
-                tf.constant(input_ids), tf.constant(len(pieces)), tf.constant(padded, tf.int32)
+                tf.constant(input_ids), tf.constant(len(tokens)), tf.constant(padded, tf.int32)
             )
             found.append(log_probs.numpy()[: len(part)])
         return np.concatenate(found) if found else np.zeros(0, "float32")
 
-    def _log_probs(self, input_ids, num_pieces, places):
+    def _log_probs(self, input_ids, num_tokens, places):
         shape = (places.shape[0], input_ids.shape[0])
         index = tf.range(shape[1])
         outputs = self._model(
             {
                 "input_ids": tf.where(index == places[:, None], self._mask_id, input_ids),
-                "input_mask": tf.broadcast_to(tf.cast(index < num_pieces, tf.int32), shape),
+                "input_mask": tf.broadcast_to(tf.cast(index < num_tokens, tf.int32), shape),
                 "segment_ids": tf.fill(shape, SEGMENT_IDS["bidirectional"][0]),
                 "masked_lm_positions": places[:, None],
             }

@@ -9,7 +9,7 @@ LENGTH_STEP = 16
 
 
 def rounded_up(length):
-    """Returns the padded length for sources of at most `length` pieces."""
+    """Returns the padded length for sources of at most `length` tokens."""
     return -(-length // LENGTH_STEP) * LENGTH_STEP
 
 
@@ -31,7 +31,7 @@ def pad_left(sources, length):
     for row, source in enumerate(sources):
         if not 0 < len(source) <= length:
             raise UserError(
-                f"source {row + 1} has {len(source)} pieces, but must have 1 to {length}"
+                f"source {row + 1} has {len(source)} tokens, but must have 1 to {length}"
             )
         source_ids[row, -len(source) :] = source
         source_mask[row, -len(source) :] = 1

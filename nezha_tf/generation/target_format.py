@@ -15,11 +15,11 @@ class TargetFormat:
     """The format in which a model was trained to write.
 
     Attributes:
-      mode: "seq2seq" ([CLS] source [SEP], whose pieces see each other, then the target) or
-        "left_to_right" (all pieces of a prompt and its continuation see only what is left of
+      mode: "seq2seq" ([CLS] source [SEP], whose tokens see each other, then the target) or
+        "left_to_right" (all tokens of a prompt and its continuation see only what is left of
         them).
-      target_prediction: "masked" (a [MASK] after the last piece predicts the next one, as in
-        UniLM) or "shift" (the last piece itself predicts the next one).
+      target_prediction: "masked" (a [MASK] after the last token predicts the next one, as in
+        UniLM) or "shift" (the last token itself predicts the next one).
       segment_ids: (segment id of the source, segment id of the target); None: those of the
         objective in `SEGMENT_IDS`.
 
@@ -42,7 +42,7 @@ class TargetFormat:
 
     @property
     def is_masked(self):
-        """Whether a [MASK] predicts each piece of the target."""
+        """Whether a [MASK] predicts each token of the target."""
         return self.target_prediction == "masked"
 
     def check(self, config):

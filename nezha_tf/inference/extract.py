@@ -177,9 +177,9 @@ def _line(texts, index, level, vectors, vocabulary):
     values = {"line": texts.rows[index].line, **texts.rows[index].values}
     if level == "text":
         return {**values, "vector": vectors[0]}
-    if level == "piece":
-        pieces = vocabulary.pieces_of(texts.ids[index].tolist())
-        return {**values, "pieces": pieces, "vectors": vectors}
+    if level == "token":
+        tokens = vocabulary.tokens_of(texts.ids[index].tolist())
+        return {**values, "tokens": tokens, "vectors": vectors}
     positions = text_files.covered_characters(texts.spans[index])[0].tolist()
     characters = [values["text"][position] for position in positions]
     return {**values, "characters": characters, "positions": positions, "vectors": vectors}

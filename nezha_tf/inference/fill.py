@@ -1,4 +1,4 @@
-"""Fills blanks: finds the likeliest pieces for each [MASK] of a text."""
+"""Fills blanks: finds the likeliest tokens for each [MASK] of a text."""
 
 import sys
 
@@ -31,7 +31,7 @@ class BlankFiller:
         self._model, self._tokenizer, self._top_k = model, tokenizer, top_k
 
     def __call__(self, text):
-        """Returns for each [MASK] of a text a list of (piece, probability), likeliest first.
+        """Returns for each [MASK] of a text a list of (token, probability), likeliest first.
 
         Raises:
           UserError: the text has no [MASK], or is longer than the model's table of positions.
@@ -40,7 +40,7 @@ class BlankFiller:
         # The tokenizer would split "[MASK]" into the brackets and the word.
         parts = [self._tokenizer.tokenize(part) for part in text.split(MASK)]
         if len(parts) == 1:
-            raise UserError(f"no {MASK} in the text; write one for each piece to fill in")
+            raise UserError(f"no {MASK} in the text; write one for each token to fill in")
         ids = [vocabulary.cls_id]
         blanks = []
         for part in parts:
@@ -49,7 +49,7 @@ class BlankFiller:
         # What follows the last part is no blank, but the end of the text.
         ids[blanks.pop()] = vocabulary.sep_id
         config = self._model.config
-        positions.of(config).check_length(config, len(ids), f"a text of {len(ids)} pieces")
+        positions.of(config).check_length(config, len(ids), f"a text of {len(ids)} tokens")
         outputs = self._model(
             {
                 "input_ids": tf.constant([ids]),
@@ -61,8 +61,8 @@ class BlankFiller:
         probs = tf.nn.softmax(outputs["masked_lm_logits"][0])[:, : len(vocabulary)]
         found = tf.math.top_k(probs, min(self._top_k, len(vocabulary)))
         return [
-            list(zip(vocabulary.pieces_of(pieces), values.tolist(), strict=True))
-            for pieces, values in zip(found.indices.numpy(), np.array(found.values), strict=True)
+            list(zip(vocabulary.tokens_of(tokens), values.tolist(), strict=True))
+            for tokens, values in zip(found.indices.numpy(), np.array(found.values), strict=True)
         ]
 
 
@@ -135,6 +135,6 @@ def _shown(text, blanks):
     lines = [text]
     for number, candidates in enumerate(blanks, start=1):
         title = f"{MASK} {number}" if len(blanks) > 1 else MASK
-        rows = [(piece, f"{probability:.2%}") for piece, probability in candidates]
+        rows = [(token, f"{probability:.2%}") for token, probability in candidates]
         lines.append(console.table(title, rows))
     return "\n".join(lines)

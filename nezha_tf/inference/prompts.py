@@ -12,14 +12,14 @@ def pack_prompts(rows, tokenizer, max_length, truncate):
     Args:
       rows: list of `data.rows.Row` with `src`.
       tokenizer: `FullTokenizer`.
-      max_length: longest prompt in pieces, [CLS] included.
+      max_length: longest prompt in tokens, [CLS] included.
       truncate: "tail" or "head": which end of a prompt that is too long is cut off.
 
     Returns:
       `Pairs` without targets.
 
     Raises:
-      UserError: a prompt has no piece of text.
+      UserError: a prompt has no token of text.
     """
     side = Side("prompt", 1, max_length, truncate)
     packed, truncated = [], 0
@@ -35,5 +35,5 @@ def ids_of(row, column, tokenizer):
     """Returns the ids of a row's text, a list of int; raises `UserError` if there are none."""
     ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(row.values[column]))
     if not ids:
-        raise UserError(f"{row.place}: {column} holds no piece of text")
+        raise UserError(f"{row.place}: {column} holds no token of text")
     return ids

@@ -97,7 +97,7 @@ def _score_targets(rows, opened, settings):
       settings: `ScoreSettings` with values for all flags.
 
     Returns:
-      (list of float arrays [n], the log-probabilities of each target's n pieces; text that says
+      (list of float arrays [n], the log-probabilities of each target's n tokens; text that says
       how many texts were truncated, or "").
     """
     target_format = target_format_of(settings)
@@ -128,7 +128,7 @@ def _score_continuations(rows, opened, settings):
 
 
 def _score_masked(rows, opened, settings):
-    """Scores whole texts, of which each piece is masked in turn; see `_score_targets`."""
+    """Scores whole texts, of which each token is masked in turn; see `_score_targets`."""
     require_blanks(opened)
     model, tokenizer = load_model(opened)
     scorer = PseudoScorer(model, tokenizer.vocabulary, jit_compile=False)
@@ -167,7 +167,7 @@ def _in_batches(scorer, sides, batch_size):
 
 
 def _summary(log_probs):
-    """Returns the log-probability, the number of pieces and the perplexity of some pieces.
+    """Returns the log-probability, the number of tokens and the perplexity of some tokens.
 
     The perplexity is None where float64 is too small for it.
     """
@@ -175,7 +175,7 @@ def _summary(log_probs):
     mean = -total / len(log_probs)
     return {
         "log_prob": total,
-        "pieces": len(log_probs),
+        "tokens": len(log_probs),
         "perplexity": math.exp(mean) if mean < MOST_EXPONENT else None,
     }
 
@@ -185,7 +185,7 @@ def _table(title, log_probs):
     perplexity = summary["perplexity"]
     rows = [
         ("log-probability", f"{summary['log_prob']:.3f}"),
-        ("pieces", f"{summary['pieces']:,}"),
+        ("tokens", f"{summary['tokens']:,}"),
         ("perplexity", "inf" if perplexity is None else f"{perplexity:.2f}"),
     ]
     return console.table(title, rows)

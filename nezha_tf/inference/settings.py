@@ -24,7 +24,7 @@ class ModelSettings:
     )
     vocab_file: str | None = flag(
         None,
-        "Vocabulary of a bare checkpoint, one piece a line; default: that beside the weights.",
+        "Vocabulary of a bare checkpoint, one token a line; default: that beside the weights.",
     )
     init_checkpoint: str | None = flag(
         None,
@@ -43,8 +43,8 @@ class FormSettings(ModelSettings):
 
     target_prediction: str | None = flag(
         None,
-        "Where the model predicts the next piece. masked: at a [MASK] after the last piece; "
-        "shift: at the last piece itself; default: what the model folder says, or masked.",
+        "Where the model predicts the next token. masked: at a [MASK] after the last token; "
+        "shift: at the last token itself; default: what the model folder says, or masked.",
         choices=TARGET_PREDICTIONS,
     )
     segment_ids: tuple[str, ...] | None = flag(
@@ -52,13 +52,13 @@ class FormSettings(ModelSettings):
     )
     max_source_length: int | None = flag(
         None,
-        "Longest source or prompt in pieces, [CLS] and [SEP] included; default: what the model "
+        "Longest source or prompt in tokens, [CLS] and [SEP] included; default: what the model "
         "folder says, or 128.",
         3,
     )
     max_target_length: int | None = flag(
         None,
-        "Longest target in pieces, the final [SEP] included; default: what the model folder says, "
+        "Longest target in tokens, the final [SEP] included; default: what the model folder says, "
         "or 64.",
         2,
     )
@@ -109,8 +109,8 @@ class ScoreSettings(PairColumns, FormSettings):
     )
     mode: str | None = flag(
         None,
-        "What is scored. seq2seq: targets for their sources; left_to_right: texts, each piece "
-        "after those before it; bidirectional: texts, each piece masked while all others are seen "
+        "What is scored. seq2seq: targets for their sources; left_to_right: texts, each token "
+        "after those before it; bidirectional: texts, each token masked while all others are seen "
         "(the pseudo-perplexity); default: what the model was pretrained for (if for several, the "
         "first of these), or seq2seq.",
         choices=("seq2seq", "left_to_right", "bidirectional"),
@@ -143,14 +143,14 @@ class ExtractSettings(ModelSettings):
     output_file: str | None = flag(
         None,
         "File to write, in the order of the input. .jsonl: one line for each text; .npy: one row "
-        "for each text, or for each piece or character of all texts one after the other. Default "
+        "for each text, or for each token or character of all texts one after the other. Default "
         "with --similarity: the similarities are shown on the screen.",
     )
     level: str = flag(
         "text",
-        "What has a vector: each text, each of its pieces ([CLS] and [SEP] are pieces), or each "
+        "What has a vector: each text, each of its tokens ([CLS] and [SEP] are tokens), or each "
         "of its characters.",
-        choices=("piece", "character", "text"),
+        choices=("token", "character", "text"),
     )
     layers: tuple[str, ...] | None = flag(
         None,
@@ -161,7 +161,7 @@ class ExtractSettings(ModelSettings):
     pooling: str | None = flag(
         None,
         "How a text gets one vector; default: what the model folder says, or mean. mean, max: mean "
-        "or maximum of its pieces without [CLS] and [SEP]; cls: the vector of [CLS]; pooler: the "
+        "or maximum of its tokens without [CLS] and [SEP]; cls: the vector of [CLS]; pooler: the "
         "output of the pooler.",
         choices=("mean", "cls", "max", "pooler"),
     )
@@ -177,7 +177,7 @@ class ExtractSettings(ModelSettings):
     )
     max_seq_length: int | None = flag(
         None,
-        "Longest text in pieces, [CLS] and [SEP] included; default: what the model folder says, "
+        "Longest text in tokens, [CLS] and [SEP] included; default: what the model folder says, "
         "or 128.",
         3,
     )

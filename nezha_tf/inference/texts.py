@@ -1,4 +1,4 @@
-"""Texts as a model reads them, and which characters each of their pieces covers."""
+"""Texts as a model reads them, and which characters each of their tokens covers."""
 
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ class Texts(NamedTuple):
       rows: list of `data.rows.Row`.
       ids: list of int32 arrays [n]: [CLS] text [SEP], or [CLS] text [SEP] text_pair [SEP].
       segment_ids: list of int32 arrays [n].
-      is_text: list of int32 arrays [n]: 1 for pieces of the texts, 0 for [CLS] and [SEP].
-      spans: list of int arrays [m, 2]: each of the m pieces of the first text covers its
+      is_text: list of int32 arrays [n]: 1 for tokens of the texts, 0 for [CLS] and [SEP].
+      spans: list of int arrays [m, 2]: each of the m tokens of the first text covers its
         characters [start, end).
       truncated: number of texts that were too long and were cut.
     """
@@ -81,39 +81,39 @@ def pack(rows, tokenizer, max_seq_length):
     Args:
       rows: as returned by `read_pairs` or `each_alone`.
       tokenizer: `FullTokenizer`.
-      max_seq_length: longest text or pair in pieces, [CLS] and [SEP] included.
+      max_seq_length: longest text or pair in tokens, [CLS] and [SEP] included.
 
     Raises:
-      UserError: a text has no piece.
+      UserError: a text has no token.
     """
     vocabulary = tokenizer.vocabulary
     columns = [column for column in COLUMNS if column in rows[0].values]
     packing = TextPacking(vocabulary, max_seq_length, is_pair=len(columns) == 2)
     ids, segment_ids, is_text, spans = [], [], [], []
     for row in rows:
-        sides = [_pieces(row, column, tokenizer) for column in columns]
+        sides = [_tokens(row, column, tokenizer) for column in columns]
         row_ids, row_segments = packing(*(vocabulary.ids_of(p.text for p in s) for s in sides))
         special = (vocabulary.cls_id, vocabulary.sep_id)
         kept = np.count_nonzero(row_segments == 0) - 2
         ids.append(row_ids)
         segment_ids.append(row_segments)
         is_text.append(np.isin(row_ids, special, invert=True).astype(np.int32))
-        spans.append(np.array([(piece.start, piece.end) for piece in sides[0][:kept]]))
+        spans.append(np.array([(token.start, token.end) for token in sides[0][:kept]]))
     return Texts(rows, ids, segment_ids, is_text, spans, packing.num_truncated)
 
 
-def _pieces(row, column, tokenizer):
-    """Returns the pieces of a row's text, with offsets."""
-    pieces = tokenizer.tokenize_with_offsets(row.values[column])
-    if not pieces:
-        raise UserError(f"{row.place}: {column} holds no piece of text")
-    return pieces
+def _tokens(row, column, tokenizer):
+    """Returns the tokens of a row's text, with offsets."""
+    tokens = tokenizer.tokenize_with_offsets(row.values[column])
+    if not tokens:
+        raise UserError(f"{row.place}: {column} holds no token of text")
+    return tokens
 
 
 def covered_characters(spans):
-    """Returns which pieces cover which characters.
+    """Returns which tokens cover which characters.
 
-    Several pieces can cover the same character: normalization splits, for example, a Hangul
+    Several tokens can cover the same character: normalization splits, for example, a Hangul
     syllable into several letters.
 
     Args:
@@ -121,11 +121,11 @@ def covered_characters(spans):
 
     Returns:
       (`positions` int [c]: the characters that are covered, in rising order;
-      `place` int [k] and `piece` int [k]: piece `piece[i]` covers character
+      `place` int [k] and `token` int [k]: token `token[i]` covers character
       `positions[place[i]]`, for each such pair i).
     """
     lengths = spans[:, 1] - spans[:, 0]
-    piece = np.repeat(np.arange(len(spans)), lengths)
+    token = np.repeat(np.arange(len(spans)), lengths)
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    positions, place = np.unique(spans[piece, 0] + within, return_inverse=True)
-    return positions, place, piece
+    positions, place = np.unique(spans[token, 0] + within, return_inverse=True)
+    return positions, place, token

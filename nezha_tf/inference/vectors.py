@@ -54,8 +54,8 @@ def make_step(model, layers, pooling):
     Args:
       model: `NezhaEncoder`.
       layers: list of int, as returned by `layer_numbers`.
-      pooling: "mean" or "max" of the pieces without [CLS] and [SEP]; "cls": the vector of [CLS];
-        "pooler": the output of the pooler, whatever the layers; None: a vector for each piece.
+      pooling: "mean" or "max" of the tokens without [CLS] and [SEP]; "cls": the vector of [CLS];
+        "pooler": the output of the pooler, whatever the layers; None: a vector for each token.
 
     Returns:
       Function from a dict of inputs, int [B, T], to vectors: [B, T, D] without pooling, [B, D] with
@@ -77,11 +77,11 @@ def make_step(model, layers, pooling):
 
 
 def pooled(vectors, is_text, pooling):
-    """Returns the vectors of texts, [B, D], from those of their pieces.
+    """Returns the vectors of texts, [B, D], from those of their tokens.
 
     Args:
       vectors: [B, T, D].
-      is_text: int [B, T]: 1 for pieces of text, 0 for [CLS], [SEP] and padding.
+      is_text: int [B, T]: 1 for tokens of text, 0 for [CLS], [SEP] and padding.
       pooling: "mean", "cls" or "max".
     """
     if pooling == "cls":
@@ -97,7 +97,7 @@ def row_counts(texts, level):
     """Returns how many vectors each text has at a level: list of int."""
     if level == "text":
         return [1] * len(texts.ids)
-    if level == "piece":
+    if level == "token":
         return [len(ids) for ids in texts.ids]
     return [len(covered_characters(spans)[0]) for spans in texts.spans]
 
@@ -109,7 +109,7 @@ def write_vectors(file, step, texts, level, max_seq_length, batch_size):
       file: `VectorFile`; gets the vectors in the order of the texts.
       step: as returned by `make_step`.
       texts: `Texts`.
-      level: "piece", "character" or "text".
+      level: "token", "character" or "text".
       max_seq_length: the same as for `texts.pack`.
       batch_size: texts in a batch.
 
@@ -131,11 +131,11 @@ def _rows(found, texts, index, level):
     """Returns the vectors of one text, [rows, D], from what `step` gave: [T, D] or [D]."""
     if level == "text":
         return found[None]
-    if level == "piece":
+    if level == "token":
         return found[: len(texts.ids[index])]
-    positions, place, piece = covered_characters(texts.spans[index])
+    positions, place, token = covered_characters(texts.spans[index])
     sums = np.zeros((len(positions), found.shape[1]), np.float32)
-    np.add.at(sums, place, found[1 + piece])  # The first vector is that of [CLS].
+    np.add.at(sums, place, found[1 + token])  # The first vector is that of [CLS].
     return sums / np.bincount(place)[:, None]
 
 

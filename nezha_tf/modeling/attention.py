@@ -57,17 +57,17 @@ class SelfAttention(keras.layers.Layer):
           hidden_states: [B, T, hidden_size].
           attention_mask: bool, broadcastable to [B, 1, Q, S]; True attends.
           positions: `AttentionPositions` of Q queries and S keys.
-          past_key_values: pairs (keys, values), each [B, N, M, H], of cached pieces. Among the S
-            keys, these come first in their order, and the T pieces come last.
-          memory: [B, M, hidden_size], states of earlier pieces, which are keys before the T pieces
+          past_key_values: pairs (keys, values), each [B, N, M, H], of cached tokens. Among the S
+            keys, these come first in their order, and the T tokens come last.
+          memory: [B, M, hidden_size], states of earlier tokens, which are keys before the T tokens
             but do not attend; or None.
-          has_own_keys: whether the T pieces are keys too; if not, they have no keys and values.
-          num_queries: Q: only the first Q of the T pieces attend; None: all T pieces.
+          has_own_keys: whether the T tokens are keys too; if not, they have no keys and values.
+          num_queries: Q: only the first Q of the T tokens attend; None: all T tokens.
           training: whether dropout is on.
           dropout_keys: what `draw_keys` returns; (None, None): new masks are drawn.
 
         Returns:
-          ([B, Q, hidden_size], (keys, values) of the memory and the T pieces, each
+          ([B, Q, hidden_size], (keys, values) of the memory and the T tokens, each
           [B, N, M + T, H]; the keys are rotated by their positions, if the encoding does that; None
           without own keys).
         """

@@ -1,10 +1,10 @@
 """Attention masks for pretraining, fine-tuning and decoding.
 
-Each piece has an integer rank, and one rule fits all objectives: query i sees key j if j is not
+Each token has an integer rank, and one rule fits all objectives: query i sees key j if j is not
 padding and rank[j] <= rank[i]. A padding query has a rank above all others, so it sees every real
-piece, as in BERT, and no row of the softmax is empty.
+token, as in BERT, and no row of the softmax is empty.
 
-The functions take `input_mask`, int [B, T] (1 for pieces, 0 for padding). Functions whose names end
+The functions take `input_mask`, int [B, T] (1 for tokens, 0 for padding). Functions whose names end
 in `_ranks` return the ranks, int [B, T]. The others return bool [B, 1, T, T], True if the query
 (third axis) attends to the key (last axis).
 """
@@ -13,22 +13,22 @@ from keras import ops
 
 
 def bidirectional(input_mask):
-    """Every piece sees every piece (BERT, NEZHA)."""
+    """Every token sees every token (BERT, NEZHA)."""
     return from_ranks(bidirectional_ranks(input_mask), input_mask)
 
 
 def left_to_right(input_mask):
-    """A piece sees itself and the pieces left of it (UniLM, arXiv 1905.03197 §2.3)."""
+    """A token sees itself and the tokens left of it (UniLM, arXiv 1905.03197 §2.3)."""
     return from_ranks(left_to_right_ranks(input_mask), input_mask)
 
 
 def right_to_left(input_mask):
-    """A piece sees itself and the pieces right of it (UniLM §2.3)."""
+    """A token sees itself and the tokens right of it (UniLM §2.3)."""
     return from_ranks(right_to_left_ranks(input_mask), input_mask)
 
 
 def seq2seq(input_mask, segment_ids):
-    """The source sees the source; a target piece sees the source, itself and the target before it.
+    """The source sees the source; a target token sees the source, itself and the target before it.
 
     Args:
       input_mask: int [B, T].
@@ -39,7 +39,7 @@ def seq2seq(input_mask, segment_ids):
 
 
 def bidirectional_ranks(input_mask):
-    """Returns 0 for all pieces."""
+    """Returns 0 for all tokens."""
     return ops.zeros_like(input_mask)
 
 
@@ -61,7 +61,7 @@ def seq2seq_ranks(input_mask, segment_ids):
 
 
 def from_ranks(ranks, input_mask):
-    """Returns the dense mask for the pieces' ranks.
+    """Returns the dense mask for the tokens' ranks.
 
     Args:
       ranks: int [B, T].
@@ -75,7 +75,7 @@ def from_ranks(ranks, input_mask):
 
 
 def strictly_below(ranks, input_mask, positions):
-    """Returns the mask for queries that see what ranks below their place, but not this piece.
+    """Returns the mask for queries that see what ranks below their place, but not this token.
 
     Args:
       ranks: int [B, T].
@@ -91,13 +91,13 @@ def strictly_below(ranks, input_mask, positions):
 
 
 def with_blanks(ranks, input_mask, is_blank):
-    """Returns the mask for pieces and for additional [MASK]s that share the places of pieces.
+    """Returns the mask for tokens and for additional [MASK]s that share the places of tokens.
 
-    Such a [MASK] sees itself and all pieces of lower rank; nothing else sees it. So one pass
-    predicts every piece of a target from the pieces before it.
+    Such a [MASK] sees itself and all tokens of lower rank; nothing else sees it. So one pass
+    predicts every token of a target from the tokens before it.
 
     Args:
-      ranks: int [B, T] or [1, T]; a [MASK] has the rank of the piece at its place.
+      ranks: int [B, T] or [1, T]; a [MASK] has the rank of the token at its place.
       input_mask: int [B, T].
       is_blank: bool [T], True for those [MASK]s.
     """
@@ -110,15 +110,15 @@ def with_blanks(ranks, input_mask, is_blank):
 
 
 def of_beams(source_mask, ancestors, num_cached, num_queries):
-    """Returns the mask for a step of beam search, where each target place has a piece per beam.
+    """Returns the mask for a step of beam search, where each target place has a token per beam.
 
-    The keys are those of the S source pieces, of the T cached places and of the Q query places.
+    The keys are those of the S source tokens, of the T cached places and of the Q query places.
     The latter two, and the queries, are in the order (place, beam). A query sees the source, the
-    pieces of its hypothesis, and the queries of its own beam up to itself.
+    tokens of its hypothesis, and the queries of its own beam up to itself.
 
     Args:
       source_mask: int [B, S].
-      ancestors: int [B, beams, T], the beam of a hypothesis's piece at each cached place.
+      ancestors: int [B, beams, T], the beam of a hypothesis's token at each cached place.
       num_cached: int [], the number of cached places.
       num_queries: int, Q, the number of query places.
 

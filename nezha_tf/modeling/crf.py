@@ -1,8 +1,8 @@
 """A conditional random field over the tags of a sequence (Lafferty et al. 2001).
 
-The score of a path of tags is the sum of its pieces' logits, of the transitions from tag to tag,
+The score of a path of tags is the sum of its tokens' logits, of the transitions from tag to tag,
 and of the start and end scores of its first and last tag. Its probability is the softmax over all
-paths. Pieces without a tag of their own are skipped, wherever they are.
+paths. Tokens without a tag of their own are skipped, wherever they are.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Chain(NamedTuple):
 
     Attributes:
       logits: float32 [B, T, L].
-      has_tag: bool [B, T], whether a piece is on the path.
+      has_tag: bool [B, T], whether a token is on the path.
       start: float32 [L], the score of each tag as the first one.
       transitions: float32 [L, L], the score from a tag (row) to the next tag (column).
       end: float32 [L], the score of each tag as the last one.
@@ -88,15 +88,15 @@ def log_partitions(chain):
 
 
 def marginals(chain):
-    """Returns each tag's probability at each piece, float32 [B, T, L]; 0 off the path."""
+    """Returns each tag's probability at each token, float32 [B, T, L]; 0 off the path."""
     alphas, _ = _forward(chain, ops.logsumexp)
     return _expectations(chain, alphas)[0]
 
 
 def viterbi(chain):
-    """Returns the tag ids of the best path, int32 [B, T]; 0 for pieces off the path."""
+    """Returns the tag ids of the best path, int32 [B, T]; 0 for tokens off the path."""
     alphas, _ = _forward(chain, ops.max)
-    # At pieces off the path and at the first piece on it, the previous tag is the tag itself.
+    # At tokens off the path and at the first token on it, the previous tag is the tag itself.
     best = ops.argmax(_before(alphas)[..., None] + chain.transitions, axis=2)
     itself = ops.arange(chain.transitions.shape[0], dtype="int32")
     sources = ops.where(_goes_on(chain.has_tag)[..., None], ops.cast(best, "int32"), itself)
@@ -111,7 +111,7 @@ def viterbi(chain):
 
 
 def _forward(chain, reduce):
-    """Returns the scores of the paths up to each piece, by the piece's tag, normalised.
+    """Returns the scores of the paths up to each token, by the token's tag, normalised.
 
     Args:
       chain: `Chain`.
@@ -130,7 +130,7 @@ def _forward(chain, reduce):
         return scores - reduce(scores, axis=1, keepdims=True), scores
 
     inputs = (chain.logits, chain.has_tag, _is_first(chain.has_tag))
-    # The initial zeros are normalised, so nothing is subtracted before the first piece.
+    # The initial zeros are normalised, so nothing is subtracted before the first token.
     none = ops.zeros_like(chain.logits[:, 0])
     none -= reduce(none, axis=1, keepdims=True)
     scores = _scan(step, none, inputs)
@@ -139,7 +139,7 @@ def _forward(chain, reduce):
 
 
 def _backward(chain):
-    """Returns the scores of the paths after each piece, by its tag, up to a constant: [B, T, L]."""
+    """Returns the scores of the paths after each token, by its tag, up to a constant: [B, T, L]."""
 
     def step(beta, inputs):
         logits, goes_on = inputs
@@ -153,11 +153,11 @@ def _backward(chain):
 
 
 def _scan(step, initial, inputs, reverse=False):
-    """Returns the values that `ops.scan` over the T pieces collects, [B, T, ...].
+    """Returns the values that `ops.scan` over the T tokens collects, [B, T, ...].
 
     Args:
       step, initial, reverse: see `ops.scan`.
-      inputs: list of [B, T, ...]; the step gets the values of one piece. They are not passed to
+      inputs: list of [B, T, ...]; the step gets the values of one token. They are not passed to
         `ops.scan`, because it fails in TensorFlow for several inputs of dynamic length.
     """
 
@@ -182,15 +182,15 @@ def _expectations(chain, alphas):
 
 
 def _before(alphas):
-    """Returns the scores up to the piece before each piece; those of the first are arbitrary."""
+    """Returns the scores up to the token before each token; those of the first are arbitrary."""
     return ops.concatenate([alphas[:, :1], alphas[:, :-1]], axis=1)
 
 
 def _is_first(has_tag):
-    """Whether a piece is the first on its path, bool [B, T]."""
+    """Whether a token is the first on its path, bool [B, T]."""
     return has_tag & ops.equal(ops.cumsum(ops.cast(has_tag, "int32"), axis=1), 1)
 
 
 def _goes_on(has_tag):
-    """Whether a piece is on the path, but not first, bool [B, T]."""
+    """Whether a token is on the path, but not first, bool [B, T]."""
     return has_tag & ops.logical_not(_is_first(has_tag))

@@ -9,7 +9,7 @@ from nezha_tf.modeling.dropout import Dropout, dropped
 
 
 class Embeddings(keras.layers.Layer):
-    """The sum of a piece's embeddings, then LayerNorm and dropout (BERT's modeling.py).
+    """The sum of a token's embeddings, then LayerNorm and dropout (BERT's modeling.py).
 
     They are of width E, `config.embedding_width`. With `config.maps_embeddings` a dense layer
     follows, which maps them to `hidden_size` (`embedding_hidden_mapping_in` of ALBERT's
@@ -70,7 +70,7 @@ class Embeddings(keras.layers.Layer):
         """Args:
           input_ids: int [B, T].
           segment_ids: int [B, T].
-          position_ids: int [T] or [B, T], the positions of the pieces; None: 0 to T-1.
+          position_ids: int [T] or [B, T], the positions of the tokens; None: 0 to T-1.
           perturbation: [B, T, E], added to the word embeddings; or None.
           vectors: [B, T, E], in place of the word embeddings; or None.
           training: whether dropout is on.

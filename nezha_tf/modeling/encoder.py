@@ -95,7 +95,7 @@ class NezhaEncoder(keras.Model):
 
     Each batch has its own length T; relative encodings allow any length. `input_mask`, TF1's name,
     is what Hugging Face's models call `attention_mask`. The input `attention_mask` here says, for
-    each pair of pieces, whether one attends to the other.
+    each pair of tokens, whether one attends to the other.
     """
 
     def __init__(self, config, max_seq_length=None, pooled_only=False, layer_mix=False, **kwargs):
@@ -103,7 +103,7 @@ class NezhaEncoder(keras.Model):
         config: a `NezhaConfig`.
         max_seq_length: bound on T if T is dynamic, or None; it allows a faster computation for
           short sequences.
-        pooled_only: whether the last layer computes its output only for the first piece, from
+        pooled_only: whether the last layer computes its output only for the first token, from
           which `pooled_output` is made. This saves about a fifth of the arithmetic of 4 layers.
           Do not use it with `past_key_values`.
         layer_mix: whether `sequence_output` is a learned mixture of the states of all layers, a
@@ -156,18 +156,18 @@ class NezhaEncoder(keras.Model):
 
     def call(self, inputs, positions=None, training=False):
         """Args:
-          inputs: dict of `input_ids`, `input_mask` (1 for pieces, 0 for padding) and
+          inputs: dict of `input_ids`, `input_mask` (1 for tokens, 0 for padding) and
             `segment_ids`, int [B, T]. Optional keys:
             `attention_mask`, bool [B, T, T] or broadcastable to [B, 1, T, T], True if the query
             (third axis) attends to the key (last axis); default: bidirectional;
             `embedding_perturbation`, [B, T, E], added to the word embeddings, whose width E is
             `config.embedding_width`;
-            `position_ids`, int [T] or [B, T], the positions of the pieces; default: 0 to T-1;
+            `position_ids`, int [T] or [B, T], the positions of the tokens; default: 0 to T-1;
             `past_key_values`, a list of the `past_key_values` of `SelfAttention` for each layer;
-            `memory`, [B, L, M, hidden_size], the inputs of the L layers for the M pieces before
-            these, and with it `memory_mask`, int [B, M], 1 for pieces (see `with_memory`).
-          positions: with `past_key_values`, the `AttentionPositions` with these pieces as queries,
-            and the cached pieces and these as keys; the layer `positions` makes them.
+            `memory`, [B, L, M, hidden_size], the inputs of the L layers for the M tokens before
+            these, and with it `memory_mask`, int [B, M], 1 for tokens (see `with_memory`).
+          positions: with `past_key_values`, the `AttentionPositions` with these tokens as queries,
+            and the cached tokens and these as keys; the layer `positions` makes them.
           training: whether dropout is on; with `layer_mix` there is none here.
 
         Returns:
@@ -196,7 +196,7 @@ class NezhaEncoder(keras.Model):
         encoder_outputs, keys_and_values = [], []
         views = [view] * len(self.transformer_layers)
         if self.pooled_only:
-            views[-1] = self._view_of_first_piece(inputs, view["attention_mask"])
+            views[-1] = self._view_of_first_token(inputs, view["attention_mask"])
         for layer, past, own_memory, view in zip(
             self.transformer_layers, cached, memory, views, strict=True
         ):
@@ -216,16 +216,16 @@ class NezhaEncoder(keras.Model):
         }
 
     def query_stream(self, vector, inputs, outputs, training=False):
-        """Computes states that see pieces but are seen by none (XLNet, arXiv 1906.08237 §2.3).
+        """Computes states that see tokens but are seen by none (XLNet, arXiv 1906.08237 §2.3).
 
-        They begin as one vector, whatever piece is at their places, and pass through the same
-        layers; keys and values are those of the pieces.
+        They begin as one vector, whatever token is at their places, and pass through the same
+        layers; keys and values are those of the tokens.
 
         Args:
           vector: [E], in place of a word embedding; E is `config.embedding_width`.
           inputs: dict of `input_ids` and `segment_ids`, int [B, T], `masked_lm_positions`, int
             [B, P], the places of the states, and `query_stream_mask`, bool [B, 1, P, T], True if a
-            state attends to a piece.
+            state attends to a token.
           outputs: the result of `call` for these inputs.
           training: whether dropout is on.
 
@@ -240,14 +240,14 @@ class NezhaEncoder(keras.Model):
         keys = ops.arange(remembered + length, dtype="int32")
         positions = self.positions.between(remembered + places, keys)
         mask = _with_memory_mask(inputs["query_stream_mask"], inputs)
-        for layer, of_pieces in zip(
+        for layer, of_tokens in zip(
             self.transformer_layers, outputs["keys_and_values"], strict=True
         ):
             states, _ = layer(
                 states,
                 attention_mask=mask,
                 positions=positions,
-                past_key_values=(of_pieces,),
+                past_key_values=(of_tokens,),
                 has_own_keys=False,
                 training=training,
             )
@@ -288,7 +288,7 @@ class NezhaEncoder(keras.Model):
         return ops.cast(mixed, self.compute_dtype)
 
     def _view(self, inputs, positions=None):
-        """Returns the arguments of a layer in which all T pieces attend."""
+        """Returns the arguments of a layer in which all T tokens attend."""
         attention_mask = inputs.get("attention_mask")
         if attention_mask is None:
             attention_mask = masks.bidirectional(inputs["input_mask"])
@@ -307,8 +307,8 @@ class NezhaEncoder(keras.Model):
             positions = self.positions.between(position_ids, position_ids)
         return {"attention_mask": attention_mask, "positions": positions}
 
-    def _view_of_first_piece(self, inputs, attention_mask):
-        """Returns the arguments of a layer in which only the first of T pieces attends."""
+    def _view_of_first_token(self, inputs, attention_mask):
+        """Returns the arguments of a layer in which only the first of T tokens attends."""
         position_ids = inputs.get("position_ids")
         if position_ids is None:
             position_ids = ops.arange(ops.shape(inputs["input_ids"])[1], dtype="int32")
@@ -323,9 +323,9 @@ class NezhaEncoder(keras.Model):
 
 
 def with_memory(inputs, outputs):
-    """Returns the memory for the next pieces, a dict of `memory` and `memory_mask`.
+    """Returns the memory for the next tokens, a dict of `memory` and `memory_mask`.
 
-    These are the inputs of the layers for the last M pieces, old and new ones together.
+    These are the inputs of the layers for the last M tokens, old and new ones together.
 
     Args:
       inputs: those of `NezhaEncoder`, with `memory` and `memory_mask`.
@@ -347,7 +347,7 @@ def num_remembered(inputs):
 
 
 def _with_memory_mask(attention_mask, inputs):
-    """Returns a mask [B, 1, T, M + T] in which every query sees the pieces of the memory."""
+    """Returns a mask [B, 1, T, M + T] in which every query sees the tokens of the memory."""
     if "memory" not in inputs:
         return attention_mask
     seen = ops.cast(inputs["memory_mask"], "bool")[:, None, None, :]

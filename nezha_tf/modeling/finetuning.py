@@ -53,7 +53,7 @@ class NezhaForSequenceClassification(keras.Model):
 
         Returns:
           The encoder's dict with `logits`, float32: [B, L], with `sequence_output` of the first
-          piece only; or [B, T, L] in models that score each piece.
+          token only; or [B, T, L] in models that score each token.
         """
         outputs = self.encoder(inputs, training=training)
         outputs["logits"] = self.head(self.dropout(outputs[self.reads], training=training))
@@ -61,13 +61,13 @@ class NezhaForSequenceClassification(keras.Model):
 
 
 class NezhaForTokenClassification(NezhaForSequenceClassification):
-    """Scores tags for each piece."""
+    """Scores tags for each token."""
 
     reads = "sequence_output"
 
 
 class NezhaForCrfTagging(NezhaForTokenClassification):
-    """Scores paths of tags with a conditional random field over the scores of each piece."""
+    """Scores paths of tags with a conditional random field over the scores of each token."""
 
     def build(self, input_shape=None):
         if self.built:
@@ -78,7 +78,7 @@ class NezhaForCrfTagging(NezhaForTokenClassification):
 
     def call(self, inputs, training=False):
         """Args:
-          inputs: the inputs of `NezhaEncoder` and `label_mask`, int [B, T], 0 for pieces that are
+          inputs: the inputs of `NezhaEncoder` and `label_mask`, int [B, T], 0 for tokens that are
             not on the path.
           training: whether dropout is on.
 
@@ -91,7 +91,7 @@ class NezhaForCrfTagging(NezhaForTokenClassification):
 
 
 class NezhaForQuestionAnswering(NezhaForSequenceClassification):
-    """Scores each piece as an answer's start and end (`create_model` of BERT's run_squad.py)."""
+    """Scores each token as an answer's start and end (`create_model` of BERT's run_squad.py)."""
 
     head_name = "span"
     reads = "sequence_output"

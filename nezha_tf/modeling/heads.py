@@ -53,7 +53,7 @@ class MaskedLMHead(keras.layers.Layer):
         return ops.reshape(logits, (batch, count, self.config.vocab_size))
 
     def label_scores(self, states, labels, is_used, word_embeddings, training=False):
-        """Scores given pieces without keeping the logits.
+        """Scores given tokens without keeping the logits.
 
         Args:
           states: [B, P, hidden_size], B and P static.

@@ -1,4 +1,4 @@
-"""Losses of given pieces, without the scores of the whole vocabulary for all of them at once."""
+"""Losses of given tokens, without the scores of the whole vocabulary for all of them at once."""
 
 import math
 
@@ -15,14 +15,14 @@ MOST_SCORES = 2**26
 LOSS, EVEN_LOSS, HIT = range(3)
 
 
-def are_many(labels, pieces):
-    """Returns whether the scores of `pieces` pieces for all labels should not exist at a time.
+def are_many(labels, tokens):
+    """Returns whether the scores of `tokens` tokens for all labels should not exist at a time.
 
     Args:
       labels: int tensor; if its shape is not static, the result is False.
-      pieces: V.
+      tokens: V.
     """
-    return None not in labels.shape and math.prod(labels.shape) * pieces > MOST_SCORES
+    return None not in labels.shape and math.prod(labels.shape) * tokens > MOST_SCORES
 
 
 def label_scores(states, table, bias, labels, is_used, training=False):
@@ -45,7 +45,7 @@ def label_scores(states, table, bias, labels, is_used, training=False):
     Returns:
       float32 [3, N], 0 for unused predictions: the cross-entropy of the label; the cross-entropy
       of an even distribution (see `label_smoothing` of `objectives.losses.cross_entropies`); and,
-      without a gradient, 1 if the label is the most probable piece, else 0.
+      without a gradient, 1 if the label is the most probable token, else 0.
     """
     # In float16 the loss scale must come before the cast, in which probabilities below 3e-8 vanish;
     # the gradient of the sum is made before anything is known of the scale.
@@ -140,15 +140,15 @@ class _Chunks:
     def _multiplied(self, factors, factor, of_even, of_sum):
         """Returns `factor` times the gradients of the sum, with those of smoothed labels.
 
-        Smoothing moves a part of each slope from the label to all pieces alike.
+        Smoothing moves a part of each slope from the label to all tokens alike.
         """
         states, table, _ = factors
-        pieces, dtype = table.shape[0], states.dtype
+        tokens, dtype = table.shape[0], states.dtype
         moved = ops.cast(states, "float32") * of_even[:, None]
         rows = ops.cast(ops.take(table, self._labels, axis=0), "float32")
         rows = of_even[:, None] * (rows - ops.mean(ops.cast(table, "float32"), axis=0))
-        to_labels = ops.segment_sum(moved, self._labels, pieces) - ops.sum(moved, axis=0) / pieces
-        bias = ops.segment_sum(of_even, self._labels, pieces) - ops.sum(of_even) / pieces
+        to_labels = ops.segment_sum(moved, self._labels, tokens) - ops.sum(moved, axis=0) / tokens
+        bias = ops.segment_sum(of_even, self._labels, tokens) - ops.sum(of_even) / tokens
         of_states, of_table, of_bias = of_sum
         return (
             ops.cast(factor * ops.cast(of_states, "float32") + rows, dtype),
@@ -242,8 +242,8 @@ def _scores_of_logits(logits, log_sum, labels):
 
 def _change(logits, log_sum, labels, of_loss, of_even):
     """Returns the gradients of logits, [n, V], for the slopes of both losses, each [n]."""
-    pieces = logits.shape[-1]
-    is_label = ops.equal(ops.arange(pieces, dtype="int32"), labels[:, None])
+    tokens = logits.shape[-1]
+    is_label = ops.equal(ops.arange(tokens, dtype="int32"), labels[:, None])
     both, of_even = (of_loss + of_even)[:, None], of_even[:, None]
-    change = both * ops.exp(logits - log_sum[:, None]) - of_even / pieces
+    change = both * ops.exp(logits - log_sum[:, None]) - of_even / tokens
     return change - ops.where(is_label, of_loss[:, None], 0.0)

@@ -34,34 +34,34 @@ class NezhaForMaskedLM(keras.Model):
     def call(self, inputs, training=False):
         """Args:
           inputs: the inputs of `NezhaEncoder`. Optional keys: `masked_lm_positions`, int [B, P],
-            and with it `masked_lm_ids`, int32 [B, P], the pieces there, and `masked_lm_weights`,
-            float [B, P], above 0 where they are predicted; `next_piece_weights`, float [B, T],
-            above 0 at the places whose next piece is scored.
+            and with it `masked_lm_ids`, int32 [B, P], the tokens there, and `masked_lm_weights`,
+            float [B, P], above 0 where they are predicted; `next_token_weights`, float [B, T],
+            above 0 at the places whose next token is scored.
           training: whether dropout is on.
 
         Returns:
           The encoder's dict. With `masked_lm_positions`, it also has `masked_lm_logits` [B, P, V]
-          in float32 or, if these are too many and the pieces are known (`label_scores.are_many`),
-          `masked_lm_scores`, float32 [3, B, P]. With `next_piece_weights` it has
-          `next_piece_scores`, float32 [3, B, T], of the pieces that follow. See
+          in float32 or, if these are too many and the tokens are known (`label_scores.are_many`),
+          `masked_lm_scores`, float32 [3, B, P]. With `next_token_weights` it has
+          `next_token_scores`, float32 [3, B, T], of the tokens that follow. See
           `label_scores.label_scores` for scores.
         """
         outputs = self.encoder(inputs, training=training)
         if "masked_lm_positions" in inputs:
             states = self.states_to_predict(inputs, outputs, training)
             outputs |= self._predictions(states, inputs, training)
-        if "next_piece_weights" in inputs:
-            outputs["next_piece_scores"] = self.masked_lm.label_scores(
+        if "next_token_weights" in inputs:
+            outputs["next_token_scores"] = self.masked_lm.label_scores(
                 outputs["sequence_output"],
                 ops.roll(inputs["input_ids"], -1, axis=1),
-                inputs["next_piece_weights"] > 0,
+                inputs["next_token_weights"] > 0,
                 self.encoder.embeddings.word_embeddings,
                 training,
             )
         return outputs
 
     def states_to_predict(self, inputs, outputs, training):
-        """Returns the states that predict the pieces at `masked_lm_positions`, [B, P, hidden_size].
+        """Returns the states that predict the tokens at `masked_lm_positions`, [B, P, hidden_size].
 
         Args:
           inputs, training: see `call`.
@@ -102,8 +102,8 @@ class NezhaForPreTraining(NezhaForMaskedLM):
 class NezhaForPermutationLM(NezhaForPreTraining):
     """`NezhaForPreTraining` with the query stream of a permutation LM (XLNet).
 
-    Examples with `reads_query_stream` are predicted from states that do not see the pieces at their
-    places; others are predicted as masked pieces.
+    Examples with `reads_query_stream` are predicted from states that do not see the tokens at their
+    places; others are predicted as masked tokens.
     """
 
     def build(self, input_shape=None):
@@ -122,10 +122,10 @@ class NezhaForPermutationLM(NezhaForPreTraining):
         The inputs may have `query_stream_mask`, bool [B, 1, P, T] (see
         `NezhaEncoder.query_stream`), and with it `reads_query_stream`, bool [B, 1].
         """
-        pieces = super().states_to_predict(inputs, outputs, training)
+        tokens = super().states_to_predict(inputs, outputs, training)
         if "query_stream_mask" not in inputs:
-            return pieces
+            return tokens
         queries = self.encoder.query_stream(
             self.query_embedding, inputs, outputs, training=training
         )
-        return ops.where(inputs["reads_query_stream"][..., None], queries, pieces)
+        return ops.where(inputs["reads_query_stream"][..., None], queries, tokens)

@@ -1,4 +1,4 @@
-"""The pretraining model of ELECTRA: a small generator replaces pieces, the encoder finds them."""
+"""The pretraining model of ELECTRA: a small generator replaces tokens, the encoder finds them."""
 
 import dataclasses
 
@@ -41,7 +41,7 @@ def generator_config(config):
 
 
 class Generator(keras.layers.Layer):
-    """Scores the pieces for masked places; it reads the embeddings of another model.
+    """Scores the tokens for masked places; it reads the embeddings of another model.
 
     The layers have a mapping, positions and weights of their own; word, segment and position
     embeddings with their LayerNorm are shared (ELECTRA, arXiv 2003.10555 §3.2).
@@ -104,7 +104,7 @@ class Generator(keras.layers.Layer):
 class Sampler(keras.layers.Layer):
     """Draws a class from each softmax, as the place of the largest logit with Gumbel noise.
 
-    The noise of an example is a hash of its pieces, so that batches may be divided in any way. In
+    The noise of an example is a hash of its tokens, so that batches may be divided in any way. In
     training, it is also a hash of the layer's seed, which each call changes and checkpoints hold.
     Without training, the same example has the same noise each time.
     """
@@ -118,7 +118,7 @@ class Sampler(keras.layers.Layer):
     def call(self, logits, input_ids, training=False):
         """Args:
           logits: float32 [B, P, V].
-          input_ids: int [B, T], the pieces of the examples.
+          input_ids: int [B, T], the tokens of the examples.
           training: whether the seed counts.
 
         Returns:
@@ -127,8 +127,8 @@ class Sampler(keras.layers.Layer):
         keys = ops.zeros((2,), "uint32")
         if training:
             keys = mix(ops.cast(self.seed_generator.next(), "uint32"))
-        of_pieces = _hash_of_rows(input_ids)[:, None, None]
-        first, second = mix(of_pieces ^ keys[0]), mix(of_pieces + keys[1])
+        of_tokens = _hash_of_rows(input_ids)[:, None, None]
+        first, second = mix(of_tokens ^ keys[0]), mix(of_tokens + keys[1])
         _, predictions, classes = logits.shape
         index = ops.cast(ops.arange(predictions * classes, dtype="int32"), "uint32")
         index = ops.reshape(index, (1, predictions, classes))
@@ -148,7 +148,7 @@ def _hash_of_rows(ids):
 
 
 class ReplacedTokenHead(keras.layers.Layer):
-    """Scores for each piece that it was replaced (`discriminator_predictions` of ELECTRA)."""
+    """Scores for each token that it was replaced (`discriminator_predictions` of ELECTRA)."""
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
@@ -174,7 +174,7 @@ class ReplacedTokenHead(keras.layers.Layer):
 
 
 class NezhaDiscriminator(keras.Model):
-    """`NezhaEncoder` that says of each piece whether it was replaced: ELECTRA without generator."""
+    """`NezhaEncoder` that says of each token whether it was replaced: ELECTRA without generator."""
 
     def __init__(self, config, **kwargs):
         """Args:
@@ -228,17 +228,17 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
 
     def call(self, inputs, training=False):
         """Args:
-          inputs: as for `NezhaForMaskedLM`. To replace pieces: `generator_positions` and
+          inputs: as for `NezhaForMaskedLM`. To replace tokens: `generator_positions` and
             `generator_ids`, int [B, P], the masked places and what stood there, and
             `generator_weights`, float [B, P], above 0 where there is such a place. Then the
-            encoder and all heads but the generator read the replaced pieces. The generator's word
+            encoder and all heads but the generator read the replaced tokens. The generator's word
             embeddings are moved by the encoder's `embedding_perturbation`, too.
           training: whether dropout is on.
 
         Returns:
-          The dict of `NezhaForPreTraining` with `replaced_token_logits`, float32 [B, T]. If pieces
+          The dict of `NezhaForPreTraining` with `replaced_token_logits`, float32 [B, T]. If tokens
           are replaced, also `generator_logits`, float32 [B, P, V], and `is_replaced`,
-          float32 [B, T], 1 for pieces that are not the original ones.
+          float32 [B, T], 1 for tokens that are not the original ones.
         """
         found = {}
         if "generator_positions" in inputs:
@@ -248,7 +248,7 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
         return outputs
 
     def _replaced(self, inputs, training):
-        """Returns (the inputs with replaced pieces, dict of the outputs on them)."""
+        """Returns (the inputs with replaced tokens, dict of the outputs on them)."""
         ids, originals = inputs["input_ids"], inputs["generator_ids"]
         embeddings = self.encoder.embeddings
         logits = self.generator(

@@ -27,7 +27,7 @@ class NezhaForSentenceVectors(keras.Model):
           training: whether dropout is on.
 
         Returns:
-          The encoder's dict with `input_mask`, which says which vectors are of pieces.
+          The encoder's dict with `input_mask`, which says which vectors are of tokens.
         """
         outputs = self.encoder(inputs, training=training)
         return {**outputs, "input_mask": inputs["input_mask"]}

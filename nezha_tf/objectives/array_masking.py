@@ -12,9 +12,9 @@ class Masked(NamedTuple):
     """Masked sequences.
 
     Attributes:
-      ids: int32 [B, T], the pieces after masking.
+      ids: int32 [B, T], the tokens after masking.
       positions: int32 [B, P], the predicted positions in rising order, then zeros.
-      labels: int32 [B, P], the original pieces at these positions, then zeros.
+      labels: int32 [B, P], the original tokens at these positions, then zeros.
       weights: float32 [B, P], 1 for a prediction, then zeros.
     """
 
@@ -37,7 +37,7 @@ class ArrayMasking:
         vocabulary: a `Vocabulary`.
         policy: a `MaskingPolicy`.
         max_seq_length: length T of a row.
-        masked_lm_prob: share of a sequence's pieces, special ones included, to predict.
+        masked_lm_prob: share of a sequence's tokens, special ones included, to predict.
         max_predictions_per_seq: P, the most predictions in a row.
         """
         self._mask_id = vocabulary.mask_id
@@ -94,12 +94,12 @@ class ArrayMasking:
         sizes = 1 + np.searchsorted(self._run_ends, drawn, side="right")
         return order, np.minimum(sizes, units.left)  # a run ends with its segment
 
-    def _replacements(self, pieces, keys, places, drawn_at):
-        """Returns int32 [n], the replacement of each piece: [MASK], a random piece or itself."""
+    def _replacements(self, tokens, keys, places, drawn_at):
+        """Returns int32 [n], the replacement of each token: [MASK], a random token or itself."""
         share = draws.uniform(keys, drawn_at + 2 * self._length)
         random_bits = draws.bits(keys, places + 3 * self._length) >> np.uint64(32)
         random_ids = (random_bits * np.uint64(self._vocab_size)) >> np.uint64(32)
-        return replacements(pieces, share, random_ids.astype(np.int32), self._mask_id)
+        return replacements(tokens, share, random_ids.astype(np.int32), self._mask_id)
 
     def _with_slots(self, ids, labels, row, place):
         shape = len(ids), self._predictions
@@ -120,7 +120,7 @@ def choose(units, order, sizes, budget):
       units: the `Units`.
       order: int64 [B, U], the anchors of each row in the order in which they are tried.
       sizes: int64 [B, U], the number of units in the run of each anchor.
-      budget: int [B], the most pieces to choose in each row.
+      budget: int [B], the most tokens to choose in each row.
 
     Returns:
       int64 [B, U], for each unit the anchor of the run that it was chosen with, or -1.
@@ -132,13 +132,13 @@ def choose(units, order, sizes, budget):
     for turn in range(order.shape[1]):
         anchor = order[row, turn]
         size = sizes[row, anchor]
-        pieces = units.ends[row, anchor + size - 1] - units.starts[row, anchor]
-        fits = chosen[row] + pieces <= budget[row]
+        tokens = units.ends[row, anchor + size - 1] - units.starts[row, anchor]
+        fits = chosen[row] + tokens <= budget[row]
         for step in range(longest):
             inside = step < size
             fits[inside] &= anchor_of[row[inside], anchor[inside] + step] < 0
         taken, first = row[fits], anchor[fits]
-        chosen[taken] += pieces[fits]
+        chosen[taken] += tokens[fits]
         for step in range(longest):
             inside = step < size[fits]
             anchor_of[taken[inside], first[inside] + step] = first[inside]
@@ -167,15 +167,15 @@ class Units(NamedTuple):
 
     @classmethod
     def of(cls, rows, of_words):
-        """Returns the units of `Rows`: words if `of_words`, else pieces."""
+        """Returns the units of `Rows`: words if `of_words`, else tokens."""
         begins = rows.word_starts & rows.is_text if of_words else rows.is_text
         counts = np.count_nonzero(begins, axis=1)
         shape = len(counts), max(1, int(counts.max(initial=0)))
-        # A unit ends where the next unit or a special piece begins: [SEP] follows every text.
+        # A unit ends where the next unit or a special token begins: [SEP] follows every text.
         borders = np.flatnonzero(begins | ~rows.is_text)
         is_unit = begins.reshape(-1)[borders]
         unit, special = np.flatnonzero(is_unit), np.flatnonzero(~is_unit)
-        # The units of a segment are contiguous, and its last unit ends at a special piece.
+        # The units of a segment are contiguous, and its last unit ends at a special token.
         left = special[np.searchsorted(special, unit)] - unit
         row_start = np.repeat(np.arange(shape[0]) * begins.shape[1], counts)
         shift = np.repeat(np.arange(shape[0]) * shape[1] - (np.cumsum(counts) - counts), counts)

@@ -1,16 +1,16 @@
 """The loss of BERT's and NEZHA's pretraining: masked LM and next-sentence prediction."""
 
 from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives.piece_loss import PieceLoss
 from nezha_tf.objectives.terms import MASKED_LM, NEXT_SENTENCE
+from nezha_tf.objectives.token_loss import TokenLoss
 
 
-class MaskedLMLoss(PieceLoss):
+class MaskedLMLoss(TokenLoss):
     """Masked LM plus next-sentence prediction with bidirectional attention."""
 
     def __init__(self, label_smoothing=0.0, of_pairs=True):
         """Args:
-        label_smoothing: see `PieceLoss`.
+        label_smoothing: see `TokenLoss`.
         of_pairs: whether the examples are pairs; if False (RoBERTa's full sentences), the loss is
           only masked LM.
         """

@@ -19,7 +19,7 @@ class OneText:
 
     def __init__(self, segment_id):
         """Args:
-        segment_id: the segment id of every piece.
+        segment_id: the segment id of every token.
         """
         self._segment_id = segment_id
 
@@ -36,8 +36,8 @@ class OneText:
         return None
 
 
-class NextPieces:
-    """Joins a pair into one text, [CLS] A B [SEP], whose pieces each predict the next one.
+class NextTokens:
+    """Joins a pair into one text, [CLS] A B [SEP], whose tokens each predict the next one.
 
     A `Transform`.
     """
@@ -48,7 +48,7 @@ class NextPieces:
 
     def __init__(self, segment_id):
         """Args:
-        segment_id: the segment id of every piece.
+        segment_id: the segment id of every token.
         """
         self._segment_id = segment_id
 
@@ -59,7 +59,7 @@ class NextPieces:
             "input_ids": ids,
             "input_mask": input_mask,
             "segment_ids": self._segment_id * input_mask,
-            "next_piece_weights": texts.next_piece_weights(0, counts, ids.shape[1]),
+            "next_token_weights": texts.next_token_weights(0, counts, ids.shape[1]),
         }
 
     def fault_of(self, record):
@@ -78,7 +78,7 @@ class SourceAndTarget:
 
     def __init__(self, segment_ids):
         """Args:
-        segment_ids: (segment id of the source's pieces, segment id of the target's pieces).
+        segment_ids: (segment id of the source's tokens, segment id of the target's tokens).
         """
         self._segment_ids = segment_ids
 
@@ -107,7 +107,7 @@ def _shift_of_one_text(parts):
 
 
 def _moved(input_ids, place, shift, parts):
-    """Removes the piece at a place (shift -1), inserts [SEP] there (1), or does nothing (0).
+    """Removes the token at a place (shift -1), inserts [SEP] there (1), or does nothing (0).
 
     Args:
       input_ids: int32 [B, T].
@@ -128,7 +128,7 @@ def _moved(input_ids, place, shift, parts):
 
 
 def _moved_predictions(batch, place, shift, parts):
-    """Returns the predictions in the kept pieces, with their new positions, as a dict."""
+    """Returns the predictions in the kept tokens, with their new positions, as a dict."""
     positions = batch["masked_lm_positions"]
     counts = tf.cast(positions < parts.kept[:, None], tf.float32) * batch["masked_lm_weights"]
     is_there = tf.cast(counts > 0, tf.int32)

@@ -32,7 +32,7 @@ class DynamicMasking:
         vocabulary: the `Vocabulary` that the examples were made with.
         policy: a `MaskingPolicy`.
         lengths: the `schema.Lengths` of the masked examples.
-        masked_lm_prob: share of a sequence's pieces, special ones included, to predict.
+        masked_lm_prob: share of a sequence's tokens, special ones included, to predict.
         """
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._mask_id = vocabulary.mask_id
@@ -109,7 +109,7 @@ class DynamicMasking:
 
     def _anchors(self, begins, is_special, keys):
         """Returns the `Anchors`: draws the turn and the run of every unit."""
-        # A unit ends where the next unit or a special piece begins: [SEP] follows every text.
+        # A unit ends where the next unit or a special token begins: [SEP] follows every text.
         borders = begins | is_special
         where = tf.where(borders)
         row, place = where[:, 0], where[:, 1]
@@ -122,7 +122,7 @@ class DynamicMasking:
             drawn = draws.graph_uniform(row_keys, place + self._length)
             last += tf.searchsorted(self._policy.run_ends, drawn, side="right")
             special = tf.cast(tf.where(~is_unit)[:, 0], tf.int32)
-            # The number of special pieces before a unit is the index of the next one in `special`.
+            # The number of special tokens before a unit is the index of the next one in `special`.
             before = tf.cumsum(tf.cast(~is_unit, tf.int32))
             last = tf.minimum(last, tf.gather(tf.concat([special, [0]], 0), before))
         place = tf.cast(place, tf.int32)
@@ -136,12 +136,12 @@ class DynamicMasking:
         )
         return Anchors(ragged.to_tensor(_NEVER, shape=shape), starts, ends)
 
-    def _replacements(self, pieces, keys, places, drawn_at):
-        """Returns int32 [B, P], the replacement of each piece: [MASK], a random piece or itself."""
+    def _replacements(self, tokens, keys, places, drawn_at):
+        """Returns int32 [B, P], the replacement of each token: [MASK], a random token or itself."""
         places, drawn_at = (tf.cast(values, tf.int64) for values in (places, drawn_at))
         shares = draws.graph_uniform(keys, drawn_at + 2 * self._length)
         random_ids = draws.graph_integers(keys, places + 3 * self._length, self._vocab_size)
-        return replacements(pieces, shares, random_ids, self._mask_id, tf.where)
+        return replacements(tokens, shares, random_ids, self._mask_id, tf.where)
 
 
 class Anchors(NamedTuple):
@@ -165,10 +165,10 @@ def choose_first(anchors, budget):
 
     Args:
       anchors: the `Anchors`.
-      budget: int32 [B], the most pieces to choose in each row.
+      budget: int32 [B], the most tokens to choose in each row.
 
     Returns:
-      (is_chosen bool [B, U], whether an anchor is chosen; left int32 [B], the number of pieces
+      (is_chosen bool [B, U], whether an anchor is chosen; left int32 [B], the number of tokens
       that the budget still allows).
     """
     turns, starts, ends = anchors
@@ -195,7 +195,7 @@ def choose(anchors, budget, is_chosen=None, left=None):
 
     Args:
       anchors: the `Anchors`.
-      budget: int32 [B], the most pieces to choose in each row.
+      budget: int32 [B], the most tokens to choose in each row.
       is_chosen, left: the result of `choose_first`, if it was called.
 
     Returns:
@@ -228,7 +228,7 @@ def choose(anchors, budget, is_chosen=None, left=None):
 
 
 def _slots(anchors, is_chosen, count):
-    """Assigns the chosen pieces to slots, in rising order of their places.
+    """Assigns the chosen tokens to slots, in rising order of their places.
 
     Args:
       anchors: the `Anchors`.
@@ -236,7 +236,7 @@ def _slots(anchors, is_chosen, count):
       count: P, the number of slots in a row.
 
     Returns:
-      (places int32 [B, P] of the pieces, 0 in unused slots; starts int32 [B, P], the places where
+      (places int32 [B, P] of the tokens, 0 in unused slots; starts int32 [B, P], the places where
       their runs begin; is_there bool [B, P], whether a slot is used).
     """
     sizes = (anchors.ends - anchors.starts) * tf.cast(is_chosen, tf.int32)

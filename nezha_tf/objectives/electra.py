@@ -10,9 +10,9 @@ from nezha_tf.util.errors import UserError
 
 
 class ReplacedTokens(Objective):
-    """A generator fills masked places, and the model finds which pieces it replaced.
+    """A generator fills masked places, and the model finds which tokens it replaced.
 
-    The examples are those of masked LM, but a piece to predict is masked or kept. The model cannot
+    The examples are those of masked LM, but a token to predict is masked or kept. The model cannot
     fill blanks afterwards: it has never read a [MASK].
     """
 
@@ -27,7 +27,7 @@ class ReplacedTokens(Objective):
         if examples.vocabulary is None:
             raise UserError(
                 "replaced_tokens needs --vocab_file, the vocabulary that the examples were made "
-                "with, to mask pieces"
+                "with, to mask tokens"
             )
         return (*super().transforms(examples), MaskOrKeep(examples.vocabulary.mask_id))
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from nezha_tf.data import draws
 from nezha_tf.objectives.spans import smallest
-from nezha_tf.objectives.text_to_text import SPECIAL_PIECES, Corruption
+from nezha_tf.objectives.text_to_text import SPECIAL_TOKENS, Corruption
 from nezha_tf.objectives.texts import Rows, compacted
 
 SENTENCE_ENDS = ("。", "！", "？", "!", "?", "…")
@@ -40,7 +40,7 @@ class Infilling(Corruption):
 
     def fits(self, counts, max_seq_length):
         # The source is rarely longer than the text; then its end is cut off.
-        return 2 * counts + SPECIAL_PIECES <= max_seq_length
+        return 2 * counts + SPECIAL_TOKENS <= max_seq_length
 
     def __call__(self, texts, keys):
         subkeys = [draws.graph_bits(keys, number)[:, None] for number in range(4)]
@@ -72,20 +72,20 @@ def poisson_ends(mean):
 def permuted_sentences(texts, ends, keys):
     """Returns texts with their sentences in a random order, as `Rows`.
 
-    The first piece of a sentence begins a word, as it may come to stand behind another word.
+    The first token of a sentence begins a word, as it may come to stand behind another word.
 
     Args:
       texts: `Rows`.
-      ends: int32 [n], the pieces that end a sentence; the last sentence may have no end.
+      ends: int32 [n], the tokens that end a sentence; the last sentence may have no end.
       keys: uint64 [B, 1], random.
     """
-    is_end = tf.reduce_any(texts.ids[:, :, None] == ends, axis=2) & texts.is_piece
+    is_end = tf.reduce_any(texts.ids[:, :, None] == ends, axis=2) & texts.is_token
     # Several ends in a row, as in "？！", belong to one sentence.
     last = is_end & ~tf.pad(is_end, [[0, 0], [0, 1]])[:, 1:]
     sentence = tf.cumsum(tf.cast(last, tf.int64), axis=1, exclusive=True)
-    order = tf.where(texts.is_piece, draws.graph_uniform(keys, sentence), 2.0)
+    order = tf.where(texts.is_token, draws.graph_uniform(keys, sentence), 2.0)
     order = tf.argsort(order, axis=1, stable=True)
-    is_first = tf.pad(last, [[0, 0], [1, 0]])[:, :-1] & texts.is_piece
+    is_first = tf.pad(last, [[0, 0], [1, 0]])[:, :-1] & texts.is_token
     starts = tf.where(is_first, 1, texts.starts)
     ids, starts = (tf.gather(values, order, batch_dims=1) for values in (texts.ids, starts))
     return Rows(ids, texts.counts, starts)
@@ -101,7 +101,7 @@ def with_masks(texts, lengths, mask_id, shares):
       shares: float64 [B, n], random: spans begin at the words with the lowest ones, the first span
         at the lowest.
     """
-    begins = (texts.starts > 0) & texts.is_piece
+    begins = (texts.starts > 0) & texts.is_token
     word = tf.cumsum(texts.starts, axis=1) - 1
     count = tf.reduce_sum(tf.cast(lengths > 0, tf.int32), axis=1)
     is_begun = smallest(shares, begins, count)
@@ -111,7 +111,7 @@ def with_masks(texts, lengths, mask_id, shares):
     mine, others = word[:, :, None], word[:, None, :]
     is_covered = tf.reduce_max(tf.where(others < mine, end[:, None], 0), axis=2) > word
     is_of_begun = tf.reduce_any((others == mine) & is_begun[:, None], axis=2)
-    is_kept = texts.is_piece & ~is_covered & (is_begun | ~is_of_begun)
+    is_kept = texts.is_token & ~is_covered & (is_begun | ~is_of_begun)
     return Rows(*compacted(tf.where(is_begun, mask_id, texts.ids), is_kept, texts.ids.shape[1]))
 
 

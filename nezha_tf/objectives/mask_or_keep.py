@@ -1,4 +1,4 @@
-"""Masks the pieces to predict or keeps them, for a generator that replaces pieces (ELECTRA)."""
+"""Masks the tokens to predict or keeps them, for a generator that replaces tokens (ELECTRA)."""
 
 import numpy as np
 import tensorflow as tf
@@ -6,8 +6,8 @@ import tensorflow as tf
 from nezha_tf.data import draws, schema
 from nezha_tf.data.schema import Feature
 
-# The share of the pieces to predict that become [MASK]; the others stay, none becomes a random
-# piece (`mask` of ELECTRA's pretrain_helpers.py).
+# The share of the tokens to predict that become [MASK]; the others stay, none becomes a random
+# token (`mask` of ELECTRA's pretrain_helpers.py).
 MASKED_SHARE = 0.85
 FEATURES = (
     *schema.FEATURES[:3],
@@ -18,7 +18,7 @@ FEATURES = (
 
 
 class MaskOrKeep:
-    """Draws anew which of the predicted pieces are masked. A `Transform`.
+    """Draws anew which of the predicted tokens are masked. A `Transform`.
 
     The predictions get names of their own, because in a mixture the model's other head has no
     prediction in these examples.

@@ -3,10 +3,10 @@
 from keras import ops
 
 from nezha_tf.objectives.losses import weighted
-from nezha_tf.objectives.piece_loss import PieceLoss
+from nezha_tf.objectives.token_loss import TokenLoss
 
 
-class MixtureLoss(PieceLoss):
+class MixtureLoss(TokenLoss):
     """The joint loss of several objectives (UniLM, arXiv 1905.03197 §2.3).
 
     `objective_ids`, int [B, 1], says which objective an example is for. A term that several
@@ -16,8 +16,8 @@ class MixtureLoss(PieceLoss):
 
     def __init__(self, losses, label_smoothing=0.0):
         """Args:
-        losses: dict of objective to its `PieceLoss`, in the order of `objective_ids`.
-        label_smoothing: see `PieceLoss`.
+        losses: dict of objective to its `TokenLoss`, in the order of `objective_ids`.
+        label_smoothing: see `TokenLoss`.
         """
         self._losses = losses
         terms = dict.fromkeys(term for loss in losses.values() for term in loss.terms)

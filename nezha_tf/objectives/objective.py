@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from nezha_tf.data import schema
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
-from nezha_tf.objectives.piece_loss import PieceLoss
+from nezha_tf.objectives.token_loss import TokenLoss
 from nezha_tf.objectives.transforms import Transform
 from nezha_tf.text.vocabulary import Vocabulary
 
@@ -14,7 +14,7 @@ class Use(NamedTuple):
     """An ability of a trained model, and the input format of its training.
 
     Attributes:
-      ability: "fill_mask" (pieces for [MASK]s, which see both sides), "left_to_right"
+      ability: "fill_mask" (tokens for [MASK]s, which see both sides), "left_to_right"
         (continuations of a prompt) or "seq2seq" (targets for a source).
       segment_ids: (id of the first text, id of the second text); the same for a single text.
       target_prediction: see `TargetFormat`; only for abilities that write texts.
@@ -55,7 +55,7 @@ class Objective(abc.ABC):
       segment_ids: the segment ids of its examples, (first, second).
       model: class of the Keras model, called with a `NezhaConfig` and `dtype`. A mixture uses the
         class that is a subclass of all others, or joins several of `NezhaForPreTraining`.
-      has_query_stream: see `PieceLoss`.
+      has_query_stream: see `TokenLoss`.
       options: the names of those optional fields of `Examples` (from `noise_density` on) that it
         reads; the user gets an error for a flag that no objective of the run reads.
       has_memory: whether its examples can go on from the states of the examples before them.
@@ -78,7 +78,7 @@ class Objective(abc.ABC):
     def transforms(self, examples):
         """Returns the `Transform`s that make its examples in the graph, a tuple.
 
-        The result has the features that `PieceLoss` and the terms need. In a mixture, a
+        The result has the features that `TokenLoss` and the terms need. In a mixture, a
         transform gets only the rows that are drawn for this objective, sometimes none. So a row's
         result must not depend on other rows, and all shapes except the number of rows are static.
 
@@ -115,6 +115,6 @@ class Objective(abc.ABC):
         """
 
     def loss(self, of_pairs, label_smoothing=0.0):
-        """Returns its `PieceLoss`."""
+        """Returns its `TokenLoss`."""
         terms = self.terms(of_pairs)
-        return PieceLoss(self.ranks, terms, label_smoothing, self.has_query_stream)
+        return TokenLoss(self.ranks, terms, label_smoothing, self.has_query_stream)

@@ -10,15 +10,15 @@ from nezha_tf.util.errors import UserError
 
 RANKS = schema.Feature("permutation_ranks", np.int64, "max_seq_length")
 MOST_IN_A_SPAN = 5
-# A span of n pieces lies in a context of 6 n pieces (mask_alpha and mask_beta of XLNet).
+# A span of n tokens lies in a context of 6 n tokens (mask_alpha and mask_beta of XLNet).
 CONTEXT = 6
 
 
 class PermutationOrder:
-    """Chooses pieces to predict, and draws a factorization order. A `Transform`.
+    """Chooses tokens to predict, and draws a factorization order. A `Transform`.
 
     It follows `_sample_mask` and `_local_perm` of XLNet's data_utils.py (Yang et al.,
-    arXiv 1906.08237 §2.3). The pieces stay as they are; `permutation_ranks` says what sees what.
+    arXiv 1906.08237 §2.3). The tokens stay as they are; `permutation_ranks` says what sees what.
     """
 
     reads = schema.UNMASKED_FEATURES
@@ -37,7 +37,7 @@ class PermutationOrder:
         if num_predict >= max_seq_length:
             raise UserError(
                 f"--num_predict={num_predict} does not fit into examples of {max_seq_length} "
-                "pieces: other pieces must be left to predict from; XLNet takes a sixth"
+                "tokens: other tokens must be left to predict from; XLNet takes a sixth"
             )
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._num_predict = num_predict
@@ -47,11 +47,11 @@ class PermutationOrder:
         )
 
     def __call__(self, batch, numbers, seed):
-        ids, is_piece = batch["input_ids"], batch["input_mask"] > 0
-        is_special = is_piece & tf.reduce_any(ids[..., None] == self._special_ids, axis=-1)
+        ids, is_token = batch["input_ids"], batch["input_mask"] > 0
+        is_special = is_token & tf.reduce_any(ids[..., None] == self._special_ids, axis=-1)
         keys = draws.graph_keys("permutation", seed, numbers)
         chosen = self._choose(batch, is_special, draws.graph_bits(keys, 0))
-        is_lowest = _not_empty(is_piece & ~is_special & ~chosen)
+        is_lowest = _not_empty(is_token & ~is_special & ~chosen)
         shares = draws.graph_uniform(draws.graph_bits(keys, 1)[:, None], _places(ids))
         shuffle = tf.argsort(shares, axis=1)
         places = tf.broadcast_to(tf.range(ids.shape[1])[None], tf.shape(ids))
@@ -70,7 +70,7 @@ class PermutationOrder:
         return None
 
     def _choose(self, batch, is_special, keys):
-        """Returns bool [B, T], the pieces to predict; special pieces among them do not count."""
+        """Returns bool [B, T], the tokens to predict; special tokens among them do not count."""
         ids, counts = batch["input_ids"], tf.reduce_sum(batch["input_mask"], axis=1)
         goals = tf.gather(self._goals, counts)
         is_start = (batch["word_starts"] > 0) | is_special
@@ -83,20 +83,20 @@ class PermutationOrder:
 
 
 def choose_spans(is_start, counts, goals, sizes, contexts):
-    """Chooses spans of pieces until a row's goal or end is reached.
+    """Chooses spans of tokens until a row's goal or end is reached.
 
-    A span has 1 to 5 pieces, n with a probability proportional to 1/n. It lies anywhere in a
-    context of 6 n pieces but begins with a word, and the next context begins after this one.
+    A span has 1 to 5 tokens, n with a probability proportional to 1/n. It lies anywhere in a
+    context of 6 n tokens but begins with a word, and the next context begins after this one.
 
     Args:
-      is_start: bool [B, T], whether a piece begins a word.
-      counts: int32 [B], numbers of pieces.
-      goals: int32 [B], how many pieces to choose.
+      is_start: bool [B, T], whether a token begins a word.
+      counts: int32 [B], numbers of tokens.
+      goals: int32 [B], how many tokens to choose.
       sizes, contexts: float64 [B, T], random numbers in [0, 1): those of a row's first span, of its
         second, and so on, choose its size and its place in the context.
 
     Returns:
-      (bool [B, T], the chosen pieces; int32 [B], how many are missing to the goal).
+      (bool [B, T], the chosen tokens; int32 [B], how many are missing to the goal).
     """
     shape = tf.shape(is_start)
     places = tf.broadcast_to(tf.range(shape[1])[None], shape)
@@ -131,12 +131,12 @@ def choose_spans(is_start, counts, goals, sizes, contexts):
 def factorization_ranks(is_lowest, shuffle):
     """Returns the attention ranks of a factorization order, int32 [B, T].
 
-    A piece sees what does not rank above it, and a prediction what ranks below its place: see
+    A token sees what does not rank above it, and a prediction what ranks below its place: see
     `attention_mask`. With these ranks this is `_local_perm` of XLNet.
 
     Args:
-      is_lowest: bool [B, T], the pieces that everything sees: text that is not predicted.
-      shuffle: int32 [B, S], a permutation of 0 to S - 1, where S divides T; each S pieces in turn
+      is_lowest: bool [B, T], the tokens that everything sees: text that is not predicted.
+      shuffle: int32 [B, S], a permutation of 0 to S - 1, where S divides T; each S tokens in turn
         have this order, and the later ones rank above the earlier ones.
     """
     size, length = shuffle.shape[1], is_lowest.shape[1]
@@ -146,10 +146,10 @@ def factorization_ranks(is_lowest, shuffle):
 
 
 def _not_empty(is_lowest):
-    """Returns bool [B, T], with the first piece, [CLS], in rows that have no lowest piece.
+    """Returns bool [B, T], with the first token, [CLS], in rows that have no lowest token.
 
     Where all text of a short example is predicted, the first prediction would see nothing: its
-    softmax would be over all keys, its own piece among them. XLNet's masks have this hole.
+    softmax would be over all keys, its own token among them. XLNet's masks have this hole.
     """
     is_first = tf.range(is_lowest.shape[1])[None] == 0
     return is_lowest | is_first & ~tf.reduce_any(is_lowest, axis=1, keepdims=True)

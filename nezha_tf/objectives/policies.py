@@ -3,7 +3,7 @@
 A policy says what a unit is, and how many units the run of an anchor has. The rest is the same for
 all policies: the units of a sequence are shuffled, each is an anchor in turn, and a run that
 exceeds the budget or overlaps a chosen run is skipped. Units and runs never contain a special
-piece.
+token.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from nezha_tf.util.errors import UserError
 UNMASKED = "none"
 DEFAULT_MASKED_LM_PROB = 0.15
 
-# Shares of the predicted pieces that become [MASK] or a random piece; the others stay unchanged
+# Shares of the predicted tokens that become [MASK] or a random token; the others stay unchanged
 # (BERT, arXiv 1810.04805 §3.1).
 MASKED_SHARE = 0.8
 RANDOM_SHARE = 0.1
@@ -24,13 +24,13 @@ RANDOM_SHARE = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class MaskingPolicy:
-    """Which pieces are chosen together.
+    """Which tokens are chosen together.
 
     Attributes:
-      of_words: whether a unit is a word; if False, it is a piece.
+      of_words: whether a unit is a word; if False, it is a token.
       run_shares: floats, the shares of anchors whose run has 1, 2, 3 ... units.
-      draws_once: whether all pieces of a run are masked, replaced or kept together; if False,
-        this is drawn for each piece.
+      draws_once: whether all tokens of a run are masked, replaced or kept together; if False,
+        this is drawn for each token.
       of_entities: whether each entity of the user's dictionary is one word.
     """
 
@@ -62,7 +62,7 @@ POLICIES = {
     # UniLM, arXiv 1905.03197 §2.3: a bigram or a trigram in one of five cases; here of words.
     "ngram": MaskingPolicy(run_shares=(0.8, 0.1, 0.1)),
     # SpanBERT, arXiv 1907.10529 §3.1: lengths in words, 3.8 on average when they are drawn. Long
-    # runs are skipped more often: about 2.5 are left in 128 pieces with 20 predictions, and 3.3 in
+    # runs are skipped more often: about 2.5 are left in 128 tokens with 20 predictions, and 3.3 in
     # 512 with 77.
     "span": MaskingPolicy(run_shares=_geometric(0.2, 10), draws_once=True),
     # ERNIE, arXiv 1904.09223 §3.2.2 and §3.2.3: phrases and entities are units. Other text is
@@ -71,35 +71,35 @@ POLICIES = {
 }
 
 
-def replacements(pieces, shares, random_ids, mask_id, where=np.where):
-    """Returns the replacements of predicted pieces: [MASK], a random piece or the piece itself.
+def replacements(tokens, shares, random_ids, mask_id, where=np.where):
+    """Returns the replacements of predicted tokens: [MASK], a random token or the token itself.
 
     Args:
-      pieces: int [...], the predicted pieces.
+      tokens: int [...], the predicted tokens.
       shares: float [...], random numbers in [0, 1).
-      random_ids: int [...], random pieces.
+      random_ids: int [...], random tokens.
       mask_id: the id of [MASK].
       where: `np.where`, or `tf.where` in the graph.
     """
-    found = where(shares < MASKED_SHARE + RANDOM_SHARE, random_ids, pieces)
+    found = where(shares < MASKED_SHARE + RANDOM_SHARE, random_ids, tokens)
     return where(shares < MASKED_SHARE, mask_id, found)
 
 
 def check_share(masked_lm_prob):
-    """Raises a `UserError` if the share of predicted pieces is not in (0, 1]."""
+    """Raises a `UserError` if the share of predicted tokens is not in (0, 1]."""
     if not 0 < masked_lm_prob <= 1:
         raise UserError(
             f"--masked_lm_prob={masked_lm_prob} must be above 0 and at most 1; the smallest share "
-            "still lets one piece of each example be predicted"
+            "still lets one token of each example be predicted"
         )
 
 
 def budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq):
-    """Returns the most pieces to predict for each length of a sequence.
+    """Returns the most tokens to predict for each length of a sequence.
 
     Args:
-      max_seq_length: the longest length T, special pieces included.
-      masked_lm_prob: share of the sequence's pieces to predict.
+      max_seq_length: the longest length T, special tokens included.
+      masked_lm_prob: share of the sequence's tokens to predict.
       max_predictions_per_seq: bound on the predictions.
 
     Returns:

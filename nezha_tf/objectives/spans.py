@@ -6,18 +6,18 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import draws
-from nezha_tf.objectives.text_to_text import SPECIAL_PIECES, Corruption
+from nezha_tf.objectives.text_to_text import SPECIAL_TOKENS, Corruption
 from nezha_tf.objectives.texts import Rows, compacted
 from nezha_tf.util.errors import UserError
 
-UNUSED_PIECE = re.compile(r"\[unused(\d+)\]")
+UNUSED_TOKEN = re.compile(r"\[unused(\d+)\]")
 
 
 class SpanCorruption(Corruption):
     """T5's objective (arXiv 1910.10683 §3.1.4, `span_corruption` of its preprocessors.py).
 
-    The numbers of noise pieces and of spans depend only on the length of the text, and the lengths
-    of spans are drawn. A text begins with pieces that stay and ends with noise. In the source, a
+    The numbers of noise tokens and of spans depend only on the length of the text, and the lengths
+    of spans are drawn. A text begins with tokens that stay and ends with noise. In the source, a
     sentinel stands for each span of noise; in the target, each span follows its sentinel.
     """
 
@@ -25,10 +25,10 @@ class SpanCorruption(Corruption):
 
     def __init__(self, vocabulary, max_seq_length, noise_density=0.15, mean_span_length=3.0):
         """Args:
-          vocabulary: `Vocabulary`; its [unusedN] pieces are the sentinels, the highest N first.
+          vocabulary: `Vocabulary`; its [unusedN] tokens are the sentinels, the highest N first.
           max_seq_length: the length T of an example.
-          noise_density: share of the pieces that are noise.
-          mean_span_length: mean number of pieces in a span of noise.
+          noise_density: share of the tokens that are noise.
+          mean_span_length: mean number of tokens in a span of noise.
 
         Raises:
           UserError: the vocabulary has too few sentinels for texts of this length.
@@ -39,14 +39,14 @@ class SpanCorruption(Corruption):
         self._sentinels = sentinels_of(vocabulary)
         if len(self._sentinels) < most:
             raise UserError(
-                f"span_corruption needs {most} sentinels for examples of {max_seq_length} pieces, "
-                f"but the vocabulary has only {len(self._sentinels)} [unusedN] pieces; add some, "
+                f"span_corruption needs {most} sentinels for examples of {max_seq_length} tokens, "
+                f"but the vocabulary has only {len(self._sentinels)} [unusedN] tokens; add some, "
                 "lower --noise_density, or raise --mean_span_length"
             )
 
     def fits(self, counts, max_seq_length):
         # Each span has a sentinel in the source and one in the target.
-        return counts + 2 * self._spans[counts] + SPECIAL_PIECES <= max_seq_length
+        return counts + 2 * self._spans[counts] + SPECIAL_TOKENS <= max_seq_length
 
     def __call__(self, texts, keys):
         width = texts.ids.shape[1]
@@ -58,25 +58,25 @@ class SpanCorruption(Corruption):
             )
             for number, items in enumerate((texts.counts - noise, noise))
         ]
-        is_noise = noise_mask(*lengths, width) & texts.is_piece
+        is_noise = noise_mask(*lengths, width) & texts.is_token
         return with_sentinels(texts, is_noise, self._sentinels)
 
 
 def sentinels_of(vocabulary):
-    """Returns the ids of the [unusedN] pieces, int32, the highest N first."""
+    """Returns the ids of the [unusedN] tokens, int32, the highest N first."""
     found = {
         int(match[1]): number
-        for number, piece in enumerate(vocabulary.pieces)
-        if (match := UNUSED_PIECE.fullmatch(piece))
+        for number, token in enumerate(vocabulary.tokens)
+        if (match := UNUSED_TOKEN.fullmatch(token))
     }
     return np.array([found[number] for number in sorted(found, reverse=True)], np.int32)
 
 
 def span_counts(counts, noise_density, mean_span_length):
-    """Returns the numbers of noise pieces and of spans (`random_spans_noise_mask` of T5).
+    """Returns the numbers of noise tokens and of spans (`random_spans_noise_mask` of T5).
 
     Args:
-      counts: int [n], numbers of pieces in a text.
+      counts: int [n], numbers of tokens in a text.
       noise_density, mean_span_length: see `SpanCorruption`.
 
     Returns:
@@ -87,7 +87,7 @@ def span_counts(counts, noise_density, mean_span_length):
     counts = counts.astype(np.int32)
     noise = np.clip(noise, 1, np.maximum(counts - 1, 1))
     spans = np.rint(noise.astype(np.float32) / np.float32(mean_span_length)).astype(np.int32)
-    # Unlike in T5, there are never more spans than pieces that separate them.
+    # Unlike in T5, there are never more spans than tokens that separate them.
     return noise, np.clip(spans, 1, np.maximum(np.minimum(noise, counts - noise), 1))
 
 
@@ -124,17 +124,17 @@ def with_sentinels(texts, is_noise, sentinels):
 
     Args:
       texts: `Rows`.
-      is_noise: bool [B, n], False after the last piece.
+      is_noise: bool [B, n], False after the last token.
       sentinels: int32 [K], the sentinels of the first span, the second, and so on.
     """
     sides = []
     for replaced in (is_noise, ~is_noise):
         before = tf.pad(replaced, [[0, 0], [1, 0]])[:, :-1]
-        begins = replaced & ~before & texts.is_piece
+        begins = replaced & ~before & texts.is_token
         number = tf.cumsum(tf.cast(begins, tf.int32), axis=1) - 1
         sentinel = tf.gather(sentinels, tf.clip_by_value(number, 0, len(sentinels) - 1))
         ids = tf.where(begins, sentinel, texts.ids)
-        is_kept = texts.is_piece & (begins | ~replaced)
+        is_kept = texts.is_token & (begins | ~replaced)
         sides.append(Rows(*compacted(ids, is_kept, 2 * texts.ids.shape[1])))
     return tuple(sides)
 

@@ -3,7 +3,7 @@
 import difflib
 
 from nezha_tf.objectives.electra import ReplacedTokens
-from nezha_tf.objectives.next_pieces import (
+from nezha_tf.objectives.next_tokens import (
     Causal,
     FragmentObjective,
     InfillingObjective,

@@ -24,9 +24,9 @@ class LossTerm(abc.ABC):
       inputs: names of the features that the model must read for this prediction.
       labels_as_inputs: names of the labels and weights, which the model reads, too, if the batch
         has them; with them it can do without logits.
-      predicts_pieces: whether it predicts pieces of the vocabulary; then it has a method
+      predicts_tokens: whether it predicts tokens of the vocabulary; then it has a method
         `labels(batch)`, which returns these, int32 with the shape of the weights.
-      is_language_model: whether each piece is predicted from all before it, so that the loss
+      is_language_model: whether each token is predicted from all before it, so that the loss
         gives a perplexity.
     """
 
@@ -37,7 +37,7 @@ class LossTerm(abc.ABC):
     is_pooled = False
     inputs: tuple[str, ...] = ()
     labels_as_inputs: tuple[str, ...] = ()
-    predicts_pieces = False
+    predicts_tokens = False
     is_language_model = False
 
     @abc.abstractmethod
@@ -61,7 +61,7 @@ class LossTerm(abc.ABC):
 
 
 class MaskedLM(LossTerm):
-    """Masked LM: the cross-entropy of the pieces at `masked_lm_positions`, [B, P].
+    """Masked LM: the cross-entropy of the tokens at `masked_lm_positions`, [B, P].
 
     The model gives all logits, or the scores of the labels alone where logits would be too many.
     """
@@ -70,7 +70,7 @@ class MaskedLM(LossTerm):
     epsilon = MASKED_LM_EPSILON
     inputs = ("masked_lm_positions",)
     labels_as_inputs = ("masked_lm_ids", "masked_lm_weights")
-    predicts_pieces = True
+    predicts_tokens = True
 
     def labels(self, batch):
         return batch[f"{self.name}_ids"]
@@ -101,7 +101,7 @@ class GeneratorLM(MaskedLM):
 
 
 class ReplacedToken(LossTerm):
-    """Whether the generator replaced a piece (ELECTRA, arXiv 2003.10555 §3.1), all pieces, [B, T].
+    """Whether the generator replaced a token (ELECTRA, arXiv 2003.10555 §3.1), all tokens, [B, T].
 
     The labels are the model's output `is_replaced`, because the model draws the replacements. They
     are not smoothed.
@@ -126,7 +126,7 @@ class ReplacedToken(LossTerm):
     def rates(self, outputs, batch):
         """Returns what tells an able discriminator from one that finds nothing.
 
-        `majority_accuracy` is the accuracy of the guess that no piece is replaced.
+        `majority_accuracy` is the accuracy of the guess that no token is replaced.
         """
         found, right = _found(outputs), self.hits(outputs, batch)
         return {
@@ -137,28 +137,28 @@ class ReplacedToken(LossTerm):
 
 
 def _found(outputs):
-    """Returns 1 for pieces that the discriminator takes for replaced ones, float32 [B, T]."""
+    """Returns 1 for tokens that the discriminator takes for replaced ones, float32 [B, T]."""
     return ops.cast(outputs["replaced_token_logits"] > 0, "float32")
 
 
-class NextPiece(LossTerm):
-    """The cross-entropy of the piece that follows, at all places with a weight, [B, T]."""
+class NextToken(LossTerm):
+    """The cross-entropy of the token that follows, at all places with a weight, [B, T]."""
 
-    name = "next_piece"
-    inputs = ("next_piece_weights",)
-    predicts_pieces = is_language_model = True
+    name = "next_token"
+    inputs = ("next_token_weights",)
+    predicts_tokens = is_language_model = True
 
     def labels(self, batch):
         return ops.roll(batch["input_ids"], -1, axis=1)
 
     def weights(self, batch):
-        return batch["next_piece_weights"]
+        return batch["next_token_weights"]
 
     def values(self, outputs, batch, label_smoothing=0.0):
-        return _losses(outputs["next_piece_scores"], label_smoothing)
+        return _losses(outputs["next_token_scores"], label_smoothing)
 
     def hits(self, outputs, batch):
-        return outputs["next_piece_scores"][HIT]
+        return outputs["next_token_scores"][HIT]
 
 
 def _losses(scores, label_smoothing):
@@ -177,7 +177,7 @@ class NextSentence(LossTerm):
     is_pooled = True
 
     def weights(self, batch):
-        # Every example begins with [CLS]; only padding has no first piece.
+        # Every example begins with [CLS]; only padding has no first token.
         return ops.cast(batch["input_mask"][:, 0], "float32")
 
     def values(self, outputs, batch, label_smoothing=0.0):
@@ -190,5 +190,5 @@ class NextSentence(LossTerm):
 MASKED_LM = MaskedLM()
 GENERATOR_LM = GeneratorLM()
 REPLACED_TOKEN = ReplacedToken()
-NEXT_PIECE = NextPiece()
+NEXT_TOKEN = NextToken()
 NEXT_SENTENCE = NextSentence()

@@ -12,13 +12,13 @@ from nezha_tf.objectives.texts import (
     Rows,
     compacted,
     joined,
-    next_piece_weights,
+    next_token_weights,
     single,
     stretches_of,
     texts_of,
 )
 
-SPECIAL_PIECES = 3  # [CLS], [SEP], [SEP]
+SPECIAL_TOKENS = 3  # [CLS], [SEP], [SEP]
 
 
 class Corruption(abc.ABC):
@@ -35,7 +35,7 @@ class Corruption(abc.ABC):
         """Returns whether an example has room for the source and target of texts of any draws.
 
         Args:
-          counts: int [n], numbers of pieces in a text, a NumPy array.
+          counts: int [n], numbers of tokens in a text, a NumPy array.
           max_seq_length: the length T of an example.
 
         Returns:
@@ -44,10 +44,10 @@ class Corruption(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, texts, keys):
-        """Returns (source, target), both `Rows` with at most as many pieces as `fits` allows.
+        """Returns (source, target), both `Rows` with at most as many tokens as `fits` allows.
 
         Args:
-          texts: `Rows`; what becomes of texts of one piece does not matter.
+          texts: `Rows`; what becomes of texts of one token does not matter.
           keys: uint64 [B], random.
         """
 
@@ -56,8 +56,8 @@ class TextToText:
     """Makes an example of a stretch of each text. A `Transform`.
 
     The stretch is as long as the example has room for, and begins anywhere in the text. The last
-    [SEP] of the source predicts the first piece of the target, and so on to the final [SEP]. A text
-    of one piece predicts nothing.
+    [SEP] of the source predicts the first token of the target, and so on to the final [SEP]. A text
+    of one token predicts nothing.
     """
 
     reads = schema.UNMASKED_FEATURES
@@ -69,7 +69,7 @@ class TextToText:
         corruption: a `Corruption`.
         vocabulary: the `Vocabulary` that the examples were made with.
         max_seq_length: the length T of an example.
-        segment_ids: (segment id of the source's pieces, segment id of the target's pieces).
+        segment_ids: (segment id of the source's tokens, segment id of the target's tokens).
         """
         counts = np.arange(1, max_seq_length - 1)
         self._most = int(counts[corruption.fits(counts, max_seq_length)].max(initial=1))
@@ -87,13 +87,13 @@ class TextToText:
         rows = joined(parts, self._length)
         target_start = (source.counts + 2)[:, None]
         is_target = tf.range(self._length)[None] >= target_start
-        weights = next_piece_weights(source.counts + 1, rows.counts, self._length)
-        input_mask = tf.cast(rows.is_piece, tf.int32)
+        weights = next_token_weights(source.counts + 1, rows.counts, self._length)
+        input_mask = tf.cast(rows.is_token, tf.int32)
         return {
             "input_ids": rows.ids,
             "input_mask": input_mask,
             "segment_ids": tf.where(is_target, *reversed(self._segment_ids)) * input_mask,
-            "next_piece_weights": weights * tf.cast(texts.counts[:, None] > 1, tf.float32),
+            "next_token_weights": weights * tf.cast(texts.counts[:, None] > 1, tf.float32),
         }
 
     def fault_of(self, record):
@@ -103,19 +103,19 @@ class TextToText:
 class Prefix(Corruption):
     """The source is the start of the text, the target its rest; the split is drawn uniformly.
 
-    `prefix_lm` of T5 (arXiv 1910.10683 §3.2.3); both parts have a piece at least.
+    `prefix_lm` of T5 (arXiv 1910.10683 §3.2.3); both parts have a token at least.
     """
 
     name = "prefix"
 
     def fits(self, counts, max_seq_length):
-        return counts + SPECIAL_PIECES <= max_seq_length
+        return counts + SPECIAL_TOKENS <= max_seq_length
 
     def __call__(self, texts, keys):
         split = 1 + _below(draws.graph_uniform(keys, 0), texts.counts - 1)
         is_source = tf.range(texts.ids.shape[1])[None] < split[:, None]
         return tuple(
-            Rows(*compacted(texts.ids, texts.is_piece & part, texts.ids.shape[1]))
+            Rows(*compacted(texts.ids, texts.is_token & part, texts.ids.shape[1]))
             for part in (is_source, ~is_source)
         )
 
@@ -124,8 +124,8 @@ class Fragment(Corruption):
     """The target is a fragment of half the text; in the source most of it is [MASK].
 
     MASS (arXiv 1905.02450 §3.1) as its `restricted_mask_sent` draws: the fragment is at the start
-    of the text in 20 % of the cases, at the end in 20 %, else anywhere. Of its pieces in the
-    source, 80 % are [MASK], 10 % random pieces and 10 % themselves. Unlike there, the target has
+    of the text in 20 % of the cases, at the end in 20 %, else anywhere. Of its tokens in the
+    source, 80 % are [MASK], 10 % random tokens and 10 % themselves. Unlike there, the target has
     the positions after the source, it sees the source's [MASK]s too, and a [SEP] ends it.
     """
 
@@ -137,7 +137,7 @@ class Fragment(Corruption):
         self._mask_id, self._vocab_size = vocabulary.mask_id, len(vocabulary)
 
     def fits(self, counts, max_seq_length):
-        return counts + np.rint(counts * self.share) + SPECIAL_PIECES <= max_seq_length
+        return counts + np.rint(counts * self.share) + SPECIAL_TOKENS <= max_seq_length
 
     def __call__(self, texts, keys):
         size = tf.cast(tf.round(tf.cast(texts.counts, tf.float32) * self.share), tf.int32)
@@ -152,7 +152,7 @@ class Fragment(Corruption):
         return Rows(source, texts.counts), Rows(*target)
 
     def _replaced(self, ids, keys):
-        """Returns the replacements of all pieces, int32 [B, n]."""
+        """Returns the replacements of all tokens, int32 [B, n]."""
         counters = tf.range(ids.shape[1], dtype=tf.int64)[None]
         own = [draws.graph_bits(keys, number)[:, None] for number in (2, 3)]
         shares = draws.graph_uniform(own[0], counters)

@@ -1,4 +1,4 @@
-"""The texts of unmasked examples without their special pieces, and packing them again.
+"""The texts of unmasked examples without their special tokens, and packing them again.
 
 All functions work in the graph, on rows of a fixed number of places that are filled from the left.
 """
@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from nezha_tf.data import schema
 
-# The features of examples in which the next piece is predicted where `next_piece_weights` is 1.
+# The features of examples in which the next token is predicted where `next_token_weights` is 1.
 FEATURES = (
     *(f for f in schema.UNMASKED_FEATURES if f.name in ("input_ids", "input_mask", "segment_ids")),
-    schema.Feature("next_piece_weights", np.float32, "max_seq_length"),
+    schema.Feature("next_token_weights", np.float32, "max_seq_length"),
 )
 
 
@@ -24,8 +24,8 @@ class Parts(NamedTuple):
     swapped, or there is no B, only A is kept.
 
     Attributes:
-      first: int32 [B], the number of pieces of [CLS] A [SEP].
-      kept: int32 [B], the number of pieces that are kept.
+      first: int32 [B], the number of tokens of [CLS] A [SEP].
+      kept: int32 [B], the number of tokens that are kept.
       is_alone: bool [B], whether only A is kept.
     """
 
@@ -44,11 +44,11 @@ class Parts(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of pieces, filled from the left.
+    """Rows of tokens, filled from the left.
 
     Attributes:
-      ids: int32 [B, n], 0 after the last piece.
-      counts: int32 [B], the number of pieces.
+      ids: int32 [B, n], 0 after the last token.
+      counts: int32 [B], the number of tokens.
       starts: int32 [B, n], 1 where a word begins; None where nobody asks for it.
     """
 
@@ -57,8 +57,8 @@ class Rows(NamedTuple):
     starts: tf.Tensor | None = None
 
     @property
-    def is_piece(self):
-        """Bool [B, n], whether there is a piece at a place."""
+    def is_token(self):
+        """Bool [B, n], whether there is a token at a place."""
         return tf.range(tf.shape(self.ids)[1])[None] < self.counts[:, None]
 
 
@@ -74,24 +74,24 @@ def texts_of(batch):
     is_second = places >= parts.first[:, None] - 2
     source = places + 1 + tf.cast(is_second, tf.int32)
     counts = parts.kept - tf.where(parts.is_alone, 2, 3)
-    is_piece = tf.cast(places < counts[:, None], tf.int32)
+    is_token = tf.cast(places < counts[:, None], tf.int32)
     source = tf.minimum(source, width + 1)
     ids, starts = (
-        tf.gather(batch[name], source, batch_dims=1) * is_piece
+        tf.gather(batch[name], source, batch_dims=1) * is_token
         for name in ("input_ids", "word_starts")
     )
     return Rows(ids, counts, starts)
 
 
 def stretches_of(rows, most, shares):
-    """Returns a stretch of at most `most` pieces of each row, as `Rows` [B, most].
+    """Returns a stretch of at most `most` tokens of each row, as `Rows` [B, most].
 
-    Its first piece begins a word.
+    Its first token begins a word.
 
     Args:
       rows: `Rows`.
       most: int, at most the rows' number of places.
-      shares: float64 [B] in [0, 1), which choose the place of the first piece.
+      shares: float64 [B] in [0, 1), which choose the place of the first token.
     """
     room = tf.maximum(rows.counts - most, 0)
     first = tf.cast(tf.floor(shares * tf.cast(room + 1, tf.float64)), tf.int32)
@@ -125,21 +125,21 @@ def compacted(values, is_kept, width):
 def joined(parts, width):
     """Returns `Rows` [B, width] of several `Rows` behind one another, without their `starts`."""
     ids = tf.concat([part.ids for part in parts], axis=1)
-    return Rows(*compacted(ids, tf.concat([part.is_piece for part in parts], axis=1), width))
+    return Rows(*compacted(ids, tf.concat([part.is_token for part in parts], axis=1), width))
 
 
-def single(piece, like):
-    """Returns `Rows` [B, 1] of one piece; `like` are `Rows` with the same number of rows."""
-    ids = tf.fill(tf.stack([tf.shape(like.ids)[0], 1]), piece)
+def single(token, like):
+    """Returns `Rows` [B, 1] of one token; `like` are `Rows` with the same number of rows."""
+    ids = tf.fill(tf.stack([tf.shape(like.ids)[0], 1]), token)
     return Rows(ids, tf.ones_like(like.counts))
 
 
-def next_piece_weights(first, counts, width):
-    """Returns float32 [B, width]: 1 at the places whose next piece is predicted.
+def next_token_weights(first, counts, width):
+    """Returns float32 [B, width]: 1 at the places whose next token is predicted.
 
     Args:
       first: int32 [B] or int, the first of these places.
-      counts: int32 [B], the number of pieces; the last one predicts nothing.
+      counts: int32 [B], the number of tokens; the last one predicts nothing.
       width: the number of places.
     """
     places = tf.range(width)[None]

@@ -21,7 +21,7 @@ class Bidirectional(Objective):
 
 
 class OneDirection(Objective):
-    """Masked LM on one text where a piece sees itself and one side; subclasses choose the side."""
+    """Masked LM on one text where a token sees itself and one side; subclasses choose the side."""
 
     def transforms(self, examples):
         return (*super().transforms(examples), OneText(self.segment_ids[0]))
@@ -31,7 +31,7 @@ class OneDirection(Objective):
 
 
 class LeftToRight(OneDirection):
-    """A piece sees the pieces left of it."""
+    """A token sees the tokens left of it."""
 
     segment_ids = SEGMENT_IDS["left_to_right"]
     uses = (Use("left_to_right", segment_ids),)
@@ -41,7 +41,7 @@ class LeftToRight(OneDirection):
 
 
 class RightToLeft(OneDirection):
-    """A piece sees the pieces right of it. No program writes backwards, so this has no use."""
+    """A token sees the tokens right of it. No program writes backwards, so this has no use."""
 
     segment_ids = SEGMENT_IDS["right_to_left"]
 

@@ -9,10 +9,10 @@ from nezha_tf.util.errors import UserError
 
 
 class Permutation(Objective):
-    """Some pieces are predicted from those before them in an order that is drawn.
+    """Some tokens are predicted from those before them in an order that is drawn.
 
-    A prediction knows its place but not the piece there: a second stream of states makes it. No
-    piece is replaced by [MASK].
+    A prediction knows its place but not the token there: a second stream of states makes it. No
+    token is replaced by [MASK].
     """
 
     reads = schema.UNMASKED_FEATURES

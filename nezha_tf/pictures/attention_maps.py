@@ -1,4 +1,4 @@
-"""Draws how much each piece of a sentence attends to each piece, for each layer and head."""
+"""Draws how much each token of a sentence attends to each token, for each layer and head."""
 
 import math
 
@@ -35,9 +35,9 @@ def draw(encoder, tokenizer, text, text_pair="", layers=(), heads=(), objective=
     heads = chosen(heads, config.num_attention_heads, "heads")
     check_segments(config, objective)
     sentence = lay_out(tokenizer, objective, text, text_pair)
-    grid = Grid(*_shape(len(layers), len(heads)), len(sentence.pieces), has_colorbar=True)
+    grid = Grid(*_shape(len(layers), len(heads)), len(sentence.tokens), has_colorbar=True)
     probs = encoder.attention_probabilities(sentence.inputs())
-    labels, style, said = fonts.labels(sentence.pieces)
+    labels, style, said = fonts.labels(sentence.tokens)
     # The colours follow the square root of the shares, because most shares are small.
     norm = PowerNorm(0.5, vmin=0, vmax=1)
     places = [(layer, head) for layer in layers for head in heads]
@@ -50,8 +50,8 @@ def draw(encoder, tokenizer, text, text_pair="", layers=(), heads=(), objective=
         )
         grid.label(panel, labels, style)
         grid.title(panel, f"layer {layer}, head {head}")
-    grid.figure.supylabel("piece that attends")
-    grid.figure.supxlabel("piece that is attended to")
+    grid.figure.supylabel("token that attends")
+    grid.figure.supxlabel("token that is attended to")
     shares = grid.figure.colorbar(image, ax=panels, aspect=40, ticks=[0, 0.05, 0.2, 0.5, 1])
     shares.ax.set_yticklabels(["0 %", "5 %", "20 %", "50 %", "100 %"])
     return grid.figure, said

@@ -1,4 +1,4 @@
-"""Draws the attention masks of a sentence: which pieces see which, for each objective."""
+"""Draws the attention masks of a sentence: which tokens see which, for each objective."""
 
 import math
 
@@ -33,11 +33,11 @@ def draw(tokenizer, text, text_pair=""):
     grid = Grid(
         math.ceil(len(sentences) / 2),
         2,
-        max(len(sentence.pieces) for sentence in sentences.values()),
+        max(len(sentence.tokens) for sentence in sentences.values()),
     )
     said = ""
     for panel, (name, sentence) in zip(grid.panels, sentences.items(), strict=False):
-        labels, style, said = fonts.labels(sentence.pieces)
+        labels, style, said = fonts.labels(sentence.tokens)
         panel.pcolormesh(
             sentence.visible(), cmap=ListedColormap(_COLORS), vmin=0, vmax=1, edgecolors="white"
         )
@@ -46,8 +46,8 @@ def draw(tokenizer, text, text_pair=""):
         _number_segments(panel, sentence.segment_ids, grid.font_size)
     for panel in grid.panels[len(sentences) :]:
         panel.set_visible(False)
-    grid.figure.supylabel("piece that looks")
-    grid.figure.supxlabel("piece that is seen (blue), and its segment id")
+    grid.figure.supylabel("token that looks")
+    grid.figure.supxlabel("token that is seen (blue), and its segment id")
     return grid.figure, said
 
 

@@ -58,17 +58,17 @@ def find_fonts(text):
     return families, {chr(code) for code in left}
 
 
-def labels(pieces):
-    """Returns labels for pieces; a piece that no font can draw becomes its code points.
+def labels(tokens):
+    """Returns labels for tokens; a token that no font can draw becomes its code points.
 
     Args:
-      pieces: list of strings.
+      tokens: list of strings.
 
     Returns:
       (list of labels; dict of matplotlib's text properties for them; a line for the user, or "").
     """
-    families, missing = find_fonts("".join(pieces))
-    drawn = [_code_points(piece) if missing & set(piece) else piece for piece in pieces]
+    families, missing = find_fonts("".join(tokens))
+    drawn = [_code_points(token) if missing & set(token) else token for token in tokens]
     # matplotlib must not read a "$" as the beginning of a formula.
     style = {"family": families, "parse_math": False}
     if not missing:
@@ -77,7 +77,7 @@ def labels(pieces):
     return (
         drawn,
         style,
-        f"no installed font has {some!r}, so pieces with such characters are drawn as code points "
+        f"no installed font has {some!r}, so tokens with such characters are drawn as code points "
         "(U+4E2D); install a Chinese font, such as fonts-noto-cjk of Debian",
     )
 
@@ -125,6 +125,6 @@ def _characters(path):
     return set(FT2Font(path).get_charmap())
 
 
-def _code_points(piece):
-    """Returns the code points of a piece, as "U+4E2D U+56FD"."""
-    return " ".join(f"U+{ord(char):04X}" for char in piece.removeprefix("##"))
+def _code_points(token):
+    """Returns the code points of a token, as "U+4E2D U+56FD"."""
+    return " ".join(f"U+{ord(char):04X}" for char in token.removeprefix("##"))

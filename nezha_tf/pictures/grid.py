@@ -1,43 +1,43 @@
-"""A figure of square panels that have a row and a column for each piece of a sentence."""
+"""A figure of square panels that have a row and a column for each token of a sentence."""
 
 from nezha_tf.util.errors import UserError
 
-_PIECE_INCHES = 0.2
+_TOKEN_INCHES = 0.2
 _LEAST_PANEL_INCHES = 2.4
 _MARGIN_INCHES = 0.8
 _COLORBAR_INCHES = 0.9
-# Largest number of pieces along a side of the picture, over all panels.
+# Largest number of tokens along a side of the picture, over all panels.
 _MOST_ACROSS = 400
 
 
 class Grid:
-    """A figure of square panels; each cell of a panel is a pair of pieces.
+    """A figure of square panels; each cell of a panel is a pair of tokens.
 
     Attributes:
       figure: the matplotlib figure.
       panels: list of its axes, row by row.
-      font_size: font size of the pieces, in points.
+      font_size: font size of the tokens, in points.
     """
 
-    def __init__(self, rows, columns, num_pieces, has_colorbar=False):
+    def __init__(self, rows, columns, num_tokens, has_colorbar=False):
         """Args:
         rows, columns: numbers of rows and columns of panels.
-        num_pieces: T, number of pieces of the longest sentence.
+        num_tokens: T, number of tokens of the longest sentence.
         has_colorbar: whether to leave room for a colour bar at the right.
 
         Raises:
           UserError: the picture would be too large.
         """
-        if max(rows, columns) * num_pieces > _MOST_ACROSS:
+        if max(rows, columns) * num_tokens > _MOST_ACROSS:
             raise UserError(
-                f"{rows} by {columns} panels of {num_pieces} pieces are too much for one picture; "
+                f"{rows} by {columns} panels of {num_tokens} tokens are too much for one picture; "
                 "choose some with --layers and --heads, or take a shorter text"
             )
         # Without pyplot, because its state belongs to the whole process.
         from matplotlib.figure import Figure
 
-        cell = max(_PIECE_INCHES, _LEAST_PANEL_INCHES / num_pieces)
-        side = cell * num_pieces + _MARGIN_INCHES
+        cell = max(_TOKEN_INCHES, _LEAST_PANEL_INCHES / num_tokens)
+        side = cell * num_tokens + _MARGIN_INCHES
         width = columns * side + has_colorbar * _COLORBAR_INCHES
         self.figure = Figure(figsize=(width, rows * side), layout="constrained")
         self.panels = list(self.figure.subplots(rows, columns, squeeze=False).flat)

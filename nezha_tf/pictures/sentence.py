@@ -11,28 +11,28 @@ from nezha_tf.objectives.objective import Examples
 from nezha_tf.objectives.table import OBJECTIVES, objective_named
 from nezha_tf.util.errors import UserError
 
-# A picture with more pieces cannot be read.
-MOST_PIECES = 64
+# A picture with more tokens cannot be read.
+MOST_TOKENS = 64
 
 
 class Sentence(NamedTuple):
     """One example without padding.
 
     Attributes:
-      pieces: list of T strings.
+      tokens: list of T strings.
       input_ids: int32 [T].
       segment_ids: int32 [T], the segment ids of the objective.
       ranks: int32 [T], the attention ranks of the objective (see `modeling.attention_mask`).
     """
 
-    pieces: list
+    tokens: list
     input_ids: np.ndarray
     segment_ids: np.ndarray
     ranks: np.ndarray
 
     def inputs(self):
         """Returns the inputs of an encoder, [1, T] each, and the objective's attention mask."""
-        input_mask = tf.ones((1, len(self.pieces)), tf.int32)
+        input_mask = tf.ones((1, len(self.tokens)), tf.int32)
         return {
             "input_ids": tf.constant(self.input_ids[None]),
             "input_mask": input_mask,
@@ -41,7 +41,7 @@ class Sentence(NamedTuple):
         }
 
     def visible(self):
-        """Returns bool [T, T]: whether the piece of the row sees the piece of the column."""
+        """Returns bool [T, T]: whether the token of the row sees the token of the column."""
         return self.inputs()["attention_mask"].numpy()[0, 0]
 
 
@@ -56,7 +56,7 @@ def lay_out(tokenizer, objective, text, text_pair=""):
       text_pair: the second sentence of a pair, or "".
 
     Raises:
-      UserError: there is no such objective, a text has no piece, or there are too many pieces.
+      UserError: there is no such objective, a text has no token, or there are too many tokens.
     """
     objective = objective_named(objective, f"--objective={objective}")
     if objective.shown_as:
@@ -66,14 +66,14 @@ def lay_out(tokenizer, objective, text, text_pair=""):
     parts = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(part)) for part in texts]
     for flag, part in zip(("text", "text_pair"), parts, strict=False):
         if not part:
-            raise UserError(f"--{flag} holds no piece of text; give it a sentence")
+            raise UserError(f"--{flag} holds no token of text; give it a sentence")
     ids = [vocabulary.cls_id]
     for part in parts:
         ids += [*part, vocabulary.sep_id]
-    if len(ids) > MOST_PIECES:
+    if len(ids) > MOST_TOKENS:
         raise UserError(
-            f"the text has {len(ids)} pieces, {len(parts) + 1} special ones included; a picture "
-            f"has room for {MOST_PIECES}: take a shorter text"
+            f"the text has {len(ids)} tokens, {len(parts) + 1} special ones included; a picture "
+            f"has room for {MOST_TOKENS}: take a shorter text"
         )
     # The last place is for the [SEP] that divides a single text into source and target.
     whole = np.array([[*ids, vocabulary.pad_id]], np.int32)
@@ -95,7 +95,7 @@ def lay_out(tokenizer, objective, text, text_pair=""):
     length = int(tf.reduce_sum(batch["input_mask"]))
     found = batch["input_ids"], batch["segment_ids"], objective.ranks(batch)
     input_ids, segment_ids, ranks = (np.array(values[0, :length]) for values in found)
-    return Sentence(vocabulary.pieces_of(input_ids.tolist()), input_ids, segment_ids, ranks)
+    return Sentence(vocabulary.tokens_of(input_ids.tolist()), input_ids, segment_ids, ranks)
 
 
 def check_segments(config, objective):

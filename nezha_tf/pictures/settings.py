@@ -14,7 +14,7 @@ class VisualizeSettings:
     picture: str | None = flag(
         None,
         "What to draw. relative_positions: the table of relative positions; attention_masks: which "
-        "pieces of a text see which, for each objective; attention: how much each piece attends "
+        "tokens of a text see which, for each objective; attention: how much each token attends "
         "to each, for each layer and head.",
         choices=PICTURES,
     )

@@ -56,7 +56,7 @@ def _attention_masks(settings):
     else:
         vocab_file = settings.vocab_file
         if not vocab_file:
-            raise UserError("--vocab_file or --model_folder is needed to cut the text into pieces")
+            raise UserError("--vocab_file or --model_folder is needed to cut the text into tokens")
         tokenizer = FullTokenizer(vocab_file, settings.do_lower_case is not False)
     return attention_masks.draw(tokenizer, text, settings.text_pair)
 

@@ -54,7 +54,7 @@ class Predictor(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, *texts):
-        """Returns the result for one example; raises `UserError` if a text has no piece."""
+        """Returns the result for one example; raises `UserError` if a text has no token."""
 
     def _ids(self, text, name):
         """Returns the ids of a text, a list of int; raises `UserError` if there are none.
@@ -65,7 +65,7 @@ class Predictor(abc.ABC):
         """
         ids = self._tokenizer.convert_tokens_to_ids(self._tokenizer.tokenize(text or ""))
         if not ids:
-            raise UserError(f"{name} holds no piece; write something there")
+            raise UserError(f"{name} holds no token; write something there")
         return ids
 
     def _outputs(self, ids, segment_ids, **others):

@@ -51,7 +51,7 @@ class Serving(tf.Module, abc.ABC):
 
     def assets(self):
         """Returns dict of file name to content: files in which users look up the outputs."""
-        return {"vocab.txt": "".join(f"{piece}\n" for piece in self._reader.vocabulary.pieces)}
+        return {"vocab.txt": "".join(f"{token}\n" for token in self._reader.vocabulary.tokens)}
 
 
 def as_graphs(functions):

@@ -12,10 +12,10 @@ MODEL_INPUTS = ("input_ids", "input_mask", "segment_ids")
 INPUT_MEANINGS = {
     "text": "the texts",
     "text_pair": "the second text of each pair",
-    "input_ids": "ids of pieces (line numbers of `assets/vocab.txt`, from 0): [CLS] text [SEP], "
+    "input_ids": "ids of tokens (line numbers of `assets/vocab.txt`, from 0): [CLS] text [SEP], "
     "then zeros",
-    "input_mask": "1 for pieces, 0 after the last piece",
-    "segment_ids": "0; 1 for the pieces of a second text and its [SEP]",
+    "input_mask": "1 for tokens, 0 after the last token",
+    "segment_ids": "0; 1 for the tokens of a second text and its [SEP]",
 }
 
 
@@ -42,13 +42,13 @@ def of_ids(function):
     return from_ids, ids_specs()
 
 
-class Pieces(NamedTuple):
-    """Tokenized texts of P pieces each.
+class Tokens(NamedTuple):
+    """Tokenized texts of P tokens each.
 
     Attributes:
       characters: string RaggedTensor [B, (characters)], the code points of the texts.
       ids: int32 RaggedTensor [B, (P)].
-      starts, ends: int RaggedTensors [B, (P)]: a piece covers the characters [start, end) of its
+      starts, ends: int RaggedTensors [B, (P)]: a token covers the characters [start, end) of its
         text.
     """
 
@@ -75,7 +75,7 @@ class TextReader(tf.Module):
         self.graph_tokenizer = GraphTokenizer(self.vocabulary, tokenizer.do_lower_case)
 
     def ids(self, text):
-        """Returns the ids of texts, string [B], as int32 RaggedTensor [B, (pieces)]."""
+        """Returns the ids of texts, string [B], as int32 RaggedTensor [B, (tokens)]."""
         return self.graph_tokenizer.tokenize(valid(text))
 
     def ids_with(self, text, mark, mark_id):
@@ -96,14 +96,14 @@ class TextReader(tf.Module):
         # No mark follows the last part.
         return heads(joined, joined.row_lengths() - 1)
 
-    def pieces(self, text):
-        """Returns the `Pieces` of texts, string [B]."""
+    def tokens(self, text):
+        """Returns the `Tokens` of texts, string [B]."""
         text = valid(text)
         found = self.graph_tokenizer.tokenize_with_offsets(text)
-        return Pieces(tf.strings.unicode_split(text, "UTF-8"), *found)
+        return Tokens(tf.strings.unicode_split(text, "UTF-8"), *found)
 
     def packed(self, first, second=None):
-        """Returns the model's inputs for pieces, which must not be too many.
+        """Returns the model's inputs for tokens, which must not be too many.
 
         Args:
           first: int32 RaggedTensor [B, (n)].
@@ -114,8 +114,8 @@ class TextReader(tf.Module):
         """
         count = first.nrows()
         edges = [
-            tf.RaggedTensor.from_uniform_row_length(tf.repeat([piece], count), 1, count)
-            for piece in (self.vocabulary.cls_id, self.vocabulary.sep_id)
+            tf.RaggedTensor.from_uniform_row_length(tf.repeat([token], count), 1, count)
+            for token in (self.vocabulary.cls_id, self.vocabulary.sep_id)
         ]
         parts = [edges[0], first, edges[1]] + ([second, edges[1]] if second is not None else [])
         ids = tf.concat(parts, axis=1)
@@ -130,17 +130,17 @@ class TextReader(tf.Module):
 
 
 def padded(ids, least=2):
-    """Returns (ids, mask of the pieces), int32 [B, T], of an int32 RaggedTensor [B, (n)].
+    """Returns (ids, mask of the tokens), int32 [B, T], of an int32 RaggedTensor [B, (n)].
 
     Args:
       ids: the ids.
-      least: the pieces that each row has, [CLS] and [SEP] among them. Without any text T is this
-        number, not 0, because the model reads some of these pieces.
+      least: the tokens that each row has, [CLS] and [SEP] among them. Without any text T is this
+        number, not 0, because the model reads some of these tokens.
     """
     lengths = ids.row_lengths()
     longest = tf.reduce_max(tf.concat([lengths, [least]], axis=0))
-    is_piece = tf.range(longest) < lengths[:, None]
-    return ids.to_tensor(shape=tf.stack([ids.nrows(), longest])), tf.cast(is_piece, tf.int32)
+    is_token = tf.range(longest) < lengths[:, None]
+    return ids.to_tensor(shape=tf.stack([ids.nrows(), longest])), tf.cast(is_token, tf.int32)
 
 
 def valid(text):
@@ -152,7 +152,7 @@ def text_of(characters, rows, starts, ends):
     """Returns parts of texts.
 
     Args:
-      characters: as in `Pieces`.
+      characters: as in `Tokens`.
       rows: int [n], the text to which each part belongs.
       starts, ends: int [n]: the part is the characters [start, end) of its text.
 
@@ -175,12 +175,12 @@ def heads(ragged, lengths):
 
 
 def cut(first, second, room):
-    """Cuts texts or pairs to `room` pieces, as `truncated_lengths` of tasks.finetuning.packing.
+    """Cuts texts or pairs to `room` tokens, as `truncated_lengths` of tasks.finetuning.packing.
 
     Args:
       first: RaggedTensor [B, (n)].
       second: RaggedTensor [B, (m)], or None.
-      room: largest number of pieces that both texts have together.
+      room: largest number of tokens that both texts have together.
 
     Returns:
       (first, second), cut.

@@ -13,8 +13,8 @@ class Windows(NamedTuple):
 
     Attributes:
       rows: int64 [W], the text to which each window belongs.
-      starts: int64 [W], the first piece of each window.
-      lengths: int64 [W], the number of pieces of each window.
+      starts: int64 [W], the first token of each window.
+      lengths: int64 [W], the number of tokens of each window.
       counts: int64 [B], the number of windows of each text.
     """
 
@@ -34,25 +34,25 @@ class Windows(NamedTuple):
         return tf.gather(ragged.values, tf.ragged.range(begin, begin + self.lengths))
 
 
-def windows_on(num_pieces, size, stride, is_last_full):
+def windows_on(num_tokens, size, stride, is_last_full):
     """Returns the `Windows` of texts; each text has at least one, even an empty text.
 
     Args:
-      num_pieces: int64 [B], the number of pieces of each text.
-      size: int, or int64 [B]: largest number of pieces of a window.
-      stride: int, number of pieces from the start of one window to the start of the next.
+      num_tokens: int64 [B], the number of tokens of each text.
+      size: int, or int64 [B]: largest number of tokens of a window.
+      stride: int, number of tokens from the start of one window to the start of the next.
       is_last_full: whether the last window begins earlier so that it is full (as in
         `tagging.alignment.window_starts`), or has only the rest of the text (as in `stretches_of`
         of `reading_comprehension.windows`).
     """
-    size = tf.broadcast_to(tf.cast(size, tf.int64), tf.shape(num_pieces))
-    beyond = tf.maximum(num_pieces - size, 0)
+    size = tf.broadcast_to(tf.cast(size, tf.int64), tf.shape(num_tokens))
+    beyond = tf.maximum(num_tokens - size, 0)
     counts = -(-beyond // stride) + 1
     number = tf.ragged.range(counts)
     rows, starts = number.value_rowids(), number.values * stride
     if is_last_full:
         starts = tf.minimum(starts, tf.gather(beyond, rows))
-    lengths = tf.minimum(tf.gather(size, rows), tf.gather(num_pieces, rows) - starts)
+    lengths = tf.minimum(tf.gather(size, rows), tf.gather(num_tokens, rows) - starts)
     return Windows(rows, starts, lengths, counts)
 
 

@@ -1,6 +1,7 @@
-"""WordPiece for many lines at a time on arrays, with the place of each piece.
+"""WordPiece for many lines at a time on arrays, with the place of each token.
 
-Most characters of Chinese text are tokens of their own, independent of their neighbours: a table
+Most characters of Chinese text are basic tokens of their own, independent of their neighbours: a
+  table
 by code point gives their ids. The rest (Latin words, numbers, other scripts) is tokenized by
 `FullTokenizer`, each distinct run once.
 """
@@ -15,25 +16,25 @@ import numpy as np
 from nezha_tf.text import characters
 from nezha_tf.text.vocabulary import UNK
 
-# Values in the table for code points that are not tokens by themselves.
+# Values in the table for code points that are not basic tokens by themselves.
 _UNSEEN, _SPACE, _ORDINARY, _ODD = -1, -2, -3, -4
 _LONGEST_CACHED, _MOST_CACHED = 40, 2**17  # bound the cache's memory
 
 
-class LinePieces(NamedTuple):
-    """The pieces of lines, one after another.
+class LineTokens(NamedTuple):
+    """The tokens of lines, one after another.
 
     Attributes:
       ids: int32 [N].
-      places: int64 [N], the place of each piece's first character in the joined lines, where each
+      places: int64 [N], the place of each token's first character in the joined lines, where each
         line has an end of one character.
-      begins_token: bool [N], whether a piece is the first of its token.
-      line_ends: int64 [L], the number of pieces up to the end of each line.
+      begins_basic_token: bool [N], whether a token is the first of its basic token.
+      line_ends: int64 [L], the number of tokens up to the end of each line.
     """
 
     ids: np.ndarray
     places: np.ndarray
-    begins_token: np.ndarray
+    begins_basic_token: np.ndarray
     line_ends: np.ndarray
 
 
@@ -42,7 +43,7 @@ class BulkTokenizer:
 
     Attributes:
       unknown_characters: `collections.Counter` of the characters in all lines so far for which
-        the vocabulary has no piece. Tokens that are [UNK] for another reason do not count.
+        the vocabulary has no token. Basic tokens that are [UNK] for another reason do not count.
     """
 
     def __init__(self, tokenizer):
@@ -56,19 +57,19 @@ class BulkTokenizer:
         self.unknown_characters = collections.Counter()
 
     def tokenize(self, lines):
-        """Returns the `LinePieces` of a list of str."""
+        """Returns the `LineTokens` of a list of str."""
         text = "\n".join([*lines, ""])
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         kinds = self._kinds(codes)
         line_starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
         self._join_odd_lines(kinds, line_starts)
-        # The number of pieces that begin at each character; a run's pieces count at its first one.
+        # The number of tokens that begin at each character; a run's tokens count at its first one.
         counts = (kinds >= 0).astype(np.int64)
         starts, runs = self._runs_of(text, kinds)
         counts[starts] = [len(run.ids) for run in runs]
         ends = np.cumsum(counts)
         ids = np.empty(ends[-1] if len(ends) else 0, np.int32)
-        places, begins_token = np.empty(len(ids), np.int64), np.ones(len(ids), bool)
+        places, begins_basic_token = np.empty(len(ids), np.int64), np.ones(len(ids), bool)
         alone = np.flatnonzero(kinds >= 0)
         ids[ends[alone] - 1], places[ends[alone] - 1] = kinds[alone], alone
         self._count_unknown(codes[alone], kinds[alone])
@@ -77,10 +78,12 @@ class BulkTokenizer:
             shifts = np.repeat(ends[starts] - np.cumsum(sizes), sizes)
             where = shifts + np.arange(len(shifts))
             ids[where] = [index for run in runs for index in run.ids]
-            begins_token[where] = [begins for run in runs for begins in run.begins_token]
+            begins_basic_token[where] = [
+                begins for run in runs for begins in run.begins_basic_token
+            ]
             places[where] = [place for run in runs for place in run.places]
             places[where] += np.repeat(starts, sizes)
-        return LinePieces(ids, places, begins_token, ends[line_starts[1:] - 1])
+        return LineTokens(ids, places, begins_basic_token, ends[line_starts[1:] - 1])
 
     def _kinds(self, codes):
         """Returns int32 [characters]: each character's id, or its kind if it has no id."""
@@ -103,9 +106,9 @@ class BulkTokenizer:
         if folds and (len(folded) != 1 or char == "Σ" or unicodedata.combining(char)):
             return _ODD
         if kind == characters.ALONE or (kind == characters.PUNCTUATION and folded == char):
-            pieces = self._tokenizer.tokenize(char)
-            if len(pieces) == 1:
-                return self._tokenizer.convert_tokens_to_ids(pieces)[0]
+            tokens = self._tokenizer.tokenize(char)
+            if len(tokens) == 1:
+                return self._tokenizer.convert_tokens_to_ids(tokens)[0]
         return _ORDINARY
 
     def _join_odd_lines(self, kinds, line_starts):
@@ -133,20 +136,20 @@ class BulkTokenizer:
         return starts, runs
 
     def _run_of(self, string):
-        pieces = self._tokenizer.tokenize_with_offsets(string)
+        tokens = self._tokenizer.tokenize_with_offsets(string)
         vocabulary = self._tokenizer.vocabulary
-        tokens = [-1, *(piece.token for piece in pieces)]
+        basic_tokens = [-1, *(token.basic_token for token in tokens)]
         unknown = [
             char
-            for piece in pieces
-            if piece.text == UNK
-            for char in string[piece.start : piece.end]
+            for token in tokens
+            if token.text == UNK
+            for char in string[token.start : token.end]
             if self._is_unknown(char)
         ]
         return _Run(
-            ids=vocabulary.ids_of([piece.text for piece in pieces]),
-            places=[piece.start for piece in pieces],
-            begins_token=[a != b for a, b in itertools.pairwise(tokens)],
+            ids=vocabulary.ids_of([token.text for token in tokens]),
+            places=[token.start for token in tokens],
+            begins_basic_token=[a != b for a, b in itertools.pairwise(basic_tokens)],
             unknown=unknown,
         )
 
@@ -164,9 +167,9 @@ class BulkTokenizer:
 
 
 class _Run(NamedTuple):
-    """The pieces of a run of characters: lists of one length, and the unknown characters."""
+    """The tokens of a run of characters: lists of one length, and the unknown characters."""
 
     ids: list
     places: list
-    begins_token: list
+    begins_basic_token: list
     unknown: list

@@ -19,7 +19,7 @@ CJK_RANGES = (
 # ASCII characters that are symbols in Unicode and punctuation in the originals.
 ASCII_SYMBOLS = "$+<=>^`|~"
 
-# What neither shows nor gives a piece: white space, control and format characters (Unicode's Z*, Cc
+# What neither shows nor gives a token: white space, control and format characters (Unicode's Z*, Cc
 # and Cf; a test compares the ranges).
 INVISIBLE_RANGES = (
     (0x0, 0x20),
@@ -72,7 +72,7 @@ def kind_of(char):
 
 
 def is_blank(line):
-    """Whether a line shows nothing and has no piece: it parts documents."""
+    """Whether a line shows nothing and has no token: it parts documents."""
     return not _VISIBLE.search(line)
 
 

@@ -1,4 +1,4 @@
-"""Converts pieces to natural text without `##` and special pieces, with spaces between words."""
+"""Converts tokens to natural text without `##` and special tokens, with spaces between words."""
 
 import collections
 import itertools
@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from nezha_tf.text import characters
-from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS, UNK
 
 _UNUSED = re.compile(r"\[unused\d+\]")
 # ASCII punctuation that follows the word before it without a space ("leans left"), and that
@@ -20,77 +20,81 @@ WIDE, WORD, LEFT, RIGHT, BOTH = range(5)
 
 
 class _SourceToken(NamedTuple):
-    """A token of the source: the tokenizer's form ([UNK] or folded), and the original spelling."""
+    """A basic token of the source: its form ([UNK] or folded), and the original spelling."""
 
     text: str
     written: str
     space_follows: bool
 
 
-def detokenize(pieces, source=None, tokenizer=None):
-    """Returns the text of pieces.
+def detokenize(tokens, source=None, tokenizer=None):
+    """Returns the text of tokens.
 
     Chinese is written without spaces, also beside Latin words; Latin words and numbers are
-    separated by a space. Spaces beside ASCII punctuation follow English rules. Special pieces are
+    separated by a space. Spaces beside ASCII punctuation follow English rules. Special tokens are
     dropped.
 
     With a source, more is known. An [UNK] becomes a text that the tokenizer turns into [UNK] in the
     source: if there are several, the one with most equal neighbours; ties are used in order. A
-    Latin word of the source gets its spelling there (case, accents), and two adjacent tokens of
-    the source, neither of them Chinese, have a space if they have one there. Without a source, or
-    without unknown text in it, [UNK] is dropped.
+    Latin word of the source gets its spelling there (case, accents), and two adjacent basic tokens
+    of the source, neither of them Chinese, have a space if they have one there. Without a source,
+    or without unknown text in it, [UNK] is dropped.
 
     Args:
-      pieces: list of str.
-      source: the raw text that the pieces summarize or answer, or None.
+      tokens: list of str.
+      source: the raw text that the tokens summarize or answer, or None.
       tokenizer: the `FullTokenizer` of both; needed with a source.
     """
-    tokens = _tokens(pieces)
-    source_tokens = _source_tokens(source, tokenizer) if source else []
-    tokens = _known(tokens, source_tokens)
-    written = _written(source_tokens)
-    spaces = _spaces(source_tokens)
-    texts = [written.get(token, token) for token in tokens]
+    basic_tokens = _basic_tokens(tokens)
+    source_basic_tokens = _source_tokens(source, tokenizer) if source else []
+    basic_tokens = _known(basic_tokens, source_basic_tokens)
+    written = _written(source_basic_tokens)
+    spaces = _spaces(source_basic_tokens)
+    texts = [written.get(basic_token, basic_token) for basic_token in basic_tokens]
     output = texts[:1]
     for index, by_rule in enumerate(_spaces_by_rule(texts)):
         is_wide = WIDE in (lean_of(texts[index][-1]), lean_of(texts[index + 1][0]))
-        space = by_rule if is_wide else spaces.get((tokens[index], tokens[index + 1]), by_rule)
+        space = (
+            by_rule
+            if is_wide
+            else spaces.get((basic_tokens[index], basic_tokens[index + 1]), by_rule)
+        )
         output += [" "] * space + [texts[index + 1]]
     return "".join(output)
 
 
-def _tokens(pieces):
-    """Joins pieces to tokens; special pieces except [UNK] are left out."""
-    tokens = []
-    for piece in pieces:
-        if is_dropped(piece):
+def _basic_tokens(tokens):
+    """Joins tokens to basic tokens; special tokens except [UNK] are left out."""
+    basic_tokens = []
+    for token in tokens:
+        if is_dropped(token):
             continue
-        if is_inner(piece) and tokens and tokens[-1] != UNK:
-            tokens[-1] += piece[2:]
+        if is_inner(token) and basic_tokens and basic_tokens[-1] != UNK:
+            basic_tokens[-1] += token[2:]
         else:
-            tokens.append(piece[2:] if is_inner(piece) else piece)
-    return tokens
+            basic_tokens.append(token[2:] if is_inner(token) else token)
+    return basic_tokens
 
 
-def is_dropped(piece):
-    """Whether a piece is left out of the text: special pieces except [UNK], and the empty piece."""
-    is_special = piece in SPECIAL_PIECES or _UNUSED.fullmatch(piece)
-    return not piece or bool(is_special and piece != UNK)
+def is_dropped(token):
+    """Whether a token is left out of the text: special tokens except [UNK], and the empty token."""
+    is_special = token in SPECIAL_TOKENS or _UNUSED.fullmatch(token)
+    return not token or bool(is_special and token != UNK)
 
 
-def is_inner(piece):
-    """Whether a piece continues the token of the piece before it."""
-    return piece.startswith("##") and len(piece) > 2
+def is_inner(token):
+    """Whether a token continues the basic token of the token before it."""
+    return token.startswith("##") and len(token) > 2
 
 
 def _source_tokens(source, tokenizer):
-    """Returns the tokens of a raw text as a list of `_SourceToken`."""
-    pieces = tokenizer.tokenize_with_offsets(source)
-    groups = [list(group) for _, group in itertools.groupby(pieces, key=lambda p: p.token)]
+    """Returns the basic tokens of a raw text as a list of `_SourceToken`."""
+    tokens = tokenizer.tokenize_with_offsets(source)
+    groups = [list(group) for _, group in itertools.groupby(tokens, key=lambda p: p.basic_token)]
     ends = [*(group[0].start for group in groups), len(source)][1:]
     return [
         _SourceToken(
-            "".join(piece.text.removeprefix("##") for piece in group),
+            "".join(token.text.removeprefix("##") for token in group),
             source[group[0].start : group[-1].end],
             any(characters.kind_of(c) == characters.SPACE for c in source[group[-1].end : end]),
         )
@@ -98,48 +102,48 @@ def _source_tokens(source, tokenizer):
     ]
 
 
-def _known(tokens, source_tokens):
+def _known(basic_tokens, source_basic_tokens):
     """Replaces each [UNK] by a text of the source; drops it if the source has no unknown text."""
-    texts = [token.text for token in source_tokens]
+    texts = [basic_token.text for basic_token in source_basic_tokens]
     candidates = [index for index, text in enumerate(texts) if text == UNK]
     unused, known = list(candidates), []
-    for index, token in enumerate(tokens):
-        if token != UNK:
-            known.append(token)
+    for index, basic_token in enumerate(basic_tokens):
+        if basic_token != UNK:
+            known.append(basic_token)
         elif candidates:
-            agreement = {c: _agreement(tokens, index, texts, c) for c in candidates}
+            agreement = {c: _agreement(basic_tokens, index, texts, c) for c in candidates}
             best = max(candidates, key=lambda c: (agreement[c], c in unused, -c))
             if best in unused:
                 unused.remove(best)
-            known.append(source_tokens[best].written)
+            known.append(source_basic_tokens[best].written)
     return known
 
 
-def _agreement(tokens, index, source, source_index):
-    """Returns the number of equal tokens directly before and after two positions."""
-    before = zip(tokens[:index][::-1], source[:source_index][::-1], strict=False)
-    after = zip(tokens[index + 1 :], source[source_index + 1 :], strict=False)
+def _agreement(basic_tokens, index, source, source_index):
+    """Returns the number of equal basic tokens directly before and after two positions."""
+    before = zip(basic_tokens[:index][::-1], source[:source_index][::-1], strict=False)
+    after = zip(basic_tokens[index + 1 :], source[source_index + 1 :], strict=False)
     return sum(
         sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
         for pairs in (before, after)
     )
 
 
-def _written(source_tokens):
-    """Returns {token: its most frequent spelling in the source}."""
+def _written(source_basic_tokens):
+    """Returns {basic token: its most frequent spelling in the source}."""
     forms = collections.defaultdict(collections.Counter)
-    for token in source_tokens:
-        if token.text != UNK:
-            forms[token.text][token.written] += 1
+    for basic_token in source_basic_tokens:
+        if basic_token.text != UNK:
+            forms[basic_token.text][basic_token.written] += 1
     return {text: counts.most_common(1)[0][0] for text, counts in forms.items()}
 
 
-def _spaces(source_tokens):
-    """Returns {(token, next token): whether the source usually has a space between them}."""
+def _spaces(source_basic_tokens):
+    """Returns {(basic token, next one): whether the source usually has a space between them}."""
     found = collections.defaultdict(collections.Counter)
-    for token, following in itertools.pairwise(source_tokens):
-        pair = tuple(t.written if t.text == UNK else t.text for t in (token, following))
-        found[pair][token.space_follows] += 1
+    for basic_token, following in itertools.pairwise(source_basic_tokens):
+        pair = tuple(t.written if t.text == UNK else t.text for t in (basic_token, following))
+        found[pair][basic_token.space_follows] += 1
     return {pair: counts.most_common(1)[0][0] for pair, counts in found.items()}
 
 
@@ -161,7 +165,7 @@ def _spaces_by_rule(texts):
 
 
 def _leans(texts):
-    """Returns the lean of each token, by its first character and its context."""
+    """Returns the lean of each basic token, by its first character and its context."""
     leans, quotes = [], 0
     for index, text in enumerate(texts):
         lean = lean_of(text[0])
@@ -184,7 +188,7 @@ def lean_of(char):
 
 
 def _is_in_number(texts, index):
-    """Whether the token at an index is punctuation between two digits."""
+    """Whether the basic token at an index is punctuation between two digits."""
     return (
         texts[index] in tuple(IN_NUMBERS)
         and index > 0

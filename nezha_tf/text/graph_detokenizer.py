@@ -16,12 +16,13 @@ from nezha_tf.text.vocabulary import UNK
 
 
 class GraphDetokenizer(tf.Module):
-    """Converts ids to the text of `detokenize(pieces)`, inside a `tf.function` or a SavedModel.
+    """Converts ids to the text of `detokenize(tokens)`, inside a `tf.function` or a SavedModel.
 
     There is no source: [UNK] is left out, and text that a model writes in lower case stays so.
 
-    The rules of `detokenize` are for tokens. Here they are applied to pieces: tables over the
-    vocabulary contain what the rules need, and a token is represented by its first and last piece.
+    The rules of `detokenize` are for basic tokens. Here they are applied to tokens: tables over the
+    vocabulary contain what the rules need, and a basic token is represented by its first and last
+    token.
     """
 
     def __init__(self, vocabulary):
@@ -29,16 +30,16 @@ class GraphDetokenizer(tf.Module):
         vocabulary: a `Vocabulary`.
         """
         super().__init__(name="graph_detokenizer")
-        pieces = vocabulary.pieces
-        texts = [piece[2:] if is_inner(piece) else piece for piece in pieces]
-        # The empty piece is dropped, so its values in the tables do not matter.
+        tokens = vocabulary.tokens
+        texts = [token[2:] if is_inner(token) else token for token in tokens]
+        # The empty token is dropped, so its values in the tables do not matter.
         first, last = [text[:1] or " " for text in texts], [text[-1:] or " " for text in texts]
         self._pad_id = vocabulary.pad_id
         self._texts = tf.constant(texts)
         self._tables = {
-            "is_inner": tf.constant([is_inner(piece) for piece in pieces]),
-            "is_dropped": tf.constant([is_dropped(piece) for piece in pieces]),
-            "is_unknown": tf.constant([piece == UNK for piece in pieces]),
+            "is_inner": tf.constant([is_inner(token) for token in tokens]),
+            "is_dropped": tf.constant([is_dropped(token) for token in tokens]),
+            "is_unknown": tf.constant([token == UNK for token in tokens]),
             "is_quote": tf.constant([text == '"' for text in texts]),
             "is_period": tf.constant([text == "." for text in texts]),
             "is_in_numbers": tf.constant([text in tuple(IN_NUMBERS) for text in texts]),
@@ -54,7 +55,7 @@ class GraphDetokenizer(tf.Module):
         """Returns the texts of ids.
 
         Args:
-          ids: int32 [N, T]; [PAD] and other special pieces are dropped.
+          ids: int32 [N, T]; [PAD] and other special tokens are dropped.
 
         Returns:
           String tensor [N].
@@ -69,16 +70,16 @@ class GraphDetokenizer(tf.Module):
         return {name: tf.gather(table, ids) for name, table in self._tables.items()}
 
     def _without_dropped(self, ids):
-        """Removes the dropped pieces and moves the others together.
+        """Removes the dropped tokens and moves the others together.
 
         Returns:
-          (ids [N, P]; is_start bool [N, P], whether a token starts there; exists bool [N, P],
-          whether there is a piece). P = T + 1, and the last column never has a piece.
+          (ids [N, P]; is_start bool [N, P], whether a basic token starts there; exists bool [N, P],
+          whether there is a token). P = T + 1, and the last column never has a token.
         """
         ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=self._pad_id)
         of = self._of(ids)
         before = _shifted(_last_place(~of["is_dropped"]), 1, -1)
-        # An inner piece begins a token if no written piece is before it.
+        # An inner token begins a basic token if no written token is before it.
         is_start = ~of["is_inner"] | (before < 0) | _at(of["is_unknown"], before)
         is_written = ~of["is_dropped"] & ~of["is_unknown"]
         last = tf.shape(ids)[1] - 1
@@ -87,11 +88,11 @@ class GraphDetokenizer(tf.Module):
 
 
 def _spaces(of, is_start, exists):
-    """Returns whether there is a space before a piece.
+    """Returns whether there is a space before a token.
 
     Args:
-      of: dict of the tables' values for the pieces, each [N, P].
-      is_start: bool [N, P], whether a token starts there.
+      of: dict of the tables' values for the tokens, each [N, P].
+      is_start: bool [N, P], whether a basic token starts there.
       exists: bool [N, P], False in the last column.
 
     Returns:
@@ -111,7 +112,7 @@ def _spaces(of, is_start, exists):
 
 
 def _leans(of, is_start, is_single, exists):
-    """Returns the lean of each token at its first piece, int32 [N, P]."""
+    """Returns the lean of each basic token at its first token, int32 [N, P]."""
     is_quote = is_single & of["is_quote"]
     quotes = tf.math.cumsum(tf.cast(is_quote, tf.int32), axis=1, exclusive=True)
     lean = tf.where(is_quote, tf.where(quotes % 2 == 1, LEFT, RIGHT), of["first_lean"])

@@ -1,11 +1,11 @@
-"""WordPiece in the graph with tensorflow-text; the pieces are those of `FullTokenizer`."""
+"""WordPiece in the graph with tensorflow-text; the tokens are those of `FullTokenizer`."""
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from nezha_tf.text import characters
-from nezha_tf.text.tokenization import MAX_CHARS_PER_TOKEN
+from nezha_tf.text.tokenization import MAX_CHARS_PER_BASIC_TOKEN
 from nezha_tf.text.vocabulary import UNK
 
 # RE2 character classes that correspond to `characters.kind_of`. The originals' control characters
@@ -14,8 +14,8 @@ _SPACE = r"[\p{Z}\t\n\r]"
 _DROPPED = r"[\p{Cc}\p{Cf}\x{FFFD}]"
 _CJK = "".join(rf"\x{{{low:X}}}-\x{{{high:X}}}" for low, high in characters.CJK_RANGES)
 _SEPARATOR = rf"[ \p{{P}}$+<=>\^`|~{_CJK}]"
-# A cheap test for overlong tokens: without such a long run there is no such long token.
-_LONG_RUN = rf".*[^ -/:-@\[-`{{-~\x{{4E00}}-\x{{9FFF}}，。、]{{{MAX_CHARS_PER_TOKEN + 1}}}"
+# A cheap test for overlong basic tokens: without such a long run there is no such long basic token.
+_LONG_RUN = rf".*[^ -/:-@\[-`{{-~\x{{4E00}}-\x{{9FFF}}，。、]{{{MAX_CHARS_PER_BASIC_TOKEN + 1}}}"
 TOKENIZED_AT_ONCE = 1024
 _UNMATCHED = "\ue000"  # A private-use character, in no vocabulary: it becomes [UNK].
 
@@ -24,7 +24,7 @@ class GraphTokenizer(tf.Module):
     """Converts text to ids inside a `tf.function`, a `tf.data` pipeline or a SavedModel.
 
     TensorFlow's libraries may know characters that Python's Unicode version does not have yet;
-    these may give other pieces than in Python.
+    these may give other tokens than in Python.
 
     tensorflow-text's own lower-casing is NFKC case folding, which turns full-width punctuation into
     ASCII. So the text is first normalised here as the originals do it.
@@ -41,12 +41,13 @@ class GraphTokenizer(tf.Module):
             vocab=_distinct(vocabulary),
             token_out_type=tf.int32,
             unknown_token=UNK,
-            # `normalize` bounds the characters of a token; this option can only bound its bytes.
-            max_bytes_per_word=4 * MAX_CHARS_PER_TOKEN,
+            # `normalize` bounds the characters of a basic token; this option can only bound its
+            # bytes.
+            max_bytes_per_word=4 * MAX_CHARS_PER_BASIC_TOKEN,
         )
 
     def normalize(self, text):
-        """Cleans and folds text, and handles overlong tokens.
+        """Cleans and folds text, and handles overlong basic tokens.
 
         Args:
           text: string tensor [batch_size], UTF-8.
@@ -77,7 +78,7 @@ class GraphTokenizer(tf.Module):
           text: string tensor [batch_size], UTF-8.
 
         Returns:
-          int32 RaggedTensor [batch_size, (pieces)].
+          int32 RaggedTensor [batch_size, (tokens)].
         """
         return self._tokenizer.tokenize(self.normalize(text))
 
@@ -88,7 +89,7 @@ class GraphTokenizer(tf.Module):
           text: string tensor [batch_size], valid UTF-8.
 
         Returns:
-          (ids, starts, ends), int32 RaggedTensors [batch_size, (pieces)]: a piece covers the
+          (ids, starts, ends), int32 RaggedTensors [batch_size, (tokens)]: a token covers the
           characters (code points) [start, end) of its raw text.
         """
         normal = self.normalize(text)
@@ -126,25 +127,27 @@ class GraphTokenizer(tf.Module):
 
 
 def _distinct(vocabulary):
-    """Returns the pieces; those that must never match get a name that no text contains.
+    """Returns the tokens; those that must never match get a name that no text contains.
 
-    These are the first of two equal pieces, and pieces with a space or a NUL. No token contains a
-    space or a NUL, but tensorflow-text would match the first across words and fail for the second.
+    These are the first of two equal tokens, and tokens with a space or a NUL. No basic token
+    contains a space or a NUL, but tensorflow-text would match the first across words and fail for
+    the second.
     """
-    ids = vocabulary.ids_of(vocabulary.pieces)
+    ids = vocabulary.ids_of(vocabulary.tokens)
     return [
-        piece if index == found and not {*" \0"} & {*piece} else f"{_UNMATCHED}{index}"
-        for index, (piece, found) in enumerate(zip(vocabulary.pieces, ids, strict=True))
+        token if index == found and not {*" \0"} & {*token} else f"{_UNMATCHED}{index}"
+        for index, (token, found) in enumerate(zip(vocabulary.tokens, ids, strict=True))
     ]
 
 
 def _without_overlong_tokens(text):
-    """Replaces each character of an overlong token by one that no vocabulary has.
+    """Replaces each character of an overlong basic token by one that no vocabulary has.
 
-    The originals bound the characters of a token, but tensorflow-text can only bound its bytes.
+    The originals bound the characters of a basic token, but tensorflow-text can only bound its
+    bytes.
     """
     parts = tf_text.regex_split(text, _SEPARATOR, keep_delim_regex_pattern=_SEPARATOR)
-    overlong = tf.strings.length(parts.values, unit="UTF8_CHAR") > MAX_CHARS_PER_TOKEN
+    overlong = tf.strings.length(parts.values, unit="UTF8_CHAR") > MAX_CHARS_PER_BASIC_TOKEN
     unmatched = tf.strings.regex_replace(parts.values, "(?s).", _UNMATCHED)
     parts = parts.with_values(tf.where(overlong, unmatched, parts.values))
     return tf.strings.reduce_join(parts, axis=-1)

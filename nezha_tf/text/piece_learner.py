@@ -1,12 +1,12 @@
-"""Learns the pieces of words that are not Chinese: those of tensorflow-text's learner, but sooner.
+"""Learns the tokens of words that are not Chinese: those of tensorflow-text's learner, but sooner.
 
 The learner (`tensorflow_text.tools.wordpiece_vocab.wordpiece_tokenizer_learner_lib`, with its
-default values) works in rounds. It cuts words at the pieces of the last round, in the first round
+default values) works in rounds. It cuts words at the tokens of the last round, in the first round
 at every character. It counts all substrings that begin at a cut, takes the count of each from the
 counts of its prefixes, longest first, and keeps what still has at least a threshold. A substring
 that does not end with its word is a prefix of one that does, which takes its whole count away. So
 only the rests of words, from a cut to the word's end, can be kept. This module counts nothing else,
-and it cuts each different rest once. The tests compare the pieces with the learner's own.
+and it cuts each different rest once. The tests compare the tokens with the learner's own.
 """
 
 import bisect
@@ -23,11 +23,11 @@ MOST_WORDS = 5_000_000
 
 
 class PieceLearner:
-    """Learns the pieces of some words, with one threshold or with a bound on their number.
+    """Learns the tokens of some words, with one threshold or with a bound on their number.
 
     Attributes:
       words: list of (word, its count): those that are not left out.
-      alphabet: set of their characters; each makes two pieces, one of them with "##".
+      alphabet: set of their characters; each makes two tokens, one of them with "##".
     """
 
     def __init__(self, counts):
@@ -43,19 +43,19 @@ class PieceLearner:
                 self._rests[word[start:]] += count
 
     def within(self, size):
-        """Returns the pieces at the lowest threshold that gives no more than `size` of them.
+        """Returns the tokens at the lowest threshold that gives no more than `size` of them.
 
         Thresholds are 2, 3 and so on; from 8 on each is by a quarter higher than the last. If there
-        are too many pieces at the first one above all counts, the first `size` of these are
+        are too many tokens at the first one above all counts, the first `size` of these are
         returned.
 
         Returns:
           List of str, as of `at`.
         """
         for threshold in console.progress(self._thresholds(), desc="learning", unit="threshold"):
-            pieces = self.at(threshold, size)
-            if pieces is not None:
-                return pieces
+            tokens = self.at(threshold, size)
+            if tokens is not None:
+                return tokens
         return self.at(threshold)[:size]
 
     def _thresholds(self):
@@ -68,10 +68,10 @@ class PieceLearner:
         yield (self._most + threshold) // 2
 
     def at(self, threshold, size=None):
-        """Returns the pieces at a threshold, or None if there are more than `size` of them.
+        """Returns the tokens at a threshold, or None if there are more than `size` of them.
 
         Returns:
-          List of str: all characters by code point, then pieces by falling count. Pieces that
+          List of str: all characters by code point, then tokens by falling count. Tokens that
           continue a word begin with "##".
         """
         # What begins a word is the same in all rounds: frequent words, and characters.
@@ -93,10 +93,10 @@ class PieceLearner:
         counts = {JOINER + char: 1 for char in self.alphabet}
         counts.update((JOINER + r, count) for r, count in rests.items() if count >= threshold)
         counts.update((word, count) for word, count in whole.items() if word not in self.alphabet)
-        return sorted(self.alphabet) + sorted(counts, key=lambda piece: (-counts[piece], piece))
+        return sorted(self.alphabet) + sorted(counts, key=lambda token: (-counts[token], token))
 
     def _kept(self, rests, threshold):
-        """Returns a set of the rests that are pieces, and of all characters."""
+        """Returns a set of the rests that are tokens, and of all characters."""
         return self.alphabet.union(r for r, count in rests.items() if count >= threshold)
 
 
@@ -118,7 +118,7 @@ def of_common_characters(counts, most):
 
 
 def _first_rests(words, beginnings):
-    """Returns a Counter of what is left of words after the longest piece that begins each."""
+    """Returns a Counter of what is left of words after the longest token that begins each."""
     rests = collections.Counter()
     for word, count in words:
         rest = word[_longest(word, beginnings) :]
@@ -128,11 +128,11 @@ def _first_rests(words, beginnings):
 
 
 def _cut(first_rests, inner):
-    """Returns the counts of all rests when words are cut into the longest pieces.
+    """Returns the counts of all rests when words are cut into the longest tokens.
 
     Args:
       first_rests: dict of rest to its count, without the rests of rests.
-      inner: set of the pieces, without "##"; all characters are among them.
+      inner: set of the tokens, without "##"; all characters are among them.
     """
     counts = collections.Counter(first_rests)
     by_length = [[] for _ in range(LONGEST_WORD)]
@@ -150,9 +150,9 @@ def _cut(first_rests, inner):
     return counts
 
 
-def _longest(text, pieces):
-    """Returns the length of the longest piece that begins a text."""
+def _longest(text, tokens):
+    """Returns the length of the longest token that begins a text."""
     end = len(text)
-    while text[:end] not in pieces:
+    while text[:end] not in tokens:
         end -= 1
     return end

@@ -24,8 +24,8 @@ class VocabularySettings:
     output_file: str | None = flag(None, "The vocabulary to write.")
     vocab_size: int | None = flag(
         None,
-        "Largest number of pieces. Without it the text decides: the most frequent characters that "
-        "cover 99.95 % of the Chinese ones, and learned pieces about as frequent; together no more "
+        "Largest number of tokens. Without it the text decides: the most frequent characters that "
+        "cover 99.95 % of the Chinese ones, and learned tokens about as frequent; together no more "
         "than 21128.",
         1,
     )
@@ -37,7 +37,7 @@ class VocabularySettings:
         False, "Also take the most common Chinese characters: level 1 of GB 2312 and of Big5."
     )
     include_file: str | None = flag(
-        None, "File with pieces that the vocabulary must contain, one on each line."
+        None, "File with tokens that the vocabulary must contain, one on each line."
     )
     encoding: str = ENCODING
     text_fields: tuple = TEXT_FIELDS

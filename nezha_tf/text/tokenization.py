@@ -1,31 +1,32 @@
-"""The WordPiece tokenizer of the TF1 originals in Python, with the place of each piece."""
+"""The WordPiece tokenizer of the TF1 originals in Python, with the place of each token."""
 
 from typing import NamedTuple
 
 from nezha_tf.text import characters
 from nezha_tf.text.vocabulary import UNK, Vocabulary
 
-# Longer tokens become a single [UNK] (max_input_chars_per_word of the originals).
-MAX_CHARS_PER_TOKEN = 200
+# Longer basic tokens become a single [UNK] (max_input_chars_per_word of the originals).
+MAX_CHARS_PER_BASIC_TOKEN = 200
 
 
-class Token(NamedTuple):
-    """A token before WordPiece: `text`, and the index of each of its characters in the raw text."""
+class BasicToken(NamedTuple):
+    """What WordPiece splits: `text`, and the index of each of its characters in the raw text."""
 
     text: str
     offsets: tuple[int, ...]
 
 
-class Piece(NamedTuple):
-    """A piece of the vocabulary that covers the characters [start, end) of the raw text.
+class Token(NamedTuple):
+    """A token of the vocabulary that covers the characters [start, end) of the raw text.
 
-    `token` is the number of its token before WordPiece; pieces of a token have the same number.
+    `basic_token` is the number of its basic token before WordPiece; tokens of a basic token have
+    the same number.
     """
 
     text: str
     start: int
     end: int
-    token: int
+    basic_token: int
 
 
 class FullTokenizer:
@@ -41,45 +42,47 @@ class FullTokenizer:
           vocabulary: a `Vocabulary`, instead of `vocab_file`.
 
         Raises:
-          UserError: the vocabulary cannot be read, or lacks special pieces.
+          UserError: the vocabulary cannot be read, or lacks special tokens.
         """
         self.vocabulary = vocabulary or Vocabulary.from_file(vocab_file)
         self.do_lower_case = do_lower_case
-        self._piece_cache = {}
+        self._token_cache = {}
 
     def tokenize(self, text):
-        """Returns the pieces of a text as a list of strings."""
-        return [piece.text for piece in self.tokenize_with_offsets(text)]
+        """Returns the tokens of a text as a list of strings."""
+        return [token.text for token in self.tokenize_with_offsets(text)]
 
     def tokenize_with_offsets(self, text):
-        """Returns the pieces of a text as a list of `Piece`."""
-        pieces = []
-        for number, token in enumerate(basic_tokens(text, self.do_lower_case)):
-            for piece, first, last in self._wordpiece(token.text):
-                start, end = token.offsets[first], token.offsets[last] + 1
-                pieces.append(Piece(piece, start, end, number))
-        return pieces
+        """Returns the tokens of a text as a list of `Token`."""
+        tokens = []
+        for number, basic_token in enumerate(basic_tokens(text, self.do_lower_case)):
+            for token, first, last in self._wordpiece(basic_token.text):
+                start, end = basic_token.offsets[first], basic_token.offsets[last] + 1
+                tokens.append(Token(token, start, end, number))
+        return tokens
 
     def convert_tokens_to_ids(self, tokens):
-        """Returns the ids of pieces as a list; unknown pieces get the id of [UNK]."""
+        """Returns the ids of tokens as a list; unknown tokens get the id of [UNK]."""
         return self.vocabulary.ids_of(tokens)
 
     def convert_ids_to_tokens(self, ids):
-        """Returns the pieces of ids (0 to V - 1) as a list; a larger one raises IndexError."""
-        return self.vocabulary.pieces_of(ids)
+        """Returns the tokens of ids (0 to V - 1) as a list; a larger one raises IndexError."""
+        return self.vocabulary.tokens_of(ids)
 
-    def _wordpiece(self, token):
-        """Returns (piece, first character, last character) for each piece of a token."""
-        found = self._piece_cache.get(token)
+    def _wordpiece(self, basic_token):
+        """Returns (token, first character, last character) for each token of a basic token."""
+        found = self._token_cache.get(basic_token)
         if found is None:
-            found = longest_match(token, self.vocabulary)
-            if len(token) < 20 and len(self._piece_cache) < 2**17:  # bounds the cache's memory
-                self._piece_cache[token] = found
+            found = longest_match(basic_token, self.vocabulary)
+            if (
+                len(basic_token) < 20 and len(self._token_cache) < 2**17
+            ):  # bounds the cache's memory
+                self._token_cache[basic_token] = found
         return found
 
 
 def basic_tokens(text, do_lower_case=True):
-    """Yields a `Token` for each token of the text before WordPiece.
+    """Yields a `BasicToken` for each basic token of the text before WordPiece.
 
     The order is the original's: drop control characters, separate CJK characters, split at white
     space, lower-case and strip accents, split at punctuation.
@@ -101,18 +104,18 @@ def basic_tokens(text, do_lower_case=True):
 
 
 def _split_word(word, offsets, do_lower_case):
-    """Yields the tokens of a word without white space: folds it, then splits it at punctuation."""
+    """Folds a word without white space, splits it at punctuation, and yields its basic tokens."""
     if do_lower_case:
         word, offsets = _fold_with_offsets(word, offsets)
     start = 0
     for index, char in enumerate(word):
         if characters.is_punctuation(char):
             if start < index:
-                yield Token(word[start:index], tuple(offsets[start:index]))
-            yield Token(char, (offsets[index],))
+                yield BasicToken(word[start:index], tuple(offsets[start:index]))
+            yield BasicToken(char, (offsets[index],))
             start = index + 1
     if start < len(word):
-        yield Token(word[start:], tuple(offsets[start:]))
+        yield BasicToken(word[start:], tuple(offsets[start:]))
 
 
 def _fold_with_offsets(word, offsets):
@@ -127,26 +130,26 @@ def _fold_with_offsets(word, offsets):
     return folded, spread
 
 
-def longest_match(token, vocabulary):
-    """Splits a token by greedy longest match first.
+def longest_match(basic_token, vocabulary):
+    """Splits a basic token by greedy longest match first.
 
     Returns:
-      List of (piece, first character, last character). It is one [UNK] over the whole token if
-      there is no split, or the token is longer than `MAX_CHARS_PER_TOKEN`.
+      List of (token, first character, last character). It is one [UNK] over the whole basic token
+      if there is no split, or the basic token is longer than `MAX_CHARS_PER_BASIC_TOKEN`.
     """
-    unknown = [(UNK, 0, len(token) - 1)]
-    if len(token) > MAX_CHARS_PER_TOKEN:
+    unknown = [(UNK, 0, len(basic_token) - 1)]
+    if len(basic_token) > MAX_CHARS_PER_BASIC_TOKEN:
         return unknown
-    pieces = []
+    tokens = []
     start = 0
-    while start < len(token):
+    while start < len(basic_token):
         prefix = "##" if start else ""
-        for end in range(len(token), start, -1):
-            piece = prefix + token[start:end]
-            if piece in vocabulary:
+        for end in range(len(basic_token), start, -1):
+            token = prefix + basic_token[start:end]
+            if token in vocabulary:
                 break
         else:
             return unknown
-        pieces.append((piece, start, end - 1))
+        tokens.append((token, start, end - 1))
         start = end
-    return pieces
+    return tokens

@@ -1,4 +1,4 @@
-"""Counts the tokens of much text, on arrays."""
+"""Counts the basic tokens of much text, on arrays."""
 
 import collections
 import functools
@@ -14,12 +14,12 @@ _SIGMA = "Σ"
 
 
 class UnitCounter:
-    """Counts units: pieces of text whose tokens do not depend on what stands beside them.
+    """Counts units: tokens of text whose basic tokens do not depend on what stands beside them.
 
     A CJK character is a unit, a punctuation mark is one, and so is a run of other characters
     without white space. There are few different units in a text, so only these need be split into
-    tokens, see `tokens_of`. A word with a capital sigma is a unit together with its punctuation,
-    because the lower case of that letter depends on the whole word.
+    basic tokens, see `basic_tokens_of`. A word with a capital sigma is a unit together with its
+    punctuation, because the lower case of that letter depends on the whole word.
     """
 
     def __init__(self, do_lower_case):
@@ -82,31 +82,31 @@ class UnitCounter:
         return joined.tobytes().decode("utf-32-le").split(" ")
 
 
-def tokens_of(units, do_lower_case):
-    """Splits units into tokens.
+def basic_tokens_of(units, do_lower_case):
+    """Splits units into basic tokens.
 
     Args:
       units: dict of unit to its count.
       do_lower_case: as for the `UnitCounter`.
 
     Returns:
-      (Counter of the tokens that are CJK characters, Counter of the other tokens).
+      (Counter of the basic tokens that are CJK characters, Counter of the other basic tokens).
     """
     cjk, others = collections.Counter(), collections.Counter()
     for unit, count in units.items():
         if unit.isascii() and unit.isalnum():
             others[unit.lower() if do_lower_case else unit] += count
             continue
-        find = _tokens_of_character if len(unit) == 1 else _tokens
-        for token in find(unit, do_lower_case):
-            is_cjk = characters.kind_of(token[0]) == characters.ALONE
-            (cjk if is_cjk else others)[token] += count
+        find = _basic_tokens_of_character if len(unit) == 1 else _basic_tokens
+        for basic_token in find(unit, do_lower_case):
+            is_cjk = characters.kind_of(basic_token[0]) == characters.ALONE
+            (cjk if is_cjk else others)[basic_token] += count
     return cjk, others
 
 
-def _tokens(unit, do_lower_case):
-    return tuple(token.text for token in basic_tokens(unit, do_lower_case))
+def _basic_tokens(unit, do_lower_case):
+    return tuple(basic_token.text for basic_token in basic_tokens(unit, do_lower_case))
 
 
 # A builder asks for the same characters after each part of a text.
-_tokens_of_character = functools.cache(_tokens)
+_basic_tokens_of_character = functools.cache(_basic_tokens)

@@ -10,7 +10,7 @@ def gradients_of_both(one_pass, shape, epsilon):
     """Returns the gradients of the loss of a batch, plus those of the perturbed batch.
 
     This is the fast gradient method (Miyato et al., arXiv 1605.07725 §3): the word embeddings of
-    each example, all pieces together, are moved by a vector of length `epsilon` along the gradient
+    each example, all tokens together, are moved by a vector of length `epsilon` along the gradient
     of the loss. As in the paper, the losses of both passes are added. The second pass has its own
     dropout.
 

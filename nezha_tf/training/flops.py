@@ -19,7 +19,7 @@ def training_flops(
       max_seq_length: T, padding included.
       max_predictions_per_seq: P.
       is_frozen: whether the layers are frozen, so that nothing goes backward through them.
-      memory_length: M, the number of remembered pieces, which are keys and values in each layer.
+      memory_length: M, the number of remembered tokens, which are keys and values in each layer.
     """
     hidden, width, length = config.hidden_size, config.embedding_width, max_seq_length
     projections = 4 * hidden * hidden + 2 * hidden * config.intermediate_size

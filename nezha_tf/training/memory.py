@@ -1,4 +1,4 @@
-"""The memory of a model between two steps: the states of the pieces before a batch."""
+"""The memory of a model between two steps: the states of the tokens before a batch."""
 
 import tensorflow as tf
 
@@ -17,7 +17,7 @@ class Memory:
           strategy: the `tf.distribute.Strategy` of the model.
           model: a Keras model with an `encoder`.
           batch_size: B, the number of streams.
-          length: M, the number of pieces to remember of each stream.
+          length: M, the number of tokens to remember of each stream.
 
         Raises:
           UserError: there are several replicas.

@@ -375,7 +375,7 @@ class Run:
 
     def _load(self, step, checkpoint):
         """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
-        # Hugging Face's models that score pieces have no pooler, and ours does not use it.
+        # Hugging Face's models that score tokens have no pooler, and ours does not use it.
         unread = () if self._model.encoder.pooler.trainable else ("bert/pooler/",)
         lines, saved_step = start.load(self._model, checkpoint, unread, self._task.settings)
         for line in lines:

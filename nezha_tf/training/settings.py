@@ -18,7 +18,7 @@ class ModelSettings:
     )
     vocab_file: str | None = flag(
         None,
-        "Vocabulary of the model, one piece per line; default: the one beside --init_checkpoint.",
+        "Vocabulary of the model, one token per line; default: the one beside --init_checkpoint.",
     )
     output_dir: str | None = flag(
         None, "Folder for checkpoints and results; a stopped run continues from there."

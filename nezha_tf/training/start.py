@@ -114,7 +114,7 @@ def differences(checkpoint, vocab_file, do_lower_case):
     if beside and vocab_file and not same_bytes(beside, vocab_file):
         lines.append(
             f"warning: {beside}, beside the weights, is another vocabulary than "
-            f"--vocab_file={vocab_file}; if ids mean other pieces, the weights are useless; "
+            f"--vocab_file={vocab_file}; if ids mean other tokens, the weights are useless; "
             "pass the vocabulary beside them"
         )
     task = task_file.read(folder)

@@ -20,7 +20,7 @@ class StepReport(NamedTuple):
 
     Attributes:
       ratios: dict of the losses and metrics, each a `WeightedMean` over the global batches.
-      tokens: number of pieces in the batches, without padding.
+      tokens: number of tokens in the batches, without padding.
       skipped: number of steps that changed no weight.
       stop: above 0 if a worker asks for the end of the run.
       gradient_norm: global norm before clipping in the last step that was not skipped.

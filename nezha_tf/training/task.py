@@ -25,7 +25,7 @@ class Task(abc.ABC):
       settings: the program's `RunSettings`, in which the task has filled in values that depend on
         the data.
       config: the `NezhaConfig`.
-      lengths: (pieces, predictions) of a sequence, to count its arithmetic.
+      lengths: (tokens, predictions) of a sequence, to count its arithmetic.
       sequences_per_example: number of sequences of an example.
       least_compared: the fewest examples of a micro-batch for which the objective has a gradient.
       train_reader: with --do_train, a reader with the methods of `ExampleReader` that `Feed` uses.
@@ -35,7 +35,7 @@ class Task(abc.ABC):
       fresh_names: prefixes of the names of weights that stay random if --init_checkpoint lacks
         them.
       rate_factors: dict of a part of a variable's path to the factor of its learning rate.
-      memory_length: the number of pieces that the model remembers of earlier batches; 0: none.
+      memory_length: the number of tokens that the model remembers of earlier batches; 0: none.
       notes: lines on the data, which the run prints.
       example_counts: dict of part ("train", "eval", "predict") to its number of inputs, if known.
     """

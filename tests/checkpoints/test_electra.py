@@ -18,12 +18,12 @@ from checkpoint_models import (
 )
 from conftest import GOLDEN
 from hugging_face_peer import needs_transformers
-from nezha_tf.model_folder import open_folder
 from safetensors.numpy import load_file, save_file
 from scipy.special import erf
 
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForMaskedLM, checkpoints
 from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.kinds import kind_of_architecture, kinds
 from nezha_tf.checkpoints.name_table import hugging_face_name, tf1_name_of, tf1_names
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
@@ -318,7 +318,7 @@ def test_what_its_classes_have_not_is_refused(tmp_path):
 @needs_transformers
 @pytest.mark.parametrize("kind, task, without", KINDS)
 def test_outputs_are_those_of_transformers(tmp_path, kind, task, without):
-    """On 3 x 200 pieces, there and back: within 1e-5."""
+    """On 3 x 200 tokens, there and back: within 1e-5."""
     write_run(tmp_path / "run", kind, task, without)
     for source, layout in (("run", "hugging_face"), ("hugging_face", "nezha_tf")):
         report = convert(tmp_path / source, tmp_path / layout, layout)

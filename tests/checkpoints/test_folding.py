@@ -31,7 +31,7 @@ SIZES = {
 def write_ernie(folder, uses_task_id, has_config=True):
     """Writes transformers' golden BERT as an ERNIE whose row 0 of tasks is a part of the segments.
 
-    In ERNIE every piece gets that row, so that the outputs are those of the BERT.
+    In ERNIE every token gets that row, so that the outputs are those of the BERT.
     """
     peer = GOLDEN / "hugging_face_bert"
     values = json.loads((peer / "config.json").read_text())
@@ -46,7 +46,7 @@ def write_ernie(folder, uses_task_id, has_config=True):
     return rows
 
 
-def test_ernie_adds_the_row_of_the_first_task_to_every_piece(tmp_path):
+def test_ernie_adds_the_row_of_the_first_task_to_every_token(tmp_path):
     """To transformers' stored figures; a table that the class does not use is left and told."""
     rows = write_ernie(tmp_path, uses_task_id=True)
     assert_computes_the_same(tmp_path)

@@ -28,7 +28,7 @@ INDEX = "model.safetensors.index.json"
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_outputs_are_those_of_transformers(kind):
-    """Padded and full sequences of 200 pieces, against stored results."""
+    """Padded and full sequences of 200 tokens, against stored results."""
     assert_computes_the_same(GOLDEN / f"hugging_face_{kind}")
     # transformers' "gelu" is not the originals'.
     outputs, figures = outputs_and_figures(GOLDEN / f"hugging_face_{kind}", hidden_act="gelu")

@@ -105,7 +105,7 @@ def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
     assert [entry["file"] for entry in entries] == names
     assert sets["train.tfrecord"]["totals"]["records"] == sum(counts[:5])
     shares = sets["train.tfrecord"]["shares"]
-    # Five of 29 pieces, with three special pieces, are predicted.
+    # Five of 29 tokens, with three special tokens, are predicted.
     assert shares["masked"] == pytest.approx(0.8 * 5 / 29, abs=0.005)
     assert shares["replaced"] == pytest.approx(0.1 * 5 / 29, abs=0.005)
 
@@ -119,9 +119,9 @@ def test_the_same_bytes_for_any_number_of_workers(corpus, tmp_path, capsys):
     ):
         assert output.count(line) == 3, line
     assert "outside the vocabulary" in output and "🙂" in output
-    # The time of each stage; masks of single pieces need no segmentation.
+    # The time of each stage; masks of single tokens need no segmentation.
     told = [line.split()[0] for line in output.splitlines() if line.endswith(" MB/s")]
-    assert told == ["reading", "pieces", "examples", "writing"] * 3
+    assert told == ["reading", "tokens", "examples", "writing"] * 3
     # The identity of the text does not depend on the other set or on its place.
     create(corpus, folders[0], eval_output_file=f"{folders[0]}/eval.tfrecord", **changes)
     assert "6 shards to make" not in capsys.readouterr().out
@@ -265,7 +265,7 @@ def test_another_spelling_of_the_folder_is_the_same_folder(corpus, tmp_path, cap
     ),
 )
 def test_a_warning_of_lost_text_advises_what_works(tmp_path, capsys, changes, advice):
-    document = "今天天气很好我们\n" * 8  # two sentences of 8 are cut to 13 pieces
+    document = "今天天气很好我们\n" * 8  # two sentences of 8 are cut to 13 tokens
     (tmp_path / "text.txt").write_text(f"{document}\n" * 20, encoding="utf-8")
     eval_file = {"eval_output_file": f"{tmp_path}/eval.tfrecord", "eval_share": 0.4}
     changes = {"max_seq_length": 16, "short_seq_prob": 0.0, **changes, **eval_file}
@@ -281,7 +281,7 @@ def test_a_warning_of_lost_text_advises_what_works(tmp_path, capsys, changes, ad
 
 @pytest.mark.parametrize("masking", ["whole_word", "span", "entity", "none"])
 def test_words_that_have_no_effect_are_told_once(tmp_path, capsys, masking):
-    """With entities they have an effect: their pieces are of one word."""
+    """With entities they have an effect: their tokens are of one word."""
     (tmp_path / "words.txt").write_text(
         "今天\nNew York 3\n奥黛丽·赫本\n東京タワー\n·\n", encoding="utf-8"
     )

@@ -124,7 +124,7 @@ def test_what_does_not_belong_to_the_set_is_found(folder):
 
 
 def write(folder, changes):
-    """Twelve good records of eight pieces; changes are of some of them, by number."""
+    """Twelve good records of eight tokens; changes are of some of them, by number."""
     good = {"input_ids": [5] * 6 + [0] * 2, "input_mask": [1] * 6 + [0] * 2}
     good["segment_ids"] = [0] * 4 + [1] * 2 + [0] * 2
     written = [
@@ -204,8 +204,8 @@ def test_numbers_of_another_kind_are_told(tmp_path):
 
 
 def test_unmasked_records_are_checked_and_shown(tmp_path):
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "们", "去", "un", "##known", "hi"]
-    vocabulary = Vocabulary(pieces)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "们", "去", "un", "##known", "hi"]
+    vocabulary = Vocabulary(tokens)
     good = {
         "input_ids": vocabulary.ids_of("[CLS] 我 们 去 [SEP] hi un ##known [SEP] [PAD]".split()),
         "input_mask": [1] * 9 + [0],
@@ -233,7 +233,7 @@ def test_unmasked_records_are_checked_and_shown(tmp_path):
     assert "word_starts holds 2" in texts[5] and "2 values, not 10" in texts[6]
     assert "masked already" in texts[8]
     assert text_of(arrays_of(written[0]), vocabulary, in_colour=True).splitlines() == [
-        "9 pieces, 4 words, next_sentence_labels 0",
+        "9 tokens, 4 words, next_sentence_labels 0",
         "  A  [CLS] 我们|去 [SEP]",
         "  B  hi|unknown [SEP]",
     ]
@@ -250,8 +250,8 @@ def test_frames_are_those_of_tensorflow(tmp_path):
 
 
 def test_text_shows_what_is_predicted():
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "去", "un", "##known", "hi", "。"]
-    vocabulary = Vocabulary(pieces)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "去", "un", "##known", "hi", "。"]
+    vocabulary = Vocabulary(tokens)
 
     def ids(text):
         return vocabulary.ids_of(text.split())
@@ -268,7 +268,7 @@ def test_text_shows_what_is_predicted():
     )
     text = text_of(arrays_of(record), vocabulary, in_colour=False)
     assert text.splitlines() == [
-        "11 pieces, 5 predicted, next_sentence_labels 1",
+        "11 tokens, 5 predicted, next_sentence_labels 1",
         "  A  [CLS] [我]我[unknown] [SEP]",
         "  B  hi [hi=] hi[。→去] [SEP]",
     ]

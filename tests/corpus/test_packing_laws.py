@@ -1,6 +1,6 @@
-"""Property tests of packing, on any shard: against lists of pieces, one sentence at a time.
+"""Property tests of packing, on any shard: against lists of tokens, one sentence at a time.
 
-No piece occurs twice in a shard, so pieces show where they come from.
+No token occurs twice in a shard, so tokens show where they come from.
 """
 
 import itertools
@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from nezha_tf.corpus.layout import Layout
 from nezha_tf.corpus.packing import PairPacker, pack_full_sentences
-from nezha_tf.corpus.pieces import ShardPieces
+from nezha_tf.corpus.tokens import ShardTokens
 
-CLS, SEP, FIRST_PIECE = 101, 102, 200  # of the bundled vocabulary; `classic` counts from 200 on
+CLS, SEP, FIRST_TOKEN = 101, 102, 200  # of the bundled vocabulary; `classic` counts from 200 on
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
 
 
@@ -25,35 +25,35 @@ class Shard(NamedTuple):
     """Documents, and examples' length T that their sizes have to do with.
 
     Attributes:
-      documents: list of documents, lists of sentences, lists of pieces.
-      pieces: the same as `ShardPieces`.
+      documents: list of documents, lists of sentences, lists of tokens.
+      tokens: the same as `ShardTokens`.
       length: T.
     """
 
     documents: list
-    pieces: ShardPieces
+    tokens: ShardTokens
     length: int
 
-    def starts_word(self, piece):
-        return bool(self.pieces.word_starts[piece - FIRST_PIECE])
+    def starts_word(self, token):
+        return bool(self.tokens.word_starts[token - FIRST_TOKEN])
 
     def texts(self, ranges):
-        """Returns the pieces of some ranges."""
-        return [self.pieces.ids[start:end].tolist() for start, end in ranges]
+        """Returns the tokens of some ranges."""
+        return [self.tokens.ids[start:end].tolist() for start, end in ranges]
 
 
 def shard_of(sizes, length, word_starts=None):
-    """Returns the `Shard` of documents whose sentences have the given numbers of pieces."""
-    numbers = itertools.count(FIRST_PIECE)
+    """Returns the `Shard` of documents whose sentences have the given numbers of tokens."""
+    numbers = itertools.count(FIRST_TOKEN)
     documents = [
         [list(itertools.islice(numbers, size)) for size in sentences] for sentences in sizes
     ]
-    return Shard(documents, classic.shard_pieces(documents, word_starts), length)
+    return Shard(documents, classic.shard_tokens(documents, word_starts), length)
 
 
 @st.composite
 def shards(draw):
-    """Draws shards with single pieces, sentences that exactly fill an example, and longer ones."""
+    """Draws shards with single tokens, sentences that exactly fill an example, and longer ones."""
     length = draw(st.integers(5, 30))
     lengths = st.integers(1, 3) | st.integers(max(1, length - 5), length) | st.integers(1, 70)
     document = st.lists(lengths, min_size=1, max_size=7)
@@ -66,7 +66,7 @@ def shards(draw):
 def packed(shard, pair, short, share, seed):
     """Returns the instances of each document, with the generator's state after them."""
     rng = random.Random(seed)
-    packer = PairPacker(shard.pieces, pair, shard.length, short, share)
+    packer = PairPacker(shard.tokens, pair, shard.length, short, share)
     return [
         (list(packer.pack(index, rng)), rng.getstate()) for index in range(len(shard.documents))
     ]
@@ -75,7 +75,7 @@ def packed(shard, pair, short, share, seed):
 def pairs_by_hand(shard, index, pair, short, share, rng):
     """Yields (A, B, label): the original's `create_instances_from_document`, with ALBERT's rule.
 
-    Sentences are added one by one, and what is too long loses one piece after the other.
+    Sentences are added one by one, and what is too long loses one token after the other.
     """
     document, most = shard.documents[index], shard.length - 3
     target = rng.randint(2, most) if rng.random() < short else most
@@ -145,7 +145,7 @@ def test_pairs_are_those_of_the_original(shard, pair, short, share, seed):
 @laws.examples(150)
 @given(shards(), st.sampled_from(["nsp", "sop"]), SHARES, SHARES, st.integers(0, 2**32))
 def test_a_document_is_gone_through_once_in_order(shard, pair, short, share, seed):
-    """Each piece is in one row at most, except the pieces of a random B."""
+    """Each token is in one row at most, except the tokens of a random B."""
     of_document = [set(itertools.chain(*document)) for document in shard.documents]
     for index, (instances, _) in enumerate(packed(shard, pair, short, share, seed)):
         in_order = []
@@ -194,13 +194,13 @@ def shards_in_order(draw):
 @example((shard_of([[3], [7]], 10), [1, 0]))  # a row with room only for a [SEP]
 def test_full_sentences_are_packed_as_one_by_one(case):
     shard, order = case
-    instances = list(pack_full_sentences(shard.pieces, shard.length, order))
+    instances = list(pack_full_sentences(shard.tokens, shard.length, order))
     documents = [shard.documents[index] for index in order]
     rows = [shard.texts(ranges) for ranges, _ in instances]
     assert rows == full_by_hand(documents, shard.length)
     # What is true for the result by hand: all text is there, in order and within the length.
-    pieces = [piece for row in rows for text in row for piece in text]
-    assert pieces == [piece for document in documents for text in document for piece in text]
+    tokens = [token for row in rows for text in row for token in text]
+    assert tokens == [token for document in documents for text in document for token in text]
     for row, (_, label) in zip(rows, instances, strict=True):
         assert 1 + sum(len(text) + 1 for text in row) <= shard.length and label == 0
 
@@ -208,26 +208,26 @@ def test_full_sentences_are_packed_as_one_by_one(case):
 def instances_of(shard, pair, seed):
     if pair == "none":
         order = range(len(shard.documents))
-        return list(pack_full_sentences(shard.pieces, shard.length, order))
+        return list(pack_full_sentences(shard.tokens, shard.length, order))
     return [found for part, _ in packed(shard, pair, 0.1, 0.5, seed) for found in part]
 
 
 @laws.examples(150)
 @given(shards(), st.sampled_from(["nsp", "sop", "none"]), st.integers(0, 2**32))
-def test_rows_are_the_texts_between_special_pieces(vocabulary, shard, pair, seed):
+def test_rows_are_the_texts_between_special_tokens(vocabulary, shard, pair, seed):
     assert (vocabulary.cls_id, vocabulary.sep_id) == (CLS, SEP)
     instances = instances_of(shard, pair, seed)
     flat = [found for ranges, _ in instances for found in ranges]
     starts, ends = np.array(flat, np.int64).reshape(-1, 2).T
     counts = np.array([len(ranges) for ranges, _ in instances], np.int64)
     layout = Layout(vocabulary, shard.length, of_pairs=pair != "none")
-    rows = layout.rows(shard.pieces, starts, ends, counts)
+    rows = layout.rows(shard.tokens, starts, ends, counts)
     for number, (ranges, _) in enumerate(instances):
-        row = [CLS, *(piece for text in shard.texts(ranges) for piece in [*text, SEP])]
-        is_text = [piece >= FIRST_PIECE for piece in row]
+        row = [CLS, *(token for text in shard.texts(ranges) for token in [*text, SEP])]
+        is_text = [token >= FIRST_TOKEN for token in row]
         begins = [
-            text and (not before or shard.starts_word(piece))
-            for piece, text, before in zip(row, is_text, [False, *is_text], strict=False)
+            text and (not before or shard.starts_word(token))
+            for token, text, before in zip(row, is_text, [False, *is_text], strict=False)
         ]
         segments = [row[:place].count(SEP) * (pair != "none") for place in range(len(row))]
         assert rows.lengths[number] == len(row) <= shard.length

@@ -48,7 +48,7 @@ def test_every_task_is_done_once():
 
 def test_a_mistake_and_a_defect_are_told_apart():
     mistake = (
-        "(_ for _ in ()).throw(__import__('nezha_tf.util.errors').errors.UserError('no room'))"
+        "(_ for _ in ()).throw(__import__('nezha_tf.util.errors').util.errors.UserError('no room'))"
     )
     with pool(1) as workers, pytest.raises(UserError, match=r"^no room$"):
         list(workers.run(["1", mistake]))

@@ -15,7 +15,7 @@ T = 12
 
 
 def good_rows(vocabulary, lengths, is_masked):
-    """Returns examples [CLS] text [SEP], with the last piece predicted or a word start first."""
+    """Returns examples [CLS] text [SEP], with the last token predicted or a word start first."""
     lengths = np.array(lengths)
     places = np.arange(T)
     is_used = places < lengths[:, None]
@@ -70,11 +70,11 @@ def with_a_word_at_the_beginning(values, row, vocabulary):
 FAULTS = {
     shifted: "do not begin with",
     cut: "do not end with",
-    padded_with_text: "have pieces after",
+    padded_with_text: "have tokens after",
     overrun: "do not begin with",
     of_a_larger_vocabulary: "hold ids outside",
-    predicting_the_end: "predict pieces outside",
-    predicting_the_beginning: "predict pieces outside",
+    predicting_the_end: "predict tokens outside",
+    predicting_the_beginning: "predict tokens outside",
     with_a_word_at_the_beginning: "have words outside",
 }
 
@@ -105,14 +105,14 @@ def test_a_row_too_short_or_too_long_for_its_text_is_found(vocabulary):
 def test_the_packing_that_once_wrote_corrupt_shards_ends_the_run(monkeypatch, vocabulary, tmp_path):
     """A range beyond its row, as a full row before a shard's first document once gave."""
 
-    def overrunning(pieces, max_seq_length, order):
+    def overrunning(tokens, max_seq_length, order):
         yield ((0, 3 * max_seq_length),), 0
-        for start in range(0, len(pieces.ids), 3):
+        for start in range(0, len(tokens.ids), 3):
             yield ((start, start + 3),), 0
 
     monkeypatch.setattr(shard_maker, "pack_full_sentences", overrunning)
     path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(vocabulary.pieces), encoding="utf-8")
+    path.write_text("\n".join(vocabulary.tokens), encoding="utf-8")
     maker = ShardMaker(Settings(str(path), pair="none", masking="none", max_seq_length=8))
     with pytest.raises(RuntimeError, match="a defect of nezha_tf"):
         list(maker.make([(number, ["一二三"]) for number in range(20)], 1))

@@ -103,9 +103,9 @@ def test_repetitions_differ_and_what_is_first_stays(documents):
 def test_records_are_shuffled(documents):
     maker = ShardMaker(settings(pair="nsp", masking="token"))
     batch = parse(list(maker.make(documents, 1)))
-    pieces = maker._reader.read(documents)
+    tokens = maker._reader.read(documents)
     place_of = collections.defaultdict(list)
-    for place, (a, b) in enumerate(zip(pieces.ids, pieces.ids[1:], strict=False)):
+    for place, (a, b) in enumerate(zip(tokens.ids, tokens.ids[1:], strict=False)):
         place_of[int(a), int(b)].append(place)
     places = [place_of.get((int(row[1]), int(row[2])), [0, 0]) for row in batch["input_ids"]]
     alone = np.array([found[0] for found in places if len(found) == 1])
@@ -133,12 +133,12 @@ def test_statistics_are_those_of_the_records(documents):
     assert total.instances == len(batch["input_ids"])
     assert total.label_1 == batch["next_sentence_labels"].sum()
     assert total.length == length and total.capacity == batch["input_ids"].size
-    assert total.pieces == length - 3 * total.instances
+    assert total.tokens == length - 3 * total.instances
     assert total.masked == (found == mask).sum()
     assert total.kept == (found == labels).sum()
     assert total.masked + total.kept + total.replaced == len(found)
     rows = dict(total.rows())
-    assert rows["masked characters"] == f"{total.masked / total.pieces:.2%}"
+    assert rows["masked characters"] == f"{total.masked / total.tokens:.2%}"
     assert "swapped segments" in dict(total.rows("sop"))
     assert len(total.rows("none")) == len(rows) - 1
 
@@ -169,7 +169,7 @@ def parse_unmasked(records):
 
 
 @pytest.mark.parametrize("pair", ["nsp", "none"])
-def test_unmasked_records_are_the_masked_ones_with_the_pieces_put_back(documents, pair):
+def test_unmasked_records_are_the_masked_ones_with_the_tokens_put_back(documents, pair):
     """They are in the same order, because masking does not affect it."""
     masked = parse(list(ShardMaker(settings(pair=pair)).make(documents, 1)))
     maker = ShardMaker(settings(pair=pair, masking="none"))
@@ -186,7 +186,7 @@ def test_unmasked_records_are_the_masked_ones_with_the_pieces_put_back(documents
     assert (batch["input_ids"] == ids).all()
     for name in ("input_mask", "segment_ids", "next_sentence_labels"):
         assert (batch[name] == masked[name]).all()
-    # With --masking=none whole words are marked, and no special piece or padding.
+    # With --masking=none whole words are marked, and no special token or padding.
     chosen = np.zeros(ids.shape, bool)
     chosen[row, places] = True
     starts = batch["word_starts"].astype(bool)
@@ -195,7 +195,7 @@ def test_unmasked_records_are_the_masked_ones_with_the_pieces_put_back(documents
     assert inside.sum() > 1000 and not parted.any()
     assert not (starts & ((ids <= 102) | (batch["input_mask"] == 0))).any()
     statistics = dict(maker.statistics.rows(pair))
-    assert "masked characters" not in statistics and maker.statistics.pieces > 0
+    assert "masked characters" not in statistics and maker.statistics.tokens > 0
 
 
 def test_entities_are_units_of_unmasked_records(tmp_path):
@@ -242,7 +242,7 @@ def test_what_has_no_say_in_unmasked_records_is_refused():
         ("pair=stream", "random_next_prob", 0.0),
     ),
 )
-def test_what_has_no_say_for_pairs_and_pieces_is_refused(cause, name, value):
+def test_what_has_no_say_for_pairs_and_tokens_is_refused(cause, name, value):
     flag, chosen = cause.split("=")
     flags = {"vocab_file": "v", flag: chosen}
     with pytest.raises(UserError, match=f"^--{name}={value} has no effect with --{cause}: .*out"):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf import FullTokenizer, Vocabulary
-from nezha_tf.corpus import pieces, shard_maker
+from nezha_tf.corpus import shard_maker, tokens
 from nezha_tf.corpus.packing import PAIRS, SINGLE
 from nezha_tf.corpus.settings import Settings
 from nezha_tf.corpus.shard_maker import ShardMaker
@@ -24,8 +24,8 @@ from nezha_tf.objectives.policies import POLICIES, UNMASKED
 VOCAB_FILE = str(RESOURCES / "vocab.txt")
 VOCABULARY = Vocabulary.from_file(VOCAB_FILE)
 TOKENIZER = FullTokenizer(vocabulary=VOCABULARY)
-# Characters that are pieces by themselves, Chinese and others; inside a word they need not be.
-OWN = [piece for piece in VOCABULARY.pieces if len(piece) == 1 and TOKENIZER.tokenize(piece)]
+# Characters that are tokens by themselves, Chinese and others; inside a word they need not be.
+OWN = [token for token in VOCABULARY.tokens if len(token) == 1 and TOKENIZER.tokenize(token)]
 UNKNOWN = ["龘", "\U00020000"]  # Chinese, and not in the vocabulary
 SPACE = [" ", "\u3000", "\u200b"]  # the tokenizer drops the last one
 WORDS = ["数据中心", "北京", "我们今天去北京。", "hello", "2024", "Tokenizer"]
@@ -51,22 +51,22 @@ def lines():
 
 @st.composite
 def corpora(draw):
-    """Draws documents with rising numbers, some of them without pieces."""
+    """Draws documents with rising numbers, some of them without tokens."""
     documents = draw(st.lists(st.lists(lines(), max_size=4), max_size=5))
     numbers = draw(st.lists(st.integers(0, 10**6), min_size=5, max_size=5, unique=True))
     return list(zip(sorted(numbers), documents, strict=False))
 
 
-def pieces_of(line):
+def tokens_of(line):
     return VOCABULARY.ids_of(TOKENIZER.tokenize(line))
 
 
 def starts_of(line):
-    return [piece.start for piece in TOKENIZER.tokenize_with_offsets(line)]
+    return [token.start for token in TOKENIZER.tokenize_with_offsets(line)]
 
 
 def parsed(records, features, length):
-    """Returns arrays of the records, and their pieces before masking."""
+    """Returns arrays of the records, and their tokens before masking."""
     lengths = schema.Lengths(length, PREDICTIONS)
     limits = schema.Limits(len(VOCABULARY), 2)
     for record in records:
@@ -81,7 +81,7 @@ def parsed(records, features, length):
 
 
 def texts_of(row):
-    """Returns the texts between the special pieces of a row, as strings."""
+    """Returns the texts between the special tokens of a row, as strings."""
     assert row[0] == VOCABULARY.cls_id and row[-1] == VOCABULARY.sep_id
     text = "".join(map(chr, row[1:-1]))
     return text.split(chr(VOCABULARY.sep_id))
@@ -89,7 +89,7 @@ def texts_of(row):
 
 def expected_statistics(documents, batch, ids, room):
     """Counts a text and its records one after another."""
-    sentences = [[found for line in text if (found := pieces_of(line))] for _, text in documents]
+    sentences = [[found for line in text if (found := tokens_of(line))] for _, text in documents]
     flat = [sentence for document in sentences for sentence in document]
     lines = [line for _, text in documents for line in text]
     characters = "".join(lines)
@@ -98,22 +98,22 @@ def expected_statistics(documents, batch, ids, room):
         documents=sum(map(bool, sentences)),
         sentences=len(flat),
         characters=len(characters),
-        text_pieces=sum(map(len, flat)),
+        text_tokens=sum(map(len, flat)),
         unknown_characters=collections.Counter(c for c in characters if c in UNKNOWN),
-        piece_characters=sum(
+        token_characters=sum(
             len(line) - starts[0] for line in lines if (starts := starts_of(line))
         ),
         long_sentences=sum(len(sentence) > room for sentence in flat),
         instances=len(ids),
         label_1=int(batch["next_sentence_labels"].sum()),
-        pieces=int((is_used & ~np.isin(ids, [VOCABULARY.cls_id, VOCABULARY.sep_id])).sum()),
+        tokens=int((is_used & ~np.isin(ids, [VOCABULARY.cls_id, VOCABULARY.sep_id])).sum()),
         length=int(is_used.sum()),
         capacity=ids.size,
     )
     for row, slot in np.argwhere(batch.get("masked_lm_weights", np.zeros((0, 0)))):
-        piece = batch["input_ids"][row, batch["masked_lm_positions"][row, slot]]
-        found.masked += int(piece == VOCABULARY.mask_id)
-        found.kept += int(piece == batch["masked_lm_ids"][row, slot] != VOCABULARY.mask_id)
+        token = batch["input_ids"][row, batch["masked_lm_positions"][row, slot]]
+        found.masked += int(token == VOCABULARY.mask_id)
+        found.kept += int(token == batch["masked_lm_ids"][row, slot] != VOCABULARY.mask_id)
     found.replaced = int((batch.get("masked_lm_weights", np.zeros(0)) > 0).sum())
     found.replaced -= found.masked + found.kept
     return found
@@ -140,7 +140,7 @@ def assert_segments_are_neighbours(row, pair, label, documents):
 def test_records_hold_the_text_and_statistics_count_them(
     dictionary, monkeypatch, documents, pair, masking, length, repetitions
 ):
-    monkeypatch.setattr(pieces, "CHARACTERS_AT_ONCE", 8)  # several parts of a text
+    monkeypatch.setattr(tokens, "CHARACTERS_AT_ONCE", 8)  # several parts of a text
     monkeypatch.setattr(shard_maker, "ROWS_AT_ONCE", 3)
     settings = Settings(
         VOCAB_FILE,
@@ -153,7 +153,7 @@ def test_records_hold_the_text_and_statistics_count_them(
     )
     maker = maker_of(settings)
     records = list(maker.make(documents, repetitions))
-    has_text = any(pieces_of(line) for _, text in documents for line in text)
+    has_text = any(tokens_of(line) for _, text in documents for line in text)
     if not records:  # a single word gives no pair with either label
         assert not has_text or pair == "sop"
         assert maker.statistics.used_characters == 0
@@ -163,10 +163,10 @@ def test_records_hold_the_text_and_statistics_count_them(
     batch, ids = parsed(records, features, length)
     room = length - (2 if pair in SINGLE else 3)
     expected = expected_statistics(documents, batch, ids, room)
-    used, most = maker.statistics.used_characters, expected.piece_characters
+    used, most = maker.statistics.used_characters, expected.token_characters
     assert used == most if pair in SINGLE else 0 < used <= most
     assert dataclasses.replace(maker.statistics, used_characters=0) == expected
-    whole = ["".join(chr(p) for line in text for p in pieces_of(line)) for _, text in documents]
+    whole = ["".join(chr(p) for line in text for p in tokens_of(line)) for _, text in documents]
     used = batch["input_mask"].sum(axis=1)
     assert (batch["input_mask"] == (np.arange(length) < used[:, None])).all()
     assert not ids[batch["input_mask"] == 0].any()

@@ -1,7 +1,7 @@
 """The time of stages, by a clock that the test moves."""
 
 from nezha_tf.corpus import stopwatch
-from nezha_tf.corpus.stopwatch import EXAMPLES, PIECES, READING, SEGMENTATION, Stopwatch
+from nezha_tf.corpus.stopwatch import EXAMPLES, READING, SEGMENTATION, TOKENS, Stopwatch
 
 
 def test_an_inner_stage_takes_its_time_from_the_outer_one(monkeypatch):
@@ -18,14 +18,14 @@ def test_an_inner_stage_takes_its_time_from_the_outer_one(monkeypatch):
         now[0] += 1000  # belongs to no stage
     with clock.stage(EXAMPLES):
         now[0] += 1
-        with clock.stage(PIECES):
+        with clock.stage(TOKENS):
             now[0] += 2
             for _ in range(2):
                 with clock.stage(SEGMENTATION):
                     now[0] += 100
             now[0] += 3
         now[0] += 4
-    assert clock.taken() == {READING: 30, EXAMPLES: 5, PIECES: 5, SEGMENTATION: 200}
-    with clock.stage(PIECES):
+    assert clock.taken() == {READING: 30, EXAMPLES: 5, TOKENS: 5, SEGMENTATION: 200}
+    with clock.stage(TOKENS):
         now[0] += 7
-    assert clock.taken() == {PIECES: 7}
+    assert clock.taken() == {TOKENS: 7}

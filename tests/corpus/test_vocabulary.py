@@ -69,18 +69,18 @@ def test_what_is_too_small_is_told_before_the_text_is_read(text, tmp_path, monke
     assert 0 < sum(read) < 5000 and not list(tmp_path.iterdir())
 
 
-def test_a_vocabulary_with_pieces_of_ones_own_can_be_read(text, tmp_path):
-    """A piece that `Vocabulary` does not read is refused."""
-    path, longest = tmp_path / "pieces.txt", "长" * 85 + "x"  # 256 bytes
+def test_a_vocabulary_with_tokens_of_ones_own_can_be_read(text, tmp_path):
+    """A token that `Vocabulary` does not read is refused."""
+    path, longest = tmp_path / "tokens.txt", "长" * 85 + "x"  # 256 bytes
     path.write_text(f"\ufeff雲計算\n\n {longest} \r\n", encoding="utf-8")
-    pieces = make(tmp_path, text, include_file=str(path))
-    assert {"雲計算", longest} <= set(pieces)
-    assert Vocabulary.from_file(f"{tmp_path}/vocab.txt").pieces == pieces
+    tokens = make(tmp_path, text, include_file=str(path))
+    assert {"雲計算", longest} <= set(tokens)
+    assert Vocabulary.from_file(f"{tmp_path}/vocab.txt").tokens == tokens
     (tmp_path / "vocab.txt").unlink()
     path.write_text(f"雲計算\n\n{longest}y\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"pieces\.txt, line 3: a piece has more than 256 bytes"):
+    with pytest.raises(UserError, match=r"tokens\.txt, line 3: a token has more than 256 bytes"):
         make(tmp_path, text, include_file=str(path))
-    assert os.listdir(tmp_path) == ["pieces.txt"]
+    assert os.listdir(tmp_path) == ["tokens.txt"]
 
 
 def test_bytes_that_are_not_utf8_are_named_with_file_and_line(tmp_path, monkeypatch):

@@ -67,8 +67,8 @@ def test_an_epoch_has_every_example_and_repeats_only_to_fill_its_last_batch(coun
 def test_batches_of_like_lengths_pad_far_less_than_shuffled_ones():
     held = arrays(2000)
     batches = as_numpy(ArrayReader(held, LONGEST).training_batches(16, seed=2).take(125))
-    pieces = sum(map(len, held["input_ids"]))
-    assert sum(batch["input_ids"].size for batch in batches) < 1.35 * pieces
+    tokens = sum(map(len, held["input_ids"]))
+    assert sum(batch["input_ids"].size for batch in batches) < 1.35 * tokens
     # They are still shuffled: the lengths of successive batches do not rise.
     lengths = [batch["input_ids"].shape[1] for batch in batches]
     assert sum(a > b for a, b in itertools.pairwise(lengths)) > 20

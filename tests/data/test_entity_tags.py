@@ -81,7 +81,7 @@ CLUENER = ["[PAD]", "O", *(f"{letter}-{name}" for name in ("address", "book") fo
             [(1, 2, "PER"), (3, 5, "PER")],
         ),
         (["<pad>", "O", "S-A", "B-A", "E-A"], "B-A E-A <pad> S-A", [(0, 2, "A"), (3, 4, "A")]),
-        # Words without kinds, with and without pieces that are in none.
+        # Words without kinds, with and without tokens that are in none.
         (["B", "I"], "I I B B I", [(0, 2, ""), (2, 3, ""), (3, 5, "")]),
         (["B", "M", "E", "S"], "S B M E B E", [(0, 1, ""), (1, 4, ""), (4, 6, "")]),
         (["O", "B", "I"], "B I O I B", [(0, 2, ""), (4, 5, "")]),

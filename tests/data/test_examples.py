@@ -35,7 +35,7 @@ def ours(tmp_path_factory):
 
 def test_the_originals_records_are_read(shared_golden):
     path = str(shared_golden / "tf1_examples.tfrecord")
-    # Made with an English vocabulary of 30,522 pieces.
+    # Made with an English vocabulary of 30,522 tokens.
     reader = ExampleReader([path], Lengths(128, 20), Limits(30522, 2))
     batches = list(reader.evaluation_batches(16, 100))
     assert [len(batch["input_ids"]) for batch in batches] == [16, 16, 16, 12]
@@ -102,10 +102,10 @@ def test_held_out_documents_are_in_one_set_only(tmp_path):
     vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
     for name in ("train", "eval"):
         reader = ExampleReader([str(tmp_path / f"{name}.tfrecord")], Lengths(128, 10), LIMITS)
-        pieces = set()
+        tokens = set()
         for batch in reader.evaluation_batches(100, 100):
             for row in batch["input_ids"].numpy():
-                text = "".join(vocabulary.pieces_of(row)).replace("##", "")
-                pieces |= {n for n in range(1000, 1040) if str(n) in text}
-        seen.append(pieces)
+                text = "".join(vocabulary.tokens_of(row)).replace("##", "")
+                tokens |= {n for n in range(1000, 1040) if str(n) in text}
+        seen.append(tokens)
     assert len(seen[0] | seen[1]) >= 39 and len(seen[1]) >= 3 and not seen[0] & seen[1]

@@ -389,14 +389,14 @@ def test_what_the_files_do_not_account_for_is_raised_again(paths):
 # Records that do not fit.
 
 
-NO_PIECE = encode(7, masked_lm_ids=[3, 30_000])
+NO_TOKEN = encode(7, masked_lm_ids=[3, 30_000])
 
 
 @pytest.mark.parametrize(
     "record, fault, number",
     (
-        (NO_PIECE, "masked_lm_ids holds 30000, outside 0..19999", 1),
-        (NO_PIECE, "masked_lm_ids holds 30000, outside 0..19999", 598),
+        (NO_TOKEN, "masked_lm_ids holds 30000, outside 0..19999", 1),
+        (NO_TOKEN, "masked_lm_ids holds 30000, outside 0..19999", 598),
         (encode(7, input_ids=[-1] * 8), "input_ids holds -1, outside 0..19999", 300),
         (encode(7, input_mask=[1] * 9), "input_mask has 9 values, not 8; is --max_seq_length=9", 1),
         (

@@ -42,10 +42,10 @@ def read():
     tokenizer = FullTokenizer(RESOURCES / "vocab.txt")
 
     def pack(*texts):
-        pieces = [["[CLS]", *tokenizer.tokenize(texts[0]), "[SEP]"]]
-        pieces += [[*tokenizer.tokenize(text), "[SEP]"] for text in texts[1:]]
-        ids = tokenizer.convert_tokens_to_ids([piece for part in pieces for piece in part])
-        segment_ids = [number for number, part in enumerate(pieces) for _ in part]
+        tokens = [["[CLS]", *tokenizer.tokenize(texts[0]), "[SEP]"]]
+        tokens += [[*tokenizer.tokenize(text), "[SEP]"] for text in texts[1:]]
+        ids = tokenizer.convert_tokens_to_ids([token for part in tokens for token in part])
+        segment_ids = [number for number, part in enumerate(tokens) for _ in part]
         return {
             "input_ids": tf.constant([ids]),
             "input_mask": tf.ones((1, len(ids)), tf.int32),
@@ -129,7 +129,7 @@ def test_answers(models, folders, read):
     assert not expected
 
 
-def test_written_texts_have_the_score_of_their_pieces(models, folders, read, monkeypatch):
+def test_written_texts_have_the_score_of_their_tokens(models, folders, read, monkeypatch):
     written = models["seq2seq"]["titles"](TEXT)
     scores = [score for _, score in written]
     assert len(written) == 2 and scores == sorted(scores, reverse=True)
@@ -141,11 +141,11 @@ def test_written_texts_have_the_score_of_their_pieces(models, folders, read, mon
         if len(ids) < 8:
             ids.append(tokenizer.vocabulary.sep_id)
         total = 0.0
-        for n, piece in enumerate(ids):
+        for n, token in enumerate(ids):
             logits = generation_models.next_logits(
                 folders["titles"][1], source, [ids[:n]], TargetFormat()
             )
-            total += float(tf.nn.log_softmax(logits)[0, piece])
+            total += float(tf.nn.log_softmax(logits)[0, token])
         assert score == pytest.approx(total / ((5 + len(ids)) / 6) ** 0.7, abs=1e-3)
 
 
@@ -160,14 +160,14 @@ def test_blanks_and_attention(models):
 def test_mistakes_are_told(models, folders, tmp_path):
     classify, answer = models["classification"], models["reading_comprehension"]["questions"]
     for call, message in (
-        (lambda: classify["reviews"](" "), "the text holds no piece"),
-        (lambda: classify["pairs"]("a", ""), "the second text holds no piece"),
-        (lambda: models["tagging"]["names"]("\u200b"), "the text holds no piece"),
-        (lambda: answer("", PASSAGE), "the question holds no piece"),
-        (lambda: answer("甲", "\n"), "the passage holds no piece"),
-        (lambda: models["seq2seq"]["titles"](""), "the text holds no piece"),
+        (lambda: classify["reviews"](" "), "the text holds no token"),
+        (lambda: classify["pairs"]("a", ""), "the second text holds no token"),
+        (lambda: models["tagging"]["names"]("\u200b"), "the text holds no token"),
+        (lambda: answer("", PASSAGE), "the question holds no token"),
+        (lambda: answer("甲", "\n"), "the passage holds no token"),
+        (lambda: models["seq2seq"]["titles"](""), "the text holds no token"),
         (lambda: models["fill_mask"]["nezha"]("甲"), r"no \[MASK\]"),
-        (lambda: models["attention"]["names"]("", "", [], []), "holds no piece"),
+        (lambda: models["attention"]["names"]("", "", [], []), "holds no token"),
         (lambda: open_models([str(tmp_path)]), "no weights in"),
         (lambda: open_models([damaged_export(tmp_path)]), "cannot be read as an export"),
         (lambda: open_models([folders["names"][0]] * 2), "a folder twice"),

@@ -51,13 +51,13 @@ def ask_features(folder, texts, signature="serving_default"):
 
 def test_vectors_equal_the_python_path(folder, opened):
     found = ask_features(folder, TEXTS)
-    of_pieces = ask_features(folder, TEXTS, "pieces")
+    of_tokens = ask_features(folder, TEXTS, "tokens")
     tokenizer, encoder = opened.tokenizer, opened.make_model().encoder
     steps = {n: make_step(encoder, [1], n) for n in ("mean", "max", "cls", "pooler", None)}
     for row, text in enumerate(TEXTS):
         if not tokenizer.tokenize(text):
             assert not found["mean"][row].any() and not found["max"][row].any()
-            assert of_pieces["num_pieces"][row] == 2
+            assert of_tokens["num_tokens"][row] == 2
             continue
         packed = pack([Row({"text": text}, 1, "")], tokenizer, LENGTH)
         arrays = {**packed.arrays, "input_mask": [np.ones_like(packed.ids[0])]}
@@ -68,26 +68,26 @@ def test_vectors_equal_the_python_path(folder, opened):
             vectors = step(arrays)[0].numpy()
             if name:
                 np.testing.assert_allclose(found[name][row], vectors, atol=1e-5)
-        count = of_pieces["num_pieces"][row]
-        np.testing.assert_allclose(of_pieces["vectors"][row][:count], vectors[:count], atol=1e-5)
-        names = tokenizer.vocabulary.pieces_of(packed.ids[0])
-        assert of_pieces["piece"][row].tolist()[:count] == names
-        spans = np.stack([of_pieces["start"][row], of_pieces["end"][row]], axis=1)
+        count = of_tokens["num_tokens"][row]
+        np.testing.assert_allclose(of_tokens["vectors"][row][:count], vectors[:count], atol=1e-5)
+        names = tokenizer.vocabulary.tokens_of(packed.ids[0])
+        assert of_tokens["token"][row].tolist()[:count] == names
+        spans = np.stack([of_tokens["start"][row], of_tokens["end"][row]], axis=1)
         assert spans[1 : count - 1].tolist() == packed.spans[0].tolist()
         assert (np.delete(spans, range(1, count - 1), axis=0) == -1).all()
-        assert not of_pieces["vectors"][row][count:].any()
+        assert not of_tokens["vectors"][row][count:].any()
 
 
 @pytest.mark.parametrize("do_lower_case", (True, False))
-def test_pieces_of_the_golden_strings_are_the_originals(shared_golden, tmp_path, do_lower_case):
+def test_tokens_of_the_golden_strings_are_the_originals(shared_golden, tmp_path, do_lower_case):
     cases = json.loads((shared_golden / "tokenization.json").read_text(encoding="utf-8"))
     cases = [case for case in cases if case["do_lower_case"] == do_lower_case]
     settings = {**SETTINGS, "max_seq_length": 512, "do_lower_case": do_lower_case}
     export = make_export(tmp_path / "model", settings, "features", shared_golden / "vocab.txt")
-    found = ask(export, "pieces", text=[case["text"] for case in cases])
+    found = ask(export, "tokens", text=[case["text"] for case in cases])
     assert len(cases) == 70
-    for case, pieces, count in zip(cases, found["piece"], found["num_pieces"], strict=True):
-        assert pieces[1 : count - 1].tolist() == case["tokens"]
+    for case, tokens, count in zip(cases, found["token"], found["num_tokens"], strict=True):
+        assert tokens[1 : count - 1].tolist() == case["tokens"]
 
 
 def test_features_one_by_one_no_text_no_utf_8_and_from_ids(folder, opened):
@@ -96,7 +96,7 @@ def test_features_one_by_one_no_text_no_utf_8_and_from_ids(folder, opened):
         for name, values in ask_features(folder, TEXTS[row : row + 1]).items():
             np.testing.assert_allclose(values[0], together[name][row], atol=1e-5)
     assert ask_features(folder, [])["mean"].shape[0] == 0
-    assert ask_features(folder, [], "pieces")["vectors"].shape[0] == 0
+    assert ask_features(folder, [], "tokens")["vectors"].shape[0] == 0
     first, second = ask_features(folder, [INVALID, INVALID.decode("utf-8", "ignore")])["mean"]
     np.testing.assert_allclose(first, second, atol=1e-6)
     packed = pack([Row({"text": TEXTS[0]}, 1, "")], opened.tokenizer, LENGTH)
@@ -121,7 +121,7 @@ def test_candidates_equal_the_python_path(folder, opened):
         count = found["num_masks"][row]
         assert count == len(expected)
         assert found["candidates"][row][:count].tolist() == [
-            [piece for piece, _ in candidates] for candidates in expected
+            [token for token, _ in candidates] for candidates in expected
         ]
         for place, candidates in enumerate(expected):
             probabilities = [probability for _, probability in candidates]

@@ -72,7 +72,7 @@ def predicted(folder, questions):
 def test_outputs_equal_the_python_path(exports, name):
     questions = questions_of(name)
     examples, probabilities = predicted(open_folder(exports[name].with_name(name)), questions)
-    # Only questions whose text has no piece are left out.
+    # Only questions whose text has no token are left out.
     assert len(examples.questions) >= len(questions) - 2
     found = ask(exports[name], **inputs_of(examples.questions))
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)

@@ -35,7 +35,7 @@ def questions():
         read = {q.context: q for q in read_questions([str(path)])}
         found = [(q.text, q.context) for q in read.values()][:NUM_TEXTS]
     found += [("谁" * number, text) for number, text in enumerate(real_texts()[:15], start=1)]
-    # Repeated texts, a passage of one piece, and those that end with a window or begin one.
+    # Repeated texts, a passage of one token, and those that end with a window or begin one.
     found += [
         ("什么", "甲乙" * 60),
         ("什么", "好"),

@@ -76,7 +76,7 @@ def test_onnx(exported, model, tmp_path):
     pytest.importorskip("tf2onnx")
     convert(exported, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
-    assert all(spec.shape == ["batch", "pieces"] for spec in session.get_inputs())
+    assert all(spec.shape == ["batch", "tokens"] for spec in session.get_inputs())
     names = [output.name for output in session.get_outputs()]
     assert_same(
         lambda inputs: dict(zip(names, session.run(None, inputs), strict=True)), model, 1e-5
@@ -116,7 +116,7 @@ def test_choices_as_onnx(choices, tmp_path):
     pytest.importorskip("tf2onnx")
     convert(choices, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
-    assert all(spec.shape == ["batch", "choices", "pieces"] for spec in session.get_inputs())
+    assert all(spec.shape == ["batch", "choices", "tokens"] for spec in session.get_inputs())
     names = [output.name for output in session.get_outputs()]
     run = lambda inputs: dict(zip(names, session.run(None, inputs), strict=True))  # noqa: E731
     assert_same_choices(run, choices)

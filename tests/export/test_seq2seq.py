@@ -91,7 +91,7 @@ def from_python(folder, texts, seed):
 @pytest.mark.parametrize("name", KINDS)
 def test_texts_and_scores_equal_the_python_path(exports, name, monkeypatch):
     """But for what the Python path takes from the source."""
-    monkeypatch.setattr(writing, "detokenize", lambda pieces, *_: detokenize(pieces))
+    monkeypatch.setattr(writing, "detokenize", lambda tokens, *_: detokenize(tokens))
     python = from_python(exports[name].with_name(name), TEXTS, seed=5)
     if name == "sample":
         found = ask(exports[name], "with_seed", text=TEXTS, seed=5 + np.arange(len(TEXTS)))
@@ -125,8 +125,8 @@ def test_seeds(exports):
     assert rows[0] == rows[2] == ask(exports["sample"], text=TEXTS[:1])["texts"][0].tolist()
     assert len({tuple(row) for row in rows}) == 3
     tokenizer = open_folder(exports["sample"].with_name("sample")).tokenizer
-    pieces = ["[CLS]", *tokenizer.tokenize(TEXTS[0])[-22:], "[SEP]"]
-    ids = np.array([tokenizer.convert_tokens_to_ids(pieces)] * 4)
+    tokens = ["[CLS]", *tokenizer.tokenize(TEXTS[0])[-22:], "[SEP]"]
+    ids = np.array([tokenizer.convert_tokens_to_ids(tokens)] * 4)
     inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "seed": ask_for["seed"]}
     found = ask(exports["sample"], "from_ids", **inputs)
     by_text = ask(exports["sample"], "with_seed", **ask_for)
@@ -134,21 +134,21 @@ def test_seeds(exports):
 
 
 def test_ids_that_are_padded_anyhow(exports):
-    """Longer padding than there need be, and the pieces are those of the texts."""
+    """Longer padding than there need be, and the tokens are those of the texts."""
     folder = open_folder(exports["beam"].with_name("beam"))
     tokenizer, texts = folder.tokenizer, TEXTS[:4]
     rows = [["[CLS]", *tokenizer.tokenize(text)[:22], "[SEP]"] for text in texts]
     ids = np.zeros((len(rows), 30), int)
-    for row, pieces in enumerate(rows):
-        ids[row, : len(pieces)] = tokenizer.convert_tokens_to_ids(pieces)
-    mask = np.arange(30) < np.array([[len(pieces)] for pieces in rows])
+    for row, tokens in enumerate(rows):
+        ids[row, : len(tokens)] = tokenizer.convert_tokens_to_ids(tokens)
+    mask = np.arange(30) < np.array([[len(tokens)] for tokens in rows])
     found = ask(exports["beam"], "from_ids", input_ids=ids, input_mask=mask.astype(int))
     by_text = ask(exports["beam"], text=texts)
     np.testing.assert_allclose(found["scores"], by_text["scores"], rtol=1e-5)
-    for pieces, lengths, written in zip(
+    for tokens, lengths, written in zip(
         found["ids"], found["lengths"], by_text["texts"], strict=True
     ):
-        for row, length, text in zip(pieces, lengths, written, strict=True):
+        for row, length, text in zip(tokens, lengths, written, strict=True):
             assert not row[length:].any()
             assert detokenize(tokenizer.convert_ids_to_tokens(row[:length])) == text
 
@@ -165,7 +165,7 @@ def test_ids_past_the_table_of_positions_are_told(exports, tmp_path):
     lengths = np.array([[34], [36]])
     mask = tf.constant(np.arange(37) < lengths, tf.int32)
     assert served(input_ids=ids[:1], input_mask=mask[:1])["ids"].shape == (1, 1, 6)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="a source has more than 34 pieces"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a source has more than 34 tokens"):
         served(input_ids=ids, input_mask=mask)
     relative = tf.saved_model.load(str(exports["beam"])).signatures["from_ids"]
     assert relative(input_ids=ids, input_mask=mask)["ids"].shape[0] == 2
@@ -175,7 +175,7 @@ def test_the_folder_explains_itself(exports):
     outputs = run_readme(exports["beam"])
     assert outputs["texts"].shape == (1, 3) and (np.diff(outputs["scores"]) <= 0).all()
     text = (exports["sample"] / "README.md").read_text(encoding="utf-8")
-    assert "an unknown piece is left out" in text and "`with_seed`" in text
+    assert "an unknown token is left out" in text and "`with_seed`" in text
 
 
 def test_the_demo_says_what_it_says_of_the_folder(exports):

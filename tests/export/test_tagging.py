@@ -15,7 +15,7 @@ from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 
 LENGTH = 32
 KINDS = {"chain": ("BIO", True, 7), "single": ("BMES", False, 30), "short": ("BIOS", False, 30)}
-# From a window short of one piece to several windows of which the last is moved.
+# From a window short of one token to several windows of which the last is moved.
 ROWS = ["中" * count for count in (1, 29, 30, 31, 36, 37, 38, 60, 61)]
 TEXTS = [*real_texts(), *ODD_TEXTS, *ROWS, ""]
 SENTENCES = [Sentence(text, None) for text in TEXTS]
@@ -83,7 +83,7 @@ def test_one_by_one_no_text_no_utf_8_and_a_very_long_one(exports):
         assert LONG_TEXT[start:end] == entity
 
 
-def test_ids_give_the_tag_of_each_piece(exports):
+def test_ids_give_the_tag_of_each_token(exports):
     tokenizer = open_folder(exports["single"].with_name("single")).tokenizer
     text = next(text for text in TEXTS if len(text) == 29)
     ids = [2, *tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)), 3]

@@ -46,9 +46,9 @@ def assert_cached_equals_full(model, target_format):
         np.testing.assert_allclose(logits[row : row + 1], expected, atol=1e-5)
     targets = np.zeros((len(sources), BEAMS, 0), int)
     for _ in range(LENGTH):
-        pieces = rng.integers(5, 30, (len(sources), BEAMS, 1))
-        targets = np.concatenate([targets, pieces], axis=-1)
-        logits, cache = step(source, cache, tf.constant(pieces[..., 0], tf.int32))
+        tokens = rng.integers(5, 30, (len(sources), BEAMS, 1))
+        targets = np.concatenate([targets, tokens], axis=-1)
+        logits, cache = step(source, cache, tf.constant(tokens[..., 0], tf.int32))
         for row, ids in enumerate(sources):
             expected = next_logits(model, ids, targets[row], target_format)
             np.testing.assert_allclose(logits[row], expected, atol=1e-5)

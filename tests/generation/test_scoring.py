@@ -1,4 +1,4 @@
-"""Scores against one full pass for each piece, and against the scores of beam search."""
+"""Scores against one full pass for each token, and against the scores of beam search."""
 
 import itertools
 
@@ -36,16 +36,16 @@ FORMS = [
         value if isinstance(value, str) else f"{value.mode}-{value.target_prediction}"
     ),
 )
-def test_one_pass_equals_a_pass_for_each_piece(encoding, target_format):
+def test_one_pass_equals_a_pass_for_each_token(encoding, target_format):
     model = random_model(encoding, layers=2)
     sources, targets = random_sources(), [[6, 7, 8, 9, SEP], [10], [11, 12, 11]]
     scorer = TargetScorer(model, vocabulary_of(30), target_format, jit_compile=False)
     found = scorer(*pad_left(sources, 8), *pad_right(targets, 6))
     assert found.shape == (3, 6)
     for row, source, target in zip(found, sources, targets, strict=True):
-        for index, piece in enumerate(target):
+        for index, token in enumerate(target):
             logits = next_logits(model, source, [target[:index]], target_format)[0]
-            expected = tf.nn.log_softmax(logits)[piece]
+            expected = tf.nn.log_softmax(logits)[token]
             np.testing.assert_allclose(row[index], expected, atol=1e-5)
         assert not row[len(target) :].any()
 
@@ -70,12 +70,12 @@ def test_a_hypothesis_has_the_score_of_its_search(encoding, target_format):
         np.testing.assert_allclose(found, hypotheses.log_probs[:, rank], atol=1e-5)
 
 
-def test_pieces_masked_in_turn():
+def test_tokens_masked_in_turn():
     model, text = random_model(), [7, 9, 7, 20, 21]
     scorer = PseudoScorer(model, vocabulary_of(30), jit_compile=False)
     found = scorer(text, 10, batch_size=3)
     assert found.shape == (5,)
-    for index, piece in enumerate(text):
+    for index, token in enumerate(text):
         ids = [CLS, *text, SEP]
         ids[index + 1] = MASK
         ids = tf.constant([ids])
@@ -87,7 +87,7 @@ def test_pieces_masked_in_turn():
                 "masked_lm_positions": tf.constant([[index + 1]]),
             }
         )
-        expected = tf.nn.log_softmax(outputs["masked_lm_logits"][0, 0])[piece]
+        expected = tf.nn.log_softmax(outputs["masked_lm_logits"][0, 0])[token]
         np.testing.assert_allclose(found[index], expected, atol=1e-5)
 
 
@@ -95,6 +95,6 @@ def test_no_room_is_named():
     scorer = TargetScorer(
         random_model("absolute"), vocabulary_of(30), TargetFormat(), jit_compile=False
     )
-    with pytest.raises(UserError, match=r"source of 7 pieces and a target of 34.*40"):
+    with pytest.raises(UserError, match=r"source of 7 tokens and a target of 34.*40"):
         scorer(*pad_left(random_sources(), 7), *pad_right([[5] * 33, [5] * 34, [5] * 34], 40))
     scorer(*pad_left(random_sources(), 7), *pad_right([[5] * 33] * 3, 40))

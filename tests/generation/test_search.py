@@ -32,7 +32,7 @@ def generate(
     return type(found)(*(part.numpy() for part in found))
 
 
-def pieces_of(found, example, row):
+def tokens_of(found, example, row):
     return found.ids[example, row, : found.lengths[example, row]].tolist()
 
 
@@ -47,7 +47,7 @@ def log_softmax(logits):
 
 
 def every_target(model, source, target_format, letters, max_length):
-    """Yields (pieces, log-probability) of each target over some letters."""
+    """Yields (tokens, log-probability) of each target over some letters."""
     sums = {(): 0.0}
     for _ in range(max_length):
         prefixes = list(sums)
@@ -57,11 +57,11 @@ def every_target(model, source, target_format, letters, max_length):
             yield [*prefix, SEP], sums[prefix] + step[SEP]
             longer.update({(*prefix, x): sums[prefix] + step[x] for x in letters})
         sums = longer
-    yield from ((list(pieces), total) for pieces, total in sums.items())
+    yield from ((list(tokens), total) for tokens, total in sums.items())
 
 
-def has_repeat(pieces, size, exempt=()):
-    ngrams = [tuple(pieces[i : i + size]) for i in range(len(pieces) - size + 1)]
+def has_repeat(tokens, size, exempt=()):
+    ngrams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
     ngrams = [ngram for ngram in ngrams if not set(ngram) & set(exempt)]
     return len(set(ngrams)) < len(ngrams)
 
@@ -74,7 +74,7 @@ def has_repeat(pieces, size, exempt=()):
         (2.0, "masked", "left_to_right", {}),
         (-1.0, "shift", "left_to_right", {}),
         (0.6, "masked", "seq2seq", {"min_length": 3}),
-        (1.0, "shift", "seq2seq", {"no_repeat_ngram_size": 1, "exempt_pieces": ("p6",)}),
+        (1.0, "shift", "seq2seq", {"no_repeat_ngram_size": 1, "exempt_tokens": ("p6",)}),
     ),
 )
 def test_a_wide_beam_finds_the_optimum(alpha, target_prediction, mode, rules):
@@ -84,19 +84,19 @@ def test_a_wide_beam_finds_the_optimum(alpha, target_prediction, mode, rules):
     sources = random_sources(8, (3, 5))
     options = {"max_length": 4, "beam_size": 108, "num_return_sequences": 6}
     found = generate(model, sources, target_format, length_penalty=alpha, **options, **rules)
-    size, exempt = rules.get("no_repeat_ngram_size", 9), (6,) if "exempt_pieces" in rules else ()
+    size, exempt = rules.get("no_repeat_ngram_size", 9), (6,) if "exempt_tokens" in rules else ()
     for example, source in enumerate(sources):
         ranked = sorted(
             (
-                (penalised(total, len(pieces), alpha), total, pieces)
-                for pieces, total in every_target(model, source, target_format, (5, 6, 7), 4)
-                if len(pieces) >= rules.get("min_length", 1)
-                and not has_repeat(pieces, size, exempt)
+                (penalised(total, len(tokens), alpha), total, tokens)
+                for tokens, total in every_target(model, source, target_format, (5, 6, 7), 4)
+                if len(tokens) >= rules.get("min_length", 1)
+                and not has_repeat(tokens, size, exempt)
             ),
             reverse=True,
         )[:6]
-        for row, (score, total, pieces) in enumerate(ranked):
-            assert pieces_of(found, example, row) == pieces
+        for row, (score, total, tokens) in enumerate(ranked):
+            assert tokens_of(found, example, row) == tokens
             np.testing.assert_allclose(found.scores[example, row], score, atol=1e-5)
             np.testing.assert_allclose(found.log_probs[example, row], total, atol=1e-5)
 
@@ -106,21 +106,21 @@ def plain_beam_search(model, source, target_format, beams, max_length, alpha):
     running, ended = [(0.0, [])], []
     for length in range(1, max_length + 1):
         steps = log_softmax(
-            next_logits(model, source, [pieces for _, pieces in running], target_format)
+            next_logits(model, source, [tokens for _, tokens in running], target_format)
         )
         candidates = [
-            (total + step[piece], [*pieces, piece])
-            for (total, pieces), step in zip(running, steps, strict=True)
-            for piece in (SEP, *range(5, model.config.vocab_size))
+            (total + step[token], [*tokens, token])
+            for (total, tokens), step in zip(running, steps, strict=True)
+            for token in (SEP, *range(5, model.config.vocab_size))
         ]
         candidates.sort(reverse=True)
         ended += [
-            (penalised(total, length, alpha), pieces)
-            for total, pieces in candidates[:beams]
-            if pieces[-1] == SEP
+            (penalised(total, length, alpha), tokens)
+            for total, tokens in candidates[:beams]
+            if tokens[-1] == SEP
         ]
         running = [pair for pair in candidates if pair[1][-1] != SEP][:beams]
-    ended += [(penalised(total, max_length, alpha), pieces) for total, pieces in running]
+    ended += [(penalised(total, max_length, alpha), tokens) for total, tokens in running]
     return sorted(ended, reverse=True)[:beams]
 
 
@@ -151,10 +151,10 @@ def test_a_narrow_beam_equals_a_plain_search(alpha, target_prediction, encoding)
     lengths = set()
     for example, source in enumerate(sources):
         expected = plain_beam_search(model, source, target_format, 3, 7, alpha)
-        for row, (score, pieces) in enumerate(expected):
-            assert pieces_of(found, example, row) == pieces
+        for row, (score, tokens) in enumerate(expected):
+            assert tokens_of(found, example, row) == tokens
             np.testing.assert_allclose(found.scores[example, row], score, atol=1e-5)
-            lengths.add(len(pieces))
+            lengths.add(len(tokens))
     assert len(lengths) > 1
 
 
@@ -166,12 +166,12 @@ def test_a_beam_of_one_is_greedy():
     np.testing.assert_array_equal(one.lengths, greedy.lengths)
     np.testing.assert_allclose(one.scores, greedy.scores, atol=1e-5)
     for example, source in enumerate(sources):
-        pieces = []
-        while len(pieces) < 6 and pieces[-1:] != [SEP]:
-            logits = next_logits(model, source, [pieces], TargetFormat())[0]
+        tokens = []
+        while len(tokens) < 6 and tokens[-1:] != [SEP]:
+            logits = next_logits(model, source, [tokens], TargetFormat())[0]
             logits[[0, 1, 2, 4]] = -np.inf
-            pieces.append(int(logits.argmax()))
-        assert pieces_of(greedy, example, 0) == pieces
+            tokens.append(int(logits.argmax()))
+        assert tokens_of(greedy, example, 0) == tokens
 
 
 METHODS = (
@@ -183,9 +183,9 @@ METHODS = (
 
 @pytest.mark.parametrize("options", METHODS)
 def test_rules_hold(options):
-    """With 25 pieces in the vocabulary and 30 rows in the model."""
+    """With 25 tokens in the vocabulary and 30 rows in the model."""
     model = random_model(scale=0.5)
-    # The model's favourites: banned pieces, no pieces, an early end, p5 and p6. It likes p5 most of
+    # The model's favourites: banned tokens, no tokens, an early end, p5 and p6. It likes p5 most of
     # all, so that a repetition would be seen.
     wishes = [0, 1, 2, 4, 27, SEP, 5, 6, 7]
     likes = tf.reduce_sum(tf.one_hot(wishes, 30) * 4.0, 0) + 2.0 * tf.one_hot(5, 30)
@@ -198,18 +198,18 @@ def test_rules_hold(options):
         max_length=12,
         min_length=6,
         no_repeat_ngram_size=2,
-        exempt_pieces=("p5",),
-        banned_pieces=("[PAD]", "[UNK]", "[CLS]", "[MASK]", "p7"),
+        exempt_tokens=("p5",),
+        banned_tokens=("[PAD]", "[UNK]", "[CLS]", "[MASK]", "p7"),
     )
     repeated_exempt = False
     for example, row in itertools.product(*map(range, found.lengths.shape)):
-        pieces = pieces_of(found, example, row)
-        assert 6 <= len(pieces) <= 12
-        assert SEP not in pieces[:-1] and (pieces[-1] == SEP or len(pieces) == 12)
-        assert not set(pieces) & {0, 1, 2, 4, 7} and max(pieces) < 25
-        assert not has_repeat(pieces, 2, exempt=(5,))
-        assert (found.ids[example, row, len(pieces) :] == 0).all()
-        repeated_exempt |= has_repeat(pieces, 2)
+        tokens = tokens_of(found, example, row)
+        assert 6 <= len(tokens) <= 12
+        assert SEP not in tokens[:-1] and (tokens[-1] == SEP or len(tokens) == 12)
+        assert not set(tokens) & {0, 1, 2, 4, 7} and max(tokens) < 25
+        assert not has_repeat(tokens, 2, exempt=(5,))
+        assert (found.ids[example, row, len(tokens) :] == 0).all()
+        repeated_exempt |= has_repeat(tokens, 2)
     assert repeated_exempt
     assert (np.diff(found.scores, axis=1) <= 0).all()
     if options["method"] == "beam":
@@ -232,7 +232,7 @@ def test_a_hypothesis_that_nothing_may_follow_ends(options):
 
 
 def test_fewer_hypotheses_than_asked_for():
-    """One of two letters, or none: there are three targets of at most two pieces."""
+    """One of two letters, or none: there are three targets of at most two tokens."""
     found = generate(
         random_model(vocab_size=7), random_sources(7), max_length=1, num_return_sequences=4
     )
@@ -283,7 +283,7 @@ def test_the_loop_ends_when_every_example_is_done(options):
     "options", ({}, {"temperature": 0.5}, {"top_k": 5}, {"top_p": 0.6}, {"top_k": 8, "top_p": 0.8})
 )
 def test_frequencies_of_samples(options):
-    """4,000 first pieces, by chi-square, against the distribution truncated by hand."""
+    """4,000 first tokens, by chi-square, against the distribution truncated by hand."""
     from scipy.stats import chisquare
 
     model, source = random_model(scale=0.4), random_sources()[1]
@@ -350,20 +350,20 @@ def test_mistakes_are_named():
         ({"temperature": math.inf}, "temperature"),
         ({"temperature": math.nan}, "temperature"),
         ({"top_p": 1.5}, "top_p"),
-        ({"banned_pieces": ("p5", "[SEP]")}, r"\[SEP\] ends each target"),
+        ({"banned_tokens": ("p5", "[SEP]")}, r"\[SEP\] ends each target"),
     ):
         with pytest.raises(UserError, match=message):
             GenerationOptions(**options)
     with pytest.raises(UserError, match="mode must be one of"):
         TargetFormat(mode="right_to_left")
     model = random_model("absolute")
-    with pytest.raises(UserError, match=r"7 pieces.*target of 34.*max_position_embeddings 40"):
+    with pytest.raises(UserError, match=r"7 tokens.*target of 34.*max_position_embeddings 40"):
         generate(model, random_sources(), max_length=34)
     generate(model, random_sources(), max_length=33, method="greedy")
     with pytest.raises(UserError, match=r"segments 5 and 6.*has 6"):
         generate(model, random_sources(), TargetFormat(segment_ids=(5, 6)))
-    for name in ("banned_pieces", "exempt_pieces"):
-        with pytest.raises(UserError, match="'p30', banned or exempt, is no piece of the vocab"):
+    for name in ("banned_tokens", "exempt_tokens"):
+        with pytest.raises(UserError, match="'p30', banned or exempt, is no token of the vocab"):
             generate(model, random_sources(), **{name: ("p5", "p30")})
-    with pytest.raises(UserError, match="vocabulary has 31 pieces and the model 30"):
+    with pytest.raises(UserError, match="vocabulary has 31 tokens and the model 30"):
         generate(model, random_sources(), vocab_size=31)

@@ -14,7 +14,7 @@ from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.rules import Rules
 from nezha_tf.generation.sampling import Sampling
 
-ROWS = 8  # of the model; the vocabulary may have fewer pieces
+ROWS = 8  # of the model; the vocabulary may have fewer tokens
 LENGTH = 4
 
 
@@ -27,7 +27,7 @@ class Table:
         self._bias = bias * (np.arange(ROWS) == SEP)
 
     def __call__(self, prefix):
-        """Returns float32 [V]: of each piece after a prefix, a tuple of pieces."""
+        """Returns float32 [V]: of each token after a prefix, a tuple of tokens."""
         if prefix not in self._known:
             rng = np.random.default_rng([self._seed, len(prefix), *prefix])
             logits = rng.normal(size=ROWS) * self._scale + self._bias
@@ -54,53 +54,53 @@ def searched(search, tables, max_length):
     return type(found)(*(part.numpy() for part in found))
 
 
-PIECES = [f"p{index}" for index in range(5, ROWS)]
+TOKENS = [f"p{index}" for index in range(5, ROWS)]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[MASK]"]
 
 
 @st.composite
 def settings(draw, **fixed):
-    """Returns (`GenerationOptions`, pieces of the vocabulary) of any rules that are not fixed."""
+    """Returns (`GenerationOptions`, tokens of the vocabulary) of any rules that are not fixed."""
     size = draw(st.integers(7, ROWS))
     max_length = draw(st.integers(1, LENGTH))
-    # Seldom a special piece that may be written: then there is more to enumerate.
+    # Seldom a special token that may be written: then there is more to enumerate.
     banned = draw(st.sets(st.sampled_from(SPECIAL), max_size=1).map(set(SPECIAL).difference))
-    pieces = st.sets(st.sampled_from(PIECES[: size - 5]), max_size=2)
+    tokens = st.sets(st.sampled_from(TOKENS[: size - 5]), max_size=2)
     values = {
         "max_length": max_length,
         "min_length": draw(st.integers(1, max_length)),
         "length_penalty": draw(st.sampled_from((0.0, 0.6, 1.0, 2.0, -1.0))),
         "no_repeat_ngram_size": draw(st.integers(0, 3)),
-        "exempt_pieces": tuple(sorted(draw(pieces))),
-        "banned_pieces": tuple(sorted(banned | draw(pieces))),
+        "exempt_tokens": tuple(sorted(draw(tokens))),
+        "banned_tokens": tuple(sorted(banned | draw(tokens))),
     }
     return GenerationOptions(**{**values, **fixed}), size
 
 
-def has_repeat(pieces, size, exempt):
-    """Whether an n-gram without an exempt piece is there twice."""
-    ngrams = [pieces[i : i + size] for i in range(len(pieces) - size + 1)]
+def has_repeat(tokens, size, exempt):
+    """Whether an n-gram without an exempt token is there twice."""
+    ngrams = [tokens[i : i + size] for i in range(len(tokens) - size + 1)]
     ngrams = [ngram for ngram in ngrams if not set(ngram) & exempt]
     return bool(size) and len({*ngrams}) < len(ngrams)
 
 
-def next_pieces(prefix, options, size):
-    """Returns the pieces that may follow a prefix, by the rules as the options tell them."""
+def next_tokens(prefix, options, size):
+    """Returns the tokens that may follow a prefix, by the rules as the options tell them."""
     vocabulary = vocabulary_of(size)
-    banned = {*vocabulary.ids_of(options.banned_pieces), SEP}
-    exempt = {*vocabulary.ids_of(options.exempt_pieces)}
+    banned = {*vocabulary.ids_of(options.banned_tokens), SEP}
+    exempt = {*vocabulary.ids_of(options.exempt_tokens)}
     others = [
-        piece
-        for piece in range(size)
-        if piece not in banned
-        and not has_repeat((*prefix, piece), options.no_repeat_ngram_size, exempt)
+        token
+        for token in range(size)
+        if token not in banned
+        and not has_repeat((*prefix, token), options.no_repeat_ngram_size, exempt)
     ]
     may_end = len(prefix) + 1 >= options.min_length or not others
     return others + [SEP] * may_end
 
 
 def every_target(table, options, size):
-    """Yields (score, log-probability, pieces) of all targets that the rules allow."""
+    """Yields (score, log-probability, tokens) of all targets that the rules allow."""
 
     def penalised(total, length):
         return total / ((5 + length) / 6) ** options.length_penalty
@@ -108,34 +108,34 @@ def every_target(table, options, size):
     running = [((), 0.0)]
     for length in range(1, options.max_length + 1):
         steps = [
-            ((*prefix, piece), total + float(table(prefix)[piece]))
+            ((*prefix, token), total + float(table(prefix)[token]))
             for prefix, total in running
-            for piece in next_pieces(prefix, options, size)
+            for token in next_tokens(prefix, options, size)
         ]
         running = [step for step in steps if step[0][-1] != SEP]
         ended = [step for step in steps if step[0][-1] == SEP]
         ended += running if length == options.max_length else []
-        yield from ((penalised(total, length), total, pieces) for pieces, total in ended)
+        yield from ((penalised(total, length), total, tokens) for tokens, total in ended)
 
 
 def outputs(found):
-    """Yields (example, score, log-probability, pieces) of the hypotheses that there are."""
+    """Yields (example, score, log-probability, tokens) of the hypotheses that there are."""
     for example, row in itertools.product(*map(range, found.lengths.shape)):
         length = found.lengths[example, row]
         if length:
             assert not found.ids[example, row, length:].any()
-            pieces = tuple(found.ids[example, row, :length].tolist())
-            yield example, found.scores[example, row], found.log_probs[example, row], pieces
+            tokens = tuple(found.ids[example, row, :length].tolist())
+            yield example, found.scores[example, row], found.log_probs[example, row], tokens
 
 
 def assert_keeps_the_rules(found, tables, options, size):
     """Asserts of each output what must hold of it by itself."""
-    for example, score, log_prob, pieces in outputs(found):
-        total, length = 0.0, len(pieces)
-        for place, piece in enumerate(pieces):
-            assert piece in next_pieces(pieces[:place], options, size)
-            total += float(tables[example](pieces[:place])[piece])
-        assert SEP not in pieces[:-1] and (pieces[-1] == SEP or length == options.max_length)
+    for example, score, log_prob, tokens in outputs(found):
+        total, length = 0.0, len(tokens)
+        for place, token in enumerate(tokens):
+            assert token in next_tokens(tokens[:place], options, size)
+            total += float(tables[example](tokens[:place])[token])
+        assert SEP not in tokens[:-1] and (tokens[-1] == SEP or length == options.max_length)
         np.testing.assert_allclose(log_prob, total, atol=1e-4)
         np.testing.assert_allclose(
             score, total / ((5 + length) / 6) ** options.length_penalty, rtol=1e-5, atol=1e-4
@@ -158,12 +158,12 @@ def test_a_beam_as_wide_as_all_hypotheses_finds_the_best(values, tables):
         expected = sorted(every_target(table, options, size), reverse=True)[:6]
         rows = [row[1:] for row in outputs(found) if row[0] == example]
         assert len(rows) == len(expected)
-        for (score, _, pieces), (best, _, best_pieces) in zip(rows, expected, strict=True):
+        for (score, _, tokens), (best, _, best_tokens) in zip(rows, expected, strict=True):
             np.testing.assert_allclose(score, best, rtol=1e-5, atol=1e-4)
             # Of scores that are one up to rounding either may go first.
             targets = every_target(table, options, size)
-            near = {pieces for other, _, pieces in targets if abs(other - best) < 1e-3}
-            assert best_pieces in near and pieces in near
+            near = {tokens for other, _, tokens in targets if abs(other - best) < 1e-3}
+            assert best_tokens in near and tokens in near
 
 
 def search_of(options, size, seeds=None):
@@ -179,16 +179,16 @@ def plain_beam_search(table, options, size):
     running, ended = [(0.0, ())], []
     for length in range(1, options.max_length + 1):
         steps = [
-            (total + float(table(prefix)[piece]), (*prefix, piece))
+            (total + float(table(prefix)[token]), (*prefix, token))
             for total, prefix in running
-            for piece in next_pieces(prefix, options, size)
+            for token in next_tokens(prefix, options, size)
         ]
         steps.sort(reverse=True)
         penalty = ((5 + length) / 6) ** options.length_penalty
         likely = steps[: options.beam_size]
-        ended += [(total / penalty, pieces) for total, pieces in likely if pieces[-1] == SEP]
+        ended += [(total / penalty, tokens) for total, tokens in likely if tokens[-1] == SEP]
         running = [step for step in steps if step[1][-1] != SEP][: options.beam_size]
-    ended += [(total / penalty, pieces) for total, pieces in running]
+    ended += [(total / penalty, tokens) for total, tokens in running]
     return sorted(ended, reverse=True)[: options.num_return_sequences]
 
 
@@ -214,20 +214,20 @@ def assert_is_a_plain_search(values, table):
     found = searched(search_of(options, size), [table], options.max_length)
     assert_keeps_the_rules(found, [table], options, size)
     expected = plain_beam_search(table, options, size)
-    assert [pieces for *_, pieces in outputs(found)] == [pieces for _, pieces in expected]
+    assert [tokens for *_, tokens in outputs(found)] == [tokens for _, tokens in expected]
 
 
 @laws.examples(70)
 @given(settings(method="greedy"), st.lists(TABLES, min_size=1, max_size=3))
-def test_greedy_takes_the_likeliest_piece_that_may_come(values, tables):
+def test_greedy_takes_the_likeliest_token_that_may_come(values, tables):
     options, size = values
     search = search_of(options, size, seeds=[0] * len(tables))
     found = searched(search, tables, options.max_length)
     assert_keeps_the_rules(found, tables, options, size)
-    for (_, _, _, pieces), table in zip(outputs(found), tables, strict=True):
-        for place, piece in enumerate(pieces):
-            prefix = pieces[:place]
-            assert piece == max(next_pieces(prefix, options, size), key=table(prefix).__getitem__)
+    for (_, _, _, tokens), table in zip(outputs(found), tables, strict=True):
+        for place, token in enumerate(tokens):
+            prefix = tokens[:place]
+            assert token == max(next_tokens(prefix, options, size), key=table(prefix).__getitem__)
 
 
 @st.composite
@@ -253,36 +253,36 @@ def test_samples_keep_the_rules_and_the_cut(values, tables, seed):
     assert_keeps_the_rules(found, tables, options, size)
     rows = list(outputs(found))
     assert len(rows) == len(tables) * options.num_return_sequences
-    for example, _, _, pieces in rows:
-        for place, piece in enumerate(pieces):
-            assert piece in cut(tables[example], pieces[:place], options, size)
+    for example, _, _, tokens in rows:
+        for place, token in enumerate(tokens):
+            assert token in cut(tables[example], tokens[:place], options, size)
     # What is written for an example depends on its own seed alone.
     alone = searched(search_of(options, size, seeds[-1:]), tables[-1:], options.max_length)
     np.testing.assert_array_equal(alone.ids[0], found.ids[-1])
 
 
 def cut(table, prefix, options, size):
-    """Returns the pieces that may be drawn after a prefix, a little more where it is close."""
-    pieces = next_pieces(prefix, options, size)
-    logits = {piece: float(table(prefix)[piece]) / options.temperature for piece in pieces}
-    pieces.sort(key=logits.get, reverse=True)
-    pieces = pieces[: options.top_k or ROWS]
-    weights = {piece: np.exp(logits[piece] - logits[pieces[0]]) for piece in pieces}
-    total = sum(weights[piece] for piece in pieces)
-    before = itertools.accumulate((weights[piece] / total for piece in pieces), initial=0.0)
-    kept = [p for p, share in zip(pieces, before, strict=False) if share < options.top_p + 1e-5]
+    """Returns the tokens that may be drawn after a prefix, a little more where it is close."""
+    tokens = next_tokens(prefix, options, size)
+    logits = {token: float(table(prefix)[token]) / options.temperature for token in tokens}
+    tokens.sort(key=logits.get, reverse=True)
+    tokens = tokens[: options.top_k or ROWS]
+    weights = {token: np.exp(logits[token] - logits[tokens[0]]) for token in tokens}
+    total = sum(weights[token] for token in tokens)
+    before = itertools.accumulate((weights[token] / total for token in tokens), initial=0.0)
+    kept = [p for p, share in zip(tokens, before, strict=False) if share < options.top_p + 1e-5]
     return kept
 
 
 @laws.examples(150)
 @given(settings(), st.data())
-def test_rules_tell_which_pieces_may_come(values, data):
-    """Of hypotheses of any pieces: also of those that no rule would have let come so far."""
+def test_rules_tell_which_tokens_may_come(values, data):
+    """Of hypotheses of any tokens: also of those that no rule would have let come so far."""
     options, size = values
     size_of_ngram = options.no_repeat_ngram_size
-    exempt = {*vocabulary_of(size).ids_of(options.exempt_pieces)}
+    exempt = {*vocabulary_of(size).ids_of(options.exempt_tokens)}
     length = data.draw(st.integers(0, options.max_length - 1))
-    ids = st.sampled_from([piece for piece in range(size) if piece != SEP])
+    ids = st.sampled_from([token for token in range(size) if token != SEP])
     row = st.lists(ids, min_size=LENGTH, max_size=LENGTH)
     rows = data.draw(st.lists(row, min_size=2, max_size=2))
     rules = Rules(options, vocabulary_of(size), ROWS)
@@ -291,4 +291,4 @@ def test_rules_tell_which_pieces_may_come(values, data):
         prefix = tuple(row[:length])
         # The definition forbids all that follows a repetition.
         if not has_repeat(prefix, size_of_ngram, exempt):
-            assert np.flatnonzero(found).tolist() == sorted(next_pieces(prefix, options, size))
+            assert np.flatnonzero(found).tolist() == sorted(next_tokens(prefix, options, size))

@@ -16,7 +16,7 @@ from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 
 # The last two are what a Hangul syllable is made of.
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊,", "hel", "##lo", "ᄀ", "##ᅡᆨ"]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊,", "hel", "##lo", "ᄀ", "##ᅡᆨ"]
 MOST = 12
 # Rising and falling in length, more than a batch of 4; the third is cut.
 TEXTS = [
@@ -51,7 +51,7 @@ def model(tmp_path_factory):
     model = NezhaEncoder(config)
     checkpoints.save_tf1_checkpoint(model, folder / "model.ckpt")
     config.to_json_file(str(folder / "config.json"))
-    (folder / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
+    (folder / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
     return folder, model
 
 
@@ -87,7 +87,7 @@ def read_lines(path):
 
 
 def outputs_of(model, text, pair=None):
-    """Returns the pieces of one text, or two that fit, and the model's outputs without batch."""
+    """Returns the tokens of one text, or two that fit, and the model's outputs without batch."""
     tokenizer = FullTokenizer(model[0] / "vocab.txt")
     first = ["[CLS]", *tokenizer.tokenize(text)[: MOST - 2], "[SEP]"]
     second = [*tokenizer.tokenize(pair), "[SEP]"] if pair else []
@@ -106,9 +106,9 @@ def test_vectors_of_texts(model, extract, pooling):
     assert said.startswith(f"{len(TEXTS)} texts; ") and said.endswith("truncated: 1")
     expected = []
     for text in TEXTS:
-        pieces, states, pooled = outputs_of(model, text)
+        tokens, states, pooled = outputs_of(model, text)
         vectors = np.concatenate([states[2], states[0], states[1]], axis=1)
-        assert pieces[0] == "[CLS]" and pieces[-1] == "[SEP]"
+        assert tokens[0] == "[CLS]" and tokens[-1] == "[SEP]"
         expected.append(
             {
                 "mean": vectors[1:-1].mean(axis=0),
@@ -126,16 +126,16 @@ def test_vectors_of_texts(model, extract, pooling):
         np.testing.assert_allclose([line["vector"] for line in lines], found, atol=6e-7)
 
 
-def test_vectors_of_pieces(model, extract):
-    array, said = extract(singles(TEXTS), "out.npy", level="piece", layers=("-2",))
+def test_vectors_of_tokens(model, extract):
+    array, said = extract(singles(TEXTS), "out.npy", level="token", layers=("-2",))
     offsets = np.load(array.with_name("out.offsets.npy"))
     assert "out.offsets.npy" in said
-    path, _ = extract(singles(TEXTS), level="piece", layers=("-2",))
+    path, _ = extract(singles(TEXTS), level="token", layers=("-2",))
     vectors, lines = np.load(array), read_lines(path)
     assert len(offsets) == len(TEXTS) + 1 and offsets[-1] == len(vectors)
     for index, (text, line) in enumerate(zip(TEXTS, lines, strict=True)):
-        pieces, states, _ = outputs_of(model, text)
-        assert line["text"] == text and line["pieces"] == pieces
+        tokens, states, _ = outputs_of(model, text)
+        assert line["text"] == text and line["tokens"] == tokens
         rows = vectors[offsets[index] : offsets[index + 1]]
         np.testing.assert_allclose(rows, states[1], atol=1e-5)
         np.testing.assert_allclose(line["vectors"], rows, atol=6e-7)
@@ -143,28 +143,28 @@ def test_vectors_of_pieces(model, extract):
 
 def test_vectors_of_pairs(model, extract):
     rows = [{"text": a, "text_pair": b} for a, b in PAIRS[:2]]
-    path, _ = extract(rows, level="piece")
+    path, _ = extract(rows, level="token")
     for row, line in zip(rows, read_lines(path), strict=True):
-        pieces, states, _ = outputs_of(model, row["text"], row["text_pair"])
-        assert line["pieces"] == pieces and line["text_pair"] == row["text_pair"]
+        tokens, states, _ = outputs_of(model, row["text"], row["text_pair"])
+        assert line["tokens"] == tokens and line["text_pair"] == row["text_pair"]
         np.testing.assert_allclose(line["vectors"], states[2], atol=1e-5)
     # The mean leaves out the [SEP] between them, too.
     path, said = extract([{"text": a, "text_pair": b} for a, b in PAIRS])
     assert "truncated: 1" in said
-    pieces, states, _ = outputs_of(model, *PAIRS[0])
-    is_text = [piece not in ("[CLS]", "[SEP]") for piece in pieces]
+    tokens, states, _ = outputs_of(model, *PAIRS[0])
+    is_text = [token not in ("[CLS]", "[SEP]") for token in tokens]
     expected = states[2][is_text].mean(axis=0)
     np.testing.assert_allclose(read_lines(path)[0]["vector"], expected, atol=1e-5)
 
 
 def test_vectors_of_characters(model, extract):
-    """Each character has the vector of its piece; white space and what was cut have none."""
+    """Each character has the vector of its token; white space and what was cut have none."""
     path, _ = extract(singles(TEXTS), level="character")
     lines = read_lines(path)
     assert [line["text"] for line in lines] == TEXTS
     cut = lines[2]
     assert cut["characters"] == list(TEXTS[2][: MOST - 2])
-    # Character -> the places, after [CLS], of its pieces, worked out by hand.
+    # Character -> the places, after [CLS], of its tokens, worked out by hand.
     by_hand = {
         3: {0: [1], 1: [2], 2: [2], 3: [2], 4: [3], 5: [3], 6: [4], 7: [5]},
         5: {0: [1], 2: [2], 4: [3], 5: [3], 6: [3], 7: [4], 8: [5, 6]},
@@ -190,10 +190,10 @@ def test_characters_covered_by_random_spans():
     for _ in range(50):
         starts = np.sort(rng.integers(0, 20, rng.integers(1, 9)))
         spans = np.stack([starts, starts + rng.integers(1, 4, len(starts))], axis=1)
-        positions, place, piece = covered_characters(spans)
+        positions, place, token = covered_characters(spans)
         pairs = {(c, p) for p, (a, b) in enumerate(spans) for c in range(a, b)}
         assert positions.tolist() == sorted({c for c, _ in pairs})
-        found = list(zip(positions[place].tolist(), piece.tolist(), strict=True))
+        found = list(zip(positions[place].tolist(), token.tolist(), strict=True))
         assert len(found) == len(pairs) and set(found) == pairs
 
 
@@ -291,7 +291,7 @@ def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
     ):
         path, said = extract(singles(TEXTS), f"{name}.npy", **changes)
         written[name] = np.load(path)
-        # Texts of 5, 6 and 20 pieces are the longest.
+        # Texts of 5, 6 and 20 tokens are the longest.
         assert said.endswith("truncated: 1" if "flag" in name else "truncated: 2")
     np.testing.assert_array_equal(written["folder"], written["bare"])
     np.testing.assert_array_equal(written["folder_and_flag"], written["bare_and_flag"])
@@ -341,9 +341,9 @@ def test_mistakes_are_one_line(extract, tmp_path, monkeypatch):
         ([alone, pair], {}, r"in.jsonl, line 1: one text, where other lines have two"),
         ([alone], {"similarity": True}, r'line 1: "text_pair" is missing'),
         ([pair], {"level": "character"}, r"line 1: --level=character takes one text"),
-        ([pair], {"similarity": True, "level": "piece"}, r"leave out --level=piece"),
+        ([pair], {"similarity": True, "level": "token"}, r"leave out --level=token"),
         ([alone, {"text": " "}], {}, r"line 2: text is empty"),
-        ([alone, {"text": "\u0007"}], {}, r"line 2: text holds no piece of text"),
+        ([alone, {"text": "\u0007"}], {}, r"line 2: text holds no token of text"),
         ([alone], {"output": None}, r"--output_file is needed"),
         ([alone], {"output": "out.txt"}, r"out.txt must end in .json, .jsonl, .npy"),
         ([pair], {"output": "out.npy", "similarity": True}, r"out.npy must end in .json, .jsonl$"),
@@ -365,7 +365,7 @@ def test_mistakes_are_one_line(extract, tmp_path, monkeypatch):
         ([pair], {"label_column": "y"}, r"--label_column=y does nothing without --similarity"),
         *(
             ([alone], {"level": level, "pooling": "mean"}, rf"=mean does nothing with .*={level};")
-            for level in ("piece", "character")
+            for level in ("token", "character")
         ),
         ([alone], {"max_seq_length": 17}, r"--max_seq_length=17 is past .*embeddings 16"),
     ):

@@ -84,7 +84,7 @@ def test_texts_are_scored_in_the_form_of_their_objective():
         ("bidirectional,mass", "seq2seq", (4, 5)),
     ),
 )
-def test_models_of_next_pieces_write_and_score_without_masks(objectives, mode, segment_ids):
+def test_models_of_next_tokens_write_and_score_without_masks(objectives, mode, segment_ids):
     opened = SimpleNamespace(task={**PRETRAINED, "objectives": objectives})
     for settled in (
         settled_mode(GenerateSettings(), opened),

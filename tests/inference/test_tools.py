@@ -29,7 +29,7 @@ from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util.errors import UserError
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己"]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己"]
 CONFIG = {
     "vocab_size": 12,
     "hidden_size": 16,
@@ -50,10 +50,10 @@ def model(tmp_path_factory):
     config = NezhaConfig(**CONFIG)
     tf.keras.utils.set_random_seed(1)
     model = NezhaForMaskedLM(config)
-    model.masked_lm.output_bias.assign(tf.one_hot(PIECES.index("[SEP]"), 12))
+    model.masked_lm.output_bias.assign(tf.one_hot(TOKENS.index("[SEP]"), 12))
     checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt"))
     config.to_json_file(str(folder / "config.json"))
-    (folder / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
+    (folder / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
     return folder, model
 
 
@@ -120,17 +120,17 @@ def test_what_is_written_is_scored_alike(settings, tmp_path, target_prediction):
     )
     total = sum(line["log_prob"] for line in scores)
     assert f"{len(pairs)} texts" in said and f"{total:.3f}" in said
-    assert all(line["pieces"] == len(line["tgt"]) + 1 for line in scores)
+    assert all(line["tokens"] == len(line["tgt"]) + 1 for line in scores)
 
 
 def test_scores_of_texts(model, settings, tmp_path):
-    """Perplexity from left to right and with pieces masked in turn, of one piece by hand."""
+    """Perplexity from left to right and with tokens masked in turn, of one token by hand."""
     write_lines(tmp_path / "in.jsonl", [{"text": text} for text in SOURCES])
     own = {"max_source_length": None, "max_target_length": None}  # lengths of pairs
     for mode, segment, ids in (("left_to_right", 2, [2, 4]), ("bidirectional", 0, [2, 4, 3])):
         score_text(settings(ScoreSettings, mode=mode, **own))
         scores = read_lines(tmp_path / "out.jsonl")
-        assert [line["pieces"] for line in scores] == [len(text) for text in SOURCES]
+        assert [line["tokens"] for line in scores] == [len(text) for text in SOURCES]
         logits = model[1](
             {
                 "input_ids": tf.constant([ids]),
@@ -144,7 +144,7 @@ def test_scores_of_texts(model, settings, tmp_path):
                 ),
             }
         )["masked_lm_logits"][0, 0]
-        expected = tf.nn.softmax(logits)[PIECES.index("丁")]
+        expected = tf.nn.softmax(logits)[TOKENS.index("丁")]
         np.testing.assert_allclose(scores[1]["perplexity"], 1 / expected, rtol=1e-4)
 
 
@@ -188,9 +188,9 @@ def test_flags_that_a_search_does_not_read_are_refused(settings, tmp_path, chang
 
 def test_a_text_past_the_table_of_positions_is_one_line():
     config = NezhaConfig(**CONFIG, position_encoding="absolute")
-    model, tokenizer = NezhaForMaskedLM(config), FullTokenizer(vocabulary=Vocabulary(PIECES))
+    model, tokenizer = NezhaForMaskedLM(config), FullTokenizer(vocabulary=Vocabulary(TOKENS))
     longest = CONFIG["max_position_embeddings"] - 2
-    told = rf"^a text of {longest + 3} pieces is past the table of absolute positions .*[^\n]$"
+    told = rf"^a text of {longest + 3} tokens is past the table of absolute positions .*[^\n]$"
     filler = BlankFiller(model, tokenizer, 2)
     assert len(filler("甲" * (longest - 1) + "[MASK]")) == 1
     with pytest.raises(UserError, match=told):
@@ -270,8 +270,8 @@ def test_blanks_are_filled(model, tmp_path, way):
     expected = ["甲[MASK]丙[MASK]"]
     for number, probs in enumerate(tf.nn.softmax(logits).numpy()[:, :11], start=1):
         expected.append(f"[MASK] {number}")
-        expected += [f"{PIECES[i]} {probs[i]:.2%}" for i in np.argsort(-probs)[:2]]
-    expected.append("no [MASK] in the text; write one for each piece to fill in")
+        expected += [f"{TOKENS[i]} {probs[i]:.2%}" for i in np.argsort(-probs)[:2]]
+    expected.append("no [MASK] in the text; write one for each token to fill in")
     assert [" ".join(line.split()) for line in result.stdout.splitlines()] == expected
 
 
@@ -323,7 +323,7 @@ def test_mistakes_are_named(settings, tmp_path):
         ({**two_rows, "segment_ids": ["0", "1"]}, r"token_type_embeddings has shape \[6, 16\]"),
         (
             {**absolute, "max_target_length": 17},
-            r"source of 8 pieces and a target of 17 .*embeddings 24",
+            r"source of 8 tokens and a target of 17 .*embeddings 24",
         ),
     ):
         with pytest.raises(UserError, match=message):
@@ -474,10 +474,10 @@ def test_a_prompt_keeps_its_end_whatever_a_folder_says_of_sources(ask, tmp_path)
 
 
 def test_the_case_is_the_folders(ask, model, tmp_path):
-    """Its pieces are cased: `A` is none of those of a lower-cased `a`."""
-    pieces = [*PIECES[:-1], "a"]
+    """Its tokens are cased: `A` is none of those of a lower-cased `a`."""
+    tokens = [*TOKENS[:-1], "a"]
     for folder in (tmp_path / "run", tmp_path):
-        (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+        (folder / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
     write_lines(tmp_path / "in.jsonl", [{"text": "甲A"}])
     mode = {"mode": "bidirectional"}
     bare = {**mode, "vocab_file": str(tmp_path / "vocab.txt")}

@@ -98,7 +98,7 @@ def test_against_all_paths(jit_compile):
 
 
 def test_long_sequences_of_sure_tags_stay_exact():
-    """512 pieces with logits up to 50: marginals sum to 1, and nothing overflows."""
+    """512 tokens with logits up to 50: marginals sum to 1, and nothing overflows."""
     rng = np.random.default_rng(0)
     logits = tf.constant(rng.normal(size=(2, 512, 9)) * 50, tf.float32)
     has_tag = tf.constant(np.arange(512) < np.array([[512], [300]]))

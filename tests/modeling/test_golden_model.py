@@ -77,7 +77,7 @@ def test_encoder_alone_and_attention_mask_of_rank_3(golden):
 
 
 @pytest.mark.parametrize("name", GOLDEN_MODELS)
-def test_the_first_piece_alone_has_the_same_pooled_output_and_gradients(golden, name):
+def test_the_first_token_alone_has_the_same_pooled_output_and_gradients(golden, name):
     figures = golden(f"{name}/forward")
     batch = golden_batch(figures)
     inputs = {key: batch[key] for key in ("input_ids", "input_mask", "segment_ids")}

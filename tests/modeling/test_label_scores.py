@@ -13,7 +13,7 @@ from small_encoders import narrow_config
 from nezha_tf.modeling import label_scores as module
 from nezha_tf.objectives.mixture import ObjectiveMixture
 
-COUNT, WIDTH, PIECES = 150, 12, 41
+COUNT, WIDTH, TOKENS = 150, 12, 41
 
 
 @pytest.fixture(autouse=True)
@@ -24,10 +24,10 @@ def small_chunks(monkeypatch):
 def inputs(share, dtype="float32"):
     rng = np.random.default_rng(0)
     states, table = (
-        tf.constant(rng.normal(size=shape), dtype) for shape in ((COUNT, WIDTH), (PIECES, WIDTH))
+        tf.constant(rng.normal(size=shape), dtype) for shape in ((COUNT, WIDTH), (TOKENS, WIDTH))
     )
-    bias = tf.constant(rng.normal(size=PIECES), tf.float32)
-    labels = tf.constant(rng.integers(0, PIECES, COUNT), tf.int32)
+    bias = tf.constant(rng.normal(size=TOKENS), tf.float32)
+    labels = tf.constant(rng.integers(0, TOKENS, COUNT), tf.int32)
     return (states, table, bias), labels, tf.constant(rng.random(COUNT) < share)
 
 
@@ -111,11 +111,11 @@ def gradients_in_float64(states, table, bias, labels, slope):
 
 
 @pytest.mark.parametrize("training", (False, True))
-def test_the_loss_scale_keeps_gradients_of_rare_pieces_in_float16(training):
+def test_the_loss_scale_keeps_gradients_of_rare_tokens_in_float16(training):
     """Their probabilities of about 1e-8 are 0 in float16, unless they are scaled before."""
     scale, common = 2.0**10, 30
     (states, table, bias), labels, is_used = inputs(1.0, "float16")
-    factors = [0.3 * states, table, tf.where(np.arange(PIECES) < common, bias, -14.0)]
+    factors = [0.3 * states, table, tf.where(np.arange(TOKENS) < common, bias, -14.0)]
     labels = labels % common
     with tf.GradientTape() as tape:
         tape.watch(factors)
@@ -158,8 +158,8 @@ def test_no_tensor_has_all_scores():
             function, *given
         )
         most[name] = max(sizes_in(traced.graph))
-    assert most["all"] >= COUNT * PIECES
-    assert most["chunked"] < COUNT * PIECES / 2
+    assert most["all"] >= COUNT * TOKENS
+    assert most["chunked"] < COUNT * TOKENS / 2
 
 
 @pytest.mark.parametrize("objectives", ("bidirectional", "permutation"))
@@ -179,6 +179,6 @@ def test_masked_lm_of_many_scores_has_the_same_loss_hits_and_gradients(objective
     assert "masked_lm_logits" in found[0][0] and "masked_lm_logits" not in found[1][0]
     assert 0 < found[0][1][-1].sum < found[0][1][-1].weight  # hits
     for once, chunks in zip(*(values for _, values in found), strict=True):
-        # A sum over the 40 pieces may be rounded 40 times.
+        # A sum over the 40 tokens may be rounded 40 times.
         one = 40 * 2.0**-24
         np.testing.assert_allclose(np.hstack(chunks), np.hstack(once), atol=one, rtol=one)

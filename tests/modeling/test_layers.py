@@ -48,7 +48,7 @@ def test_absolute_positions_end_with_their_table():
     config = NezhaConfig(**SIZES, position_encoding="absolute", max_position_embeddings=20)
     encoder = NezhaEncoder(config)
     encoder(batch_of(20))
-    with pytest.raises(UserError, match=r"21 pieces is past the table of absolute.*20"):
+    with pytest.raises(UserError, match=r"21 tokens is past the table of absolute.*20"):
         encoder(batch_of(21))
 
 
@@ -84,7 +84,7 @@ def test_mixed_precision_stays_near_float32(precision):
 
 
 def test_attention_masks_by_hand():
-    """Four pieces and one of padding; pieces 2 and 3 are the target."""
+    """Four tokens and one of padding; tokens 2 and 3 are the target."""
     input_mask = np.array([[1, 1, 1, 1, 0]])
     segment_ids = np.array([[4, 4, 5, 5, 0]])
     padding_query = [1, 1, 1, 1, 0]

@@ -1,4 +1,4 @@
-"""Which pieces an output depends on, through the whole encoder, by gradients."""
+"""Which tokens an output depends on, through the whole encoder, by gradients."""
 
 import functools
 
@@ -11,15 +11,15 @@ from nezha_tf import NezhaEncoder, attention_mask
 from nezha_tf.config import POSITION_ENCODINGS, SEGMENT_IDS
 
 LENGTH = 7
-# For each of two examples: the number of pieces before padding, and where the target begins.
-NUM_PIECES, TARGET_START = (7, 5), (3, 2)
+# For each of two examples: the number of tokens before padding, and where the target begins.
+NUM_TOKENS, TARGET_START = (7, 5), (3, 2)
 
 
 def may_depend(objective, example, output, given):
     """Whether an output may depend on an input, by the definitions of the objectives."""
     if output == given:
         return True
-    if given >= NUM_PIECES[example]:
+    if given >= NUM_TOKENS[example]:
         return False
     if objective == "left_to_right":
         return given < output
@@ -53,7 +53,7 @@ def gradients_of(encoding):
 def test_gradients_obey_the_mask(objective, encoding):
     """Exactly zero where the objective forbids it, and not zero where it allows it."""
     index = np.arange(LENGTH)
-    input_mask = tf.constant(index < np.array(NUM_PIECES)[:, None], tf.int32)
+    input_mask = tf.constant(index < np.array(NUM_TOKENS)[:, None], tf.int32)
     is_target = index >= np.array(TARGET_START)[:, None]
     segments = SEGMENT_IDS[objective]
     segment_ids = tf.constant(np.where(is_target, segments[1], segments[0]), tf.int32)
@@ -68,7 +68,7 @@ def test_gradients_obey_the_mask(objective, encoding):
     }
     found = tf.reduce_max(tf.abs(gradients_of(encoding)(inputs)), axis=(2, 4)).numpy()
     for example in range(2):
-        for output in range(NUM_PIECES[example]):
+        for output in range(NUM_TOKENS[example]):
             for given in range(LENGTH):
                 slope = found[example, output, given]
                 if may_depend(objective, example, output, given):

@@ -60,7 +60,7 @@ def model():
 
 @pytest.mark.parametrize("training", (False, True))
 @pytest.mark.parametrize("jit_compile", (False, True))
-def test_pieces_are_drawn_with_the_probabilities_of_the_generator(training, jit_compile):
+def test_tokens_are_drawn_with_the_probabilities_of_the_generator(training, jit_compile):
     """20,000 draws of each of two softmaxes over five classes."""
     logits = np.array([[2.0, 0.0, 1.0, -1.0, 0.5], [0.0, 0.0, -3.0, 0.0, 1.0]], "float32")
     ids = np.random.default_rng(1).integers(0, 50, (20_000, 6)).astype("int32")
@@ -92,8 +92,8 @@ def test_noise_follows_the_seed_in_training_and_the_example_outside():
     assert len({tuple(row) for row in alone.numpy()}) == 8
 
 
-def test_labels_are_where_the_encoder_reads_another_piece(model, monkeypatch):
-    """Brute force over all pieces; some draws are forced to be the original pieces."""
+def test_labels_are_where_the_encoder_reads_another_token(model, monkeypatch):
+    """Brute force over all tokens; some draws are forced to be the original tokens."""
     batch, originals = batch_of()
     places, weights = batch["generator_positions"].numpy(), batch["generator_weights"].numpy()
     drawn = np.random.default_rng(5).integers(5, 40, places.shape)
@@ -111,9 +111,9 @@ def test_labels_are_where_the_encoder_reads_another_piece(model, monkeypatch):
     outputs = model(LOSS.inputs(batch))
     for row in range(len(originals)):
         expected = originals[row].tolist()
-        for place, piece, weight in zip(places[row], drawn[row], weights[row], strict=True):
+        for place, token, weight in zip(places[row], drawn[row], weights[row], strict=True):
             if weight:
-                expected[place] = piece
+                expected[place] = token
         assert seen["input_ids"][row].numpy().tolist() == expected
         is_other = [int(a != b) for a, b in zip(expected, originals[row], strict=True)]
         assert outputs["is_replaced"][row].numpy().tolist() == is_other
@@ -123,13 +123,13 @@ def test_labels_are_where_the_encoder_reads_another_piece(model, monkeypatch):
 def test_losses_and_rates_against_numpy(model):
     batch, _ = batch_of()
     outputs = model(LOSS.inputs(batch))
-    # So that it takes half of the pieces for replaced ones.
+    # So that it takes half of the tokens for replaced ones.
     outputs["replaced_token_logits"] -= np.median(outputs["replaced_token_logits"])
     found = {**LOSS.losses(outputs, batch), **LOSS.metrics(outputs, batch)}
     means = {name: float(mean.over(mean.weight)) for name, mean in found.items()}
-    is_piece = batch["input_mask"].numpy() > 0
-    label = outputs["is_replaced"].numpy()[is_piece] > 0
-    logits = outputs["replaced_token_logits"].numpy()[is_piece].astype("float64")
+    is_token = batch["input_mask"].numpy() > 0
+    label = outputs["is_replaced"].numpy()[is_token] > 0
+    logits = outputs["replaced_token_logits"].numpy()[is_token].astype("float64")
     probability, guess = 1 / (1 + np.exp(-logits)), logits > 0
     expected = {
         "loss": -np.log(np.where(label, probability, 1 - probability)).mean(),
@@ -182,7 +182,7 @@ def test_each_loss_reaches_its_own_part_and_both_reach_the_embeddings(model):
 
 
 def test_a_perturbation_moves_the_embeddings_of_generator_and_encoder(model):
-    """One for all pieces alike is as good as another table of segments, which both add."""
+    """One for all tokens alike is as good as another table of segments, which both add."""
     inputs = LOSS.inputs(batch_of()[0])
     moved = tf.constant(np.random.default_rng(4).normal(size=CONFIG.hidden_size), tf.float32)
     every = tf.zeros((*inputs["input_ids"].shape, 1)) + moved
@@ -236,7 +236,7 @@ def test_embeddings_are_shared_with_every_position_encoding(encoding, embedding_
 
 
 @pytest.mark.parametrize("precision", ("mixed_float16", "mixed_bfloat16"))
-def test_pieces_are_drawn_in_float32_with_any_precision(model, precision, monkeypatch):
+def test_tokens_are_drawn_in_float32_with_any_precision(model, precision, monkeypatch):
     narrow, (batch, _), seen = NezhaForReplacedTokens(CONFIG, dtype=precision), batch_of(), []
     narrow.set_weights(model.get_weights())
     draw = Sampler.call

@@ -11,14 +11,14 @@ from small_encoders import narrow_config
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.heads import gather_positions
 from nezha_tf.modeling.pretraining import NezhaForPermutationLM
-from nezha_tf.objectives.piece_loss import PieceLoss
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.objectives.terms import MASKED_LM
+from nezha_tf.objectives.token_loss import TokenLoss
 
 LENGTH, PREDICTIONS = 9, 4
 # The ranks of two examples with [CLS] and [SEP] in the order; the second ends with padding.
 RANKS = np.array([[5, 0, 9, 0, 2, 0, 7, 1, 8], [3, 0, 1, 6, 0, 4, 2, 9, 8]])
-NUM_PIECES = (9, 7)
+NUM_TOKENS = (9, 7)
 PLACES = np.array([[2, 4, 6, 7], [2, 3, 5, 0]])
 NUM_PREDICTED = (4, 3)
 
@@ -32,7 +32,7 @@ def model_of(encoding, **sizes):
 
 def batch():
     rng = np.random.default_rng(1)
-    input_mask = (np.arange(LENGTH) < np.array(NUM_PIECES)[:, None]).astype("int32")
+    input_mask = (np.arange(LENGTH) < np.array(NUM_TOKENS)[:, None]).astype("int32")
     weights = np.arange(PREDICTIONS) < np.array(NUM_PREDICTED)[:, None]
     return {
         "input_ids": tf.constant(rng.integers(5, 30, (2, LENGTH)) * input_mask, tf.int32),
@@ -64,19 +64,19 @@ def test_each_stream_depends_on_what_it_may_see():
             for states in (outputs["sequence_output"], queries)
         ]
 
-    of_pieces, of_queries = (found.numpy() for found in jacobians())
+    of_tokens, of_queries = (found.numpy() for found in jacobians())
     for row in range(2):
-        pieces = range(NUM_PIECES[row])
-        for output in pieces:
+        tokens = range(NUM_TOKENS[row])
+        for output in tokens:
             for given in range(LENGTH):
-                may = given in pieces and (RANKS[row, given] <= RANKS[row, output])
-                slope = of_pieces[row, output, given]
+                may = given in tokens and (RANKS[row, given] <= RANKS[row, output])
+                slope = of_tokens[row, output, given]
                 assert slope > 1e-6 if may else slope == 0, (row, output, given)
         for number in range(NUM_PREDICTED[row]):
             for given in range(LENGTH):
                 below = RANKS[row, given] < RANKS[row, PLACES[row, number]]
                 slope = of_queries[row, number, given]
-                may = given in pieces and below
+                may = given in tokens and below
                 assert slope > 1e-6 if may else slope == 0, (row, number, given)
 
 
@@ -84,8 +84,8 @@ def test_each_stream_depends_on_what_it_may_see():
     "encoding, sizes",
     [*((encoding, ()) for encoding in POSITION_ENCODINGS), ("absolute", ("embedding_size",))],
 )
-def test_each_prediction_is_that_of_a_pass_with_its_visible_pieces_alone(encoding, sizes):
-    """A pass for each target: the pieces that rank below it, a query, and nothing else."""
+def test_each_prediction_is_that_of_a_pass_with_its_visible_tokens_alone(encoding, sizes):
+    """A pass for each target: the tokens that rank below it, a query, and nothing else."""
     model = model_of(encoding, **dict.fromkeys(sizes, 6))
     given = batch()
     inputs = loss().inputs(given)
@@ -93,8 +93,8 @@ def test_each_prediction_is_that_of_a_pass_with_its_visible_pieces_alone(encodin
     for row in range(2):
         for number in range(NUM_PREDICTED[row]):
             place = PLACES[row, number]
-            seen = np.flatnonzero(RANKS[row, : NUM_PIECES[row]] < RANKS[row, place])
-            # Pieces that are left out do not exist; those that are left keep their positions.
+            seen = np.flatnonzero(RANKS[row, : NUM_TOKENS[row]] < RANKS[row, place])
+            # Tokens that are left out do not exist; those that are left keep their positions.
             alone = {
                 name: tf.gather(given[name][row : row + 1], seen, axis=1)
                 for name in ("input_ids", "input_mask", "segment_ids")
@@ -110,7 +110,7 @@ def test_each_prediction_is_that_of_a_pass_with_its_visible_pieces_alone(encodin
 
 
 def _query_of(model, outputs, place, segment_id, seen):
-    """Returns the state of a query at a place that sees all pieces of `outputs`, [1, 1, D]."""
+    """Returns the state of a query at a place that sees all tokens of `outputs`, [1, 1, D]."""
     encoder = model.encoder
     places = tf.constant([[place]], tf.int32)
     vector = tf.reshape(tf.convert_to_tensor(model.query_embedding), (1, 1, -1))
@@ -131,7 +131,7 @@ def _query_of(model, outputs, place, segment_id, seen):
 def test_other_examples_are_predicted_at_their_masks():
     """In a mixture, examples of other objectives are what they are without a query stream."""
     model, given = model_of("functional_relative"), batch()
-    plain = PieceLoss(lambda batch: tf.zeros_like(batch["input_mask"]), (MASKED_LM,))
+    plain = TokenLoss(lambda batch: tf.zeros_like(batch["input_mask"]), (MASKED_LM,))
     expected = model(plain.inputs(given))["masked_lm_logits"]
     inputs = loss().inputs(given)
     zeros = tf.zeros_like(inputs["attention_mask"])
@@ -142,8 +142,8 @@ def test_other_examples_are_predicted_at_their_masks():
     )
     both = model({**inputs, "reads_query_stream": first})
     np.testing.assert_allclose(both["masked_lm_logits"][1], expected[1], atol=1e-6)
-    pieces = gather_positions(both["sequence_output"], given["masked_lm_positions"])
-    assert pieces.shape == (2, PREDICTIONS, 8)
+    tokens = gather_positions(both["sequence_output"], given["masked_lm_positions"])
+    assert tokens.shape == (2, PREDICTIONS, 8)
     alone = model(loss().inputs(given))["masked_lm_logits"]
     np.testing.assert_allclose(both["masked_lm_logits"][0], alone[0], atol=1e-6)
 

@@ -29,9 +29,9 @@ def rows():
     made = []
     for number in range(ROWS):
         first, second = rng.integers(4, 11, 2).tolist()
-        pieces = rng.integers(len(VOCABULARY) - 60, len(VOCABULARY), first + second).tolist()
+        tokens = rng.integers(len(VOCABULARY) - 60, len(VOCABULARY), first + second).tolist()
         starts = [1] * (first + second)
-        made.append(Record(pieces[:first], pieces[first:], starts, number % 3 == 0, number))
+        made.append(Record(tokens[:first], tokens[first:], starts, number % 3 == 0, number))
     return made
 
 
@@ -87,7 +87,7 @@ def test_losses_are_the_sums_of_those_of_each_objective_alone(rows, model):
 
 
 def test_examples_of_each_objective_are_those_of_it_alone(rows):
-    """The same pieces, segments, predictions and weights, with zeros for what it does not have."""
+    """The same tokens, segments, predictions and weights, with zeros for what it does not have."""
     batch = transformed(MIXTURE, rows)
     drawn = batch["objective_ids"].numpy()[:, 0]
     for number, name in enumerate(NAMES):
@@ -103,7 +103,7 @@ def test_examples_of_each_objective_are_those_of_it_alone(rows):
             assert not of_one[:, width:].any(), (name, feature)
 
 
-def test_no_piece_of_another_objective_is_replaced(rows, model):
+def test_no_token_of_another_objective_is_replaced(rows, model):
     batch, loss = transformed(MIXTURE, rows), MIXTURE.loss(of_pairs=True)
     is_replaced = model(loss.inputs(batch))["is_replaced"].numpy()
     is_own = batch["objective_ids"].numpy()[:, 0] == NAMES.index("replaced_tokens")

@@ -27,7 +27,7 @@ def make(vocabulary, name, share=0.15, most=20, length=64):
 
 @pytest.mark.parametrize("longest_run", [1, 4])
 def test_choice_is_that_of_the_classic_loop(vocabulary, longest_run):
-    """The same anchors in the same order with the same runs give the same pieces."""
+    """The same anchors in the same order with the same runs give the same tokens."""
     rows = random_rows(vocabulary, 400)
     units = Units.of(rows, of_words=True)
     rng = np.random.default_rng(1)
@@ -75,7 +75,7 @@ def test_masked_rows_are_whole(vocabulary, name):
 
 @pytest.mark.parametrize("name", ["whole_word", "token", "ngram"])
 def test_shares_of_what_stands_in_the_place(vocabulary, name):
-    """Over 100,000 predicted pieces."""
+    """Over 100,000 predicted tokens."""
     rows = random_rows(vocabulary, 20_000, seed=3, words=0.8)
     masked = make(vocabulary, name, share=0.3)(rows, keys_of(20_000, 3))
     row, slot = masked.weights.nonzero()
@@ -84,7 +84,7 @@ def test_shares_of_what_stands_in_the_place(vocabulary, name):
     assert len(found) > 100_000
     counts = [is_mask.sum(), is_kept.sum(), (~is_mask & ~is_kept).sum()]
     assert fits(counts, [0.8, 0.1, 0.1])
-    # Random pieces are uniform over the vocabulary; the few that equal their label count as "kept".
+    # Random tokens are uniform over the vocabulary; the few that equal their label count as "kept".
     random_ids = found[~is_mask & ~is_kept]
     assert fits(np.histogram(random_ids, 8, (0, len(vocabulary)))[0], [1] * 8)
 
@@ -104,7 +104,7 @@ def test_runs_have_the_lengths_of_the_papers(vocabulary, name):
 
 
 def test_a_span_is_masked_replaced_or_kept_as_a_whole(vocabulary):
-    """The budget allows only one word, so all masked pieces belong to one draw."""
+    """The budget allows only one word, so all masked tokens belong to one draw."""
     text = list(range(300, 306))
     rows = make_rows([[text]] * 3000, vocabulary, 64, [[[True] + [False] * 5]] * 3000)
     kinds = collections.Counter()

@@ -78,7 +78,7 @@ def test_choices_have_their_exact_probabilities(vocabulary, masking, policy, siz
 
 
 def kinds(masked, vocabulary):
-    """Returns how many predicted pieces are [MASK], kept and replaced."""
+    """Returns how many predicted tokens are [MASK], kept and replaced."""
     row, slot = masked.weights.nonzero()
     found = masked.ids[row, masked.positions[row, slot]]
     is_mask, is_kept = found == vocabulary.mask_id, found == masked.labels[row, slot]
@@ -99,7 +99,7 @@ def words_predicted_and_not(masked, rows, units):
 
 
 def runs_by_length(masked):
-    """Counts runs of adjacent predicted pieces with lengths 1 to 7, and 8 or more."""
+    """Counts runs of adjacent predicted tokens with lengths 1 to 7, and 8 or more."""
     is_predicted = np.zeros((len(masked.ids), LENGTH + 2), int)
     row, slot = masked.weights.nonzero()
     is_predicted[row, masked.positions[row, slot] + 1] = 1
@@ -130,20 +130,20 @@ def test_both_paths_draw_from_one_distribution(vocabulary, masking, name):
     masks = [words_predicted_and_not(path, rows, units) for path in (arrays, graph)]
     assert agree(*masks)
     assert agree(runs_by_length(arrays), runs_by_length(graph))
-    if not policy.draws_once:  # otherwise pieces are not drawn one by one
+    if not policy.draws_once:  # otherwise tokens are not drawn one by one
         assert agree(kinds(arrays, vocabulary), kinds(graph, vocabulary))
         assert fits(kinds(graph, vocabulary), [0.8, 0.1, 0.1])
     budget = np.clip(np.rint(rows.lengths * 0.3), 1, 20)
     assert (graph.weights.sum(axis=1) <= budget).all()
 
 
-# Through the reader: pieces 1 and 2 of a record encode its number.
+# Through the reader: tokens 1 and 2 of a record encode its number.
 
 
 def record(number, features=schema.UNMASKED_FEATURES, **changes):
-    pieces = [300 + number // 100, 400 + number % 100, *range(600, 618)]
+    tokens = [300 + number // 100, 400 + number % 100, *range(600, 618)]
     values = {
-        "input_ids": [CLS, *pieces[:9], SEP, *pieces[9:], SEP, 0],
+        "input_ids": [CLS, *tokens[:9], SEP, *tokens[9:], SEP, 0],
         "input_mask": [1] * 23 + [0],
         "segment_ids": [0] * 11 + [1] * 12 + [0],
         "word_starts": [0, *[1, 1, 1, 0, 1, 0, 0, 1, 1], 0, *[1, 0] * 5, 1, 0, 0],
@@ -181,7 +181,7 @@ def reader(paths, vocabulary):
 
 
 def restored(batch, row):
-    """Returns the pieces of an example before masking."""
+    """Returns the tokens of an example before masking."""
     ids = batch["input_ids"][row].numpy().copy()
     count = int(batch["masked_lm_weights"][row].numpy().sum())
     ids[batch["masked_lm_positions"][row, :count]] = batch["masked_lm_ids"][row, :count]
@@ -189,14 +189,14 @@ def restored(batch, row):
 
 
 def seen(batches, count):
-    """Returns (number, predicted places, pieces) of the examples of some batches."""
+    """Returns (number, predicted places, tokens) of the examples of some batches."""
     found = []
     for batch in batches.take(count):
         for row in range(len(batch["input_ids"])):
             ids = restored(batch, row)
             places = tuple(batch["masked_lm_positions"][row].numpy().tolist())
-            pieces = tuple(batch["input_ids"][row].numpy().tolist())
-            found.append((100 * (ids[1] - 300) + ids[2] - 400, places, pieces))
+            tokens = tuple(batch["input_ids"][row].numpy().tolist())
+            found.append((100 * (ids[1] - 300) + ids[2] - 400, places, tokens))
     return found
 
 
@@ -222,8 +222,8 @@ def test_epochs_differ_and_a_restart_does_not(reader):
     numbers = [{number for number, _, _ in whole[n : n + 70]} for n in range(0, 280, 70)]
     assert all(len(epoch) == 70 for epoch in numbers)
     masks = {}
-    for number, places, pieces in whole:
-        masks.setdefault(number, set()).add((places, pieces))
+    for number, places, tokens in whole:
+        masks.setdefault(number, set()).add((places, tokens))
     assert np.mean([len(found) for found in masks.values()]) > 3.8
     for skip in (1, 22, 50):
         assert seen(reader.training_batches(4, 3, skip_batches=skip), 9) == whole[4 * skip :][:36]
@@ -259,8 +259,8 @@ def test_the_mixture_casts_what_is_masked(reader, paths, vocabulary):
         for row in range(8):
             first = int(batch["segment_ids"][row, 0])
             segments.add(first)
-            text = [piece for piece in restored(batch, row) if piece > SEP]
-            whole = [piece for piece in restored(other, row) if piece > SEP]
+            text = [token for token in restored(batch, row) if token > SEP]
+            whole = [token for token in restored(other, row) if token > SEP]
             is_alone = first and int(batch["next_sentence_labels"][row, 0])
             assert text == (whole[:9] if is_alone else whole)
             # Only the drawn places are predictions.

@@ -29,11 +29,11 @@ from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training.run import run
 from nezha_tf.util.errors import UserError
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(chr, range(0x4E00, 0x4E00 + 20))]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(chr, range(0x4E00, 0x4E00 + 20))]
 CLS, SEP, FIRST = 2, 3, 5
 LENGTHS = schema.Lengths(12, 2)
 CONFIG = {
-    "vocab_size": len(PIECES),
+    "vocab_size": len(TOKENS),
     "hidden_size": 16,
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
@@ -47,7 +47,7 @@ CONFIG = {
 
 
 def text_of(number):
-    """Returns pieces in a cyclic order, so that each one determines the one before it."""
+    """Returns tokens in a cyclic order, so that each one determines the one before it."""
     return [FIRST + (number + place) % 20 for place in range(4 + number % 7)]
 
 
@@ -67,7 +67,7 @@ def record(number):
 
 @pytest.fixture
 def toy(monkeypatch):
-    objective = toy_objective.PreviousPiece()
+    objective = toy_objective.PreviousToken()
     monkeypatch.setitem(OBJECTIVES, toy_objective.NAME, objective)
     return objective
 
@@ -76,7 +76,7 @@ def toy(monkeypatch):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy")
     (folder / "config.json").write_text(json.dumps(CONFIG))
-    (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
+    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
     write(folder / "train.tfrecord", map(record, range(200)))
     write(folder / "eval.tfrecord", map(record, range(200, 240)))
     return folder
@@ -105,13 +105,13 @@ def test_it_is_trained_in_a_mixture_and_loaded(toy, folder, monkeypatch):
     assert 0 < results["masked_lm_loss/bidirectional"] < 5
     tokenizer, model = nezha_tf.load("mixture")
     assert type(model) is NezhaForPreTraining
-    # Each piece determines the one before it, although nothing left of it is visible.
+    # Each token determines the one before it, although nothing left of it is visible.
     ids = [[CLS, *text_of(13), SEP]]
     batch = {"input_ids": tf.constant(ids), "input_mask": tf.ones_like(ids)}
     batch |= {"segment_ids": tf.zeros_like(ids), "masked_lm_positions": tf.constant([[4, 3]])}
     logits = model(toy.loss(of_pairs=False).inputs(batch))["masked_lm_logits"]
     assert tf.argmax(logits, axis=-1).numpy().tolist() == [[ids[0][3], ids[0][2]]]
-    assert tokenizer.vocabulary.pieces_of([5]) == [PIECES[5]]
+    assert tokenizer.vocabulary.tokens_of([5]) == [TOKENS[5]]
     # The model's use is that of the mixture's other objective.
     assert set(predictors_of(open_folder("mixture"))) == {"fill_mask", "attention"}
 
@@ -122,7 +122,7 @@ def test_it_is_trained_alone_with_its_own_model(toy, folder, monkeypatch):
     assert type(nezha_tf.load("alone")[1]) is NezhaForMaskedLM
     assert set(predictors_of(open_folder("alone"))) == {"attention"}
     monkeypatch.delitem(OBJECTIVES, toy_objective.NAME)
-    with pytest.raises(UserError, match="there is no objective 'previous_piece'; they are bidir"):
+    with pytest.raises(UserError, match="there is no objective 'previous_token'; they are bidir"):
         nezha_tf.load("alone")
 
 
@@ -154,7 +154,7 @@ def batch_for(vocabulary, shares, numbers, seed):
 )
 def test_its_rows_in_a_mixture_are_those_of_it_alone(toy, shares, numbers, seed):
     """Rows are padded with zeros if the other objective has more predictions."""
-    vocabulary = nezha_tf.Vocabulary(PIECES)
+    vocabulary = nezha_tf.Vocabulary(TOKENS)
     found, drawn = batch_for(vocabulary, shares, numbers, seed)
     for name in set(drawn):
         places = [place for place, other in enumerate(drawn) if other == name]
@@ -165,10 +165,10 @@ def test_its_rows_in_a_mixture_are_those_of_it_alone(toy, shares, numbers, seed)
             np.testing.assert_array_equal(rows[:, :length], values, feature)
             assert not rows[:, length:].any()
         if name == toy_objective.NAME:
-            assert_predicts_the_piece_before(alone, numbers, places)
+            assert_predicts_the_token_before(alone, numbers, places)
 
 
-def assert_predicts_the_piece_before(batch, numbers, places):
+def assert_predicts_the_token_before(batch, numbers, places):
     for row, place in enumerate(places):
         ids = [CLS, *text_of(numbers[place]), SEP]
         count = int(batch["masked_lm_weights"][row].numpy().sum())
@@ -181,14 +181,14 @@ def assert_predicts_the_piece_before(batch, numbers, places):
 
 
 def test_the_batch_size_changes_no_example(toy, folder):
-    vocabulary = nezha_tf.Vocabulary(PIECES)
+    vocabulary = nezha_tf.Vocabulary(TOKENS)
     masking = DynamicMasking(vocabulary, POLICIES["token"], LENGTHS, 0.2)
     mixture = ObjectiveMixture({"bidirectional": 1.0, toy_objective.NAME: 1.0})
     examples = Examples(LENGTHS, vocabulary, masking)
     reader = ExampleReader(
         [str(folder / "train.tfrecord")],
         LENGTHS,
-        schema.Limits(len(PIECES), 2),
+        schema.Limits(len(TOKENS), 2),
         features=mixture.features(examples),
         transforms=mixture.transforms(examples),
     )

@@ -21,7 +21,7 @@ EXAMPLES = Examples(schema.Lengths(LENGTH, 4), VOCABULARY)
 
 @pytest.mark.parametrize("case", range(5))
 def test_masks_are_those_of_xlnet(golden, case):
-    """Which pieces a prediction does not see, and which pieces the others do not see."""
+    """Which tokens a prediction does not see, and which tokens the others do not see."""
     figures = golden("xlnet_local_perm")
     given = {name.split(".")[1]: v for name, v in figures.items() if name.startswith(f"{case}.")}
     ids, is_masked = given["input_ids"], given["is_masked"]
@@ -32,13 +32,13 @@ def test_masks_are_those_of_xlnet(golden, case):
     input_mask = tf.ones_like(ranks)
     places = tf.range(len(ids))[None]
     of_queries = attention_mask.strictly_below(ranks, input_mask, places)[0, 0].numpy()
-    of_pieces = attention_mask.from_ranks(ranks, input_mask)[0, 0].numpy()
+    of_tokens = attention_mask.from_ranks(ranks, input_mask)[0, 0].numpy()
     hidden = given["perm_mask"].astype(bool)
     is_target = given["target_mask"].astype(bool)
     np.testing.assert_array_equal(is_target, is_masked & ~is_special)
     np.testing.assert_array_equal(of_queries[is_target], ~hidden[is_target])
-    # The stream of the pieces sees the same, and each piece itself.
-    np.testing.assert_array_equal(of_pieces, ~hidden | np.eye(len(ids), dtype=bool))
+    # The stream of the tokens sees the same, and each token itself.
+    np.testing.assert_array_equal(of_tokens, ~hidden | np.eye(len(ids), dtype=bool))
 
 
 def spans_by_hand(starts, count, goal, sizes, contexts):
@@ -80,7 +80,7 @@ def test_spans_are_those_of_a_plain_loop(seed, length, share):
 
 @laws.examples(25)
 @given(st.lists(records(), min_size=1, max_size=6), st.integers(), st.none() | st.integers(1, 12))
-def test_pieces_stay_and_targets_are_of_the_text(rows, seed, num_predict):
+def test_tokens_stay_and_targets_are_of_the_text(rows, seed, num_predict):
     examples = EXAMPLES._replace(num_predict=num_predict)
     most = num_predict or LENGTH // 6
     given, [transform] = batch_of(rows), OBJECTIVES["permutation"].transforms(examples)
@@ -119,8 +119,8 @@ def test_pieces_stay_and_targets_are_of_the_text(rows, seed, num_predict):
 @laws.examples(25)
 @given(st.lists(records(), min_size=1, max_size=6), st.integers(), st.integers(1, LENGTH - 1))
 @example([Record([FIRST_OF_TEXT], [], [1], 0, n) for n in range(9)], 0, LENGTH - 1)
-def test_each_prediction_sees_a_piece_that_is_not_itself(rows, seed, num_predict):
-    """Else its softmax would be over all pieces, its own and the padding among them."""
+def test_each_prediction_sees_a_token_that_is_not_itself(rows, seed, num_predict):
+    """Else its softmax would be over all tokens, its own and the padding among them."""
     [transform] = OBJECTIVES["permutation"].transforms(EXAMPLES._replace(num_predict=num_predict))
     batch = transform(batch_of(rows), numbers_of(rows), seed)
     ranks, positions = batch["permutation_ranks"], batch["masked_lm_positions"]
@@ -132,7 +132,7 @@ def test_each_prediction_sees_a_piece_that_is_not_itself(rows, seed, num_predict
 
 
 def test_sizes_of_spans_are_inverse_to_their_numbers():
-    """Spans that are drawn first have 1 to 5 pieces, n with a probability proportional to 1/n."""
+    """Spans that are drawn first have 1 to 5 tokens, n with a probability proportional to 1/n."""
     rng = np.random.default_rng(0)
     rows, length = 3000, 60
     starts = tf.ones((rows, length), tf.bool)

@@ -54,7 +54,7 @@ def made(rows, seed, policy="token"):
 @laws.examples(25)
 @given(ROWS, st.integers(), st.sampled_from(["token", "whole_word", "span"]))
 @example([FULL, SINGLE], 0, "token")
-def test_predicted_pieces_are_masked_or_kept_and_all_others_stay(rows, seed, policy):
+def test_predicted_tokens_are_masked_or_kept_and_all_others_stay(rows, seed, policy):
     before, masked, found = made(rows, seed, policy)
     assert found.keys() == {
         feature.name for feature in OBJECTIVE.transforms(examples_of(policy))[-1].gives
@@ -71,13 +71,13 @@ def test_predicted_pieces_are_masked_or_kept_and_all_others_stay(rows, seed, pol
         assert (count > 0 or policy != "token") and weights == [1.0] * count + [0.0] * (
             len(weights) - count
         )
-        for place, piece in zip(
+        for place, token in zip(
             found["generator_positions"][row, :count],
             found["generator_ids"][row, :count],
             strict=True,
         ):
-            assert piece == original[place] and ids[place] in (MASK, piece)
-            ids[place] = piece
+            assert token == original[place] and ids[place] in (MASK, token)
+            ids[place] = token
         assert ids == original
 
 
@@ -91,7 +91,7 @@ def test_a_row_depends_on_seed_and_number_alone(rows, seed, random):
 
 
 def test_85_percent_of_them_are_masked():
-    """Also those that the masking before had kept or replaced by random pieces."""
+    """Also those that the masking before had kept or replaced by random tokens."""
     text = list(range(FIRST_OF_TEXT, FIRST_OF_TEXT + 20))
     rows = [Record(text, [], [1] * 20, 0, number) for number in range(4000)]
     _, masked, found = made(rows, 3)

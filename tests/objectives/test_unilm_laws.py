@@ -19,26 +19,26 @@ NO_PREDICTION = 0, 0, 0.0
 
 
 class Example(NamedTuple):
-    """Lists without padding: pieces with [MASK], segment ids, (place, piece, weight) of slots."""
+    """Lists without padding: tokens with [MASK], segment ids, (place, token, weight) of slots."""
 
-    pieces: list
+    tokens: list
     segments: list
     slots: list
     label: int
 
 
 def masked(first, second, chosen, label):
-    """The `Example` of texts of so many pieces; there is no second one where that has none.
+    """The `Example` of texts of so many tokens; there is no second one where that has none.
 
-    No piece is there twice, so that a label tells where it belongs.
+    No token is there twice, so that a label tells where it belongs.
     """
     text = list(range(200, 200 + first + second))
-    pieces = [CLS, *text[:first], SEP, *text[first:], *[SEP] * (second > 0)]
-    segments = [0] * (first + 2) + [1] * (len(pieces) - first - 2)
-    places = sorted(place for place in chosen if pieces[place] in text)
-    slots = [(place, pieces[place], 1.0) for place in places]
-    pieces = [MASK if place in places else piece for place, piece in enumerate(pieces)]
-    return Example(pieces, segments, slots, label)
+    tokens = [CLS, *text[:first], SEP, *text[first:], *[SEP] * (second > 0)]
+    segments = [0] * (first + 2) + [1] * (len(tokens) - first - 2)
+    places = sorted(place for place in chosen if tokens[place] in text)
+    slots = [(place, tokens[place], 1.0) for place in places]
+    tokens = [MASK if place in places else token for place, token in enumerate(tokens)]
+    return Example(tokens, segments, slots, label)
 
 
 @st.composite
@@ -55,13 +55,13 @@ def examples(draw):
 def padded(rows):
     """Returns the examples as a batch of the reader."""
     batch = {name: [] for name in (feature.name for feature in schema.FEATURES)}
-    for pieces, segments, slots, label in rows:
-        rest = [0] * (LENGTH - len(pieces))
+    for tokens, segments, slots, label in rows:
+        rest = [0] * (LENGTH - len(tokens))
         places, labels, weights = zip(
             *slots, *[NO_PREDICTION] * (PREDICTIONS - len(slots)), strict=True
         )
-        batch["input_ids"].append(pieces + rest)
-        batch["input_mask"].append([1] * len(pieces) + rest)
+        batch["input_ids"].append(tokens + rest)
+        batch["input_mask"].append([1] * len(tokens) + rest)
         batch["segment_ids"].append(segments + rest)
         batch["masked_lm_positions"].append(places)
         batch["masked_lm_ids"].append(labels)
@@ -71,9 +71,9 @@ def padded(rows):
 
 
 def cast_by_hand(row, objective):
-    """Transforms the example piece by piece; each piece carries its label."""
-    labels = {place: piece for place, piece, _ in row.slots}
-    marked = [(piece, labels.get(place)) for place, piece in enumerate(row.pieces)]
+    """Transforms the example token by token; each token carries its label."""
+    labels = {place: token for place, token, _ in row.slots}
+    marked = [(token, labels.get(place)) for place, token in enumerate(row.tokens)]
     first = marked[: row.segments.count(0)]
     second = marked[len(first) :]
     separator = (SEP, None)
@@ -90,11 +90,11 @@ def cast_by_hand(row, objective):
     whole = (first + second)[:LENGTH]
     places = {label: place for place, (_, label) in enumerate(whole)}
     return Example(
-        [piece for piece, _ in whole],
+        [token for token, _ in whole],
         ([ids[0]] * len(first) + [ids[1]] * len(second))[:LENGTH],
         [
-            (places[piece], piece, 1.0) if piece in places else NO_PREDICTION
-            for _, piece, _ in row.slots
+            (places[token], token, 1.0) if token in places else NO_PREDICTION
+            for _, token, _ in row.slots
         ],
         row.label,
     )

@@ -25,7 +25,7 @@ TEXT_TO_TEXT = ("span_corruption", "infilling", "mass", "prefix")
         # For any order and any shares.
         ("seq2seq:9,left_to_right", [GO_ON, WRITE]),
         ("right_to_left:5,seq2seq:2,left_to_right:1,bidirectional:1", [FILL, GO_ON, WRITE]),
-        # Of objectives without [MASK]s, the last piece itself predicts the next one.
+        # Of objectives without [MASK]s, the last token itself predicts the next one.
         ("causal", [GO_ON._replace(target_prediction="shift")]),
         *((name, [SHIFTED]) for name in TEXT_TO_TEXT),
         ("infilling,mass,causal:3", [Use("left_to_right", (2, 2), "shift"), SHIFTED]),

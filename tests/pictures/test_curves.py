@@ -191,15 +191,15 @@ def test_the_command_draws_runs_and_tells_mistakes_in_one_line(tmp_path):
 
 
 def test_metrics_of_any_objective_are_drawn_and_those_of_a_part_by_name(tmp_path):
-    more = {"next_piece_loss": 3.0, "next_piece_loss/causal": 2.0, "next_sentence_loss": 0.6}
+    more = {"next_token_loss": 3.0, "next_token_loss/causal": 2.0, "next_sentence_loss": 0.6}
     runs = [plot.Run("a", read_metrics(record(tmp_path / "a", **more)))]
     usual = plot._chosen((), runs)
-    assert usual == ["next_piece_loss", "masked_lm_loss", "learning_rate", "trust_ratio"]
-    assert plot._chosen(("next_piece_loss/causal",), runs) == ["next_piece_loss/causal"]
+    assert usual == ["next_token_loss", "masked_lm_loss", "learning_rate", "trust_ratio"]
+    assert plot._chosen(("next_token_loss/causal",), runs) == ["next_token_loss/causal"]
     named = ("eval_masked_lm_loss", "learning_rate", "masked_lm_loss")  # as in the record
     assert plot._chosen(named, runs) == ["masked_lm_loss", "learning_rate"]
-    _, panels = drawn([tmp_path / "a"], ["next_piece_loss/causal"])
-    [lines] = lines_of(panels["next piece loss, causal"]).values()
+    _, panels = drawn([tmp_path / "a"], ["next_token_loss/causal"])
+    [lines] = lines_of(panels["next token loss, causal"]).values()
     assert lines == [(step, 2.0) for step in range(10, 90, 10)]
-    with pytest.raises(UserError, match=r"trust_ratio/heads.*choose from.*next_piece_loss/causal"):
+    with pytest.raises(UserError, match=r"trust_ratio/heads.*choose from.*next_token_loss/causal"):
         plot._chosen(("trust_ratio/heads",), runs)

@@ -49,7 +49,7 @@ def test_of_fonts_that_have_all_a_chinese_one_is_taken(machine, monkeypatch):
     assert fonts.font_families("正")[-1] == "Noto Sans CJK SC"
 
 
-def test_pieces_without_a_font_are_drawn_as_code_points(machine):
+def test_tokens_without_a_font_are_drawn_as_code_points(machine):
     labels, style, said = fonts.labels(["a", "##正", "乙$", "面"])
     assert labels == ["a", "##正", "U+4E59 U+0024", "面"]
     assert style["family"][-1] == "cjk" and style["parse_math"] is False

@@ -15,7 +15,7 @@ from nezha_tf.pictures import attention_maps, attention_masks, relative_position
 from nezha_tf.pictures.sentence import lay_out
 from nezha_tf.pictures.settings import VisualizeSettings
 from nezha_tf.pictures.visualize import visualize
-from nezha_tf.text.vocabulary import SPECIAL_PIECES
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 from nezha_tf.util.errors import UserError
 
 STANDARD = {
@@ -27,7 +27,7 @@ STANDARD = {
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return FullTokenizer(vocabulary=Vocabulary([*SPECIAL_PIECES, *"abcdef"]))
+    return FullTokenizer(vocabulary=Vocabulary([*SPECIAL_TOKENS, *"abcdef"]))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_masks_of_a_sentence(tokenizer, pair):
     expected[:source, source:] = 0
     np.testing.assert_array_equal(cells(panels["seq2seq"]), expected)
     assert names(panels["seq2seq"])[source - 1] == "[SEP]"
-    # An order: of two pieces, one sees the other; and one piece is predicted from the others.
+    # An order: of two tokens, one sees the other; and one token is predicted from the others.
     order = cells(panels["permutation"]).astype(bool)
     assert (order | order.T).all() and not order.all()
     assert names(panels["permutation"]) == (two_texts if pair else one_text)
@@ -104,7 +104,7 @@ def test_masks_of_a_sentence(tokenizer, pair):
 def test_objectives_that_change_a_text_are_shown_with_all_of_it(tokenizer, name):
     objective = OBJECTIVES[name]
     sentence = lay_out(tokenizer, name, "a b", "c")
-    assert [piece for piece in sentence.pieces if piece[0] != "["] == ["a", "b", "c"]
+    assert [token for token in sentence.tokens if token[0] != "["] == ["a", "b", "c"]
     assert set(sentence.segment_ids) == set(objective.segment_ids)
     # Whoever sees whom in the picture does so in training.
     ranks = objective.ranks(sentence.inputs())
@@ -158,9 +158,9 @@ def test_mistakes_are_told(tmp_path, tokenizer, encoder, monkeypatch):
     )
     long = "a" * 5 + " b" * 62
     for call, parts in (
-        (lambda: attention_masks.draw(tokenizer, "\u200b"), ["--text ", "no piece"]),
-        (lambda: attention_masks.draw(tokenizer, "a", " "), ["--text_pair ", "no piece"]),
-        (lambda: attention_masks.draw(tokenizer, long), ["65 pieces", "room for 64"]),
+        (lambda: attention_masks.draw(tokenizer, "\u200b"), ["--text ", "no token"]),
+        (lambda: attention_masks.draw(tokenizer, "a", " "), ["--text_pair ", "no token"]),
+        (lambda: attention_masks.draw(tokenizer, long), ["65 tokens", "room for 64"]),
         (
             lambda: attention_maps.draw(encoder, tokenizer, "a", layers=["2"]),
             ["--layers: 2", "0 to 1"],
@@ -201,8 +201,8 @@ def see(**changes):
 def test_the_attention_of_a_folder(tmp_path):
     """Of a published one; the numbers are those of `test_attention_by_layer_and_head`."""
     shutil.copytree(GOLDEN / "nezha_tiny", tmp_path, dirs_exist_ok=True)
-    pieces = [*SPECIAL_PIECES, *map(chr, range(0x4E00, 0x4E00 + 206))]
-    (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    tokens = [*SPECIAL_TOKENS, *map(chr, range(0x4E00, 0x4E00 + 206))]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
     changes = {"model_folder": str(tmp_path), "output_file": str(tmp_path / "picture.png")}
     changes["vocab_file"] = None
     said = see(picture="attention", text="一丁", layers=["0"], heads=["-1"], **changes)

@@ -12,7 +12,7 @@ from soak_cases import corpora
 PROGRAM = "run_classifier.py"
 LABELS = ("好", "坏", "2", "B-c")
 FORMATS = ("jsonl", "tsv", "csv")
-# A word of each class for the head of masked LM, in one piece or in two.
+# A word of each class for the head of masked LM, in one token or in two.
 WORDS = (("好", "坏", "大", "小"), ("很好", "不好", "好大", "好小"))
 
 

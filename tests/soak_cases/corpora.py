@@ -11,11 +11,11 @@ from nezha_tf import FullTokenizer
 VOCABULARY = RESOURCES / "vocab.txt"
 LONGEST_LINE = 10_000  # the README says so
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# The separator of documents in a text with one character per piece.
+# The separator of documents in a text with one character per token.
 BORDER = "\0"
 
 # White space other than line ends, combining marks, several scripts, characters that a tokenizer
-# drops, beyond 16 bits, outside the vocabulary, and names of pieces.
+# drops, beyond 16 bits, outside the vocabulary, and names of tokens.
 ODD = (
     *"\t\x0b\x0c\x1c\x85\u00a0\u2028\u3000\r",
     *("e\u0301", "CAFÉ", "İstanbul", "ΣΑΣ", "ﬁn", "２０２３", "25℃", "3.14", "a.b@c", "C++"),
@@ -23,7 +23,7 @@ ODD = (
     *("[MASK]", "[SEP]", "[PAD]", "##a", "x" * 150, "x" * 250, "Hello", "world", "——", "……"),
 )
 # The tokenizer drops these characters, and they are not white space either.
-NO_PIECES = ("\u200b", "\0", "\u200b\u200d", "\x01\x02")
+NO_TOKENS = ("\u200b", "\0", "\u200b\u200d", "\x01\x02")
 BETWEEN = ("\n\n", "\n\n", "\n\n\n", "\n \n", "\n\u3000\t\n\n", "\n\x85\n")
 NO_UTF_8 = (b"\xff\xfe", b"\xe4\xbd", b"\xed\xa0\x80", b"\x80")
 
@@ -47,7 +47,7 @@ def tokenizer(do_lower_case):
 
 @functools.cache
 def ids_of(text, do_lower_case):
-    """Returns the ids of a text's pieces, from the tokenizer in Python."""
+    """Returns the ids of a text's tokens, from the tokenizer in Python."""
     found = tokenizer(do_lower_case)
     return found.convert_tokens_to_ids(found.tokenize(text))
 
@@ -93,7 +93,7 @@ def _odd(rng):
 
 
 def _nothing(rng):
-    return [rng.choice(NO_PIECES) for _ in range(rng.randint(1, 2))]
+    return [rng.choice(NO_TOKENS) for _ in range(rng.randint(1, 2))]
 
 
 _KINDS = (_plain, _mixed, _single, _characters, _repeated, _long, _odd, _nothing)
@@ -101,7 +101,7 @@ _WEIGHTS = (6, 4, 2, 1, 1, 1, 2, 0.3)
 
 
 def draw_texts(case, count, do_lower_case, longest=80):
-    """Draws texts that hold a piece at least, without white space around them.
+    """Draws texts that hold a token at least, without white space around them.
 
     Args:
       case: the `Case`.
@@ -206,14 +206,14 @@ def _cut(sentence):
     return [sentence[start : start + LONGEST_LINE].strip() for start in starts]
 
 
-class Pieces:
-    """A corpus as a string with a character for each piece: what is looked for is quickly found.
+class Tokens:
+    """A corpus as a string with a character for each token: what is looked for is quickly found.
 
     Attributes:
-      text: the documents that have a piece, a `BORDER` behind each.
+      text: the documents that have a token, a `BORDER` behind each.
       bounds: set of the places in it where a sentence begins or one ends.
       first, last: sets of the places where a document begins, and where one ends.
-      documents, sentences, characters: how many there are; of the first two those with a piece.
+      documents, sentences, characters: how many there are; of the first two those with a token.
     """
 
     def __init__(self, documents, do_lower_case):
@@ -221,14 +221,14 @@ class Pieces:
         place = self.documents = self.sentences = 0
         self.characters = sum(len(line) for document in documents for line in document)
         for document in documents:
-            pieces = [ids_of(sentence, do_lower_case) for sentence in document]
-            pieces = [ids for ids in pieces if ids]
-            if not pieces:
+            tokens = [ids_of(sentence, do_lower_case) for sentence in document]
+            tokens = [ids for ids in tokens if ids]
+            if not tokens:
                 continue
             self.documents += 1
-            self.sentences += len(pieces)
+            self.sentences += len(tokens)
             self.first.add(place)
-            for ids in pieces:
+            for ids in tokens:
                 self.bounds |= {place, place + len(ids)}
                 text.append(as_text(ids))
                 place += len(ids)
@@ -239,7 +239,7 @@ class Pieces:
         self._ends = sorted(self.bounds)
 
     def places(self, text):
-        """Yields the places of a sequence of pieces."""
+        """Yields the places of a sequence of tokens."""
         place = self.text.find(text)
         while place >= 0:
             yield place

@@ -9,7 +9,7 @@ import numpy as np
 
 from soak_cases import corpora, entities, packing
 from soak_cases.case import after_seconds
-from soak_cases.rows import MASK, PIECES, RowLaws, read_examples
+from soak_cases.rows import MASK, TOKENS, RowLaws, read_examples
 
 PROGRAM = "tools/create_pretraining_data.py"
 MASKINGS = ("whole_word", "token", "ngram", "span", "entity", "none")
@@ -49,13 +49,13 @@ def run(case):
     if made.returncode or is_refused:
         check_refusal(case, made, settings, documents, is_refused)
         return
-    pieces = corpora.Pieces(documents, settings["do_lower_case"])
+    tokens = corpora.Tokens(documents, settings["do_lower_case"])
     sets = {name: read_set(case, name, settings) for name in set_names(settings)}
-    check_manifest(case, sets, settings, len(documents), pieces)
+    check_manifest(case, sets, settings, len(documents), tokens)
     for name, rows in sets.items():
-        packing.check_rows(case, name, rows, settings, pieces)
-    packing.check_whole(case, sets, settings, pieces)
-    entities.check(case, sets, settings, documents, pieces)
+        packing.check_rows(case, name, rows, settings, tokens)
+    packing.check_whole(case, sets, settings, tokens)
+    entities.check(case, sets, settings, documents, tokens)
     check_shares(case, sets, settings)
     checked = case.works(
         "tools/inspect_tfrecords.py", "--input_file=*.tfrecord", "--check", where="whole"
@@ -149,7 +149,7 @@ def read_set(case, name, settings):
     return rows
 
 
-def check_manifest(case, sets, settings, num_documents, pieces):
+def check_manifest(case, sets, settings, num_documents, tokens):
     """Checks the manifest against the files and the corpus."""
     text = (case.folder / "whole" / "manifest.json").read_text(encoding="utf-8")
     entries = json.loads(text)["data_sets"]
@@ -165,21 +165,21 @@ def check_manifest(case, sets, settings, num_documents, pieces):
         counted = _counted([row for of_file in rows for row in of_file])
         told = {key: statistics[key] for key in counted}
         case.law("the manifest counts right", told == counted, f"{told} and {counted}")
-        case.law("the vocabulary is counted", entry["vocab_size"] == len(PIECES), entry)
+        case.law("the vocabulary is counted", entry["vocab_size"] == len(TOKENS), entry)
     if settings["num_output_shards"]:
         wanted = settings["num_output_shards"]
         case.law("there are as many shards as wanted", len(sets["train.tfrecord"]) == wanted)
     sums = collections.Counter()
     for entry in entries.values():
-        for key in ("documents", "sentences", "characters", "text_pieces"):
+        for key in ("documents", "sentences", "characters", "text_tokens"):
             sums[key] += entry["statistics"][key]
         sums["all documents"] += entry["totals"]["documents"]
-    text = pieces.text.replace(corpora.BORDER, "")
+    text = tokens.text.replace(corpora.BORDER, "")
     wanted = {
-        "documents": pieces.documents,
-        "sentences": pieces.sentences,
-        "characters": pieces.characters,
-        "text_pieces": len(text),
+        "documents": tokens.documents,
+        "sentences": tokens.sentences,
+        "characters": tokens.characters,
+        "text_tokens": len(text),
         "all documents": num_documents,
     }
     case.law("the text is counted", dict(sums) == wanted, f"{dict(sums)}, not {wanted}")
@@ -193,7 +193,7 @@ def _counted(rows):
     return {
         "instances": len(rows),
         "label_1": sum(row.label for row in rows),
-        "pieces": sum(len(segment) for row in rows for segment in row.segments),
+        "tokens": sum(len(segment) for row in rows for segment in row.segments),
         "length": sum(len(row.ids) for row in rows),
         "masked": masked,
         "kept": kept,
@@ -206,7 +206,7 @@ def check_shares(case, sets, settings):
     if settings["masking"] in (
         "span",
         "none",
-    ):  # these draw for several pieces at once, or not at all
+    ):  # these draw for several tokens at once, or not at all
         return
     counted = _counted([row for rows in sets.values() for of_file in rows for row in of_file])
     total = counted["masked"] + counted["kept"] + counted["replaced"]

@@ -179,7 +179,7 @@ def compare_texts(case, flags):
 
 
 def check_pretrained(case):
-    """Compares the vectors of a pretrained model, or its pieces for blanks."""
+    """Compares the vectors of a pretrained model, or its tokens for blanks."""
     flags = pretraining.draw_run(case, precision="float32", ema_decay=0.0, do_eval=False)
     case.works(pretraining.PROGRAM, *as_flags(flags), where="whole")
     model = (

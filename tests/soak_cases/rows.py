@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from soak_cases.corpora import VOCABULARY, as_text
 
-PIECES = VOCABULARY.read_text(encoding="utf-8").split("\n")[:-1]
-PAD, CLS, SEP, MASK = map(PIECES.index, ("[PAD]", "[CLS]", "[SEP]", "[MASK]"))
-IS_CONTINUATION = np.array([piece.startswith("##") for piece in PIECES])
+TOKENS = VOCABULARY.read_text(encoding="utf-8").split("\n")[:-1]
+PAD, CLS, SEP, MASK = map(TOKENS.index, ("[PAD]", "[CLS]", "[SEP]", "[MASK]"))
+IS_CONTINUATION = np.array([token.startswith("##") for token in TOKENS])
 
 _ALWAYS = {"input_ids", "input_mask", "segment_ids", "next_sentence_labels"}
 _OF_SLOTS = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
@@ -100,7 +100,7 @@ class RowLaws:
         ids, mask = example["input_ids"], example["input_mask"]
         used = mask.sum()
         is_used = np.arange(self._length) < used
-        self._law("ids in range", (0 <= ids).all() and (ids < len(PIECES)).all(), place)
+        self._law("ids in range", (0 <= ids).all() and (ids < len(TOKENS)).all(), place)
         self._law("padding is zeros", not (ids[~is_used].any()), place)
         self._law("the label is 0 or 1", example["next_sentence_labels"][0] in (0, 1), place)
         return self._law("the mask is 1s, then 0s", (mask == is_used).all() and used > 2, place)
@@ -112,7 +112,7 @@ class RowLaws:
         self._law("segment ids", (example["segment_ids"] == expected).all(), place)
 
     def _predictions(self, example, ids, place):
-        """Undoes the masking; returns (places, masked pieces, original pieces)."""
+        """Undoes the masking; returns (places, masked tokens, original tokens)."""
         nothing = (np.empty(0, int),) * 3
         if self._masking == "none":
             return nothing
@@ -144,9 +144,9 @@ class RowLaws:
         is_text = ~np.isin(ids, (CLS, SEP))
         if self._masking == "token":
             wanted = min(budget, is_text.sum())
-            self._law("single pieces use up the budget", len(positions) == wanted, told)
+            self._law("single tokens use up the budget", len(positions) == wanted, told)
             return
-        # A piece that continues the one before it belongs to the same word.
+        # A token that continues the one before it belongs to the same word.
         is_predicted = np.zeros(len(ids), bool)
         is_predicted[positions] = True
         goes_on = IS_CONTINUATION[ids[1:]] & is_text[:-1]

@@ -69,7 +69,7 @@ def _check_hypotheses(case, hypotheses, flags):
     shares = [v for h in hypotheses for v in (h["score"], h["log_prob"])]
     finite = all(math.isfinite(value) and value <= 1e-6 for value in shares)
     case.law("scores are of probabilities", finite, hypotheses)
-    # In other scripts a piece may have several characters, and a word other pieces than expected.
+    # In other scripts a token may have several characters, and a word other tokens than expected.
     lengths = [len(CHINESE.findall(hypothesis["text"])) for hypothesis in hypotheses]
     short = max(lengths) <= flags["max_target_length"]
     case.law("texts are no longer than --max_target_length", short, hypotheses)

@@ -34,19 +34,21 @@ def check(lines, tokenizer):
     first = offset = 0
     for line, end in zip(lines, found.line_ends.tolist(), strict=True):
         expected = tokenizer.tokenize_with_offsets(line)
-        ids = tokenizer.convert_tokens_to_ids([piece.text for piece in expected])
+        ids = tokenizer.convert_tokens_to_ids([token.text for token in expected])
         assert found.ids[first:end].tolist() == ids, repr(line)
         places = found.places[first:end] - offset
-        assert places.tolist() == [piece.start for piece in expected], repr(line)
-        tokens = [piece.token for piece in expected]
-        begins = [n == 0 or tokens[n] != tokens[n - 1] for n in range(len(tokens))]
-        assert found.begins_token[first:end].tolist() == begins, repr(line)
+        assert places.tolist() == [token.start for token in expected], repr(line)
+        basic_tokens = [token.basic_token for token in expected]
+        begins = [
+            n == 0 or basic_tokens[n] != basic_tokens[n - 1] for n in range(len(basic_tokens))
+        ]
+        assert found.begins_basic_token[first:end].tolist() == begins, repr(line)
         first, offset = end, offset + len(line) + 1
-    assert first == len(found.ids) == len(found.places) == len(found.begins_token)
+    assert first == len(found.ids) == len(found.places) == len(found.begins_basic_token)
 
 
 @pytest.mark.parametrize("do_lower_case", (True, False))
-def test_pieces_are_those_of_the_tokenizer_of_a_line(vocabulary, sentences, do_lower_case):
+def test_tokens_are_those_of_the_tokenizer_of_a_line(vocabulary, sentences, do_lower_case):
     tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case)
     check(sentences, tokenizer)
     check(odd_lines(), tokenizer)

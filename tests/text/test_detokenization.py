@@ -1,4 +1,4 @@
-"""Natural text from pieces: it equals the tokenized text; unknown words come from the source."""
+"""Natural text from tokens: it equals the tokenized text; unknown words come from the source."""
 
 import random
 import re
@@ -37,10 +37,10 @@ def test_the_bundled_corpus_comes_back(tokenizer):
     text = (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
-        pieces = tokenizer.tokenize(line)
+        tokens = tokenizer.tokenize(line)
         beside_latin_only = re.sub(r"(?<![!-~]) | (?![!-~])", "", line)
-        assert detokenize(pieces, line, tokenizer) == beside_latin_only
-        assert detokenize(pieces) == beside_latin_only.lower()
+        assert detokenize(tokens, line, tokenizer) == beside_latin_only
+        assert detokenize(tokens) == beside_latin_only.lower()
     exact = sum(detokenize(tokenizer.tokenize(line), line, tokenizer) == line for line in lines)
     assert exact > 0.98 * len(lines)
 
@@ -53,19 +53,19 @@ def test_questions_about_a_text_come_back_from_it(shared_golden, shared_data):
     assert exact > 0.99 * len(pairs)
 
 
-def test_special_pieces_and_marks_of_inner_pieces_are_dropped():
-    pieces = ["[CLS]", "##中", "国", "[MASK]", "ab", "##c", "[unused7]", "de", "[SEP]", "[PAD]"]
-    assert detokenize(pieces) == "中国abc de"
+def test_special_tokens_and_marks_of_inner_tokens_are_dropped():
+    tokens = ["[CLS]", "##中", "国", "[MASK]", "ab", "##c", "[unused7]", "de", "[SEP]", "[PAD]"]
+    assert detokenize(tokens) == "中国abc de"
     assert detokenize(["##", "#", ""]) == "###"
     assert detokenize([]) == "" == detokenize(["[PAD]"], "源", _tiny("源"))
 
 
 def _tiny(known):
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *known]
-    return FullTokenizer(vocabulary=Vocabulary(pieces))
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *known]
+    return FullTokenizer(vocabulary=Vocabulary(tokens))
 
 
-def test_an_unknown_piece_is_what_its_neighbours_say():
+def test_an_unknown_token_is_what_its_neighbours_say():
     tokenizer = _tiny("张李王先生说好，。")
     source = "张犇先生说好，李骉先生说好，王😀😀说好。"
     assert tokenizer.tokenize(source).count("[UNK]") == 3
@@ -77,7 +77,7 @@ def test_an_unknown_piece_is_what_its_neighbours_say():
     assert detokenize(["[UNK]"] * 4, "犇。骉", tokenizer) in ("犇骉犇犇", "犇骉犇骉")
 
 
-def test_an_unknown_piece_that_nothing_fits_stays_out():
+def test_an_unknown_token_that_nothing_fits_stays_out():
     tokenizer = _tiny("张先生说好")
     assert detokenize(["张", "[UNK]", "说"]) == "张说"
     assert detokenize(["张", "[UNK]", "说"], "张先生说好", tokenizer) == "张说"

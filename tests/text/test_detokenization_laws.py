@@ -13,7 +13,7 @@ from nezha_tf import FullTokenizer, Vocabulary
 from nezha_tf.text import characters
 from nezha_tf.text.detokenization import detokenize
 from nezha_tf.text.graph_detokenizer import GraphDetokenizer
-from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS, UNK
 
 CASES = pytest.mark.parametrize("do_lower_case", (True, False))
 WIDE = "，。、；：？！“”‘’（）《》…—"
@@ -28,21 +28,21 @@ def tokenizers(vocabulary):
 @pytest.fixture(scope="module")
 def chinese(vocabulary):
     """Returns the characters of the vocabulary that are written without spaces."""
-    pieces = [piece for piece in vocabulary.pieces if len(piece) == 1]
-    return [c for c in pieces if characters.kind_of(c) == characters.ALONE or c in WIDE]
+    tokens = [token for token in vocabulary.tokens if len(token) == 1]
+    return [c for c in tokens if characters.kind_of(c) == characters.ALONE or c in WIDE]
 
 
 # Words, numbers, and everything with special rules beside them; and any text.
 FEW = ['"', ".", "(", ",", "a", "Ab", "3", "##a", "##3", "##.", "中", "-", "é"]
 MORE = st.sampled_from([*"，。《bZ:;')[$/@%!?℃", "3.5", "a.", '##"', "##中", "##Bc", *PARTS])
-PIECES = st.sampled_from(FEW) | MORE | st.text(max_size=3)
+TOKENS = st.sampled_from(FEW) | MORE | st.text(max_size=3)
 
 
 @laws.examples(70)
 @given(st.data())
 def test_the_graph_writes_what_python_does(data):
-    pieces = data.draw(st.just(FEW) | st.lists(PIECES, max_size=9))
-    vocabulary = Vocabulary(dict.fromkeys([*SPECIAL_PIECES, *pieces]))
+    tokens = data.draw(st.just(FEW) | st.lists(TOKENS, max_size=9))
+    vocabulary = Vocabulary(dict.fromkeys([*SPECIAL_TOKENS, *tokens]))
     often = vocabulary.ids_of([UNK, '"', '"', "a", "a"])
     ids = st.sampled_from([*range(len(vocabulary)), *range(5, len(vocabulary)), *often])
     length = data.draw(st.integers(0, 9))
@@ -51,7 +51,7 @@ def test_the_graph_writes_what_python_does(data):
     found = GraphDetokenizer(vocabulary).detokenize(
         tf.constant(rows, tf.int32, shape=(len(rows), length))
     )
-    expected = [detokenize(vocabulary.pieces_of(row)) for row in rows]
+    expected = [detokenize(vocabulary.tokens_of(row)) for row in rows]
     assert [text.decode() for text in found.numpy()] == expected
 
 
@@ -69,29 +69,29 @@ def test_chinese_comes_back_whatever_the_source(tokenizers, chinese, data):
 @CASES
 @laws.examples(300)
 @given(text=texts())
-@example(text=" ")  # a source without tokens
-def test_what_is_written_has_the_same_pieces(tokenizers, do_lower_case, text):
-    """For known pieces: a space never joins or splits words."""
+@example(text=" ")  # a source without basic tokens
+def test_what_is_written_has_the_same_tokens(tokenizers, do_lower_case, text):
+    """For known tokens: a space never joins or splits words."""
     tokenizer = tokenizers[do_lower_case]
     text = "".join(known_parts(text, tokenizer))
-    pieces = tokenizer.tokenize(text)
-    assert UNK not in pieces
-    written = detokenize(pieces)
-    assert tokenizer.tokenize(written) == pieces
+    tokens = tokenizer.tokenize(text)
+    assert UNK not in tokens
+    written = detokenize(tokens)
+    assert tokenizer.tokenize(written) == tokens
     # The result is final: another round trip gives the same.
     assert detokenize(tokenizer.tokenize(written)) == written
     # The fold of a sigma depends on its neighbours, which another space may change.
     if "Σ" not in text:
-        assert tokenizer.tokenize(detokenize(pieces, text, tokenizer)) == pieces
+        assert tokenizer.tokenize(detokenize(tokens, text, tokenizer)) == tokens
 
 
 def known_parts(text, tokenizer):
-    """Yields the spans of a text without unknown tokens, and the spans between them."""
+    """Yields the spans of a text without unknown basic tokens, and the spans between them."""
     end = 0
-    for piece in tokenizer.tokenize_with_offsets(text):
-        if piece.text == UNK:
-            yield text[end : piece.start] + " "
-            end = piece.end
+    for token in tokenizer.tokenize_with_offsets(text):
+        if token.text == UNK:
+            yield text[end : token.start] + " "
+            end = token.end
     yield text[end:]
 
 
@@ -113,7 +113,7 @@ MARKS = [*".,:;!?()[]/-@&%$'\"", *WIDE]
 @laws.examples(300)
 @given(data=st.data())
 def test_a_stretch_of_its_source_comes_back(tokenizers, do_lower_case, data):
-    """Case, unknown words and spaces come back if no token occurs twice."""
+    """Case, unknown words and spaces come back if no basic token occurs twice."""
     tokenizer = tokenizers[do_lower_case]
     words = data.draw(st.lists(st.sampled_from(WORDS + MARKS), min_size=1, unique_by=str.lower))
     spaces = [""]
@@ -123,14 +123,14 @@ def test_a_stretch_of_its_source_comes_back(tokenizers, do_lower_case, data):
         are_words = kinds == {characters.ORDINARY}
         spaces.append(" " * (not is_wide and (are_words or data.draw(st.booleans()))))
     source = "".join(map("".join, zip(spaces, words, strict=True)))
-    tokens = [piece.token for piece in tokenizer.tokenize_with_offsets(source)]
-    assume(len({*tokens}) == len(words))
+    basic_tokens = [token.basic_token for token in tokenizer.tokenize_with_offsets(source)]
+    assume(len({*basic_tokens}) == len(words))
     first = data.draw(st.integers(0, len(words) - 1))
     last = data.draw(st.integers(first, len(words) - 1))
     text = words[first] + "".join(
         space + word for space, word in list(zip(spaces, words, strict=True))[first + 1 : last + 1]
     )
-    pieces = tokenizer.tokenize(text)
-    # Without a known piece, nothing distinguishes several unknown words.
-    assume(set(pieces) != {UNK} or len(words) == 1)
-    assert detokenize(pieces, source, tokenizer) == text
+    tokens = tokenizer.tokenize(text)
+    # Without a known token, nothing distinguishes several unknown words.
+    assume(set(tokens) != {UNK} or len(words) == 1)
+    assert detokenize(tokens, source, tokenizer) == text

@@ -1,4 +1,4 @@
-"""Both tokenizers against the TF1 original's pieces, and against each other."""
+"""Both tokenizers against the TF1 original's tokens, and against each other."""
 
 import json
 import random
@@ -64,14 +64,14 @@ def test_offsets_in_the_graph_equal_python(vocabulary, do_lower_case):
     strings = [*odd_strings(), *more]
     found = [values.to_list() for values in graph.tokenize_with_offsets(tf.constant(strings))]
     for text, *row in zip(strings, *found, strict=True):
-        pieces = python.tokenize_with_offsets(text)
-        ids = vocabulary.ids_of(piece.text for piece in pieces)
-        expected = [ids, [p.start for p in pieces], [p.end for p in pieces]]
+        tokens = python.tokenize_with_offsets(text)
+        ids = vocabulary.ids_of(token.text for token in tokens)
+        expected = [ids, [p.start for p in tokens], [p.end for p in tokens]]
         assert row == expected, repr(text)
 
 
-def test_a_piece_that_is_there_twice_has_its_last_id_in_both(vocabulary):
-    doubled = Vocabulary([*vocabulary.pieces, "的", "##ing"])
+def test_a_token_that_is_there_twice_has_its_last_id_in_both(vocabulary):
+    doubled = Vocabulary([*vocabulary.tokens, "的", "##ing"])
     text = "我的training的"
     python = doubled.ids_of(FullTokenizer(vocabulary=doubled).tokenize(text))
     assert python.count(len(vocabulary)) == 2
@@ -97,16 +97,16 @@ def test_offsets_point_at_the_raw_text(vocabulary):
     assert ("iphone", "iPhone") in found
     assert ("，", "，") in found and ("拍", "拍") in found
     start = text.index("CAFÉ")
-    pieces = [p for p in tokenizer.tokenize_with_offsets(text) if start <= p.start < start + 4]
-    assert "".join(p.text.removeprefix("##") for p in pieces) == "cafe"
-    assert "".join(text[p.start : p.end] for p in pieces) == "CAFÉ"
+    tokens = [p for p in tokenizer.tokenize_with_offsets(text) if start <= p.start < start + 4]
+    assert "".join(p.text.removeprefix("##") for p in tokens) == "cafe"
+    assert "".join(text[p.start : p.end] for p in tokens) == "CAFÉ"
 
 
 def test_offsets_of_a_character_that_folding_widens_beside_one_that_it_drops():
     # A syllable of three letters, and two accents: five characters become three.
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"ᄒᆫx", "##ᅡ", "##ᆫ"])
-    pieces = FullTokenizer(vocabulary=vocabulary).tokenize_with_offsets("x 한\u0301\u0301")
-    assert [(p.text, p.start, p.end) for p in pieces] == [
+    tokens = FullTokenizer(vocabulary=vocabulary).tokenize_with_offsets("x 한\u0301\u0301")
+    assert [(p.text, p.start, p.end) for p in tokens] == [
         ("x", 0, 1),
         ("ᄒ", 2, 3),
         ("##ᅡ", 2, 3),
@@ -117,7 +117,7 @@ def test_offsets_of_a_character_that_folding_widens_beside_one_that_it_drops():
 def test_offsets_of_any_text_rise_and_stay_inside(vocabulary):
     tokenizer = FullTokenizer(vocabulary=vocabulary)
     for text in odd_strings():
-        pieces = tokenizer.tokenize_with_offsets(text)
-        starts = [piece.start for piece in pieces]
+        tokens = tokenizer.tokenize_with_offsets(text)
+        starts = [token.start for token in tokens]
         assert starts == sorted(starts)
-        assert all(0 <= piece.start < piece.end <= len(text) for piece in pieces)
+        assert all(0 <= token.start < token.end <= len(text) for token in tokens)

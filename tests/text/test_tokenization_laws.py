@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nezha_tf import FullTokenizer, GraphTokenizer, Vocabulary
 from nezha_tf.text import characters
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
-from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS, UNK
 
 # The graph's libraries know more characters, from a newer Unicode version than Python's.
 KNOWN_CHARACTER = st.characters(exclude_categories=["Cs", "Cn"])
@@ -33,16 +33,16 @@ def tokenizers(vocabulary):
     }
 
 
-def tokens_by_definition(text, do_lower_case):
+def basic_tokens_by_definition(text, do_lower_case):
     """BERT's BasicTokenizer: each of its steps on the whole text, one after another."""
     text = "".join(map(cleaned, text))
-    tokens = []
+    basic_tokens = []
     for word in text.split():
         if do_lower_case:
             word = unicodedata.normalize("NFD", word.lower())
             word = "".join(char for char in word if unicodedata.category(char) != "Mn")
-        tokens += "".join(f" {c} " if stands_alone(c) else c for c in word).split()
-    return tokens
+        basic_tokens += "".join(f" {c} " if stands_alone(c) else c for c in word).split()
+    return basic_tokens
 
 
 def cleaned(char):
@@ -61,14 +61,14 @@ def stands_alone(char):
     return is_symbol or unicodedata.category(char)[0] == "P"
 
 
-def pieces_by_definition(token, pieces):
-    """Greedy longest match first: of all ways to split a token, the lexicographically greatest."""
-    if len(token) > 200:
+def tokens_by_definition(basic_token, tokens):
+    """Greedy longest match first: of all ways to split it, the lexicographically greatest."""
+    if len(basic_token) > 200:
         return [UNK]
-    found, rest = [], token
+    found, rest = [], basic_token
     while rest:
         prefix = "##" if found else ""
-        fitting = [n for n in range(1, len(rest) + 1) if prefix + rest[:n] in pieces]
+        fitting = [n for n in range(1, len(rest) + 1) if prefix + rest[:n] in tokens]
         if not fitting:
             return [UNK]
         found.append(prefix + rest[: max(fitting)])
@@ -79,25 +79,25 @@ def pieces_by_definition(token, pieces):
 # All words of two letters, and characters that folding changes, splits or treats by place.
 SMALL = ["".join(word) for n in (1, 2, 3) for word in itertools.product("ab", repeat=n)]
 ODD = [*"éσςß中国.#-[", "\u1112", "\u1161", "\u1112\u1161", "e", "ασ", "ας"]
-ODD += ["##", "a b", "\0", "a\0"]  # characters that do not belong to tokens
-SMALL += [f"##{piece}" for piece in SMALL]
-ODD += [f"##{piece}" for piece in ODD]
+ODD += ["##", "a b", "\0", "a\0"]  # characters that do not belong to basic tokens
+SMALL += [f"##{token}" for token in SMALL]
+ODD += [f"##{token}" for token in ODD]
 
 
 @st.composite
 def vocabularies(draw):
-    """Draws pieces of few letters, with and without ##, so that many fit in several ways."""
-    # At least one: tensorflow-text cannot build a trie of only special pieces.
-    pieces = draw(st.lists(st.sampled_from(SMALL), min_size=1, max_size=20, unique=True))
-    pieces += draw(st.lists(st.sampled_from(ODD) | st.text(min_size=1, max_size=3), max_size=12))
-    pieces += ["a", "b", "##a", "##b"] * draw(st.booleans())
-    pieces += ["ασ", "ας"] * draw(st.booleans())
-    return Vocabulary(dict.fromkeys([*SPECIAL_PIECES, *pieces]))
+    """Draws tokens of few letters, with and without ##, so that many fit in several ways."""
+    # At least one: tensorflow-text cannot build a trie of only special tokens.
+    tokens = draw(st.lists(st.sampled_from(SMALL), min_size=1, max_size=20, unique=True))
+    tokens += draw(st.lists(st.sampled_from(ODD) | st.text(min_size=1, max_size=3), max_size=12))
+    tokens += ["a", "b", "##a", "##b"] * draw(st.booleans())
+    tokens += ["ασ", "ας"] * draw(st.booleans())
+    return Vocabulary(dict.fromkeys([*SPECIAL_TOKENS, *tokens]))
 
 
 def texts_of(vocabulary):
-    """Draws texts of the pieces and of their letters."""
-    words = [piece.removeprefix("##") for piece in vocabulary.pieces]
+    """Draws texts of the tokens and of their letters."""
+    words = [token.removeprefix("##") for token in vocabulary.tokens]
     odd = [*"éΣςß中.#-[] 한\u200b\0", "A", "ΑΣ", "ΑΣ.a", "ab", "ba" * 100, "ba" * 101]
     parts = st.sampled_from(words) | st.sampled_from(odd)
     return st.lists(parts, max_size=10).map("".join)
@@ -105,14 +105,14 @@ def texts_of(vocabulary):
 
 @laws.examples(300)
 @given(st.data(), st.booleans())
-def test_pieces_are_those_of_berts_definition(data, do_lower_case):
+def test_tokens_are_those_of_berts_definition(data, do_lower_case):
     vocabulary = data.draw(vocabularies())
     tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case)
     text = data.draw(texts_of(vocabulary) | texts())
     expected = [
-        piece
-        for token in tokens_by_definition(text, do_lower_case)
-        for piece in pieces_by_definition(token, set(vocabulary.pieces))
+        token
+        for basic_token in basic_tokens_by_definition(text, do_lower_case)
+        for token in tokens_by_definition(basic_token, set(vocabulary.tokens))
     ]
     assert tokenizer.tokenize(text) == expected
 
@@ -120,20 +120,20 @@ def test_pieces_are_those_of_berts_definition(data, do_lower_case):
 @CASES
 @laws.examples(300)
 @given(text=texts() | st.text())
-def test_offsets_point_at_what_the_pieces_say(tokenizers, do_lower_case, text):
+def test_offsets_point_at_what_the_tokens_say(tokenizers, do_lower_case, text):
     tokenizer, _ = tokenizers[do_lower_case]
-    pieces = tokenizer.tokenize_with_offsets(text)
-    for before, piece in itertools.pairwise(pieces):
-        assert piece.start >= before.start and piece.end >= before.end
-        # Only pieces of one character that folding expands share characters.
-        assert piece.start >= before.end - 1
-        assert piece.token - before.token == (not piece.text.startswith("##"))
-    for piece in pieces:
-        assert 0 <= piece.start < piece.end <= len(text)
-        assert is_kept(text[piece.start]) and is_kept(text[piece.end - 1])
-        if piece.text != UNK:
-            assert_says(piece.text.removeprefix("##"), text[piece.start : piece.end], do_lower_case)
-    covered = {place for piece in pieces for place in range(piece.start, piece.end)}
+    tokens = tokenizer.tokenize_with_offsets(text)
+    for before, token in itertools.pairwise(tokens):
+        assert token.start >= before.start and token.end >= before.end
+        # Only tokens of one character that folding expands share characters.
+        assert token.start >= before.end - 1
+        assert token.basic_token - before.basic_token == (not token.text.startswith("##"))
+    for token in tokens:
+        assert 0 <= token.start < token.end <= len(text)
+        assert is_kept(text[token.start]) and is_kept(text[token.end - 1])
+        if token.text != UNK:
+            assert_says(token.text.removeprefix("##"), text[token.start : token.end], do_lower_case)
+    covered = {place for token in tokens for place in range(token.start, token.end)}
     for place in {*range(len(text))} - covered:
         # Folding a whole text may drop a mark that otherwise only cleaning drops.
         is_mark = do_lower_case and unicodedata.category(text[place]) == "Mn"
@@ -144,19 +144,19 @@ def is_kept(char):
     return characters.kind_of(char) not in (characters.DROPPED, characters.SPACE)
 
 
-def assert_says(piece, stretch, do_lower_case):
-    """Asserts that a piece's letters are among those of its span of the text, in order."""
+def assert_says(token, stretch, do_lower_case):
+    """Asserts that a token's letters are among those of its span of the text, in order."""
     kept = "".join(filter(is_kept, stretch))
     if do_lower_case:
-        kept = "".join(tokens_by_definition(kept, do_lower_case)).replace("ς", "σ")
-        piece = piece.replace("ς", "σ")
+        kept = "".join(basic_tokens_by_definition(kept, do_lower_case)).replace("ς", "σ")
+        token = token.replace("ς", "σ")
     if any(map(unicodedata.combining, kept)):  # marks are reordered
-        assert not set(piece) - set(kept)
+        assert not set(token) - set(kept)
     elif len(stretch) > 1:
         # The first and the last character may be shared.
-        assert piece in kept and len(kept) - len(piece) <= 4
+        assert token in kept and len(kept) - len(token) <= 4
     else:
-        assert piece in kept
+        assert token in kept
 
 
 @CASES
@@ -170,17 +170,17 @@ def assert_bulk_is_equal(tokenizer, lines):
     found = BulkTokenizer(tokenizer).tokenize(lines)
     offsets = itertools.accumulate((len(line) + 1 for line in lines), initial=0)
     expected = [
-        (tokenizer.convert_tokens_to_ids([piece.text])[0], offset + piece.start, piece.token)
+        (tokenizer.convert_tokens_to_ids([token.text])[0], offset + token.start, token.basic_token)
         for offset, line in zip(offsets, lines, strict=False)
-        for piece in tokenizer.tokenize_with_offsets(line)
+        for token in tokenizer.tokenize_with_offsets(line)
     ]
     assert list(zip(found.ids, found.places, strict=True)) == [row[:2] for row in expected]
     counts = [len(tokenizer.tokenize(line)) for line in lines]
     assert found.line_ends.tolist() == list(itertools.accumulate(counts))
-    # A token begins where the token's number changes, and on each line.
+    # A basic token begins where the basic token's number changes, and on each line.
     starts = {0, *found.line_ends.tolist()}
     begins = [n in starts or expected[n][2] != expected[n - 1][2] for n in range(len(expected))]
-    assert found.begins_token.tolist() == begins
+    assert found.begins_basic_token.tolist() == begins
 
 
 @CASES
@@ -206,7 +206,7 @@ def assert_equal(tokenizer, graph, rows):
     found = [values.to_list() for values in graph.tokenize_with_offsets(tf.constant(rows))]
     assert ids == found[0]
     for text, *row in zip(rows, *found, strict=True):
-        pieces = tokenizer.tokenize_with_offsets(text)
-        expected = [tokenizer.convert_tokens_to_ids([piece.text for piece in pieces])]
-        expected += [[piece.start for piece in pieces], [piece.end for piece in pieces]]
+        tokens = tokenizer.tokenize_with_offsets(text)
+        expected = [tokenizer.convert_tokens_to_ids([token.text for token in tokens])]
+        expected += [[token.start for token in tokens], [token.end for token in tokens]]
         assert row == expected, ascii(text)

@@ -38,37 +38,37 @@ def test_the_line_that_is_not_utf8_is_named(tmp_path):
         Vocabulary.from_file(path)
 
 
-def test_pieces_are_as_long_as_the_tokenizer_in_the_graph_takes_them(tmp_path):
+def test_tokens_are_as_long_as_the_tokenizer_in_the_graph_takes_them(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join([*SPECIALS, "a" * 256]) + "\n", encoding="utf-8")
     assert GraphTokenizer(Vocabulary.from_file(path)).tokenize(["a"]).numpy().tolist()
     path.write_text("\n".join([*SPECIALS, "字" * 86]) + "\n", encoding="utf-8")
-    with pytest.raises(UserError, match=f"line {len(SPECIALS) + 1}: a piece has more than 256"):
+    with pytest.raises(UserError, match=f"line {len(SPECIALS) + 1}: a token has more than 256"):
         Vocabulary.from_file(path)
 
 
 def test_shipped_vocabulary_is_what_the_builder_makes():
     """The command is in nezha_tf/resources/README.md."""
     include = list(sentences("latin_words.txt"))
-    pieces, coverage = build(
+    tokens, coverage = build(
         sentences("sample_corpus.txt", "latin_words.txt"),
         9500,
         common_characters=True,
         min_character_count=1,
         include=include,
     )
-    assert pieces == Vocabulary.from_file(RESOURCES / "vocab.txt").pieces
+    assert tokens == Vocabulary.from_file(RESOURCES / "vocab.txt").tokens
     assert coverage == (1.0, 1.0)
 
 
 def test_shipped_vocabulary():
     vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
-    assert vocabulary.pieces[:104] == list(SPECIALS)
+    assert vocabulary.tokens[:104] == list(SPECIALS)
     assert vocabulary.ids_of(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]) == [
         0,
         *range(100, 104),
     ]
-    assert len(set(vocabulary.pieces)) == len(vocabulary)
+    assert len(set(vocabulary.tokens)) == len(vocabulary)
     tokenizer = FullTokenizer(vocabulary=vocabulary)
     text = "电脑電腦，龙龍台臺！Learning TensorFlow 3.5% 「你好」《书》……——"
     assert "[UNK]" not in tokenizer.tokenize(text)
@@ -89,12 +89,12 @@ def test_tiny_config_fits_the_shipped_vocabulary():
 
 def test_builder_orders_characters_by_frequency_and_bounds_the_size():
     text = ["好好好好的的的人人我"] * 2 + ["playing played player plays play"] * 5
-    pieces, coverage = build(text, 300, min_character_count=3)
-    assert pieces[104:107] == ["好", "的", "人"]
+    tokens, coverage = build(text, 300, min_character_count=3)
+    assert tokens[104:107] == ["好", "的", "人"]
     assert coverage.chinese == pytest.approx(18 / 20) and coverage.other == 1.0
-    assert "play" in pieces and "我" not in pieces
-    assert len(pieces) <= 300
-    assert not any(piece.startswith("##") and "\u4e00" <= piece[2] <= "\u9fff" for piece in pieces)
+    assert "play" in tokens and "我" not in tokens
+    assert len(tokens) <= 300
+    assert not any(token.startswith("##") and "\u4e00" <= token[2] <= "\u9fff" for token in tokens)
     with pytest.raises(UserError, match="too small"):
         build(text, 150)
     with pytest.raises(UserError, match="no text"):
@@ -106,22 +106,22 @@ def test_rare_characters_leave_room_for_frequent_words():
     emoji = [chr(0x1F300 + n) for n in range(600)]
     text = ["hello world"] * 50 + emoji
     always = len(build(["a"], 300)[0])
-    pieces, coverage = build(text, always + 100)
-    assert {"hello", "world"} <= set(pieces) and len(pieces) <= always + 100
-    kept = len(set(pieces) & set(emoji))
+    tokens, coverage = build(text, always + 100)
+    assert {"hello", "world"} <= set(tokens) and len(tokens) <= always + 100
+    kept = len(set(tokens) & set(emoji))
     assert 0 < kept <= 25 and coverage == (None, (100 + kept) / 700)
-    pieces, coverage = build(text, always + 1300)  # room for all of them, and their "##" pieces
-    assert {"hello", "world", *emoji} <= set(pieces) and coverage == (None, 1.0)
+    tokens, coverage = build(text, always + 1300)  # room for all of them, and their "##" tokens
+    assert {"hello", "world", *emoji} <= set(tokens) and coverage == (None, 1.0)
 
 
 def test_what_is_too_small_is_told_before_the_end_of_the_text():
-    always = len(build(["a"], 300)[0])  # special pieces, punctuation and ASCII
-    with pytest.raises(UserError, match=f"at least {always} pieces are needed"):
+    always = len(build(["a"], 300)[0])  # special tokens, punctuation and ASCII
+    with pytest.raises(UserError, match=f"at least {always} tokens are needed"):
         VocabularyBuilder(always - 1)
     builder, counter = VocabularyBuilder(always + 1), UnitCounter(True)
     builder.add(*counter.count("好坏的"))
     builder.add(*counter.count("好好，"))
-    with pytest.raises(UserError, match=f"at least {always + 2} pieces are needed"):
+    with pytest.raises(UserError, match=f"at least {always + 2} tokens are needed"):
         builder.add(*counter.count("的"))
 
 

@@ -18,7 +18,7 @@ from nezha_tf.training.adversarial import perturbation_along
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.step import Recipe, TrainStep
 
-# All pieces differ, also those of padding; the last example is only padding.
+# All tokens differ, also those of padding; the last example is only padding.
 LENGTHS = (6, 3, 5, 0)
 BATCH = {
     "input_ids": tf.reshape(tf.range(24), (4, 6)) + 2,
@@ -120,7 +120,7 @@ def adversarial_by_hand():
 
 
 def both_passes_by_hand():
-    """The rows of the table are moved; each belongs to one piece of one example."""
+    """The rows of the table are moved; each belongs to one token of one example."""
     model = new_model()
     table = model.encoder.embeddings.word_embeddings
     first = gradients_by_hand(model, mean_cross_entropy)

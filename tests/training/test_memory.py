@@ -1,4 +1,4 @@
-"""The memory of earlier pieces: chunks against one long pass, resumed runs, and what is refused."""
+"""The memory of earlier tokens: chunks against one long pass, resumed runs, and what is refused."""
 
 import json
 import shutil
@@ -18,9 +18,9 @@ from nezha_tf.modeling import attention_mask
 from nezha_tf.modeling.encoder import with_memory
 from nezha_tf.modeling.pretraining import NezhaForPermutationLM
 from nezha_tf.objectives.objective import Examples
-from nezha_tf.objectives.piece_loss import PieceLoss
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.objectives.terms import MASKED_LM
+from nezha_tf.objectives.token_loss import TokenLoss
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.memory import Memory
 
@@ -35,7 +35,7 @@ def model_of(encoding):
     return NezhaForPermutationLM(config)
 
 
-def random_pieces(rows=2):
+def random_tokens(rows=2):
     ids = np.random.default_rng(0).integers(5, 40, (rows, WHOLE))
     return {
         "input_ids": tf.constant(ids, tf.int32),
@@ -57,12 +57,12 @@ def empty_memory(length, rows=2):
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_chunks_with_a_memory_are_one_long_pass(encoding):
     """With a memory that covers all; a shorter one gives the same only for the first chunks."""
-    encoder, pieces = model_of(encoding).encoder, random_pieces()
-    mask = attention_mask.left_to_right(pieces["input_mask"])
-    whole = encoder({**pieces, "attention_mask": mask})["sequence_output"]
+    encoder, tokens = model_of(encoding).encoder, random_tokens()
+    mask = attention_mask.left_to_right(tokens["input_mask"])
+    whole = encoder({**tokens, "attention_mask": mask})["sequence_output"]
     for length, equal_chunks in ((WHOLE, CHUNKS), (CHUNK, 2)):
         memory = empty_memory(length)
-        for number, chunk in enumerate(chunks_of(pieces)):
+        for number, chunk in enumerate(chunks_of(tokens)):
             mask = attention_mask.left_to_right(chunk["input_mask"])
             inputs = {**chunk, "attention_mask": mask, **memory}
             outputs = encoder(inputs)
@@ -74,22 +74,22 @@ def test_chunks_with_a_memory_are_one_long_pass(encoding):
 
 def test_predictions_of_both_streams_with_a_memory_are_those_of_one_long_pass():
     """For permutations of each chunk, and a later chunk ranks above an earlier one."""
-    model, pieces = model_of("functional_relative"), random_pieces()
+    model, tokens = model_of("functional_relative"), random_tokens()
     rng = np.random.default_rng(1)
-    # The first piece of a chunk ranks lowest, so that each prediction sees a piece at least.
+    # The first token of a chunk ranks lowest, so that each prediction sees a token at least.
     orders = [[0, *(1 + rng.permutation(CHUNK - 1))] for _ in range(2 * CHUNKS)]
     ranks = np.reshape(orders, (2, WHOLE))
     places = np.tile([1, 4], (2, CHUNKS)) + np.repeat(np.arange(CHUNKS) * CHUNK, 2)
     offsets = np.repeat(np.arange(CHUNKS) * CHUNK, CHUNK)
-    loss = PieceLoss(lambda batch: batch["ranks"], (MASKED_LM,), has_query_stream=True)
+    loss = TokenLoss(lambda batch: batch["ranks"], (MASKED_LM,), has_query_stream=True)
     whole = {
-        **pieces,
+        **tokens,
         "ranks": tf.constant(ranks + offsets, tf.int32),
         "masked_lm_positions": tf.constant(places, tf.int32),
     }
     expected = model(loss.inputs(whole))["masked_lm_logits"]
     memory = empty_memory(WHOLE)
-    for number, chunk in enumerate(chunks_of({**pieces, "ranks": tf.constant(ranks, tf.int32)})):
+    for number, chunk in enumerate(chunks_of({**tokens, "ranks": tf.constant(ranks, tf.int32)})):
         chunk["masked_lm_positions"] = tf.constant([[1, 4]] * 2, tf.int32)
         inputs = loss.inputs({**chunk, **memory})
         outputs = model(inputs)
@@ -99,7 +99,7 @@ def test_predictions_of_both_streams_with_a_memory_are_those_of_one_long_pass():
 
 
 def test_no_gradient_flows_into_the_memory():
-    encoder, chunk = model_of("rotary").encoder, next(chunks_of(random_pieces()))
+    encoder, chunk = model_of("rotary").encoder, next(chunks_of(random_tokens()))
     states = tf.random.stateless_normal((2, LAYERS, 4, WIDTH), (1, 2))
     memory = {"memory": states, "memory_mask": tf.ones((2, 4), tf.int32)}
     with tf.GradientTape() as tape:
@@ -110,10 +110,10 @@ def test_no_gradient_flows_into_the_memory():
 
 def test_an_evaluation_in_chunks_has_the_loss_of_one_long_pass(tmp_path):
     """Through reader, memory and compiled step; a second evaluation begins anew."""
-    pieces = random_pieces(1)["input_ids"][0].numpy().tolist()
+    tokens = random_tokens(1)["input_ids"][0].numpy().tolist()
     records = [
         {
-            "input_ids": pieces[start : start + CHUNK],
+            "input_ids": tokens[start : start + CHUNK],
             "input_mask": [1] * CHUNK,
             "segment_ids": [0] * CHUNK,
             "word_starts": [0] * CHUNK,
@@ -136,13 +136,13 @@ def test_an_evaluation_in_chunks_has_the_loss_of_one_long_pass(tmp_path):
     loss = objective.loss(of_pairs=False)
     evaluate = Evaluation(strategy, model, loss, reader, 1, 99, str(tmp_path), True, memory)
     first, second = evaluate(), evaluate()
-    whole = {**random_pieces(1), "segment_ids": tf.fill((1, WHOLE), 2)}
-    # The last piece of a record predicts nothing.
+    whole = {**random_tokens(1), "segment_ids": tf.fill((1, WHOLE), 2)}
+    # The last token of a record predicts nothing.
     weights = np.tile([1.0] * (CHUNK - 1) + [0.0], (1, CHUNKS))
-    whole["next_piece_weights"] = tf.constant(weights, tf.float32)
-    mean = loss.losses(model(loss.inputs(whole)), whole)["next_piece_loss"]
+    whole["next_token_weights"] = tf.constant(weights, tf.float32)
+    mean = loss.losses(model(loss.inputs(whole)), whole)["next_token_loss"]
     expected = float(mean.sum / mean.weight)
-    assert abs(first["next_piece_loss"] - expected) < 1e-5 and first == second
+    assert abs(first["next_token_loss"] - expected) < 1e-5 and first == second
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_a_resumed_run_remembers(stream):
         "--eval_memory_length=96",
     )
     assert evaluated.returncode == 0, evaluated.stderr
-    assert "next_piece_perplexity" in evaluated.stdout
+    assert "next_token_perplexity" in evaluated.stdout
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_flops_against_a_count_by_hand(encoding, sides):
     layer = 4 * 3 * 4 * 4 + 2 * 3 * 4 * 8 + sides * 2 * (3 * 3 * 4)
     head = 2 * 4 * 4 + 2 * 4 * 10
     assert training_flops(config, 3, 2) == 6 * (2 * layer + head + 4 * 4)
-    # Five remembered pieces: a key and a value of each, and products with them.
+    # Five remembered tokens: a key and a value of each, and products with them.
     remembered = 2 * 5 * 4 * 4 + sides * 2 * (3 * 5 * 4)
     more = training_flops(config, 3, 2, memory_length=5) - training_flops(config, 3, 2)
     assert more == 6 * 2 * remembered

@@ -142,8 +142,8 @@ def test_all_ways_read_a_configuration_as_pytorch_does_beside_its_weights(tmp_pa
 def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     path, config = folder(False, do_lower_case=False)
     other = path.with_name("other.txt")
-    pieces = (path / "vocab.txt").read_text().splitlines()
-    other.write_text("\n".join(reversed(pieces)))
+    tokens = (path / "vocab.txt").read_text().splitlines()
+    other.write_text("\n".join(reversed(tokens)))
     flags = {"vocab_file": str(other), "do_lower_case": True}
     model = kinds()["pretraining"].model(config, 0)
     _, vocabulary, case = start.load_initial(model, str(path), (), PretrainingSettings(**flags))
@@ -159,7 +159,7 @@ def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     assert len(start.differences(str(path / "model.ckpt-7"), *flags.values())) == 1
     # A vocabulary with capitals, of a model whose case no file says.
     (path / "tokenizer_config.json").unlink()
-    other.write_text("\n".join([*pieces, "The"]))
+    other.write_text("\n".join([*tokens, "The"]))
     [line] = start.differences(str(path / "model.ckpt-7"), *flags.values())
     assert f"such as The in {other}; if the model is cased, pass --nodo_lower_case" in line
     assert start.differences(str(path / "model.ckpt-7"), str(other), False) == []

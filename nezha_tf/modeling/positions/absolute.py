@@ -1,4 +1,4 @@
-"""Absolute positions: rows of a trained table are added to the embeddings of pieces."""
+"""Absolute positions: rows of a trained table are added to the embeddings of tokens."""
 
 from keras import ops
 
@@ -31,5 +31,5 @@ class AbsolutePositions(Positions):
         if position_ids is not None:
             return ops.take(self.position_embeddings, position_ids, axis=0)
         if isinstance(length, int):
-            self.check_length(self.config, length, f"a sequence of {length} pieces")
+            self.check_length(self.config, length, f"a sequence of {length} tokens")
         return self.position_embeddings[:length]

@@ -49,7 +49,7 @@ class Positions(keras.layers.Layer):
     The name of an encoding in configuration files is in `config.POSITION_ENCODINGS`.
 
     Class attributes:
-      length_key: the configuration's key with the most pieces of a sequence; None: there is no
+      length_key: the configuration's key with the most tokens of a sequence; None: there is no
         bound.
       is_relative: whether only distances matter, so that adding the same number to all positions
         of an example changes nothing.
@@ -76,7 +76,7 @@ class Positions(keras.layers.Layer):
 
     @classmethod
     def longest(cls, config):
-        """Returns the most pieces of a sequence; None: there is no bound."""
+        """Returns the most tokens of a sequence; None: there is no bound."""
         return None if cls.length_key is None else getattr(config, cls.length_key)
 
     @classmethod
@@ -85,7 +85,7 @@ class Positions(keras.layers.Layer):
 
         Args:
           config: a `NezhaConfig`.
-          length: number of pieces in the sequence.
+          length: number of tokens in the sequence.
           what: what has this length, for the message: a flag with its value, or words.
           where: the configuration file, or "".
         """
@@ -134,14 +134,14 @@ class Positions(keras.layers.Layer):
     def of_beams(self, query_positions, source_positions, target_positions, beams):
         """Returns the `AttentionPositions` for a step of decoding.
 
-        Each place of the target has a piece for each beam. The queries, and the keys after those of
+        Each place of the target has a token for each beam. The queries, and the keys after those of
         the source, are in the order (place, beam).
 
         Args:
           query_positions: int [Q] or [B, Q], the position of each query place.
           source_positions: int [S] or [B, S].
           target_positions: int [P] or [B, P], of the cached places, then of the query places.
-          beams: int, number of pieces at a place.
+          beams: int, number of tokens at a place.
         """
         of_target = ops.repeat(target_positions, beams, axis=-1)
         return self.between(

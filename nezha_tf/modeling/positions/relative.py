@@ -35,7 +35,7 @@ class RelativePositions(Positions):
         """See `Positions`.
 
         Returns:
-          `PairwisePositions` for at most as many pieces as distances: the arithmetic is the same,
+          `PairwisePositions` for at most as many tokens as distances: the arithmetic is the same,
           and less memory is moved. `SequencePositions` for longer sequences.
         """
         longest = length if isinstance(length, int) else self.max_seq_length
@@ -85,7 +85,7 @@ class PairwisePositions(AttentionPositions):
 
 @dataclasses.dataclass(frozen=True)
 class BeamPositions(AttentionPositions):
-    """Embeddings of pairs in decoding, where each target place has a piece for each beam.
+    """Embeddings of pairs in decoding, where each target place has a token for each beam.
 
     The queries, and the keys after the S of the source, are in the order (place, beam). A pair's
     embedding does not depend on the beam, so it is stored once for all beams.

@@ -147,13 +147,13 @@ def pack(part, tokenizer, packing, label_type):
       label_type: an object of `label_types`.
 
     Raises:
-      UserError: a row has an unknown label or a text without pieces, or no example is left.
+      UserError: a row has an unknown label or a text without tokens, or no example is left.
     """
     texts, labels, packed = [], [], []
-    for text, label, pieces in _labelled(part, tokenizer, label_type):
+    for text, label, tokens in _labelled(part, tokenizer, label_type):
         texts.append(text)
         labels.append(label)
-        packed.append(packing(*pieces))
+        packed.append(packing(*tokens))
     _require(texts, part)
     ids, segment_ids = zip(*packed, strict=True)
     arrays = {"input_ids": list(ids), "segment_ids": list(segment_ids)}
@@ -172,14 +172,14 @@ def _labelled(part, tokenizer, label_type):
     sides = [tokenizer.ids_of([text.text for text in part.texts])]
     if part.texts and part.texts[0].text_pair is not None:
         sides.append(tokenizer.ids_of([text.text_pair for text in part.texts]))
-    for text, *pieces in zip(part.texts, *sides, strict=True):
-        if not all(map(len, pieces)):
-            which = "the text" if len(pieces[0]) == 0 else "the second text"
-            part.bad_rows.add(f"{text.place}: {which} has no pieces; write a text")
+    for text, *tokens in zip(part.texts, *sides, strict=True):
+        if not all(map(len, tokens)):
+            which = "the text" if len(tokens[0]) == 0 else "the second text"
+            part.bad_rows.add(f"{text.place}: {which} has no tokens; write a text")
             continue
         try:
             label = None if text.label is None else label_type.encode(text.label)
         except ValueError as error:
             part.bad_rows.add(f"{text.place}: {error}")
             continue
-        yield text, label, pieces
+        yield text, label, tokens

@@ -27,7 +27,7 @@ class ClassificationLoss:
 
     def loss_weights(self, batch):
         """Returns {name of the loss: weight of each example, float32 [B]}."""
-        # Every example begins with [CLS]; only padding has no first piece.
+        # Every example begins with [CLS]; only padding has no first token.
         return {LOSS: ops.cast(batch["input_mask"][:, 0], "float32")}
 
     def losses(self, outputs, batch):

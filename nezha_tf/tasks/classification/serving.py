@@ -37,7 +37,7 @@ class ClassificationServing(Serving):
     @property
     def about(self):
         what = "pairs of texts" if self._is_pair else "texts"
-        longer = f"Longer ones are cut to {self._length} pieces, including `[CLS]` and `[SEP]`."
+        longer = f"Longer ones are cut to {self._length} tokens, including `[CLS]` and `[SEP]`."
         if self._kind == "regression":
             return f"A number for {what}. {longer}"
         labels = ", ".join(self._labels[:20]) + (", ..." if len(self._labels) > 20 else "")

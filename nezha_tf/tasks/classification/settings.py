@@ -43,7 +43,7 @@ class ClassificationSettings(FineTuningSettings):
     pattern: str | None = flag(
         None,
         "Classify with the head of masked LM: a text with {text}, for pairs {text_pair}, and "
-        "[MASK] for each piece of a class's word.",
+        "[MASK] for each token of a class's word.",
     )
     label_words: tuple[str, ...] = flag(
         (), "With --pattern: the word of each class, in the order of the classes."

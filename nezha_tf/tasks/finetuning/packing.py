@@ -6,7 +6,7 @@ from nezha_tf.util.errors import UserError
 
 
 class TextPacking:
-    """Packs texts, given as ids of pieces, and truncates them to a length.
+    """Packs texts, given as ids of tokens, and truncates them to a length.
 
     Attributes:
       num_truncated: number of truncated examples so far.
@@ -15,18 +15,18 @@ class TextPacking:
     def __init__(self, vocabulary, max_seq_length, is_pair):
         """Args:
           vocabulary: a `Vocabulary`.
-          max_seq_length: most pieces of an example, special ones included.
+          max_seq_length: most tokens of an example, special ones included.
           is_pair: whether each example has two texts.
 
         Raises:
-          UserError: the length leaves no room for a piece of each text.
+          UserError: the length leaves no room for a token of each text.
         """
         self._cls_id, self._sep_id = vocabulary.cls_id, vocabulary.sep_id
         self._room = max_seq_length - (3 if is_pair else 2)
         least = 2 if is_pair else 1
         if self._room < least:
             raise UserError(
-                f"--max_seq_length={max_seq_length} leaves no room for a piece of each text: it "
+                f"--max_seq_length={max_seq_length} leaves no room for a token of each text: it "
                 f"must be at least {max_seq_length - self._room + least}"
             )
         self.num_truncated = 0
@@ -40,7 +40,7 @@ class TextPacking:
 
         Returns:
           (ids, segment_ids), int32 arrays of the same length; segment_ids are 1 from the second
-          text's first piece on, else 0.
+          text's first token on, else 0.
         """
         lengths = (len(first), 0 if second is None else len(second))
         kept = truncated_lengths(*lengths, self._room)
@@ -55,9 +55,9 @@ class TextPacking:
 
 
 def truncated_lengths(first, second, room):
-    """Returns the lengths of two texts after truncation to `room` pieces together.
+    """Returns the lengths of two texts after truncation to `room` tokens together.
 
-    This equals removing the last piece of the longer text again and again; of the second text if
+    This equals removing the last token of the longer text again and again; of the second text if
     both have the same length (`_truncate_seq_pair` of BERT's run_classifier.py).
     """
     # If both texts are long, the second keeps the smaller half of the room.

@@ -19,7 +19,7 @@ class FineTuningSettings(LayerMixSettings, RunSettings):
     do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
     do_eval: bool = flag(False, "Evaluate at each checkpoint, and the best checkpoint at the end.")
     do_predict: bool = flag(False, "Write predictions of the best checkpoint.")
-    max_seq_length: int = flag(128, "Most pieces of an example, special pieces included.", 3)
+    max_seq_length: int = flag(128, "Most tokens of an example, special tokens included.", 3)
     num_train_epochs: float = flag(3.0, "Number of passes over the training data.", 0)
     bucket_by_length: bool = flag(
         True,

@@ -32,7 +32,7 @@ class Packer:
         """Args:
           graph_tokenizer: `GraphTokenizer`.
           vocabulary: `Vocabulary`.
-          max_seq_length: most pieces of a sequence.
+          max_seq_length: most tokens of a sequence.
           has_blanks: whether contexts have blanks instead of questions.
 
         Raises:
@@ -49,7 +49,7 @@ class Packer:
         Args:
           questions: list of `Question`.
           paths: their files, for messages.
-          bad_rows: `BadRows`, which collects questions with a text that has no piece.
+          bad_rows: `BadRows`, which collects questions with a text that has no token.
 
         Raises:
           UserError: such a question, unless these are skipped; or no question is left.
@@ -77,7 +77,7 @@ class Packer:
         for question in questions:
             empty = self._empty(question, ids)
             if empty:
-                bad_rows.add(f"{question.place}: {empty} has no pieces; write a text")
+                bad_rows.add(f"{question.place}: {empty} has no tokens; write a text")
                 continue
             context = self._context(question, ids)
             kept.append(question)
@@ -93,7 +93,7 @@ class Packer:
         yield from question.choices
 
     def _empty(self, question, ids):
-        """Returns which text has no piece, or None; what is around a blank may be empty."""
+        """Returns which text has no token, or None; what is around a blank may be empty."""
         if any(not len(ids[choice]) for choice in question.choices):
             return "a choice"
         if self._has_blanks:

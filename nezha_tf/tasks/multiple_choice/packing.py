@@ -11,7 +11,7 @@ UNUSED = "[unused1]"
 # An id that stands for another blank of a passage.
 OTHER_BLANK = -1
 # In place of each other blank of a passage: as many [MASK] as an idiom has characters.
-OTHER_BLANK_PIECES = 4
+OTHER_BLANK_TOKENS = 4
 
 
 class QuestionPacking:
@@ -23,18 +23,18 @@ class QuestionPacking:
       num_truncated: number of sequences that were cut so far.
     """
 
-    special_pieces = 4
+    special_tokens = 4
 
     def __init__(self, vocabulary, max_seq_length):
         """Args:
           vocabulary: a `Vocabulary`.
-          max_seq_length: most pieces of a sequence, special ones included.
+          max_seq_length: most tokens of a sequence, special ones included.
 
         Raises:
-          UserError: the length leaves no room for a piece of each text.
+          UserError: the length leaves no room for a token of each text.
         """
         self._vocabulary = vocabulary
-        self._room = room_of(max_seq_length, self.special_pieces, 3)
+        self._room = room_of(max_seq_length, self.special_tokens, 3)
         self.num_truncated = 0
 
     def __call__(self, context, question, choice):
@@ -53,18 +53,18 @@ class QuestionPacking:
 class BlankPacking:
     """Packs [CLS] choice [SEP] left [unused1] right [SEP], as CLUE's program for ChID.
 
-    `left` and `right` are the pieces around the blank. All segment ids are 0.
+    `left` and `right` are the tokens around the blank. All segment ids are 0.
 
     Attributes:
       num_truncated: number of sequences so far whose context was cut.
     """
 
-    special_pieces = 4
+    special_tokens = 4
 
     def __init__(self, vocabulary, max_seq_length):
         """As of `QuestionPacking`."""
         self._vocabulary = vocabulary
-        self._room = room_of(max_seq_length, self.special_pieces, 2)
+        self._room = room_of(max_seq_length, self.special_tokens, 2)
         self._blank = blank_id(vocabulary)
         self.num_truncated = 0
 
@@ -80,7 +80,7 @@ class BlankPacking:
         choice = choice[: self._room - 1]
         before, after = around(len(left), len(right), self._room - len(choice))
         self.num_truncated += before < len(left) or after < len(right)
-        # As in the original, another blank counts as one piece when the window is chosen, and
+        # As in the original, another blank counts as one token when the window is chosen, and
         # what is then too much is cut at the window's edges.
         left = self._with_masks(left[len(left) - before :])
         right = self._with_masks(right[:after])[:after]
@@ -91,8 +91,8 @@ class BlankPacking:
         return ids, _zeros(len(ids))
 
     def _with_masks(self, ids):
-        masks = [self._vocabulary.mask_id] * OTHER_BLANK_PIECES
-        return [piece for i in ids for piece in (masks if i == OTHER_BLANK else [i])]
+        masks = [self._vocabulary.mask_id] * OTHER_BLANK_TOKENS
+        return [token for i in ids for token in (masks if i == OTHER_BLANK else [i])]
 
 
 def blank_id(vocabulary):
@@ -100,25 +100,25 @@ def blank_id(vocabulary):
     return vocabulary.ids_of([UNUSED])[0] if UNUSED in vocabulary else vocabulary.mask_id
 
 
-def room_of(max_seq_length, special_pieces, texts):
-    """Returns the number of pieces that all texts of a sequence have together.
+def room_of(max_seq_length, special_tokens, texts):
+    """Returns the number of tokens that all texts of a sequence have together.
 
     Raises:
-      UserError: there is no room for a piece of each of `texts` texts.
+      UserError: there is no room for a token of each of `texts` texts.
     """
-    room = max_seq_length - special_pieces
+    room = max_seq_length - special_tokens
     if room < texts:
         raise UserError(
-            f"--max_seq_length={max_seq_length} leaves no room for a piece of each text: it must "
-            f"be at least {special_pieces + texts}"
+            f"--max_seq_length={max_seq_length} leaves no room for a token of each text: it must "
+            f"be at least {special_tokens + texts}"
         )
     return room
 
 
 def truncated_lengths(lengths, room):
-    """Returns the lengths of texts after truncation to `room` pieces together, a tuple.
+    """Returns the lengths of texts after truncation to `room` tokens together, a tuple.
 
-    This equals removing the last piece of the longest text again and again; of texts of the same
+    This equals removing the last token of the longest text again and again; of texts of the same
     length, of the first one (`_truncate_seq_tuple` of C3's program, with context, choice and
     question in this order).
 
@@ -128,7 +128,7 @@ def truncated_lengths(lengths, room):
     """
     if sum(lengths) <= room:
         return tuple(lengths)
-    # The level to which the long texts are cut; some of the later ones keep a piece more.
+    # The level to which the long texts are cut; some of the later ones keep a token more.
     left = room
     for shorter, length in enumerate(sorted(lengths)):
         level = left // (len(lengths) - shorter)
@@ -145,14 +145,14 @@ def truncated_lengths(lengths, room):
 
 
 def around(left, right, room):
-    """Returns how many pieces before and after a blank are kept: (int, int).
+    """Returns how many tokens before and after a blank are kept: (int, int).
 
     Half of the room is for each side, and what one side does not need is for the other
     (`add_tokens_for_around` of CLUE's program for ChID).
 
     Args:
-      left, right: numbers of pieces before and after the blank.
-      room: most pieces of both.
+      left, right: numbers of tokens before and after the blank.
+      room: most tokens of both.
     """
     before = min(left, max(room // 2, room - right))
     return before, min(right, room - before)

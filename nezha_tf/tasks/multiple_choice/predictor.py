@@ -36,7 +36,7 @@ class ChoiceFinder(Predictor):
           choices: list of at least two different texts.
 
         Raises:
-          UserError: a text has no piece, there are not two different choices, or no blank.
+          UserError: a text has no token, there are not two different choices, or no blank.
         """
         texts = checked_choices(choices)
         if self.has_blanks:

@@ -8,7 +8,7 @@ from nezha_tf.serving.text_reader import INPUT_MEANINGS, MODEL_INPUTS, heads, te
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.packing import (
     OTHER_BLANK,
-    OTHER_BLANK_PIECES,
+    OTHER_BLANK_TOKENS,
     BlankPacking,
     QuestionPacking,
     blank_id,
@@ -43,13 +43,13 @@ class MultipleChoiceServing(Serving):
         self._is_ascii = folder.task.get("ascii_punctuation", False)
         packing = BlankPacking if self._has_blanks else QuestionPacking
         self._length = folder.task["max_seq_length"]
-        self._room = self._length - packing.special_pieces
+        self._room = self._length - packing.special_tokens
         self._blank_id = blank_id(folder.tokenizer.vocabulary)
         self._predictions = MultipleChoiceLoss().predictions
 
     @property
     def about(self):
-        longer = f"Longer sequences are cut to {self._length} pieces."
+        longer = f"Longer sequences are cut to {self._length} tokens."
         if self._has_blanks:
             return f"Chooses what belongs in the blank {ONE_BLANK} of each text. {longer}"
         return f"Chooses the answer to a question about each text. {longer}"
@@ -148,7 +148,7 @@ class MultipleChoiceServing(Serving):
     def _with_masks(self, ids):
         """Returns ids, RaggedTensor [N, (n)], with the [MASK]s of the other blanks."""
         is_blank = ids.values == OTHER_BLANK
-        counts = tf.where(is_blank, OTHER_BLANK_PIECES, 1)
+        counts = tf.where(is_blank, OTHER_BLANK_TOKENS, 1)
         values = tf.where(is_blank, self._reader.vocabulary.mask_id, ids.values)
         ends = tf.cumsum(tf.concat([[0], counts], axis=0))
         splits = tf.cast(tf.gather(ends, ids.row_splits), tf.int64)
@@ -182,6 +182,6 @@ def _truncated(texts, room):
     kept = tf.minimum(lengths, level)
     is_cut = tf.cast(lengths > level, tf.int64)
     spare = room - tf.reduce_sum(kept, axis=1, keepdims=True)
-    # The later ones of the texts that are cut keep a piece more.
+    # The later ones of the texts that are cut keep a token more.
     rank = tf.cumsum(is_cut, axis=1, exclusive=True, reverse=True)
     return tf.unstack(kept + is_cut * tf.cast(rank < spare, tf.int64), axis=1)

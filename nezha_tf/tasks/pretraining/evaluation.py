@@ -4,16 +4,16 @@ import math
 
 import numpy as np
 
-from nezha_tf.objectives.spans import UNUSED_PIECE
-from nezha_tf.text.vocabulary import SPECIAL_PIECES, UNK
+from nezha_tf.objectives.spans import UNUSED_TOKEN
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS, UNK
 from nezha_tf.training.evaluation import Evaluation
 
 
 class PretrainingEvaluation(Evaluation):
     """An `Evaluation` that also reports the accuracy of guessing, and measures of language models.
 
-    For each kind of prediction of pieces there is NAME_majority_accuracy, the accuracy of always
-    guessing the most frequent piece. Where each next piece is predicted, there are also
+    For each kind of prediction of tokens there is NAME_majority_accuracy, the accuracy of always
+    guessing the most frequent token. Where each next token is predicted, there are also
     NAME_perplexity, and NAME_bits_per_character if the vocabulary is known. The latter compares
     models with different vocabularies.
     """
@@ -21,7 +21,7 @@ class PretrainingEvaluation(Evaluation):
     def __init__(self, strategy, model, objective, *arguments, vocabulary=None, **options):
         """Args:
         strategy, model, *arguments, **options: see `Evaluation`.
-        objective: a `PieceLoss`.
+        objective: a `TokenLoss`.
         vocabulary: the `Vocabulary` of the examples, or None.
         """
         super().__init__(strategy, model, objective, *arguments, **options)
@@ -29,7 +29,7 @@ class PretrainingEvaluation(Evaluation):
         self._lengths = None if vocabulary is None else lengths_of(vocabulary)
 
     def write(self, step, results):
-        terms = [term for term in self._objective.terms if term.predicts_pieces]
+        terms = [term for term in self._objective.terms if term.predicts_tokens]
         counts = dict.fromkeys(terms, np.zeros(1, np.int64))
         for batch in self.batches():
             for term in terms:
@@ -54,17 +54,17 @@ class PretrainingEvaluation(Evaluation):
 
 
 def lengths_of(vocabulary):
-    """Returns the number of characters of each piece, int64 [V].
+    """Returns the number of characters of each token, int64 [V].
 
     [UNK] has one, as it stands for one at least; [SEP] and sentinels are no text and have none.
     """
-    return np.array([_length_of(piece) for piece in vocabulary.pieces])
+    return np.array([_length_of(token) for token in vocabulary.tokens])
 
 
-def _length_of(piece):
-    if piece in SPECIAL_PIECES or UNUSED_PIECE.fullmatch(piece):
-        return int(piece == UNK)
-    return len(piece.removeprefix("##"))
+def _length_of(token):
+    if token in SPECIAL_TOKENS or UNUSED_TOKEN.fullmatch(token):
+        return int(token == UNK)
+    return len(token.removeprefix("##"))
 
 
 def _added(counts, labels):

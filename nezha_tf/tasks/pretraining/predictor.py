@@ -30,12 +30,12 @@ class PretrainedWriter:
         )
 
     def __call__(self, text):
-        """Raises a `UserError` if the text has no pieces."""
+        """Raises a `UserError` if the text has no tokens."""
         vocabulary = self._tokenizer.vocabulary
         ids = vocabulary.ids_of(self._tokenizer.tokenize(text or ""))
         if not ids:
-            raise UserError("the text has no pieces; write something")
-        end = [vocabulary.sep_id] if self._side.special_pieces == 2 else []
+            raise UserError("the text has no tokens; write something")
+        end = [vocabulary.sep_id] if self._side.special_tokens == 2 else []
         packed = np.array([vocabulary.cls_id, *self._side.cut(ids), *end], np.int32)
         pairs = Pairs([packed], [len(packed)], {})
         (hypotheses,) = self._write([Row({"src": text}, "", 1)], pairs)

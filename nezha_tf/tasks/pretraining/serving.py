@@ -21,7 +21,7 @@ class PretrainedWritingServing(WritingServing):
 
 
 class ContinuationServing(PretrainedWritingServing):
-    """Continuations of prompts, sampled from the most probable pieces."""
+    """Continuations of prompts, sampled from the most probable tokens."""
 
     ability = "left_to_right"
     written = "continuations"

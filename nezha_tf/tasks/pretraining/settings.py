@@ -30,7 +30,7 @@ class PretrainingSettings(RunSettings):
     )
     max_seq_length: int | None = flag(
         None,
-        "Length of the examples in pieces. Only needed for examples that another tool made; "
+        "Length of the examples in tokens. Only needed for examples that another tool made; "
         "default for these: 128.",
         1,
     )
@@ -47,7 +47,7 @@ class PretrainingSettings(RunSettings):
         choices=[name for name, policy in POLICIES.items() if not policy.of_entities],
     )
     masked_lm_prob: float | None = flag(
-        None, "Share of the pieces to predict with --dynamic_masking; default: 0.15.", 0, 1
+        None, "Share of the tokens to predict with --dynamic_masking; default: 0.15.", 0, 1
     )
     pair: str | None = flag(
         None,
@@ -60,13 +60,13 @@ class PretrainingSettings(RunSettings):
         "Objectives and their shares of the examples: bidirectional (masked LM and, for pairs, "
         "next sentence), left_to_right, right_to_left, seq2seq; UniLM: "
         "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1. On examples of "
-        "--masking=none also causal (the next piece of a text), permutation (XLNet), and "
-        "span_corruption (T5), infilling (BART), mass and prefix (the pieces of a target that is "
+        "--masking=none also causal (the next token of a text), permutation (XLNet), and "
+        "span_corruption (T5), infilling (BART), mass and prefix (the tokens of a target that is "
         "made of the text). With --vocab_file also replaced_tokens (ELECTRA).",
     )
     memory_length: int = flag(
         0,
-        "Number of pieces before an example that the model remembers (Transformer-XL), for causal "
+        "Number of tokens before an example that the model remembers (Transformer-XL), for causal "
         "or permutation alone, on examples of --pair=stream; 0: none.",
         0,
     )
@@ -87,7 +87,7 @@ class PretrainingSettings(RunSettings):
     )
     mean_span_length: float | None = flag(
         None,
-        "Mean length of a span of noise, in pieces with span_corruption and in words with "
+        "Mean length of a span of noise, in tokens with span_corruption and in words with "
         "infilling; default: 3.",
         1,
     )

@@ -144,7 +144,7 @@ class Pretraining(Task):
         wanted = budgets(length, share, length)[length]
         if most < wanted:
             self.notes.append(
-                f"warning: of the {length} pieces of an example at most {most} are predicted, "
+                f"warning: of the {length} tokens of an example at most {most} are predicted, "
                 f"which is less than --masked_lm_prob={share:g}; pass --max_predictions_per_seq="
                 f"{wanted}, because its default with --dynamic_masking is {most}"
             )
@@ -173,7 +173,7 @@ class Pretraining(Task):
         if not positions.of(self.config).is_relative:
             raise UserError(
                 f"{flag} needs a model with relative positions, and {settings.bert_config_file} "
-                f"has {self.config.position_encoding} ones: a piece has no number there before 0"
+                f"has {self.config.position_encoding} ones: a token has no number there before 0"
             )
         if settings.gradient_accumulation_steps > 1:
             raise UserError(

@@ -8,7 +8,7 @@ from nezha_tf.objectives.uses import uses_of
 from nezha_tf.tasks.seq2seq.packing import Side
 from nezha_tf.util.errors import UserError
 
-# Most pieces to write; at most half of an example's length.
+# Most tokens to write; at most half of an example's length.
 MAX_LENGTH = 64
 # The assumed length of examples if the folder does not contain it.
 MAX_SEQ_LENGTH = 512

@@ -9,19 +9,19 @@ from nezha_tf.tasks.classification.loss import ClassificationLoss
 class PromptLoss(ClassificationLoss):
     """Cross-entropy over classes, each of which is a word in the blanks (PET, arXiv 2001.07676).
 
-    The score of a class is the sum of the log probabilities of its word's pieces, one for each
+    The score of a class is the sum of the log probabilities of its word's tokens, one for each
     blank. Softmax over the scores gives the probabilities of the classes, as in PET §3.1; for words
-    of several pieces this is the product over independent blanks.
+    of several tokens this is the product over independent blanks.
     """
 
-    def __init__(self, label_pieces, mask_id, label_smoothing=0.0):
+    def __init__(self, label_tokens, mask_id, label_smoothing=0.0):
         """Args:
-        label_pieces: int [L, P], the pieces of each class's word.
+        label_tokens: int [L, P], the tokens of each class's word.
         mask_id: the id of [MASK]. Each example has P of them.
         label_smoothing: smoothing of the labels in `losses`.
         """
         super().__init__(label_smoothing)
-        self._label_pieces = np.asarray(label_pieces, np.int32)
+        self._label_tokens = np.asarray(label_tokens, np.int32)
         self._mask_id = mask_id
 
     def inputs(self, batch):
@@ -31,7 +31,7 @@ class PromptLoss(ClassificationLoss):
         length = ops.shape(ids)[1]
         # The first blank has the highest rank.
         ranks = ops.where(ops.equal(ids, self._mask_id), length - ops.arange(length), 0)
-        _, places = ops.top_k(ranks, self._label_pieces.shape[1])
+        _, places = ops.top_k(ranks, self._label_tokens.shape[1])
         return {**inputs, "masked_lm_positions": ops.cast(places, "int32")}
 
     def losses(self, outputs, batch):
@@ -49,6 +49,6 @@ class PromptLoss(ClassificationLoss):
     def _scored(self, outputs):
         """Returns {"logits": the scores of the classes, float32 [B, L]}."""
         log_probs = ops.log_softmax(ops.cast(outputs["masked_lm_logits"], "float32"), axis=-1)
-        blanks = range(self._label_pieces.shape[1])
-        pieces = self._label_pieces
-        return {"logits": sum(ops.take(log_probs[:, k], pieces[:, k], axis=-1) for k in blanks)}
+        blanks = range(self._label_tokens.shape[1])
+        tokens = self._label_tokens
+        return {"logits": sum(ops.take(log_probs[:, k], tokens[:, k], axis=-1) for k in blanks)}

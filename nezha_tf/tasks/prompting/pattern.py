@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from nezha_tf.tasks.finetuning.packing import truncated_lengths
-from nezha_tf.text.vocabulary import MASK, SPECIAL_PIECES, UNK
+from nezha_tf.text.vocabulary import MASK, SPECIAL_TOKENS, UNK
 from nezha_tf.util.errors import UserError
 
 TEXT, TEXT_PAIR = "{text}", "{text_pair}"
@@ -20,16 +20,16 @@ class Pattern:
     Attributes:
       parts: list of `TEXT`, `TEXT_PAIR`, or lists of ids, in order.
       num_blanks: P, the number of blanks.
-      room: pieces that the texts have together.
+      room: tokens that the texts have together.
       num_truncated: number of examples so far whose texts were cut.
     """
 
     def __init__(self, pattern, tokenizer, max_seq_length, is_pair):
         """Args:
-          pattern: text with `{text}` once, `[MASK]` for each piece of the word of a class and, if
+          pattern: text with `{text}` once, `[MASK]` for each token of the word of a class and, if
             examples are pairs, `{text_pair}` once.
           tokenizer: `FullTokenizer`.
-          max_seq_length: most pieces of an example.
+          max_seq_length: most tokens of an example.
           is_pair: whether examples are pairs.
 
         Raises:
@@ -52,7 +52,7 @@ class Pattern:
         self.room = max_seq_length - fixed
         if self.room < least:
             raise UserError(
-                f"--pattern has {fixed} pieces, with [CLS] and [SEP]: --max_seq_length="
+                f"--pattern has {fixed} tokens, with [CLS] and [SEP]: --max_seq_length="
                 f"{max_seq_length} must be at least {fixed + least}"
             )
         self.num_truncated = 0
@@ -76,26 +76,26 @@ def check_text(pattern, tokenizer):
       tokenizer: `FullTokenizer`.
 
     Raises:
-      UserError: it has braces or a special piece, which would be read as text, or characters
+      UserError: it has braces or a special token, which would be read as text, or characters
         outside the vocabulary.
     """
     for part in _PLACES.split(pattern)[::2]:
-        for sign in ("{", "}", *SPECIAL_PIECES):
+        for sign in ("{", "}", *SPECIAL_TOKENS):
             if sign in part:
                 raise UserError(
                     f"--pattern={pattern} has {sign!r} in {part!r}, where it would be read as "
                     f"text; only {TEXT}, {TEXT_PAIR} and {MASK} are replaced, so leave it out"
                 )
-        for piece in tokenizer.tokenize(part):
-            if piece not in tokenizer.vocabulary or piece == UNK:
+        for token in tokenizer.tokenize(part):
+            if token not in tokenizer.vocabulary or token == UNK:
                 raise UserError(
                     f"--pattern={pattern} has a character in {part!r} that is not in the "
                     "vocabulary; write it with others"
                 )
 
 
-def label_pieces(labels, words, tokenizer, num_blanks):
-    """Returns the ids of the pieces of each class's word, a list of L lists of P ints.
+def label_tokens(labels, words, tokenizer, num_blanks):
+    """Returns the ids of the tokens of each class's word, a list of L lists of P ints.
 
     Args:
       labels: the names of the L classes.
@@ -104,7 +104,7 @@ def label_pieces(labels, words, tokenizer, num_blanks):
       num_blanks: P.
 
     Raises:
-      UserError: the numbers of words or pieces differ, a word has an unknown piece, or two classes
+      UserError: the numbers of words or tokens differ, a word has an unknown token, or two classes
         have the same word.
     """
     if len(words) != len(labels):
@@ -115,15 +115,15 @@ def label_pieces(labels, words, tokenizer, num_blanks):
     vocabulary = tokenizer.vocabulary
     found = []
     for label, word in zip(labels, words, strict=True):
-        pieces = tokenizer.tokenize(word)
-        if len(pieces) != num_blanks:
+        tokens = tokenizer.tokenize(word)
+        if len(tokens) != num_blanks:
             raise UserError(
-                f"--label_words: {word!r} has {len(pieces)} pieces, but --pattern has "
-                f"{num_blanks} {MASK}; all words need as many pieces as the pattern has blanks"
+                f"--label_words: {word!r} has {len(tokens)} tokens, but --pattern has "
+                f"{num_blanks} {MASK}; all words need as many tokens as the pattern has blanks"
             )
-        if any(piece not in vocabulary or piece == "[UNK]" for piece in pieces):
+        if any(token not in vocabulary or token == "[UNK]" for token in tokens):
             raise UserError(f"--label_words: {word!r} (of {label}) is not in the vocabulary")
-        found.append(vocabulary.ids_of(pieces))
+        found.append(vocabulary.ids_of(tokens))
     if len(set(map(tuple, found))) < len(found):
         raise UserError("--label_words: two classes have the same word")
     return found
@@ -138,4 +138,4 @@ def _check(pattern, parts, num_blanks, is_pair):
         what = "pairs" if is_pair else "single texts"
         raise UserError(f"{told} {where} the examples are {what}")
     if not num_blanks:
-        raise UserError(f"{told} has no {MASK}; write one for each piece of the words")
+        raise UserError(f"{told} has no {MASK}; write one for each token of the words")

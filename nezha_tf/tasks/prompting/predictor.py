@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from nezha_tf.tasks.classification.predictor import Classifier
 from nezha_tf.tasks.prompting.loss import PromptLoss
-from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
+from nezha_tf.tasks.prompting.pattern import Pattern, label_tokens
 
 
 class PromptedClassifier(Classifier):
@@ -32,5 +32,5 @@ def pattern_of(folder):
 def objective_of(folder, pattern):
     """Returns the `PromptLoss` of a `ModelFolder` with a `Pattern`."""
     task, tokenizer = folder.task, folder.tokenizer
-    pieces = label_pieces(task["labels"], task["label_words"], tokenizer, pattern.num_blanks)
-    return PromptLoss(pieces, tokenizer.vocabulary.mask_id)
+    tokens = label_tokens(task["labels"], task["label_words"], tokenizer, pattern.num_blanks)
+    return PromptLoss(tokens, tokenizer.vocabulary.mask_id)

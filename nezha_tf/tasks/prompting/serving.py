@@ -9,7 +9,7 @@ from nezha_tf.tasks.prompting.predictor import objective_of, pattern_of
 
 _MEANINGS = {
     **MEANINGS,
-    "input_ids": "ids of pieces (line numbers of `assets/vocab.txt`, from 0): [CLS], the pattern "
+    "input_ids": "ids of tokens (line numbers of `assets/vocab.txt`, from 0): [CLS], the pattern "
     "with the text in it, [SEP], then zeros; each blank is a [MASK]",
     "segment_ids": "0, also for a second text",
 }

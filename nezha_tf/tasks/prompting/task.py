@@ -4,7 +4,7 @@ from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.classification.task import Classification
 from nezha_tf.tasks.prompting.loss import PromptLoss
-from nezha_tf.tasks.prompting.pattern import Pattern, check_text, label_pieces
+from nezha_tf.tasks.prompting.pattern import Pattern, check_text, label_tokens
 from nezha_tf.util.errors import UserError
 
 
@@ -31,7 +31,7 @@ class Prompting(Classification):
         check_text(settings.pattern, self.tokenizer)
         count = self.make_packing(self.data_set.is_pair("train")).num_blanks
         labels, words = self.label_type.labels, settings.label_words
-        self._label_pieces = label_pieces(labels, words, self.tokenizer, count)
+        self._label_tokens = label_tokens(labels, words, self.tokenizer, count)
         told = (f"{label}: {word}" for label, word in zip(labels, words, strict=True))
         self.notes.append(f"words of the classes: {', '.join(told)}")
 
@@ -51,4 +51,4 @@ class Prompting(Classification):
 
     def make_objective(self, label_smoothing):
         mask_id = self.tokenizer.vocabulary.mask_id
-        return PromptLoss(self._label_pieces, mask_id, label_smoothing)
+        return PromptLoss(self._label_tokens, mask_id, label_smoothing)

@@ -42,13 +42,13 @@ class AnswerSearch:
     """Finds the answers of questions as BERT's run_squad.py does, but considers every span.
 
     run_squad.py combines only the most probable starts and ends. The logits of a span come from
-    the window in which its first piece has the most context.
+    the window in which its first token has the most context.
     """
 
     def __init__(self, n_best_size, max_answer_length, null_score_diff_threshold=None):
         """Args:
         n_best_size: most candidates for a question.
-        max_answer_length: most pieces of an answer.
+        max_answer_length: most tokens of an answer.
         null_score_diff_threshold: no answer is predicted if its score minus the best text's
           score is above this; None: every question has an answer.
         """
@@ -110,23 +110,23 @@ def span_logits(example, start_logits, end_logits, max_answer_length):
 
     Args:
       example, start_logits, end_logits: see `AnswerSearch.__call__`.
-      max_answer_length: L, most pieces of a span.
+      max_answer_length: L, most tokens of a span.
 
     Returns:
-      (starts [P], ends [P, L]), float64: the span of pieces p to p + n has the logits starts[p]
-      and ends[p, n]; ends is -inf if the span goes beyond its window. P is the number of pieces
+      (starts [P], ends [P, L]), float64: the span of tokens p to p + n has the logits starts[p]
+      and ends[p, n]; ends is -inf if the span goes beyond its window. P is the number of tokens
       in windows with logits.
     """
     stretches = example.stretches[: len(start_logits)]
-    num_pieces = sum(stretches[-1])
+    num_tokens = sum(stretches[-1])
     first, count = np.array(stretches).T
-    best = best_windows(stretches, num_pieces)
-    # The place of each piece of the passage in the concatenated logits of all windows.
+    best = best_windows(stretches, num_tokens)
+    # The place of each token of the passage in the concatenated logits of all windows.
     base = np.cumsum([0, *map(len, start_logits[:-1])])
-    piece = np.arange(num_pieces)
-    place = (base + example.offset - first)[best] + piece
-    length = np.arange(min(max_answer_length, num_pieces))
-    is_inside = (piece + 1)[:, None] + length <= (first + count)[best][:, None]
+    token = np.arange(num_tokens)
+    place = (base + example.offset - first)[best] + token
+    length = np.arange(min(max_answer_length, num_tokens))
+    is_inside = (token + 1)[:, None] + length <= (first + count)[best][:, None]
     # A nan (from an overflow) must not become a candidate; the loss shows the overflow.
     all_starts, all_ends = (
         np.nan_to_num(np.concatenate(logits).astype(np.float64), nan=-1e9)

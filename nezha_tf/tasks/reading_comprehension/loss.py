@@ -1,4 +1,4 @@
-"""The loss of answer spans: one softmax over a window's pieces for the start, one for the end."""
+"""The loss of answer spans: one softmax over a window's tokens for the start, one for the end."""
 
 from keras import ops
 
@@ -19,7 +19,7 @@ class AnswerSpanLoss:
 
     def __init__(self, label_smoothing=0.0):
         """Args:
-        label_smoothing: share of the target probability to spread over the window's pieces.
+        label_smoothing: share of the target probability to spread over the window's tokens.
         """
         self._label_smoothing = label_smoothing
 
@@ -62,8 +62,8 @@ class AnswerSpanLoss:
         losses = cross_entropies(masked, positions)
         if not self._label_smoothing:
             return losses
-        is_piece = ops.cast(input_mask, "float32")
-        mean = ops.sum(logits * is_piece, axis=-1) / ops.maximum(ops.sum(is_piece, axis=-1), 1.0)
+        is_token = ops.cast(input_mask, "float32")
+        mean = ops.sum(logits * is_token, axis=-1) / ops.maximum(ops.sum(is_token, axis=-1), 1.0)
         even = ops.logsumexp(masked, axis=-1) - mean
         return (1.0 - self._label_smoothing) * losses + self._label_smoothing * even
 

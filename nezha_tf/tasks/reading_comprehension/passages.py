@@ -1,4 +1,4 @@
-"""Tokenizes passages, and maps pieces to the characters of the raw text."""
+"""Tokenizes passages, and maps tokens to the characters of the raw text."""
 
 import unicodedata
 from typing import NamedTuple
@@ -7,12 +7,12 @@ import numpy as np
 
 
 class Passage(NamedTuple):
-    """A tokenized text of P pieces.
+    """A tokenized text of P tokens.
 
     Attributes:
       text: the raw text.
       ids: int32 [P].
-      starts, ends: int32 [P], both rising: piece p covers the characters text[starts[p]:ends[p]].
+      starts, ends: int32 [P], both rising: token p covers the characters text[starts[p]:ends[p]].
     """
 
     text: str
@@ -21,11 +21,11 @@ class Passage(NamedTuple):
     ends: np.ndarray
 
     def characters_of(self, first, last):
-        """Returns (start, end): the pieces `first` to `last` cover text[start:end]."""
+        """Returns (start, end): the tokens `first` to `last` cover text[start:end]."""
         return int(self.starts[first]), int(self.ends[last])
 
-    def pieces_of(self, start, end):
-        """Returns (first, last) of the pieces that overlap text[start:end], or None."""
+    def tokens_of(self, start, end):
+        """Returns (first, last) of the tokens that overlap text[start:end], or None."""
         inside = np.flatnonzero((self.ends > start) & (self.starts < end))
         return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
@@ -33,7 +33,7 @@ class Passage(NamedTuple):
 def make_passage(text, tokenizer):
     """Tokenizes a text.
 
-    Combining marks that lower-casing drops (accents in characters of their own) belong to the piece
+    Combining marks that lower-casing drops (accents in characters of their own) belong to the token
     before them, so that an answer keeps them.
 
     Args:
@@ -43,11 +43,11 @@ def make_passage(text, tokenizer):
     Returns:
       `Passage`.
     """
-    pieces = tokenizer.tokenize_with_offsets(text)
-    ids = tokenizer.convert_tokens_to_ids([piece.text for piece in pieces])
-    starts = [piece.start for piece in pieces]
+    tokens = tokenizer.tokenize_with_offsets(text)
+    ids = tokenizer.convert_tokens_to_ids([token.text for token in tokens])
+    starts = [token.start for token in tokens]
     bounds = [*starts, len(text)][1:]
-    ends = [_past_marks(text, p.end, bound) for p, bound in zip(pieces, bounds, strict=True)]
+    ends = [_past_marks(text, p.end, bound) for p, bound in zip(tokens, bounds, strict=True)]
     return Passage(text, *(np.array(values, np.int32) for values in (ids, starts, ends)))
 
 

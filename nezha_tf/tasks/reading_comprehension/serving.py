@@ -7,7 +7,7 @@ import tensorflow as tf
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_of, text_spec
 from nezha_tf.serving.windows import in_chunks, windows_on
-from nezha_tf.tasks.reading_comprehension.windows import SPECIAL_PIECES
+from nezha_tf.tasks.reading_comprehension.windows import SPECIAL_TOKENS
 
 MEANINGS = {
     **INPUT_MEANINGS,
@@ -19,8 +19,8 @@ MEANINGS = {
     "score": "the sum of the logits of its start and end",
     "probability": "its share among the best answers of different texts",
     "null_score_diff": "the score of no answer minus that of the best answer",
-    "start_logits": "the logit of each piece as an answer's first",
-    "end_logits": "the logit of each piece as an answer's last",
+    "start_logits": "the logit of each token as an answer's first",
+    "end_logits": "the logit of each token as an answer's last",
 }
 LOGITS = {"start_logits": tf.float32, "end_logits": tf.float32}
 # The score of impossible spans.
@@ -28,7 +28,7 @@ IMPOSSIBLE = tf.float64.min
 
 
 class Best(NamedTuple):
-    """The best span of a passage: float64 scores; pieces `first` to `last`, -1 if no answer."""
+    """The best span of a passage: float64 scores; tokens `first` to `last`, -1 if no answer."""
 
     score: tf.Tensor
     probability: tf.Tensor
@@ -38,13 +38,13 @@ class Best(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """The values that the search needs for the N pieces of all passages, concatenated.
+    """The values that the search needs for the N tokens of all passages, concatenated.
 
     Attributes:
-      starts: float64 [N], the logit of each piece as a start.
-      ends: float64 [M], the logits of all windows' pieces as ends.
-      place: int64 [N], the index in `ends` of each piece.
-      left: int64 [N], the number of pieces from each piece to the end of its window.
+      starts: float64 [N], the logit of each token as a start.
+      ends: float64 [M], the logits of all windows' tokens as ends.
+      place: int64 [N], the index in `ends` of each token.
+      left: int64 [N], the number of tokens from each token to the end of its window.
     """
 
     starts: tf.Tensor
@@ -77,15 +77,15 @@ class ReadingComprehensionServing(Serving):
     def about(self):
         return (
             "Answers questions with the characters of a passage. Questions are cut to "
-            f"{self._max_query_length} pieces. If a question and its passage do not fit into "
-            f"{self._length} pieces, the passage is read in overlapping windows."
+            f"{self._max_query_length} tokens. If a question and its passage do not fit into "
+            f"{self._length} tokens, the passage is read in overlapping windows."
         )
 
     def signatures(self):
         def of_texts(question, passage):
             query = heads(self._reader.ids(question), self._max_query_length)
-            pieces = with_marks(self._reader.pieces(passage))
-            return self._answers(pieces, *self._read(query, pieces))
+            tokens = with_marks(self._reader.tokens(passage))
+            return self._answers(tokens, *self._read(query, tokens))
 
         specs = [text_spec("question"), text_spec("passage")]
         return as_graphs({"serving_default": (of_texts, specs), "from_ids": of_ids(self._logits)})
@@ -94,33 +94,33 @@ class ReadingComprehensionServing(Serving):
         outputs = self._model(inputs)
         return {name: outputs[name] for name in LOGITS}
 
-    def _read(self, query, pieces):
+    def _read(self, query, tokens):
         """Returns (`Spans`, score of no answer float64 [B]).
 
         Args:
           query: int32 RaggedTensor [B, (n)], the ids of the questions.
-          pieces: `Pieces` of the passages.
+          tokens: `Tokens` of the passages.
         """
-        room = self._length - SPECIAL_PIECES - query.row_lengths()
-        windows = windows_on(pieces.ids.row_lengths(), room, self._stride, is_last_full=False)
+        room = self._length - SPECIAL_TOKENS - query.row_lengths()
+        windows = windows_on(tokens.ids.row_lengths(), room, self._stride, is_last_full=False)
         query = tf.gather(query, windows.rows)
-        inputs = self._reader.packed(query, windows.show(pieces.ids))
+        inputs = self._reader.packed(query, windows.show(tokens.ids))
         logits = in_chunks(self._logits, inputs, LOGITS)
         starts, ends = (tf.cast(logits[name], tf.float64) for name in LOGITS)
         null = tf.math.segment_min(starts[:, 0] + ends[:, 0], windows.rows)
 
-        piece = tf.ragged.range(pieces.ids.row_lengths())
-        window = _best_windows(windows, piece, room, self._stride)
-        within = piece.values - tf.gather(windows.starts, window)
+        token = tf.ragged.range(tokens.ids.row_lengths())
+        window = _best_windows(windows, token, room, self._stride)
+        within = token.values - tf.gather(windows.starts, window)
         offset = tf.gather(query.row_lengths(), window) + 2
         place = window * tf.shape(starts, tf.int64)[1] + offset + within
         starts, ends = (_candidates(tf.reshape(logits, [-1])) for logits in (starts, ends))
         left = tf.gather(windows.lengths, window) - within
         return Spans(tf.gather(starts, place), ends, place, left), null
 
-    def _answers(self, pieces, spans, null):
+    def _answers(self, tokens, spans, null):
         """Returns the signature's outputs."""
-        splits = pieces.ids.row_splits
+        splits = tokens.ids.row_splits
 
         def search(row):
             part = slice(splits[row], splits[row + 1])
@@ -129,19 +129,19 @@ class ReadingComprehensionServing(Serving):
             is_inside = length < left[:, None]
             ends = tf.gather(spans.ends, tf.where(is_inside, place[:, None] + length, 0))
             scores = tf.where(is_inside, starts[:, None] + ends, IMPOSSIBLE)
-            return self._best(pieces, row, scores, null[row])
+            return self._best(tokens, row, scores, null[row])
 
-        rows = tf.range(pieces.ids.nrows())
+        rows = tf.range(tokens.ids.nrows())
         kinds = Best(*[tf.TensorSpec([], tf.float64)] * 3, *[tf.TensorSpec([], tf.int64)] * 2)
         found = tf.map_fn(search, rows, fn_output_signature=kinds)
         is_answer = found.first >= 0
-        behind = [tf.size(pieces.starts.values)]  # the index of the -1 that stands for no answer
-        starts, ends = (tf.concat([v.values, [-1]], axis=0) for v in (pieces.starts, pieces.ends))
+        behind = [tf.size(tokens.starts.values)]  # the index of the -1 that stands for no answer
+        starts, ends = (tf.concat([v.values, [-1]], axis=0) for v in (tokens.starts, tokens.ends))
         base = splits[:-1]
         start = tf.gather(starts, tf.where(is_answer, base + found.first, behind))
         end = tf.gather(ends, tf.where(is_answer, base + found.last, behind))
         outputs = {
-            "answer": text_of(pieces.characters, rows, start, end),
+            "answer": text_of(tokens.characters, rows, start, end),
             "start": start,
             "end": end,
             "score": tf.cast(found.score, tf.float32),
@@ -151,17 +151,17 @@ class ReadingComprehensionServing(Serving):
             outputs["null_score_diff"] = tf.cast(found.null_score_diff, tf.float32)
         return outputs
 
-    def _best(self, pieces, row, scores, null):
+    def _best(self, tokens, row, scores, null):
         """Returns the `Best` of a passage, the same as `answers.AnswerSearch` finds.
 
         Args:
-          pieces: `Pieces` of all passages.
+          tokens: `Tokens` of all passages.
           row: int64 [], the number of the passage.
-          scores: float64 [P, L], the scores of the spans of pieces p to p + n.
+          scores: float64 [P, L], the scores of the spans of tokens p to p + n.
           null: float64 [], the score of no answer.
         """
-        spans, values = self._distinct(pieces, row, scores)
-        # A passage without pieces has no span.
+        spans, values = self._distinct(tokens, row, scores)
+        # A passage without tokens has no span.
         best = tf.concat([values, [IMPOSSIBLE]], axis=0)[0]
         is_answer = tf.size(values) > 0
         null_score_diff, kept, otherwise = null - best, values, tf.zeros_like(best)
@@ -179,17 +179,17 @@ class ReadingComprehensionServing(Serving):
         first, last = tf.unstack(tf.where(is_answer, first, -1))
         return Best(score, probability, null_score_diff, first, last)
 
-    def _distinct(self, pieces, row, scores):
+    def _distinct(self, tokens, row, scores):
         """Returns the best spans with different texts, best first, at most --n_best_size.
 
         The arguments are those of `_best`.
 
         Returns:
-          (first and last piece, int64 [n, 2]; scores, float64 [n]).
+          (first and last token, int64 [n, 2]; scores, float64 [n]).
         """
         width = tf.shape(scores, tf.int64)[1]
         flat = tf.reshape(scores, [-1])
-        base = tf.gather(pieces.ids.row_splits, row)
+        base = tf.gather(tokens.ids.row_splits, row)
 
         def look(count, _, *__):
             top = tf.math.top_k(flat, tf.minimum(count, tf.size(flat)))
@@ -199,10 +199,10 @@ class ReadingComprehensionServing(Serving):
             first = place // tf.maximum(width, 1)
             last = first + place % tf.maximum(width, 1)
             texts = text_of(
-                pieces.characters,
+                tokens.characters,
                 tf.fill(tf.shape(first), row),
-                tf.gather(pieces.starts.values, base + first),
-                tf.gather(pieces.ends.values, base + last),
+                tf.gather(tokens.starts.values, base + first),
+                tf.gather(tokens.ends.values, base + last),
             )
             distinct, which = tf.unique(texts)
             chosen = tf.math.unsorted_segment_min(
@@ -222,51 +222,51 @@ class ReadingComprehensionServing(Serving):
         return spans, values
 
 
-def with_marks(pieces):
-    """Returns `Pieces` extended by the combining marks after them, as in `make_passage`."""
-    characters, ends = pieces.characters, pieces.ends
+def with_marks(tokens):
+    """Returns `Tokens` extended by the combining marks after them, as in `make_passage`."""
+    characters, ends = tokens.characters, tokens.ends
     other = tf.where(~tf.strings.regex_full_match(characters.values, r"\p{Mn}"))[:, 0]
     other = tf.concat([other, [tf.size(characters.values, tf.int64)]], axis=0)
     rows = ends.value_rowids()
     base = tf.gather(characters.row_starts(), rows)
     end = tf.cast(ends.values, tf.int64)
     past = tf.gather(other, tf.searchsorted(other, base + end)) - base
-    # A piece must not extend into the next piece or beyond the text.
-    following = tf.concat([pieces.starts.values[1:], [0]], axis=0)
+    # A token must not extend into the next token or beyond the text.
+    following = tf.concat([tokens.starts.values[1:], [0]], axis=0)
     is_last = tf.concat([rows[1:] != rows[:-1], [True]], axis=0)[: tf.size(rows)]
     length = tf.gather(characters.row_lengths(), rows)
     bound = tf.where(is_last, length, tf.cast(following[: tf.size(rows)], tf.int64))
     end = tf.maximum(end, tf.minimum(past, bound))
-    return pieces._replace(ends=ends.with_values(tf.cast(end, tf.int32)))
+    return tokens._replace(ends=ends.with_values(tf.cast(end, tf.int32)))
 
 
-def _best_windows(windows, piece, room, stride):
-    """Returns the window in which each piece has the most context, int64 [N].
+def _best_windows(windows, token, room, stride):
+    """Returns the window in which each token has the most context, int64 [N].
 
     It is the window of `best_windows` in `tasks.reading_comprehension.windows`: one of the two
-    windows whose middles are nearest to the piece, or the last one, which may be shorter.
+    windows whose middles are nearest to the token, or the last one, which may be shorter.
 
     Args:
       windows: `Windows`.
-      piece: int64 RaggedTensor [B, (P)], the pieces' places.
-      room: int64 [B], the number of pieces in a full window.
-      stride: number of pieces between the starts of two windows.
+      token: int64 RaggedTensor [B, (P)], the tokens' places.
+      room: int64 [B], the number of tokens in a full window.
+      stride: number of tokens between the starts of two windows.
     """
-    rows, piece = piece.value_rowids(), piece.values
+    rows, token = token.value_rowids(), token.values
     first = tf.gather(windows.firsts, rows)
     last = first + tf.gather(windows.counts, rows) - 1
-    number = (2 * piece - (tf.gather(room, rows) - 1)) // (2 * stride)
+    number = (2 * token - (tf.gather(room, rows) - 1)) // (2 * stride)
     lower = tf.clip_by_value(first + number, first, last)
-    best, most = lower, _context(windows, piece, lower)
+    best, most = lower, _context(windows, token, lower)
     for window in (tf.minimum(lower + 1, last), last):
-        context = _context(windows, piece, window)
+        context = _context(windows, token, window)
         best, most = tf.where(context > most, window, best), tf.maximum(context, most)
     return best
 
 
-def _context(windows, piece, window):
+def _context(windows, token, window):
     """Returns the smaller distance to the window's ends plus a hundredth of its length, float64."""
-    left = piece - tf.gather(windows.starts, window)
+    left = token - tf.gather(windows.starts, window)
     length = tf.gather(windows.lengths, window)
     right = length - 1 - left
     context = tf.cast(tf.minimum(left, right), tf.float64) + 0.01 * tf.cast(length, tf.float64)

@@ -20,12 +20,12 @@ class ReadingComprehensionSettings(FineTuningSettings):
     predict_file: str | None = flag(
         None, "Questions to answer, in the same forms; answers may be left out."
     )
-    # Chinese passages have about 500 pieces.
+    # Chinese passages have about 500 tokens.
     max_seq_length: int = default_of(FineTuningSettings, "max_seq_length", 512)
-    max_query_length: int = flag(64, "Most pieces of a question; longer ones are cut.", 1)
-    doc_stride: int = flag(128, "Pieces between the starts of two windows of a passage.", 1)
+    max_query_length: int = flag(64, "Most tokens of a question; longer ones are cut.", 1)
+    doc_stride: int = flag(128, "Tokens between the starts of two windows of a passage.", 1)
     n_best_size: int = flag(20, "Number of candidates to write for a question.", 1)
-    max_answer_length: int = flag(50, "Most pieces of an answer.", 1)
+    max_answer_length: int = flag(50, "Most tokens of an answer.", 1)
     version_2_with_negative: bool = flag(
         False, "Some questions have no answer in the passage (SQuAD 2.0)."
     )

@@ -13,11 +13,11 @@ from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
 # [CLS], and [SEP] after the question and after the passage.
-SPECIAL_PIECES = 3
+SPECIAL_TOKENS = 3
 
 COUNTS = (
     "questions truncated",
-    "answers widened to whole pieces",
+    "answers widened to whole tokens",
     "answers that no window shows whole",
     "answers that are not in their passages",
     "answers moved to their places in the passages",
@@ -26,7 +26,7 @@ COUNTS = (
 
 
 class Stretch(NamedTuple):
-    """The pieces `first` to `first + count - 1` of a passage, the part in one window."""
+    """The tokens `first` to `first + count - 1` of a passage, the part in one window."""
 
     first: int
     count: int
@@ -82,25 +82,25 @@ class Windowing:
     def __init__(self, tokenizer, max_seq_length, max_query_length, doc_stride):
         """Args:
           tokenizer: `FullTokenizer`.
-          max_seq_length: most pieces of a window, special ones included.
-          max_query_length: most pieces of a question; the ends of longer ones are cut off.
-          doc_stride: number of pieces between the starts of two windows.
+          max_seq_length: most tokens of a window, special ones included.
+          max_query_length: most tokens of a question; the ends of longer ones are cut off.
+          doc_stride: number of tokens between the starts of two windows.
 
         Raises:
           UserError: the lengths leave no room for a passage, or the stride skips parts of it.
         """
-        room = max_seq_length - max_query_length - SPECIAL_PIECES
+        room = max_seq_length - max_query_length - SPECIAL_TOKENS
         if room < 1:
             raise UserError(
                 f"--max_seq_length={max_seq_length} leaves no room for a passage beside "
-                f"--max_query_length={max_query_length} and {SPECIAL_PIECES} special pieces; it "
-                f"must be at least {max_query_length + SPECIAL_PIECES + 1}"
+                f"--max_query_length={max_query_length} and {SPECIAL_TOKENS} special tokens; it "
+                f"must be at least {max_query_length + SPECIAL_TOKENS + 1}"
             )
         if doc_stride > room:
             raise UserError(
                 f"--doc_stride={doc_stride} skips text: beside a question of "
                 f"--max_query_length={max_query_length} a window of --max_seq_length="
-                f"{max_seq_length} shows {room} pieces of the passage; pass at most {room}"
+                f"{max_seq_length} shows {room} tokens of the passage; pass at most {room}"
             )
         self._tokenizer = tokenizer
         self._max_seq_length = max_seq_length
@@ -115,7 +115,7 @@ class Windowing:
           bad_rows: see `read_questions`.
 
         Raises:
-          UserError: a question, passage or first answer has no pieces.
+          UserError: a question, passage or first answer has no tokens.
         """
         examples, arrays = [], {name: [] for name in ("input_ids", "segment_ids")}
         positions, passages, bad_rows = [], {}, bad_rows or BadRows()
@@ -131,7 +131,7 @@ class Windowing:
                 continue
             counts["questions truncated"] += len(query) > self._max_query_length
             query = query[: self._max_query_length]
-            room = self._max_seq_length - len(query) - SPECIAL_PIECES
+            room = self._max_seq_length - len(query) - SPECIAL_TOKENS
             offset = len(query) + 2
             stretches = list(stretches_of(len(passage.ids), room, self._doc_stride))
             examples.append(Example(question, passage, offset, stretches, len(positions)))
@@ -156,44 +156,44 @@ class Windowing:
         return np.array([vocabulary.cls_id, *query, *separator, *shown, *separator], np.int32)
 
 
-def stretches_of(num_pieces, room, doc_stride):
+def stretches_of(num_tokens, room, doc_stride):
     """Yields the `Stretch` of each window on a passage.
 
     Args:
-      num_pieces: P, the number of pieces in the passage.
-      room: most pieces of the passage in a window.
-      doc_stride: number of pieces between the starts of two windows, at most `room`.
+      num_tokens: P, the number of tokens in the passage.
+      room: most tokens of the passage in a window.
+      doc_stride: number of tokens between the starts of two windows, at most `room`.
     """
     for first in itertools.count(0, doc_stride):
-        yield Stretch(first, min(room, num_pieces - first))
-        if first + room >= num_pieces:
+        yield Stretch(first, min(room, num_tokens - first))
+        if first + room >= num_tokens:
             return
 
 
-def best_windows(stretches, num_pieces):
-    """Returns for each piece of a passage the window in which it has the most context, int [P].
+def best_windows(stretches, num_tokens):
+    """Returns for each token of a passage the window in which it has the most context, int [P].
 
     The context is the smaller distance to the two ends of the window's stretch plus a hundredth of
     the stretch's length; of ties the first window (`_check_is_max_context` of run_squad.py).
     """
     first, count = np.array(stretches).T[:, :, None]
-    piece = np.arange(num_pieces)
-    left, right = piece - first, first + count - 1 - piece
+    token = np.arange(num_tokens)
+    left, right = token - first, first + count - 1 - token
     context = np.minimum(left, right) + 0.01 * count
     return np.argmax(np.where((left >= 0) & (right >= 0), context, -np.inf), axis=0)
 
 
 def _fault_and_target(question, query, passage):
-    """Returns (fault or None, (first, last) of the first answer's pieces or None)."""
+    """Returns (fault or None, (first, last) of the first answer's tokens or None)."""
     if not query:
-        return "the question has no pieces", None
+        return "the question has no tokens", None
     if not len(passage.ids):
-        return "its passage has no pieces", None
+        return "its passage has no tokens", None
     answer = question.answers[0] if question.answers else None
     if answer is None or answer.start is None:
         return None, None
-    target = passage.pieces_of(answer.start, answer.start + len(answer.text))
-    return None if target else f"the answer {answer.text!r} has no pieces", target
+    target = passage.tokens_of(answer.start, answer.start + len(answer.text))
+    return None if target else f"the answer {answer.text!r} has no tokens", target
 
 
 def _count_answers(question, passage, target, places, counts):
@@ -201,7 +201,7 @@ def _count_answers(question, passage, target, places, counts):
         answer = question.answers[0]
         start, end = passage.characters_of(*target)
         is_wider = start < answer.start or end > answer.start + len(answer.text)
-        counts["answers widened to whole pieces"] += is_wider
+        counts["answers widened to whole tokens"] += is_wider
         counts["answers that no window shows whole"] += not any(map(any, places))
     nowhere = sum(answer.start is None for answer in question.answers)
     counts["answers that are not in their passages"] += nowhere

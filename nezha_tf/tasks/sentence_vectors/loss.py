@@ -22,7 +22,7 @@ class ContrastiveLoss:
 
     With "cls", the vector in training is the pooler's output, and the vector of [CLS] afterwards:
     SimCSE's own choice, an MLP in training alone (§6.3). With "mean", it is the mean over the
-    pieces without [CLS] and [SEP], in both.
+    tokens without [CLS] and [SEP], in both.
     """
 
     distributions = None  # R-Drop needs classes.
@@ -81,7 +81,7 @@ class ContrastiveLoss:
         """Returns the first and the second vectors, float32 [B, H], of length 1."""
         states, mask = outputs["sequence_output"], outputs["input_mask"]
         if self._pooling == "mean":
-            # A piece of the text has a piece after it, and is not the first.
+            # A token of the text has a token after it, and is not the first.
             last = ops.concatenate([mask[:, 1:], ops.zeros_like(mask[:, :1])], axis=1)
             of_text = ops.concatenate([ops.zeros_like(last[:, :1]), last[:, 1:]], axis=1)
             of_text = ops.cast(of_text, "float32")[..., None]

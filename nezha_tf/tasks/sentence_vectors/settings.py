@@ -29,7 +29,7 @@ class SentenceVectorSettings(FineTuningSettings):
     pooling: str = flag(
         "cls",
         "The vector of a text. cls: that of [CLS], with the pooler behind it in training; mean: "
-        "the mean of its pieces without [CLS] and [SEP].",
+        "the mean of its tokens without [CLS] and [SEP].",
         choices=POOLINGS,
     )
     temperature: float = flag(0.05, "Divides the cosines in the loss.", 0)

@@ -131,7 +131,7 @@ class SentenceVectors(FineTuning):
             if len(ids):
                 packed.append(packing(ids))
             else:
-                bad_rows.add(f"{place}: {text[:20]!r} has no pieces; delete the line")
+                bad_rows.add(f"{place}: {text[:20]!r} has no tokens; delete the line")
         return Examples([], _arrays(packed), [])
 
     def _texts_of(self, path, bad_rows):
@@ -161,7 +161,7 @@ class SentenceVectors(FineTuning):
         rows, labels, packed = [], [], []
         for row, *pair in zip(found, *sides, strict=True):
             if not all(map(len, pair)):
-                bad_rows.add(f"{row.place}: a text has no pieces; write a text")
+                bad_rows.add(f"{row.place}: a text has no tokens; write a text")
                 continue
             try:
                 labels.append(Number().encode(row.values[label]) if label in row.values else None)

@@ -1,12 +1,12 @@
 """The loss of UniLM's fine-tuning for sequence to sequence."""
 
 from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives.piece_loss import PieceLoss
 from nezha_tf.objectives.terms import MASKED_LM
+from nezha_tf.objectives.token_loss import TokenLoss
 
 
-class Seq2SeqLoss(PieceLoss):
-    """Predicts pieces of the target, masked or shifted, with the mask `seq2seq` (UniLM §2.3).
+class Seq2SeqLoss(TokenLoss):
+    """Predicts tokens of the target, masked or shifted, with the mask `seq2seq` (UniLM §2.3).
 
     Segment ids are even in the source and odd in the target.
     """

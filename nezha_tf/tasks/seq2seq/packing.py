@@ -15,28 +15,28 @@ class Side(NamedTuple):
 
     Attributes:
       name: "source", "target" or "prompt".
-      special_pieces: how many of [CLS] and [SEP] belong to it.
-      max_length: most pieces, special ones included.
+      special_tokens: how many of [CLS] and [SEP] belong to it.
+      max_length: most tokens, special ones included.
       truncate: "tail" or "head", the end to cut off if it is longer.
     """
 
     name: str
-    special_pieces: int
+    special_tokens: int
     max_length: int
     truncate: str
 
     def cut(self, ids):
-        """Returns ids [n] without the pieces that do not fit."""
-        room = self.max_length - self.special_pieces
+        """Returns ids [n] without the tokens that do not fit."""
+        room = self.max_length - self.special_tokens
         return ids[:room] if self.truncate == "tail" else ids[-room:]
 
     def check(self):
-        """Raises a `UserError` if there is no room for a piece."""
-        if self.max_length <= self.special_pieces:
-            special = "[CLS] and [SEP]" if self.special_pieces == 2 else "the final [SEP]"
+        """Raises a `UserError` if there is no room for a token."""
+        if self.max_length <= self.special_tokens:
+            special = "[CLS] and [SEP]" if self.special_tokens == 2 else "the final [SEP]"
             raise UserError(
-                f"--max_{self.name}_length={self.max_length} leaves no room for a piece: it counts "
-                f"{special}, so it must be at least {self.special_pieces + 1}"
+                f"--max_{self.name}_length={self.max_length} leaves no room for a token: it counts "
+                f"{special}, so it must be at least {self.special_tokens + 1}"
             )
 
 
@@ -47,7 +47,7 @@ class Pairs:
     Attributes:
       ids: list of int32 arrays: [CLS] source [SEP] target [SEP], or [CLS] source [SEP] if there
         is no target.
-      target_starts: list of int, the place of the first piece after the source's [SEP].
+      target_starts: list of int, the place of the first token after the source's [SEP].
       truncated: {name of a side: number of truncated texts}.
     """
 
@@ -83,13 +83,13 @@ class Packing:
     ):
         """Args:
           tokenizer: `FullTokenizer`.
-          max_source_length: most pieces of a source, [CLS] and [SEP] included.
-          max_target_length: most pieces of a target, the final [SEP] included.
+          max_source_length: most tokens of a source, [CLS] and [SEP] included.
+          max_target_length: most tokens of a target, the final [SEP] included.
           truncate_source: "tail" or "head", the end to cut off from longer sources.
           truncate_target: "tail" or "head", the end to cut off from longer targets.
 
         Raises:
-          UserError: a length leaves no room for a piece.
+          UserError: a length leaves no room for a token.
         """
         self._vocabulary = tokenizer.vocabulary
         self._tokenizer = GraphTokenizer(self._vocabulary, tokenizer.do_lower_case)
@@ -100,7 +100,7 @@ class Packing:
 
     @property
     def max_seq_length(self):
-        """T: the most pieces of a pair."""
+        """T: the most tokens of a pair."""
         return self.source.max_length + self.target.max_length
 
     def pack(self, rows):
@@ -113,7 +113,7 @@ class Packing:
           `Pairs`.
 
         Raises:
-          UserError: a text has no pieces (for example only control characters).
+          UserError: a text has no tokens (for example only control characters).
         """
         truncated = {"source": 0, "target": 0}
         cls_id, sep_id = self._vocabulary.cls_id, self._vocabulary.sep_id
@@ -129,12 +129,12 @@ class Packing:
     def _tokenized(self, rows, column, side, truncated):
         """Yields the truncated ids [n] of a column, or None if it is missing; counts them."""
         texts = [row.values.get(column, "") for row in rows]
-        for row, pieces in zip(rows, self._tokenizer.ids_of(texts), strict=True):
+        for row, tokens in zip(rows, self._tokenizer.ids_of(texts), strict=True):
             if column not in row.values:
                 yield None
                 continue
-            if not len(pieces):
-                raise UserError(f"{row.place}: {column} has no pieces; write a text")
-            ids = side.cut(pieces)
-            truncated[side.name] += len(ids) < len(pieces)
+            if not len(tokens):
+                raise UserError(f"{row.place}: {column} has no tokens; write a text")
+            ids = side.cut(tokens)
+            truncated[side.name] += len(ids) < len(tokens)
             yield ids

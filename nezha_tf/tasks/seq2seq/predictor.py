@@ -25,7 +25,7 @@ class Writer(Predictor):
         )
 
     def __call__(self, source):
-        """Raises a `UserError` if the source has no pieces or does not fit into the model."""
+        """Raises a `UserError` if the source has no tokens or does not fit into the model."""
         self._ids(source, "the text")
         rows = [Row({"src": source}, "", 1)]
         (hypotheses,) = self._write(rows, self._packing.pack(rows))

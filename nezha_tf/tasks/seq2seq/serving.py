@@ -21,8 +21,8 @@ MEANINGS = {
     "continuations": "the continuations of the text, best first; empty if there are fewer",
     "scores": "log-probability divided by length penalty; minus infinity if there are fewer",
     "log_probs": "natural logarithm of the probability",
-    "ids": "the ids of the written pieces, with the final [SEP], padded with zeros",
-    "lengths": "the number of written pieces",
+    "ids": "the ids of the written tokens, with the final [SEP], padded with zeros",
+    "lengths": "the number of written tokens",
 }
 
 
@@ -38,7 +38,7 @@ class WritingServing(Serving):
         """Args:
           model: a `NezhaForMaskedLM`.
           tokenizer: its `FullTokenizer`.
-          side: the `Side` of the input; with two special pieces, it ends with [SEP].
+          side: the `Side` of the input; with two special tokens, it ends with [SEP].
           target_format: `TargetFormat`.
           options: `GenerationOptions`.
 
@@ -59,12 +59,12 @@ class WritingServing(Serving):
     def about(self):
         side = self._side
         end = "front" if side.truncate == "head" else "end"
-        special = "`[CLS]` and `[SEP]`" if side.special_pieces == 2 else "`[CLS]`"
+        special = "`[CLS]` and `[SEP]`" if side.special_tokens == 2 else "`[CLS]`"
         paragraphs = [
-            f"Writes texts of at most {self._options.max_length} pieces, by {self._options.method}"
+            f"Writes texts of at most {self._options.max_length} tokens, by {self._options.method}"
             f" search. {side.name.capitalize()}s are cut at their {end} to {side.max_length} "
-            f"pieces, including {special}.",
-            "Unlike the programs, the graph does not look words up in the source: an unknown piece"
+            f"tokens, including {special}.",
+            "Unlike the programs, the graph does not look words up in the source: an unknown token"
             " is left out, words stay in lower case if the model lower-cases, and spaces beside"
             " punctuation follow the rules of English.",
         ]
@@ -94,11 +94,11 @@ class WritingServing(Serving):
     def _packed(self, ids):
         """Returns (input_ids, input_mask), int32 [B, S]; `ids` is a RaggedTensor [B, (n)]."""
         side = self._side
-        room = side.max_length - side.special_pieces
+        room = side.max_length - side.special_tokens
         ids = ids[:, :room] if side.truncate == "tail" else ids[:, -room:]
         inputs = self._reader.packed(ids)
         input_ids, input_mask = inputs["input_ids"], inputs["input_mask"]
-        if side.special_pieces == 2:
+        if side.special_tokens == 2:
             return input_ids, input_mask
         # Remove the [SEP] at the end.
         lengths = tf.reduce_sum(input_mask, axis=1, keepdims=True) - 1
@@ -111,7 +111,7 @@ class WritingServing(Serving):
             seeds = tf.fill(tf.shape(input_ids)[:1], SEED)
         if self._longest_source is not None:
             longest = tf.reduce_max(tf.reduce_sum(input_mask, axis=1))
-            told = f"a source has more than {self._longest_source} pieces; shorten it"
+            told = f"a source has more than {self._longest_source} tokens; shorten it"
             with tf.control_dependencies(
                 [tf.debugging.assert_less_equal(longest, self._longest_source, told)]
             ):

@@ -22,17 +22,17 @@ class SearchSettings:
         0.7, "Exponent of the length penalty; larger values prefer longer targets."
     )
     num_return_sequences: int = flag(1, "Number of targets for a source.", 1)
-    min_target_length: int = flag(2, "Fewest pieces of a target, the final [SEP] included.", 1)
+    min_target_length: int = flag(2, "Fewest tokens of a target, the final [SEP] included.", 1)
     temperature: float = flag(1.0, "Temperature of sampling.", 0)
-    top_k: int = flag(0, "Sample from this many most probable pieces; 0: from all.", 0)
+    top_k: int = flag(0, "Sample from this many most probable tokens; 0: from all.", 0)
     top_p: float = flag(
-        1.0, "Sample from the most probable pieces that together have this probability.", 0, 1
+        1.0, "Sample from the most probable tokens that together have this probability.", 0, 1
     )
     no_repeat_ngram_size: int = flag(
         0, "No n-gram of this size occurs twice in a target; 0: off.", 0
     )
     exempt_words: tuple[str, ...] = flag((), "Words whose n-grams may be repeated.")
-    banned_words: tuple[str, ...] = flag((), "Words of one piece that must not be written.")
+    banned_words: tuple[str, ...] = flag((), "Words of one token that must not be written.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,8 +77,8 @@ class Seq2SeqSettings(SearchSettings, PairColumns, LayerMixSettings, RunSettings
     do_predict: bool = flag(
         False, "Write predictions.jsonl with the targets of the best checkpoint."
     )
-    max_source_length: int = flag(128, "Most pieces of a source, [CLS] and [SEP] included.", 1)
-    max_target_length: int = flag(64, "Most pieces of a target, the final [SEP] included.", 1)
+    max_source_length: int = flag(128, "Most tokens of a source, [CLS] and [SEP] included.", 1)
+    max_target_length: int = flag(64, "Most tokens of a target, the final [SEP] included.", 1)
     truncate_source: str = flag(
         "tail", "The end to cut off from sources that are too long.", choices=ENDS
     )
@@ -87,13 +87,13 @@ class Seq2SeqSettings(SearchSettings, PairColumns, LayerMixSettings, RunSettings
     )
     target_prediction: str = flag(
         "masked",
-        "masked: predict the masked pieces of the target; shift: predict the next piece at each "
+        "masked: predict the masked tokens of the target; shift: predict the next token at each "
         "position of the target.",
         choices=TARGET_PREDICTIONS,
     )
-    masked_lm_prob: float = flag(0.7, "Share of the target's pieces to mask.", 0, 1)
+    masked_lm_prob: float = flag(0.7, "Share of the target's tokens to mask.", 0, 1)
     max_predictions_per_seq: int | None = flag(
-        None, "Most masked pieces; default: --masked_lm_prob of the longest target.", 1
+        None, "Most masked tokens; default: --masked_lm_prob of the longest target.", 1
     )
     best_metric: str = flag(
         "loss",

@@ -1,4 +1,4 @@
-"""Writes targets for raw sources: generates pieces and converts them to text."""
+"""Writes targets for raw sources: generates tokens and converts them to text."""
 
 import json
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from nezha_tf.text.vocabulary import CLS, MASK, PAD, UNK
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError
 
-# Pieces that are never written. [UNK] is allowed, because the source often shows what it means.
-BANNED_PIECES = (PAD, CLS, MASK)
+# Tokens that are never written. [UNK] is allowed, because the source often shows what it means.
+BANNED_TOKENS = (PAD, CLS, MASK)
 
 
 class Hypothesis(NamedTuple):
@@ -73,10 +73,10 @@ class TargetWriter:
         """Returns the hypotheses of one source: ids [R, T], the rest [R]."""
         vocabulary = self._tokenizer.vocabulary
         texts = []
-        for pieces, length, score, log_prob in zip(ids, lengths, scores, log_probs, strict=True):
+        for tokens, length, score, log_prob in zip(ids, lengths, scores, log_probs, strict=True):
             if length:
-                pieces = vocabulary.pieces_of(pieces[:length].tolist())
-                text = detokenize(pieces, source, self._tokenizer)
+                tokens = vocabulary.tokens_of(tokens[:length].tolist())
+                text = detokenize(tokens, source, self._tokenizer)
                 texts.append(Hypothesis(text, float(score), float(log_prob)))
         return texts
 
@@ -109,22 +109,22 @@ def options_of(values, tokenizer):
 
     Raises:
       UserError: settings are invalid, a word is not in the vocabulary, or a banned one is not a
-        single piece.
+        single token.
     """
     exempt = [
-        piece
+        token
         for word in values["exempt_words"]
-        for piece in _pieces("exempt_words", word, tokenizer)
+        for token in _tokens("exempt_words", word, tokenizer)
     ]
-    banned = list(BANNED_PIECES)
+    banned = list(BANNED_TOKENS)
     for word in values["banned_words"]:
-        pieces = _pieces("banned_words", word, tokenizer)
-        if len(pieces) != 1:
+        tokens = _tokens("banned_words", word, tokenizer)
+        if len(tokens) != 1:
             raise UserError(
-                f"--banned_words: {word!r} has {len(pieces)} pieces ({' '.join(pieces)}), but only "
-                "single pieces can be banned"
+                f"--banned_words: {word!r} has {len(tokens)} tokens ({' '.join(tokens)}), but only "
+                "single tokens can be banned"
             )
-        banned += pieces
+        banned += tokens
     names = ("beam_size", "num_return_sequences", "length_penalty", "temperature", "top_k")
     return GenerationOptions(
         method=values["decoding"],
@@ -132,17 +132,17 @@ def options_of(values, tokenizer):
         min_length=values["min_target_length"],
         top_p=values["top_p"],
         no_repeat_ngram_size=values["no_repeat_ngram_size"],
-        exempt_pieces=tuple(exempt),
-        banned_pieces=tuple(banned),
+        exempt_tokens=tuple(exempt),
+        banned_tokens=tuple(banned),
         **{name: values[name] for name in names},
     )
 
 
-def _pieces(flag, word, tokenizer):
-    """Returns the pieces of a word; an entry of the vocabulary ([UNK], ##s) is one piece."""
+def _tokens(flag, word, tokenizer):
+    """Returns the tokens of a word; an entry of the vocabulary ([UNK], ##s) is one token."""
     if word in tokenizer.vocabulary:
         return [word]
-    pieces = tokenizer.tokenize(word)
-    if UNK in pieces:  # It stands for every unknown word.
+    tokens = tokenizer.tokenize(word)
+    if UNK in tokens:  # It stands for every unknown word.
         raise UserError(f"--{flag}: {word!r} is not in the vocabulary; leave it out")
-    return pieces
+    return tokens

@@ -1,1 +1,1 @@
-"""Named entities: predicts a tag for each piece, and finds the entities' exact characters."""
+"""Named entities: predicts a tag for each token, and finds the entities' exact characters."""

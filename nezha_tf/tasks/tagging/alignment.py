@@ -1,4 +1,4 @@
-"""Maps entities between characters and pieces, and divides long texts into windows."""
+"""Maps entities between characters and tokens, and divides long texts into windows."""
 
 import bisect
 from typing import NamedTuple
@@ -9,25 +9,25 @@ from nezha_tf.data.entity_tags import Entity
 
 
 class Unit(NamedTuple):
-    """The pieces that share one tag; they cover the characters [start, end) of the raw text.
+    """The tokens that share one tag; they cover the characters [start, end) of the raw text.
 
-    It is a single piece, except where several pieces come from one character (stripping accents
-    decomposes a Hangul syllable). The tag is that of the first piece, whose index is `piece`.
+    It is a single token, except where several tokens come from one character (stripping accents
+    decomposes a Hangul syllable). The tag is that of the first token, whose index is `token`.
     """
 
-    piece: int
+    token: int
     start: int
     end: int
 
 
-def units_of(pieces):
-    """Returns the units of a text's pieces (`FullTokenizer.tokenize_with_offsets`), in order."""
+def units_of(tokens):
+    """Returns the units of a text's tokens (`FullTokenizer.tokenize_with_offsets`), in order."""
     units = []
-    for number, piece in enumerate(pieces):
-        if units and piece.start < units[-1].end:
-            units[-1] = units[-1]._replace(end=max(units[-1].end, piece.end))
+    for number, token in enumerate(tokens):
+        if units and token.start < units[-1].end:
+            units[-1] = units[-1]._replace(end=max(units[-1].end, token.end))
         else:
-            units.append(Unit(number, piece.start, piece.end))
+            units.append(Unit(number, token.start, token.end))
     return units
 
 

@@ -7,13 +7,13 @@ import numpy as np
 from nezha_tf.data.entity_tags import Entity
 from nezha_tf.tasks.tagging import alignment
 
-SPECIAL_PIECES = 2  # [CLS] and [SEP]
+SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 
 
 class FoundEntity(NamedTuple):
     """An entity that the model found at the characters [start, end) of a text.
 
-    Its probability is the lowest probability of its pieces' tags.
+    Its probability is the lowest probability of its tokens' tags.
     """
 
     start: int
@@ -37,7 +37,7 @@ class _Layout(NamedTuple):
 
 
 class WindowedSentences:
-    """Sentences as a model's examples, [CLS] pieces [SEP]; long ones have overlapping windows.
+    """Sentences as a model's examples, [CLS] tokens [SEP]; long ones have overlapping windows.
 
     Attributes:
       sentences: list of `entity_files.Sentence`.
@@ -53,13 +53,13 @@ class WindowedSentences:
         sentences: list of `entity_files.Sentence`.
         tokenizer: `FullTokenizer`.
         tag_set: `TagSet` with the labels of all entities.
-        max_seq_length: most pieces of a window, special ones included.
-        stride: number of pieces between the starts of two windows.
+        max_seq_length: most tokens of a window, special ones included.
+        stride: number of tokens between the starts of two windows.
         """
         self.sentences = sentences
         self._tokenizer = tokenizer
         self._tag_set = tag_set
-        self._size = max_seq_length - SPECIAL_PIECES
+        self._size = max_seq_length - SPECIAL_TOKENS
         self._stride = stride
         self.num_cut, self.moved, self.lost = 0, [], []
         names = ("input_ids", "segment_ids", "label_ids", "label_mask")
@@ -93,20 +93,20 @@ class WindowedSentences:
 
     def _add(self, sentence):
         """Makes the windows of a sentence; returns the places of its units."""
-        pieces = self._tokenizer.tokenize_with_offsets(sentence.text)
-        units = alignment.units_of(pieces)
-        unit_places = np.array([unit.piece for unit in units], np.int64)
-        label_mask = np.zeros(len(pieces), np.int32)
+        tokens = self._tokenizer.tokenize_with_offsets(sentence.text)
+        units = alignment.units_of(tokens)
+        unit_places = np.array([unit.token for unit in units], np.int64)
+        label_mask = np.zeros(len(tokens), np.int32)
         label_mask[unit_places] = 1
-        label_ids = np.zeros(len(pieces), np.int32)
+        label_ids = np.zeros(len(tokens), np.int32)
         label_ids[unit_places] = self._label_ids(sentence, units)
-        ids = self._tokenizer.convert_tokens_to_ids([piece.text for piece in pieces])
-        starts = alignment.window_starts(len(pieces), self._size, self._stride)
+        ids = self._tokenizer.convert_tokens_to_ids([token.text for token in tokens])
+        starts = alignment.window_starts(len(tokens), self._size, self._stride)
         for start in starts:
             part = slice(start, start + self._size)
             self._add_window(ids[part], label_ids[part], label_mask[part])
         self.num_cut += len(starts) > 1
-        windows = alignment.best_windows(len(pieces), self._size, starts)[unit_places]
+        windows = alignment.best_windows(len(tokens), self._size, starts)[unit_places]
         places = unit_places - np.array(starts)[windows] + 1  # [CLS] comes first.
         return _Layout(units, windows, places, len(starts))
 

@@ -7,10 +7,10 @@ from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weig
 
 
 class TaggingLoss:
-    """Cross-entropy of each piece's tag.
+    """Cross-entropy of each token's tag.
 
     Batches have `input_ids`, `input_mask`, `segment_ids`, `label_ids` (the tags) and `label_mask`,
-    int [B, T]. `label_mask` is 0 for pieces without a tag of their own.
+    int [B, T]. `label_mask` is 0 for tokens without a tag of their own.
     """
 
     def __init__(self, label_smoothing=0.0):
@@ -24,7 +24,7 @@ class TaggingLoss:
         return {n: batch[n] for n in ("input_ids", "input_mask", "segment_ids", "label_mask")}
 
     def loss_weights(self, batch):
-        """Returns {name of the loss: weight of each piece, float32 [B, T]}."""
+        """Returns {name of the loss: weight of each token, float32 [B, T]}."""
         return {"tagging_loss": ops.cast(batch["label_mask"], "float32")}
 
     def losses(self, outputs, batch):
@@ -35,7 +35,7 @@ class TaggingLoss:
         return {"tagging_loss": weighted(losses, self.loss_weights(batch)["tagging_loss"])}
 
     def metrics(self, outputs, batch):
-        """Returns {"tagging_accuracy": share of pieces with the right tag, a `WeightedMean`}."""
+        """Returns {"tagging_accuracy": share of tokens with the right tag, a `WeightedMean`}."""
         right = hits(outputs["logits"], batch["label_ids"])
         return {"tagging_accuracy": weighted(right, self.loss_weights(batch)["tagging_loss"])}
 
@@ -53,10 +53,10 @@ class TaggingLoss:
 class CrfTaggingLoss(TaggingLoss):
     """Negative log-likelihood of a sequence's tags; the prediction is the best path of tags."""
 
-    distributions = None  # The loss has no distributions of single pieces.
+    distributions = None  # The loss has no distributions of single tokens.
 
     def losses(self, outputs, batch):
-        """Returns the loss per piece, so that a sequence counts as much as its number of pieces."""
+        """Returns the loss per token, so that a sequence counts as much as its number of tokens."""
         found = crf.log_likelihoods(outputs["chain"], batch["label_ids"])
         weights = self.loss_weights(batch)["tagging_loss"]
         return {"tagging_loss": WeightedMean(-ops.sum(found), ops.sum(weights))}

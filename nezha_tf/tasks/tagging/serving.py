@@ -8,7 +8,7 @@ from nezha_tf.data.entity_tags import OUTSIDE, SCHEMES, TagSet
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
 from nezha_tf.serving.windows import in_chunks, windows_on
-from nezha_tf.tasks.tagging.examples import SPECIAL_PIECES
+from nezha_tf.tasks.tagging.examples import SPECIAL_TOKENS
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 
 MEANINGS = {
@@ -18,8 +18,8 @@ MEANINGS = {
     "start": "its first character (code point, from 0)",
     "end": "the first character after it",
     "entity": "its characters",
-    "probability": "the lowest one of its pieces' tags; `from_ids`: that of each piece's tag",
-    "tag": "the tag of each piece; empty for `[CLS]`, `[SEP]` and padding",
+    "probability": "the lowest one of its tokens' tags; `from_ids`: that of each token's tag",
+    "tag": "the tag of each token; empty for `[CLS]`, `[SEP]` and padding",
 }
 OUTPUTS = {"tag_ids": tf.int32, "probabilities": tf.float32}
 
@@ -29,7 +29,7 @@ class Units(NamedTuple):
 
     Attributes:
       rows: int64 [U], the index of each unit's text.
-      places: int64 [U], the index of its first piece in that text.
+      places: int64 [U], the index of its first token in that text.
       starts, ends: int32 [U], its characters [start, end).
     """
 
@@ -53,7 +53,7 @@ class TaggingServing(Serving):
         super().__init__(model, folder.tokenizer)
         self._objective = CrfTaggingLoss() if task["crf"] else TaggingLoss()
         self._tag_set = TagSet.of_model(task["labels"], folder.path)
-        self._size = task["max_seq_length"] - SPECIAL_PIECES
+        self._size = task["max_seq_length"] - SPECIAL_TOKENS
         self._stride = task["window_stride"]
 
     @property
@@ -61,7 +61,7 @@ class TaggingServing(Serving):
         labels = ", ".join(filter(None, sorted(self._tag_set.labels)))
         return (
             f"Finds entities in texts{labels and ': '}{labels}. Texts of more than {self._size} "
-            "pieces are read in overlapping windows."
+            "tokens are read in overlapping windows."
         )
 
     def assets(self):
@@ -70,12 +70,12 @@ class TaggingServing(Serving):
 
     def signatures(self):
         def of_texts(text):
-            pieces = self._reader.pieces(text)
-            units, is_unit = units_of(pieces)
-            tag_ids, probabilities = self._of_units(pieces, units, is_unit)
-            return self._entities(pieces, units, tag_ids, probabilities)
+            tokens = self._reader.tokens(text)
+            units, is_unit = units_of(tokens)
+            tag_ids, probabilities = self._of_units(tokens, units, is_unit)
+            return self._entities(tokens, units, tag_ids, probabilities)
 
-        def of_pieces(inputs):
+        def of_tokens(inputs):
             ids, vocabulary = inputs["input_ids"], self._reader.vocabulary
             is_special = (ids == vocabulary.cls_id) | (ids == vocabulary.sep_id)
             is_text = (inputs["input_mask"] > 0) & ~is_special
@@ -89,19 +89,19 @@ class TaggingServing(Serving):
         return as_graphs(
             {
                 "serving_default": (of_texts, [text_spec("text")]),
-                "from_ids": of_ids(of_pieces),
+                "from_ids": of_ids(of_tokens),
             }
         )
 
     def _predict(self, inputs):
         return self._objective.predictions(self._model(inputs))
 
-    def _of_units(self, pieces, units, is_unit):
+    def _of_units(self, tokens, units, is_unit):
         """Returns (tag ids int32 [U], probabilities float32 [U]), from each unit's best window."""
-        num_pieces = pieces.ids.row_lengths()
-        windows = windows_on(num_pieces, self._size, self._stride, is_last_full=True)
-        inputs = self._reader.packed(windows.show(pieces.ids))
-        shown = windows.show(pieces.ids.with_values(tf.cast(is_unit, tf.int32)))
+        num_tokens = tokens.ids.row_lengths()
+        windows = windows_on(num_tokens, self._size, self._stride, is_last_full=True)
+        inputs = self._reader.packed(windows.show(tokens.ids))
+        shown = windows.show(tokens.ids.with_values(tf.cast(is_unit, tf.int32)))
         shape = tf.shape(inputs["input_ids"]) - [0, 1]  # [CLS] comes first.
         inputs["label_mask"] = tf.pad(shown.to_tensor(shape=shape), [[0, 0], [1, 0]])
         found = in_chunks(self._predict, inputs, OUTPUTS)
@@ -110,10 +110,10 @@ class TaggingServing(Serving):
         return tuple(tf.gather_nd(found[name], where) for name in OUTPUTS)
 
     def _best_windows(self, windows, units):
-        """Returns the window with the most context around each unit's piece, int64 [U].
+        """Returns the window with the most context around each unit's token, int64 [U].
 
         It is the window of `alignment.best_windows`. All windows of a text have the same length, so
-        it is one of the two whose middles are nearest to the piece.
+        it is one of the two whose middles are nearest to the token.
         """
         first = tf.gather(windows.firsts, units.rows)
         last = first + tf.gather(windows.counts, units.rows) - 1
@@ -127,7 +127,7 @@ class TaggingServing(Serving):
 
         return tf.where(context(upper) > context(lower), upper, lower)
 
-    def _entities(self, pieces, units, tag_ids, probabilities):
+    def _entities(self, tokens, units, tag_ids, probabilities):
         """Returns the outputs for the entities that `TagSet.entities_of` returns."""
         prefixes = tf.gather([tag[0] for tag in self._tag_set.read_as], tag_ids)
         labels = tf.gather([tag[2:] for tag in self._tag_set.read_as], tag_ids)
@@ -150,10 +150,10 @@ class TaggingServing(Serving):
             "label": (tf.gather(labels, first), ""),
             "start": (starts, -1),
             "end": (ends, -1),
-            "entity": (text_of(pieces.characters, rows, starts, ends), ""),
+            "entity": (text_of(tokens.characters, rows, starts, ends), ""),
             "probability": (least, 0.0),
         }
-        count = pieces.ids.nrows()
+        count = tokens.ids.nrows()
         splits = tf.RaggedTensor.from_value_rowids(rows, rows, count)
         outputs = {
             name: splits.with_values(values).to_tensor(empty)
@@ -169,16 +169,16 @@ class TaggingServing(Serving):
         return tf.where(is_single, first == single, (first == begin) & (last == end))
 
 
-def units_of(pieces):
-    """Returns (`Units` of `Pieces`, bool [all pieces] whether a piece is its unit's first)."""
-    starts, ends = pieces.starts.values, pieces.ends.values
-    places = tf.ragged.range(pieces.ids.row_lengths()).values
+def units_of(tokens):
+    """Returns (`Units` of `Tokens`, bool [all tokens] whether a token is its unit's first)."""
+    starts, ends = tokens.starts.values, tokens.ends.values
+    places = tf.ragged.range(tokens.ids.row_lengths()).values
     before = tf.concat([ends[:1], ends[:-1]], axis=0)
     is_unit = (places == 0) | (starts >= before)
     first = tf.where(is_unit)[:, 0]
     behind = tf.concat([first[1:], [tf.size(ends, tf.int64)]], axis=0)[: tf.size(first)]
     units = Units(
-        tf.gather(pieces.ids.value_rowids(), first),
+        tf.gather(tokens.ids.value_rowids(), first),
         tf.gather(places, first),
         tf.gather(starts, first),
         tf.gather(ends, behind - 1),

@@ -34,7 +34,7 @@ class TaggingSettings(FineTuningSettings):
     )
     window_stride: int | None = flag(
         None,
-        "Pieces between the starts of two windows of a long sentence; default: half a window.",
+        "Tokens between the starts of two windows of a long sentence; default: half a window.",
         1,
     )
     crf: bool = flag(False, "Use a conditional random field over the tag scores.")

@@ -10,7 +10,7 @@ from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassi
 from nezha_tf.tasks.finetuning.labels import labels_of_run
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.tagging import metrics
-from nezha_tf.tasks.tagging.examples import SPECIAL_PIECES, WindowedSentences
+from nezha_tf.tasks.tagging.examples import SPECIAL_TOKENS, WindowedSentences
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 from nezha_tf.tasks.tagging.writing import table_rows, write_exports, write_predictions
 from nezha_tf.util import console, files, storage
@@ -159,11 +159,11 @@ def _input_files(patterns, flag):
 
 def _stride_of(settings):
     """Returns --window_stride, or half the length of a window."""
-    size = settings.max_seq_length - SPECIAL_PIECES
+    size = settings.max_seq_length - SPECIAL_TOKENS
     stride = settings.window_stride or max(1, size // 2)
     if stride > size:
         raise UserError(
-            f"--window_stride={stride} leaves gaps between windows of {size} pieces "
+            f"--window_stride={stride} leaves gaps between windows of {size} tokens "
             f"(--max_seq_length={settings.max_seq_length} counts [CLS] and [SEP])"
         )
     return stride
@@ -187,8 +187,8 @@ def _notes(name, found, examples, bad_rows):
     told = sum((file.told for file in found), collections.Counter())
     lines += [f"{name}: {what}: {count:,}" for what, count in sorted(told.items())]
     for what, faults in (
-        ("begin or end inside a piece, so the model learns the whole piece", examples.moved),
-        ("have no piece of their own, so they cannot be found", examples.lost),
+        ("begin or end inside a token, so the model learns the whole token", examples.moved),
+        ("have no token of their own, so they cannot be found", examples.lost),
     ):
         if faults:
             sentence, entity = faults[0]

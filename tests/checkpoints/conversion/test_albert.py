@@ -163,7 +163,7 @@ def differences(report):
 @needs_transformers
 @pytest.mark.parametrize("kind, task, outputs", KINDS)
 def test_outputs_are_those_of_transformers(tmp_path, with_peer, kind, task, outputs):
-    """On 3 x 200 pieces, there and back: within 1e-5."""
+    """On 3 x 200 tokens, there and back: within 1e-5."""
     _, weights = write_run(tmp_path / "run", kind, task)
     for source, layout in (("run", "hugging_face"), ("hugging_face", "nezha_tf")):
         found = differences(convert(tmp_path / source, tmp_path / layout, layout))

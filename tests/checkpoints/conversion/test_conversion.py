@@ -129,8 +129,8 @@ def test_random_models_come_back_bit_by_bit(tmp_path, kind, task, layout):
         assert opened.make_model().num_labels == 3 and not opened.do_lower_case
 
 
-def test_a_vocabulary_is_written_piece_by_piece(tmp_path):
-    """transformers would take a byte order mark for a part of the first piece."""
+def test_a_vocabulary_is_written_token_by_token(tmp_path):
+    """transformers would take a byte order mark for a part of the first token."""
     rng = np.random.default_rng(8)
     config = config_of(rng)
     write_model(tmp_path / "run", config, weights_like(rng, "encoder", config))

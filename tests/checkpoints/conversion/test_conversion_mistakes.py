@@ -127,7 +127,7 @@ def test_a_configuration_of_another_model(folder):
 def test_a_vocabulary_of_another_model(folder):
     write_vocabulary(folder / "large.txt", 99)
     (folder / "latin.txt").write_bytes(b"[PAD]\n\xe9\n")
-    assert_refused("large.txt: the vocabulary has 99 pieces", source="run", vocab_file="large.txt")
+    assert_refused("large.txt: the vocabulary has 99 tokens", source="run", vocab_file="large.txt")
     assert_refused("latin.txt, line 2: not UTF-8", source="run", vocab_file="latin.txt")
 
 

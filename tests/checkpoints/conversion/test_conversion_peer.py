@@ -46,10 +46,10 @@ def assert_close(differences, *names):
 def test_golden_models(tmp_path, name):
     outputs = ("sequence_output", "pooled_output", "masked_lm_logits", "next_sentence_logits")
     found, report = compare(GOLDEN / name / "model.ckpt", tmp_path / "hf", "hugging_face")
-    assert "3 x 200 random pieces: nezha_tf before, transformers after" in report
+    assert "3 x 200 random tokens: nezha_tf before, transformers after" in report
     assert_close(found, *outputs)
     found, report = compare(tmp_path / "hf", tmp_path / "tf1", "tf1")
-    assert "3 x 200 random pieces: transformers before, nezha_tf after" in report
+    assert "3 x 200 random tokens: transformers before, nezha_tf after" in report
     assert_close(found, *outputs)
     assert_equal(weights_in(tmp_path / "tf1" / "bert_model.ckpt"), weights_of_originals(name))
 

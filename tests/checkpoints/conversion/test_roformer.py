@@ -60,7 +60,7 @@ def test_a_masked_lm_comes_back_bit_by_bit(tmp_path):
 
 def test_a_published_folder_opens_as_a_model():
     """The folder of transformers itself; a pooler, which it lacks, stays random."""
-    model = nezha_tf.model_folder.open_folder(PEER).make_model()
+    model = nezha_tf.checkpoints.folder.open_folder(PEER).make_model()
     assert type(model) is NezhaForMaskedLM and model.config.position_encoding == "rotary"
 
 
@@ -124,12 +124,12 @@ def test_what_no_model_here_has_is_refused(tmp_path):
     ],
 )
 def test_outputs_are_those_of_transformers(tmp_path, with_peer, kind, task, outputs):
-    """On 3 x 200 pieces, there and back: within 1e-5."""
+    """On 3 x 200 tokens, there and back: within 1e-5."""
     act = "gelu_erf" if task else "gelu"
     weights = write_run(tmp_path / "run", kind, task, (POOLER,), hidden_act=act)
     for source, layout in (("run", "hugging_face"), ("hugging_face", "nezha_tf")):
         report = convert(tmp_path / source, tmp_path / layout, layout)
-        assert "3 x 200 random pieces" in report and "transformers" in report, report
+        assert "3 x 200 random tokens" in report and "transformers" in report, report
         found = dict(re.findall(r"  (\w+) +(\d\.\de[+-]\d+)$", report, re.MULTILINE))
         assert set(found) == {"sequence_output", *outputs}
         assert all(float(value) <= 1e-5 for value in found.values()), found

@@ -13,13 +13,13 @@ from nezha_tf.training.alike import said_by
 from nezha_tf.training.settings import RunSettings
 
 NAME = "hf:owner/tiny"
-PIECES = 30  # of the golden model
+TOKENS = 30  # of the golden model
 
 
 @pytest.fixture
 def tiny(tmp_path):
     """A server with a NEZHA that transformers has saved, and a function that starts programs."""
-    write_vocabulary(tmp_path / "vocab.txt", PIECES)
+    write_vocabulary(tmp_path / "vocab.txt", TOKENS)
     paths = [tmp_path / "vocab.txt"]
     paths += [GOLDEN / "hugging_face_nezha" / name for name in ("config.json", "model.safetensors")]
     with serving({path.name: path.read_bytes() for path in paths}) as server:

@@ -24,7 +24,7 @@ from nezha_tf.modeling.finetuning import (
 )
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
-from nezha_tf.text.vocabulary import SPECIAL_PIECES
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 from nezha_tf.training import model_card, start
 from nezha_tf.util.errors import UserError
 
@@ -38,9 +38,9 @@ SETTINGS = {
 
 
 def write_vocabulary(folder, count):
-    pieces = [*SPECIAL_PIECES, "ab", "AB"]
-    pieces += [chr(0x4E00 + number) for number in range(count - len(pieces))]
-    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    tokens = [*SPECIAL_TOKENS, "ab", "AB"]
+    tokens += [chr(0x4E00 + number) for number in range(count - len(tokens))]
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_weights_of_a_head_that_no_task_has_are_told(tmp_path, capsys, kind, nam
 
 
 def test_what_may_be_read_otherwise_than_in_training_is_told(published, capsys):
-    """The vocabulary has the piece AB."""
+    """The vocabulary has the token AB."""
 
     def told(**options):
         assert open_folder(published, **options).tokenizer
@@ -253,10 +253,10 @@ def test_what_may_be_read_otherwise_than_in_training_is_told(published, capsys):
         for shown, part in zip(lines, parts, strict=True):
             assert f"{path} says {part}, but " in shown
     path.unlink()
-    # Such pieces are in Google's lower-cased vocabularies.
-    for pieces in ("<S>\n<T>", "[EOS]\nb"):
+    # Such tokens are in Google's lower-cased vocabularies.
+    for tokens in ("<S>\n<T>", "[EOS]\nb"):
         text = (published / "vocab.txt").read_text(encoding="utf-8")
-        (published / "vocab.txt").write_text(text.replace("ab\nAB", pieces), encoding="utf-8")
+        (published / "vocab.txt").write_text(text.replace("ab\nAB", tokens), encoding="utf-8")
         assert told() == []
         (published / "vocab.txt").write_text(text, encoding="utf-8")
 
@@ -327,7 +327,7 @@ def test_what_is_wrong_with_a_folder_is_one_line(published, tmp_path_factory):
 
     breaks("it is not there", lambda folder: shutil.rmtree(folder))
     breaks("no vocab.txt in", lambda folder: (folder / "vocab.txt").unlink())
-    breaks("has 212 pieces and the model 211", lambda folder: write_vocabulary(folder, 212))
+    breaks("has 212 tokens and the model 211", lambda folder: write_vocabulary(folder, 212))
     breaks("no bert_config.json or", lambda folder: (folder / "bert_config.json").unlink())
     breaks("no weights in", lambda folder: (folder / "bert_model.ckpt.index").unlink())
     data = "bert_model.ckpt.data-00000-of-00001"

@@ -47,7 +47,7 @@ def test_the_package_holds_all_of_it():
 
 @pytest.fixture
 def scored(tmp_path):
-    """Returns a function: mode -> for each sentence, the log-probabilities of its pieces."""
+    """Returns a function: mode -> for each sentence, the log-probabilities of its tokens."""
     text_file = tmp_path / "texts.txt"
     text_file.write_text("".join(f"{line}\n" for line in SENTENCES), encoding="utf-8")
 
@@ -61,7 +61,7 @@ def scored(tmp_path):
 
 
 def perplexity(rows):
-    return math.exp(-sum(r["log_prob"] for r in rows) / sum(r["pieces"] for r in rows))
+    return math.exp(-sum(r["log_prob"] for r in rows) / sum(r["tokens"] for r in rows))
 
 
 def test_it_knows_more_than_how_often_characters_stand(scored):
@@ -87,10 +87,10 @@ def test_its_first_guess_for_a_blank_is_often_right():
     ids = np.zeros((len(rows), length), np.int32)
     right = []
     for row, place, filled in zip(rows, places, ids, strict=True):
-        pieces = ["[CLS]", *row, "[SEP]"]
-        right.append(pieces[place])
-        pieces[place] = "[MASK]"
-        filled[: len(pieces)] = tokenizer.convert_tokens_to_ids(pieces)
+        tokens = ["[CLS]", *row, "[SEP]"]
+        right.append(tokens[place])
+        tokens[place] = "[MASK]"
+        filled[: len(tokens)] = tokenizer.convert_tokens_to_ids(tokens)
     outputs = model(
         {
             "input_ids": tf.constant(ids),
@@ -101,7 +101,7 @@ def test_its_first_guess_for_a_blank_is_often_right():
     )
     best = tf.argmax(outputs["masked_lm_logits"][:, 0], -1).numpy()
     guesses = tokenizer.convert_ids_to_tokens(best)
-    hits = sum(guess == piece for guess, piece in zip(guesses, right, strict=True))
+    hits = sum(guess == token for guess, token in zip(guesses, right, strict=True))
     [(_, most)] = collections.Counter(right).most_common(1)
     print(hits, most, len(right))
     assert hits >= 2 * most

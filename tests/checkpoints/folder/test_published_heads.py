@@ -1,9 +1,9 @@
 """Published models with heads, and ELECTRA, open as they are, or one line says why not."""
 
 import pytest
-from nezha_tf.model_folder import open_folder
 from published_heads import CLASSIFIER, READER, ROWS, TAGGER, folder_of
 
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.tasks.tagging.predictor import EntityFinder
 from nezha_tf.util.errors import UserError

@@ -16,7 +16,7 @@ from nezha_tf.checkpoints.configuration import read_config
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.util.errors import UserError
 
-# A BERT-base of 21128 pieces in transformers, whose "gelu" is the exact function.
+# A BERT-base of 21128 tokens in transformers, whose "gelu" is the exact function.
 BASE = {
     "vocab_size": 21128,
     "type_vocab_size": 2,
@@ -130,8 +130,8 @@ def test_a_real_checkpoint_opens():
 
 @needs_published
 def test_a_real_checkpoint_with_too_long_a_vocabulary():
-    """A tagger of PKSHATechnology-Research/camphr: three pieces have no row in its table."""
+    """A tagger of PKSHATechnology-Research/camphr: three tokens have no row in its table."""
     pytest.importorskip("torch", reason="its weights are a pickle: pip install -e '.[interop]'")
-    with pytest.raises(UserError, match=r"has 405 pieces and the model 402 .*, none for 'Κ' and"):
+    with pytest.raises(UserError, match=r"has 405 tokens and the model 402 .*, none for 'Κ' and"):
         nezha_tf.load(PUBLISHED / "camphr_ner_bert")
     assert open_folder(PUBLISHED / "camphr_ner_bert").task["task"] == "tagging"

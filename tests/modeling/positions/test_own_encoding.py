@@ -139,9 +139,9 @@ def test_decoding_with_a_cache_equals_full_passes(encoding, target_prediction):
     _, source, cache = decoder.start(*pad_left(sources, 9), 3, 4)
     targets = np.zeros((len(sources), 3, 0), int)
     for _ in range(3):
-        pieces = rng.integers(5, 30, (len(sources), 3, 1))
-        targets = np.concatenate([targets, pieces], axis=-1)
-        logits, cache = decoder.step(source, cache, tf.constant(pieces[..., 0], tf.int32))
+        tokens = rng.integers(5, 30, (len(sources), 3, 1))
+        targets = np.concatenate([targets, tokens], axis=-1)
+        logits, cache = decoder.step(source, cache, tf.constant(tokens[..., 0], tf.int32))
         for row, ids in enumerate(sources):
             expected = next_logits(model, ids, targets[row], target_format)
             np.testing.assert_allclose(logits[row], expected, atol=1e-5)

@@ -30,8 +30,8 @@ def encoder_of(encoding, **settings):
 
 @pytest.mark.parametrize("by_example", (False, True))
 @pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
-def test_position_ids_say_where_pieces_are(encoding, by_example):
-    """Pieces in another order, with their positions, have the same outputs in that order."""
+def test_position_ids_say_where_tokens_are(encoding, by_example):
+    """Tokens in another order, with their positions, have the same outputs in that order."""
     encoder, batch = encoder_of(encoding), batch_of(17)
     rng = np.random.default_rng(0)
     order = np.stack([rng.permutation(17)] * 2)
@@ -69,7 +69,7 @@ def test_whether_distances_alone_count(encoding):
 
 @pytest.mark.parametrize("given", (None, [17], [2, 17]))
 @pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
-def test_the_first_piece_alone(encoding, given):
+def test_the_first_token_alone(encoding, given):
     batch = batch_of(17)
     if given:
         batch["position_ids"] = np.random.default_rng(1).integers(0, 60, given).astype("int32")

@@ -95,10 +95,10 @@ def test_attention_and_its_gradients_against_every_pair(encoding, of_sequence):
     sources = [*attention.trainable_variables, *layer_of_positions.trainable_variables]
     with tf.GradientTape() as tape:
         tape.watch(inputs)
-        pieces = tf.range(11)
+        tokens = tf.range(11)
         given = layer_of_positions.of_sequence(11)
         if not of_sequence:
-            given = layer_of_positions.between(pieces, pieces)
+            given = layer_of_positions.between(tokens, tokens)
         assert isinstance(given, SequencePositions if of_sequence else PairwisePositions)
         found, _ = attention(inputs, mask, positions=given)
         slope = tf.reduce_sum(found * direction.astype("float32"))
@@ -115,7 +115,7 @@ def test_attention_and_its_gradients_against_every_pair(encoding, of_sequence):
 
 
 def test_how_positions_of_a_sequence_are_held():
-    """A table of pairs for up to as many pieces as distances (9), otherwise one of distances."""
+    """A table of pairs for up to as many tokens as distances (9), otherwise one of distances."""
     layer = layer_of(NezhaConfig(**SIZES, max_relative_position=4))
     for length, kind in ((9, PairwisePositions), (10, SequencePositions)):
         assert isinstance(layer.of_sequence(length), kind)

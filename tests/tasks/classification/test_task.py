@@ -223,7 +223,7 @@ def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
         ),
         ("single", "train", {"text": "乙"}, '"label" is missing'),
         ("single", "train", {"text": " ", "label": "有"}, "text is empty"),
-        ("single", "train", {"text": "\u200b", "label": "有"}, "the text has no pieces"),
+        ("single", "train", {"text": "\u200b", "label": "有"}, "the text has no tokens"),
         ("multi", "eval", {"text": "乙", "label": ["有", "也许"]}, "label '也许' is not one of"),
         ("multi", "train", {"text": "乙", "label": '["有"'}, "is not a JSON list"),
         ("regression", "train", {"text": "乙", "label": "x"}, "label 'x' is not a number"),

@@ -13,7 +13,7 @@ LONGEST = 40
 
 
 class Sums(keras.Model):
-    """A model without weights: it sums the pieces of each sequence."""
+    """A model without weights: it sums the tokens of each sequence."""
 
     def call(self, inputs, training):
         return {"scores": tf.reduce_sum(inputs["input_ids"] * inputs["input_mask"], axis=-1)}

@@ -149,10 +149,10 @@ def test_the_folder_decides_later(mixed, tmp_path):
 
 
 def vectors(folder, place, texts, layers, **changes):
-    """Returns the vectors of all pieces of the texts, by the program's own function."""
+    """Returns the vectors of all tokens of the texts, by the program's own function."""
     (place / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
     files = {"input_file": str(place / "texts.txt"), "output_file": str(place / "out.npy")}
-    standard = {"model_folder": str(folder), "level": "piece", "layers": layers}
+    standard = {"model_folder": str(folder), "level": "token", "layers": layers}
     extract_features(ExtractSettings(**{**files, **standard, **changes}))
     return np.load(place / "out.npy")
 

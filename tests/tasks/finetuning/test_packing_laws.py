@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.tasks.finetuning.packing import TextPacking, truncated_lengths
-from nezha_tf.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-VOCABULARY = Vocabulary([*SPECIAL_PIECES, *"abcdefgh"])
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *"abcdefgh"])
 IDS = st.lists(st.integers(5, 12), max_size=30)
 
 

@@ -24,7 +24,7 @@ COUNTS = st.integers(0, 30)
 
 
 def popped(context, choice, question, room):
-    """The lengths when the longest text loses its last piece again and again."""
+    """The lengths when the longest text loses its last token again and again."""
     while context + choice + question > room:
         if context >= choice and context >= question:
             context -= 1
@@ -37,7 +37,7 @@ def popped(context, choice, question, room):
 
 @examples(200)
 @given(st.tuples(COUNTS, COUNTS, COUNTS), st.integers(3, 60))
-def test_the_longest_text_loses_its_last_piece(lengths, room):
+def test_the_longest_text_loses_its_last_token(lengths, room):
     assert truncated_lengths(lengths, room) == popped(*lengths, room)
 
 

@@ -21,8 +21,8 @@ from nezha_tf.training.run import run as start
 from nezha_tf.util.errors import UserError
 
 CHARACTERS = "甲乙丙丁戊己何"
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", *CHARACTERS]
-CONFIG = {**QUICK_CONFIG, "vocab_size": len(PIECES)}
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", *CHARACTERS]
+CONFIG = {**QUICK_CONFIG, "vocab_size": len(TOKENS)}
 LENGTH = 24
 
 
@@ -38,7 +38,7 @@ def make_question(draw, count):
 def data(tmp_path_factory):
     """A folder with a configuration, and questions as C3 has them."""
     folder = tmp_path_factory.mktemp("choices")
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    (folder / "vocab.txt").write_text("\n".join(TOKENS))
     (folder / "config.json").write_text(json.dumps(CONFIG))
     draw = random.Random(0)
     for part, count in (("train", 400), ("dev", 60)):

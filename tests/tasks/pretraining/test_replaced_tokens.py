@@ -25,10 +25,10 @@ from nezha_tf.training import start
 from nezha_tf.training.run import run
 from nezha_tf.util.errors import UserError
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(chr, range(0x4E00, 0x4E00 + 20))]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(chr, range(0x4E00, 0x4E00 + 20))]
 LENGTH = 12
 CONFIG = {
-    "vocab_size": len(PIECES),
+    "vocab_size": len(TOKENS),
     "hidden_size": 16,
     "num_hidden_layers": 1,
     "num_attention_heads": 4,
@@ -75,7 +75,7 @@ def folder(tmp_path_factory):
     """A folder with data and `run`, a run of four steps with an evaluation."""
     folder = tmp_path_factory.mktemp("electra")
     (folder / "config.json").write_text(json.dumps(CONFIG))
-    (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
+    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
     write(folder / "train.tfrecord", map(record, range(60)))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

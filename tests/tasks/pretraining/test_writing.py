@@ -109,10 +109,10 @@ def python_path(path, ability, texts, seed):
     rows = [Row({"src": text}, "", 1) for text in texts]
     ids = []
     for text in texts:
-        pieces = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+        tokens = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
         room = LENGTH - LENGTH // 2 - 1 - len(end)
-        pieces = pieces[:room] if ability == "seq2seq" else pieces[-room:]
-        ids.append(np.array([cls_id, *pieces, *end], np.int32))
+        tokens = tokens[:room] if ability == "seq2seq" else tokens[-room:]
+        ids.append(np.array([cls_id, *tokens, *end], np.int32))
     assert side.max_length == LENGTH // 2
     write = writing.TargetWriter(folder.make_model(), tokenizer, *form, len(texts), seed, False)
     return write(rows, Pairs(ids, list(map(len, ids)), {}))
@@ -121,7 +121,7 @@ def python_path(path, ability, texts, seed):
 @pytest.mark.parametrize("ability", ("left_to_right", "seq2seq"))
 def test_texts_equal_the_python_path(folder_for, export_for, ability, monkeypatch):
     """Of a mixture; without words that programs take from the source; a seed for each text."""
-    monkeypatch.setattr(writing, "detokenize", lambda pieces, *_: detokenize(pieces))
+    monkeypatch.setattr(writing, "detokenize", lambda tokens, *_: detokenize(tokens))
     expected = python_path(folder_for(UNILM), ability, TEXTS, seed=5)
     if ability == "left_to_right":
         seeds = 5 + np.arange(len(TEXTS))
@@ -138,10 +138,10 @@ def test_texts_equal_the_python_path(folder_for, export_for, ability, monkeypatc
 
 
 @pytest.mark.parametrize("objective", ("left_to_right", "causal"))
-def test_a_continuation_has_the_probability_of_its_pieces(
+def test_a_continuation_has_the_probability_of_its_tokens(
     folder_for, export_for, monkeypatch, objective
 ):
-    """For each piece, with a separate forward pass that sees only what is left of it."""
+    """For each token, with a separate forward pass that sees only what is left of it."""
     folder = open_folder(folder_for(objective))
     model, vocabulary = folder.make_model(), folder.tokenizer.vocabulary
     monkeypatch.setattr(generation_models, "MASK", vocabulary.mask_id)
@@ -157,9 +157,9 @@ def test_a_continuation_has_the_probability_of_its_pieces(
     total = 0.0
     target_format = form_of(folder, "left_to_right").target_format
     assert (target_format.mode, target_format.segment_ids) == ("left_to_right", (2, 2))
-    for n, piece in enumerate(written):
+    for n, token in enumerate(written):
         logits = generation_models.next_logits(model, prompt, [written[:n]], target_format)
-        total += float(tf.nn.log_softmax(logits)[0, piece])
+        total += float(tf.nn.log_softmax(logits)[0, token])
     np.testing.assert_allclose(found["log_probs"][0, 0], total, atol=1e-3)
 
 
@@ -172,7 +172,7 @@ def test_the_page_shows_what_was_trained(folder_for, export_for):
         written = models[ability][path.name]("今天很冷")
         scores = [score for _, score in written]
         assert len(written) == 3 and scores == sorted(scores, reverse=True)
-        with pytest.raises(UserError, match="has no pieces"):
+        with pytest.raises(UserError, match="has no tokens"):
             models[ability][path.name](" ")
     assert_says_alike(folder_for("seq2seq"), export_for("seq2seq"), "李小明在北京。")
     [ability] = open_models([str(export_for("left_to_right"))])
@@ -183,4 +183,4 @@ def test_the_folder_explains_itself(export_for):
     outputs = run_readme(export_for("left_to_right"))
     assert outputs["continuations"].shape == (1, 1)
     text = (export_for("left_to_right") / "README.md").read_text(encoding="utf-8")
-    assert "Prompts are cut at their front to 12 pieces, including `[CLS]`." in text
+    assert "Prompts are cut at their front to 12 tokens, including `[CLS]`." in text

@@ -17,7 +17,7 @@ from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.classification.settings import ClassificationSettings
 from nezha_tf.tasks.classification.task import Classification
 from nezha_tf.tasks.prompting.loss import PromptLoss
-from nezha_tf.tasks.prompting.pattern import Pattern, label_pieces
+from nezha_tf.tasks.prompting.pattern import Pattern, label_tokens
 from nezha_tf.tasks.prompting.task import Prompting
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.training.run import run as start
@@ -25,9 +25,9 @@ from nezha_tf.util.errors import UserError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)
-PIECES = [*SPECIAL, *"甲乙丙丁很不好差，。是"]
-TOKENIZER = FullTokenizer(vocabulary=Vocabulary(PIECES))
-ID = {piece: number for number, piece in enumerate(PIECES)}
+TOKENS = [*SPECIAL, *"甲乙丙丁很不好差，。是"]
+TOKENIZER = FullTokenizer(vocabulary=Vocabulary(TOKENS))
+ID = {token: number for number, token in enumerate(TOKENS)}
 SETTINGS = {
     "task": "prompting",
     "label_type": "single",
@@ -60,7 +60,7 @@ def test_a_pattern_is_whole_and_its_texts_are_cut(first, second, length):
 
 def test_the_scores_are_sums_of_log_probabilities():
     rng = np.random.default_rng(0)
-    logits = rng.normal(size=(3, 2, len(PIECES))).astype(np.float32)
+    logits = rng.normal(size=(3, 2, len(TOKENS))).astype(np.float32)
     words = [ids("很好"), ids("不好"), ids("是差")]
     loss = PromptLoss(words, MASK)
     batch = {
@@ -86,8 +86,8 @@ def test_the_scores_are_sums_of_log_probabilities():
 def data(tmp_path_factory):
     """A pretrained model with random weights, and texts whose class shows in them."""
     folder = tmp_path_factory.mktemp("prompting")
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
-    config = {**QUICK_CONFIG, "vocab_size": len(PIECES)}
+    (folder / "vocab.txt").write_text("\n".join(TOKENS))
+    config = {**QUICK_CONFIG, "vocab_size": len(TOKENS)}
     (folder / "bert_config.json").write_text(json.dumps(config))
     model = NezhaForMaskedLM(NezhaConfig.from_dict(config))
     checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt-1"))
@@ -167,7 +167,7 @@ def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
         opened = open_folder(folder)
         model, tokenizer = opened.make_model(), opened.tokenizer
         packing = Pattern(pattern, tokenizer, 24, is_pair)
-        pieces = label_pieces(shared["labels"], shared["label_words"], tokenizer, 1)
+        tokens = label_tokens(shared["labels"], shared["label_words"], tokenizer, 1)
         for number, row in enumerate(zip(texts, others, strict=True)):
             sides = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in row]
             packed, _ = packing(*sides[: 1 + is_pair])
@@ -180,7 +180,7 @@ def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
                     "masked_lm_positions": np.array([[place]]),
                 }
             )["masked_lm_logits"][0, 0]
-            chosen = np.exp([float(logits[piece]) for (piece,) in pieces])
+            chosen = np.exp([float(logits[token]) for (token,) in tokens])
             expected = chosen / chosen.sum()
             np.testing.assert_allclose(found["probabilities"][number], expected, atol=1e-5)
         assert_says_alike(folder, export, *("他在北京。", "她在上海。")[: 1 + is_pair])
@@ -245,7 +245,7 @@ def test_pairs_need_no_segments(settings, data, tmp_path):
         ({"pattern": "{text}[MASK][MASK]{label}"}, r"has '\{' in '\{label\}'"),
         ({"pattern": "{text}[SEP]很[MASK][MASK]"}, r"has '\[SEP\]' in '\[SEP\]很'"),
         ({"pattern": "{text}龘[MASK][MASK]"}, "has a character in '龘' that is not in the voc"),
-        ({"pattern": "{text}[MASK]"}, r"'很好' has 2 pieces, but --pattern has 1 \[MASK\]"),
+        ({"pattern": "{text}[MASK]"}, r"'很好' has 2 tokens, but --pattern has 1 \[MASK\]"),
         ({"label_words": ("很好",)}, r"has 1 words for 2 classes \(a, b\)"),
         ({"label_words": ("很好", "很好")}, "two classes have the same word"),
         ({"label_words": ("很好", "很龘")}, r"'很龘' \(of b\) is not in the vocabulary"),

@@ -12,11 +12,11 @@ from nezha_tf.tasks.reading_comprehension.windows import Example, best_windows, 
 
 
 def make_example(rng, alphabet, is_whole_numbers):
-    """Returns a passage of one-character pieces in windows, and logits, some beyond the end."""
-    num_pieces, room = int(rng.integers(1, 40)), int(rng.integers(1, 12))
-    stretches = list(stretches_of(num_pieces, room, int(rng.integers(1, room + 1))))
-    text = "".join(rng.choice(list(alphabet), num_pieces))
-    starts = np.arange(num_pieces)
+    """Returns a passage of one-character tokens in windows, and logits, some beyond the end."""
+    num_tokens, room = int(rng.integers(1, 40)), int(rng.integers(1, 12))
+    stretches = list(stretches_of(num_tokens, room, int(rng.integers(1, room + 1))))
+    text = "".join(rng.choice(list(alphabet), num_tokens))
+    starts = np.arange(num_tokens)
     passage = Passage(text, starts, starts, starts + 1)
     offset = int(rng.integers(3, 6))
     example = Example(Question("Q", text, "?", ()), passage, offset, stretches, 0)
@@ -75,7 +75,7 @@ def test_highest_is_a_sort():
 
 
 def two_windows():
-    """Four pieces in two windows of three; "b" has 3 points, no answer 1 and 2.5 points."""
+    """Four tokens in two windows of three; "b" has 3 points, no answer 1 and 2.5 points."""
     starts = np.arange(4)
     passage = Passage("abcd", starts, starts, starts + 1)
     example = Example(Question("Q", "abcd", "?", ()), passage, 3, list(stretches_of(4, 3, 1)), 0)
@@ -122,8 +122,8 @@ def test_logits_that_overflowed_end_nothing():
 
 def test_a_text_below_no_answer_but_within_the_threshold_is_predicted():
     example, *logits = two_windows()
-    for first_piece in (logits[0][0], logits[0][1]):
-        first_piece[0] = 4.0  # no answer has 4.5 points now, "b" 3
+    for first_token in (logits[0][0], logits[0][1]):
+        first_token[0] = 4.0  # no answer has 4.5 points now, "b" 3
     prediction = AnswerSearch(1, 2, 2.0)(example, *logits)
     assert prediction.null_score_diff == 1.5
     assert prediction.best.text == "b"

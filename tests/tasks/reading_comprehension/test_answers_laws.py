@@ -20,7 +20,7 @@ LOGITS = st.integers(-3, 3).map(float) | st.floats(-40, 40, width=32)
 
 @st.composite
 def examples(draw):
-    """Draws a passage of pieces with gaps, in windows, and the logits of some windows."""
+    """Draws a passage of tokens with gaps, in windows, and the logits of some windows."""
     gaps = draw(st.lists(st.integers(0, 2), min_size=1, max_size=14))
     widths = [draw(st.integers(1, 2)) for _ in gaps]
     starts = np.cumsum(gaps) + np.cumsum([0, *widths[:-1]])
@@ -38,12 +38,12 @@ def examples(draw):
     return example, *logits
 
 
-def best_window(stretches, piece):
-    """Returns the window with the most context for a piece, by run_squad.py's rule."""
+def best_window(stretches, token):
+    """Returns the window with the most context for a token, by run_squad.py's rule."""
     scores = {
-        window: min(piece - first, first + count - 1 - piece) + 0.01 * count
+        window: min(token - first, first + count - 1 - token) + 0.01 * count
         for window, (first, count) in enumerate(stretches)
-        if first <= piece < first + count
+        if first <= token < first + count
     }
     return max(scores, key=lambda window: (scores[window], -window))
 

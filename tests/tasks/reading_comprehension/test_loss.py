@@ -39,12 +39,12 @@ def test_loss_and_accuracy_are_numpys(smoothing, length):
     (accuracy,) = objective.metrics(*arguments).values()
 
     total = right = 0
-    for row, pieces in enumerate(LENGTHS[:3]):
+    for row, tokens in enumerate(LENGTHS[:3]):
         is_right = True
         for end in ("start", "end"):
-            scores = logits[f"{end}_logits"][row, :pieces]
+            scores = logits[f"{end}_logits"][row, :tokens]
             log_probs = scores - np.log(np.exp(scores).sum())
-            wanted = np.full(pieces, smoothing / pieces)
+            wanted = np.full(tokens, smoothing / tokens)
             wanted[batch[f"{end}_positions"][row]] += 1 - smoothing
             total -= (wanted * log_probs).sum() / 2
             is_right &= scores.argmax() == batch[f"{end}_positions"][row]

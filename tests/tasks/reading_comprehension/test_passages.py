@@ -1,4 +1,4 @@
-"""Pieces and characters of odd texts, in both directions."""
+"""Tokens and characters of odd texts, in both directions."""
 
 import random
 
@@ -41,29 +41,29 @@ def is_kept(char):
     return characters.kind_of(char) not in (characters.SPACE, characters.DROPPED)
 
 
-def test_stretches_of_pieces_come_back(tokenizer):
+def test_stretches_of_tokens_come_back(tokenizer):
     for text in texts(300):
         passage = make_passage(text, tokenizer)
-        pieces = tokenizer.tokenize(text)
+        tokens = tokenizer.tokenize(text)
         assert tokenizer.convert_ids_to_tokens(passage.ids) == [
-            piece if piece in tokenizer.vocabulary else "[UNK]" for piece in pieces
+            token if token in tokenizer.vocabulary else "[UNK]" for token in tokens
         ]
-        for first in range(len(pieces)):
-            for last in range(first, min(first + 4, len(pieces))):
+        for first in range(len(tokens)):
+            for last in range(first, min(first + 4, len(tokens))):
                 start, end = passage.characters_of(first, last)
                 assert text[start:end] and text[start:end] == text[start:end].strip()
-                again = passage.pieces_of(start, end)
+                again = passage.tokens_of(start, end)
                 assert again[0] <= first and again[1] >= last
                 assert passage.characters_of(*again) == (start, end)
 
 
-def test_stretches_of_characters_are_widened_to_pieces_and_no_further(tokenizer):
+def test_stretches_of_characters_are_widened_to_tokens_and_no_further(tokenizer):
     rng = random.Random(6)
     for text in texts(300):
         passage = make_passage(text, tokenizer)
         start = rng.randrange(len(text))
         end = rng.randint(start + 1, len(text))
-        inside = passage.pieces_of(start, end)
+        inside = passage.tokens_of(start, end)
         if inside is None:
             assert not any(map(is_kept, text[start:end].rstrip("\ufe0f\u0301\u0302\u0323")))
             continue
@@ -71,7 +71,7 @@ def test_stretches_of_characters_are_widened_to_pieces_and_no_further(tokenizer)
         widened = passage.characters_of(first, last)
         kept = [place for place in range(start, end) if is_kept(text[place])]
         assert all(widened[0] <= place < widened[1] for place in kept)
-        # The first and the last piece overlap the span, and no other pieces do.
+        # The first and the last token overlap the span, and no other tokens do.
         assert passage.ends[first] > start and passage.starts[last] < end
         assert first == 0 or passage.ends[first - 1] <= start
         assert last + 1 == len(passage.ids) or passage.starts[last + 1] >= end
@@ -81,6 +81,6 @@ def test_marks_belong_to_their_letters():
     tokenizer = FullTokenizer(RESOURCES / "vocab.txt", do_lower_case=True)
     text = "在 cafe\u0301 里"
     passage = make_passage(text, tokenizer)
-    first, last = passage.pieces_of(2, 4)
+    first, last = passage.tokens_of(2, 4)
     assert passage.characters_of(first, len(passage.ids) - 2) == (2, 7)
     assert text[2:7] == "cafe\u0301" and last <= len(passage.ids) - 2

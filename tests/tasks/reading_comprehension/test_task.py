@@ -159,7 +159,7 @@ def settings(data, tmp_path):
 
 
 def outputs_of(windows):
-    """Returns logits for no answer in each window, except the second piece of the last ones."""
+    """Returns logits for no answer in each window, except the second token of the last ones."""
     starts = [np.zeros(len(ids), np.float32) for ids in windows.arrays["input_ids"]]
     ends = [np.zeros(len(ids), np.float32) for ids in windows.arrays["input_ids"]]
     for values in (*starts, *ends):
@@ -239,12 +239,12 @@ def test_real_data_are_read(settings, shared_data):
     assert len(examples) == 533
     assert "533 questions on 128 passages" in task.notes[1]
     assert "answers that are not in their passages: 8" in task.notes[1]
-    # Read from the pieces of the target, the answers get the highest possible scores.
+    # Read from the tokens of the target, the answers get the highest possible scores.
     for example in examples:
         answer = example.question.answers[0]
         end = answer.start + len(answer.text)
-        pieces = example.passage.pieces_of(answer.start, end)
-        start, end = example.passage.characters_of(*pieces)
+        tokens = example.passage.tokens_of(answer.start, end)
+        start, end = example.passage.characters_of(*tokens)
         assert answer.text.strip() in example.question.context[start:end]
 
 

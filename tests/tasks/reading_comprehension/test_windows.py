@@ -14,12 +14,12 @@ from nezha_tf.tasks.reading_comprehension.windows import (
     stretches_of,
 )
 from nezha_tf.text.tokenization import FullTokenizer
-from nezha_tf.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from nezha_tf.util.errors import UserError
 
 CHARACTERS = "甲乙丙丁戊己庚辛壬癸"
 TOKENIZER = FullTokenizer(
-    vocabulary=Vocabulary([*SPECIAL_PIECES, *CHARACTERS, "ab", "##cd", "##ef"])
+    vocabulary=Vocabulary([*SPECIAL_TOKENS, *CHARACTERS, "ab", "##cd", "##ef"])
 )
 
 
@@ -31,33 +31,33 @@ def lengths():
 
 
 def test_windows_show_all_and_end_with_the_passage():
-    for num_pieces, room, doc_stride in lengths():
-        found = list(stretches_of(num_pieces, room, doc_stride))
+    for num_tokens, room, doc_stride in lengths():
+        found = list(stretches_of(num_tokens, room, doc_stride))
         # As in run_squad.py: in steps of the stride until a window reaches the end.
         expected, first = [], 0
-        while first < num_pieces:
-            count = min(num_pieces - first, room)
+        while first < num_tokens:
+            count = min(num_tokens - first, room)
             expected.append(Stretch(first, count))
-            if first + count == num_pieces:
+            if first + count == num_tokens:
                 break
             first += doc_stride
         assert found == expected
-        shown = {piece for first, count in found for piece in range(first, first + count)}
-        assert shown == set(range(num_pieces))
+        shown = {token for first, count in found for token in range(first, first + count)}
+        assert shown == set(range(num_tokens))
 
 
-def test_a_piece_counts_where_it_has_most_context():
-    for num_pieces, room, doc_stride in lengths():
-        stretches = list(stretches_of(num_pieces, room, doc_stride))
+def test_a_token_counts_where_it_has_most_context():
+    for num_tokens, room, doc_stride in lengths():
+        stretches = list(stretches_of(num_tokens, room, doc_stride))
         expected = []
-        for piece in range(num_pieces):
+        for token in range(num_tokens):
             scores = {}
             for window, (first, count) in enumerate(stretches):
-                if first <= piece < first + count:
-                    context = min(piece - first, first + count - 1 - piece)
+                if first <= token < first + count:
+                    context = min(token - first, first + count - 1 - token)
                     scores[window] = context + 0.01 * count
             expected.append(max(scores, key=lambda window: (scores[window], -window)))
-        assert best_windows(stretches, num_pieces).tolist() == expected
+        assert best_windows(stretches, num_tokens).tolist() == expected
 
 
 def make_questions(count):
@@ -80,24 +80,24 @@ def test_examples_are_question_and_stretch_with_the_answers_place():
     number = widened = lost = 0
     for question, example in zip(questions, windows.examples, strict=True):
         query = TOKENIZER.tokenize(question.text)[:4]
-        pieces = TOKENIZER.tokenize_with_offsets(question.context)
+        tokens = TOKENIZER.tokenize_with_offsets(question.context)
         target = [
             place
             for answer in question.answers
-            for place, piece in enumerate(pieces)
-            if piece.start < answer.start + len(answer.text) and piece.end > answer.start
+            for place, token in enumerate(tokens)
+            if token.start < answer.start + len(answer.text) and token.end > answer.start
         ]
         if target:
             answer = question.answers[0]
-            widened += pieces[target[0]].start < answer.start or pieces[target[-1]].end > (
+            widened += tokens[target[0]].start < answer.start or tokens[target[-1]].end > (
                 answer.start + len(answer.text)
             )
         assert example.first_window == number
-        assert example.stretches == list(stretches_of(len(pieces), 13 - len(query), 8))
+        assert example.stretches == list(stretches_of(len(tokens), 13 - len(query), 8))
         is_shown = False
         for first, count in example.stretches:
             ids = windows.arrays["input_ids"][number]
-            shown = [piece.text for piece in pieces[first : first + count]]
+            shown = [token.text for token in tokens[first : first + count]]
             expected = ["[CLS]", *query, "[SEP]", *shown, "[SEP]"]
             assert TOKENIZER.convert_ids_to_tokens(ids) == expected and len(ids) <= 16
             segments = [0] * (len(query) + 2) + [1] * (count + 1)
@@ -114,12 +114,12 @@ def test_examples_are_question_and_stretch_with_the_answers_place():
         lost += bool(target) and not is_shown
     assert number == len(windows.arrays["input_ids"])
     assert windows.counts["questions truncated"] == sum(len(q.text) > 4 for q in questions) > 0
-    assert windows.counts["answers widened to whole pieces"] == widened > 0
+    assert windows.counts["answers widened to whole tokens"] == widened > 0
     assert windows.counts["answers that no window shows whole"] == lost > 0
     moved = sum(answer.is_moved for question in questions for answer in question.answers)
     told = f"answers moved to their places in the passages: {moved}"
     assert moved > 0 and told in windows.description()
-    assert f"answers widened to whole pieces: {widened}" in windows.description()
+    assert f"answers widened to whole tokens: {widened}" in windows.description()
 
 
 def test_lengths_that_leave_no_room_or_skip_text():
@@ -133,12 +133,12 @@ def test_lengths_that_leave_no_room_or_skip_text():
 @pytest.mark.parametrize(
     "fault, changes",
     (
-        ("the question has no pieces", {"text": "\u200b"}),
-        ("its passage has no pieces", {"context": "\u200b\ufffd", "answers": ()}),
-        ("the answer '\\\\u200b' has no pieces", {"answers": (Answer("\u200b", 2),)}),
+        ("the question has no tokens", {"text": "\u200b"}),
+        ("its passage has no tokens", {"context": "\u200b\ufffd", "answers": ()}),
+        ("the answer '\\\\u200b' has no tokens", {"answers": (Answer("\u200b", 2),)}),
     ),
 )
-def test_texts_without_a_piece(fault, changes):
+def test_texts_without_a_token(fault, changes):
     good = Question("Q1", "甲乙\u200b丙", "丁", (Answer("乙", 1),), path="a.json")
     bad = good._replace(id="Q2", **changes)
     windowing = Windowing(TOKENIZER, 16, 4, 5)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from nezha_tf.data.squad import Answer, Question
 from nezha_tf.tasks.reading_comprehension.windows import Windowing, best_windows, stretches_of
 from nezha_tf.text.tokenization import FullTokenizer
-from nezha_tf.text.vocabulary import SPECIAL_PIECES, Vocabulary
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from nezha_tf.util.errors import UserError
 
-PIECES = [
-    *SPECIAL_PIECES,
+TOKENS = [
+    *SPECIAL_TOKENS,
     *"甲乙丙丁，。ac",
     "ab",
     "##cd",
@@ -23,12 +23,12 @@ PIECES = [
     "##\u1161",
     "##\u11ab",
 ]
-TOKENIZER = FullTokenizer(vocabulary=Vocabulary(PIECES))
+TOKENIZER = FullTokenizer(vocabulary=Vocabulary(TOKENS))
 
 
 @st.composite
 def lengths(draw):
-    """Draws the pieces of a passage, the room of a window, and the stride."""
+    """Draws the tokens of a passage, the room of a window, and the stride."""
     room = draw(st.integers(1, 20))
     return draw(st.integers(1, 80)), room, draw(st.integers(1, room))
 
@@ -48,8 +48,8 @@ def is_best_by_run_squad(stretches, number, position):
 
 @laws.examples(200)
 @given(lengths())
-def test_stretches_cover_the_passage_and_each_piece_has_one_best_window(values):
-    num_pieces, room, doc_stride = values
+def test_stretches_cover_the_passage_and_each_token_has_one_best_window(values):
+    num_tokens, room, doc_stride = values
     stretches = list(stretches_of(*values))
     assert all(0 < count <= room for _, count in stretches)
     starts = [first for first, _ in stretches]
@@ -57,12 +57,12 @@ def test_stretches_cover_the_passage_and_each_piece_has_one_best_window(values):
     # Nothing is left out, and the first window that reaches the end is the last one.
     ends = [first + count for first, count in stretches]
     assert {p for s, e in zip(starts, ends, strict=True) for p in range(s, e)} == {
-        *range(num_pieces)
+        *range(num_tokens)
     }
-    assert ends[-1] == num_pieces and all(end < num_pieces for end in ends[:-1])
-    best = best_windows(stretches, num_pieces)
-    for number, piece in itertools.product(range(len(stretches)), range(num_pieces)):
-        assert (best[piece] == number) == is_best_by_run_squad(stretches, number, piece)
+    assert ends[-1] == num_tokens and all(end < num_tokens for end in ends[:-1])
+    best = best_windows(stretches, num_tokens)
+    for number, token in itertools.product(range(len(stretches)), range(num_tokens)):
+        assert (best[token] == number) == is_best_by_run_squad(stretches, number, token)
 
 
 @st.composite
@@ -79,21 +79,21 @@ def questions(draw):
 
 @laws.examples(200)
 @given(st.data(), questions())
-def test_positions_point_at_the_pieces_of_the_answer(data, question):
+def test_positions_point_at_the_tokens_of_the_answer(data, question):
     max_query_length = data.draw(st.integers(1, 6))
     room = data.draw(st.integers(1, 12))
     doc_stride = data.draw(st.integers(1, room))
     windowing = Windowing(TOKENIZER, max_query_length + 3 + room, max_query_length, doc_stride)
     query = TOKENIZER.tokenize(question.text)[:max_query_length]
-    pieces = TOKENIZER.tokenize_with_offsets(question.context)
+    tokens = TOKENIZER.tokenize_with_offsets(question.context)
     places = set()
     for answer in question.answers:
         places = set(range(answer.start, answer.start + len(answer.text)))
-    target = [n for n, p in enumerate(pieces) if places & {*range(p.start, p.end)}]
+    target = [n for n, p in enumerate(tokens) if places & {*range(p.start, p.end)}]
     try:
         windows = windowing([question])
     except UserError as error:
-        assert "has no pieces" in str(error) and places and not target
+        assert "has no tokens" in str(error) and places and not target
         return
     assert not places or target
     (example,), arrays = windows.examples, windows.arrays
@@ -102,12 +102,12 @@ def test_positions_point_at_the_pieces_of_the_answer(data, question):
         ids, start, end = (
             arrays[name][number] for name in ("input_ids", "start_positions", "end_positions")
         )
-        shown = [piece.text for piece in pieces[first : first + count]]
+        shown = [token.text for token in tokens[first : first + count]]
         expected = ["[CLS]", *query, "[SEP]", *shown, "[SEP]"]
         assert TOKENIZER.convert_ids_to_tokens(ids) == expected
         assert len(ids) <= max_query_length + 3 + room
         found = [*range(start, end + 1)] if (start, end) != (0, 0) else []
-        in_window = [piece - first + len(query) + 2 for piece in target]
+        in_window = [token - first + len(query) + 2 for token in target]
         is_whole = bool(target) and first <= target[0] and target[-1] < first + count
         assert found == (in_window if is_whole else [])
 
@@ -123,5 +123,5 @@ def test_any_text_gives_windows_or_an_error(context, text, start, size):
         assert len(str(error).splitlines()) == 1
         return
     (example,) = windows.examples
-    shown = {piece for first, n in example.stretches for piece in range(first, first + n)}
+    shown = {token for first, n in example.stretches for token in range(first, first + n)}
     assert shown == {*range(len(TOKENIZER.tokenize(context)))}

@@ -21,11 +21,11 @@ from nezha_tf.tasks.sentence_vectors.task import SentenceVectors
 from nezha_tf.training.run import run as start
 from nezha_tf.util.errors import UserError
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己庚辛"]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己庚辛"]
 # Large weights, so that a vector depends on its text from the start.
 CONFIG = {
     **QUICK_CONFIG,
-    "vocab_size": len(PIECES),
+    "vocab_size": len(TOKENS),
     "hidden_dropout_prob": 0.02,
     "initializer_range": 0.5,
 }
@@ -73,7 +73,7 @@ def test_the_loss_by_hand(pooling, index):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vectors")
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    (folder / "vocab.txt").write_text("\n".join(TOKENS))
     (folder / "bert_config.json").write_text(json.dumps(CONFIG))
     keras.utils.set_random_seed(0)
     model = NezhaEncoder(NezhaConfig.from_dict(CONFIG))
@@ -151,9 +151,9 @@ def assert_exported_as_predicted(folder, rows):
     vectors = [ask(export, text=[row[c] for row in rows])["mean"] for c in ("text", "text_pair")]
     cosines = (unit(vectors[0]) * unit(vectors[1])).sum(-1)
     np.testing.assert_allclose(cosines, [row["similarity"] for row in rows], atol=1e-5)
-    # The mean of the vectors that the export gives for the pieces.
-    pieces = ask(export, "pieces", text=[row["text"] for row in rows])
-    for found, count, mean in zip(pieces["vectors"], pieces["num_pieces"], vectors[0], strict=True):
+    # The mean of the vectors that the export gives for the tokens.
+    tokens = ask(export, "tokens", text=[row["text"] for row in rows])
+    for found, count, mean in zip(tokens["vectors"], tokens["num_tokens"], vectors[0], strict=True):
         np.testing.assert_allclose(found[1 : count - 1].mean(0), mean, atol=1e-5)
 
 
@@ -175,13 +175,13 @@ def test_labels_that_are_no_numbers_are_told_or_counted(settings, tmp_path, labe
     assert task.examples["eval"].labels == [1.0] and "bad rows skipped: 1" in task.notes[-1]
 
 
-def test_texts_without_pieces_are_told_or_counted(settings, tmp_path):
+def test_texts_without_tokens_are_told_or_counted(settings, tmp_path):
     (tmp_path / "texts.txt").write_text("甲乙\n\ufffd\n丙\n\u200b\n\n")
     pairs = [{"sentence1": "甲", "sentence2": b, "label": 1} for b in ("乙", "\u200b")]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
     for part, name, what in (("train", "texts.txt", "2 texts"), ("eval", "pairs.jsonl", "1 pair")):
         modes = {f"do_{part}": True, f"{part}_file": str(tmp_path / name)}
-        with pytest.raises(UserError, match=rf"{name}, line 2: .* has no pieces"):
+        with pytest.raises(UserError, match=rf"{name}, line 2: .* has no tokens"):
             SentenceVectors(settings(**modes))
         told = SentenceVectors(settings(**modes, skip_bad_rows=True)).notes[-1]
         assert f"{name}: {what}; bad rows skipped: 1" in told

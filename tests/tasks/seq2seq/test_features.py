@@ -19,7 +19,7 @@ T = 20
 
 
 def make_pairs(*lengths):
-    """Returns pairs of given lengths without special pieces; no piece occurs twice in a pair."""
+    """Returns pairs of given lengths without special tokens; no token occurs twice in a pair."""
     rng = np.random.default_rng(0)
     ids, starts = [], []
     for source, target in lengths:
@@ -59,7 +59,7 @@ def test_inputs_of_a_pair():
     }
 
 
-def test_shifted_positions_predict_the_next_piece():
+def test_shifted_positions_predict_the_next_token():
     batch = batch_of(ShiftedTarget(14), np.arange(6), np.zeros(6))
     for row, (ids, start) in enumerate(zip(PAIRS.ids, PAIRS.target_starts, strict=True)):
         weights = batch["masked_lm_weights"][row]
@@ -89,7 +89,7 @@ def test_counts_and_labels_of_masked_targets(prob, max_predictions):
         assert (batch["input_ids"][row, rest] == ids[rest]).all()
 
 
-def test_each_target_piece_is_masked_as_often_and_the_source_never():
+def test_each_target_token_is_masked_as_often_and_the_source_never():
     epochs, index = 2000, 0
     batch = batch_of(masked_target(), np.full(epochs, index), np.arange(epochs))
     start, end = PAIRS.target_starts[index], len(PAIRS.ids[index])
@@ -100,8 +100,8 @@ def test_each_target_piece_is_masked_as_often_and_the_source_never():
     assert np.abs(counts[start:] - expected).max() < 4 * deviation
 
 
-def test_what_stands_in_the_place_of_a_masked_piece():
-    """80 % [MASK], 10 % any piece, 10 % unchanged: chi-square over the whole vocabulary."""
+def test_what_stands_in_the_place_of_a_masked_token():
+    """80 % [MASK], 10 % any token, 10 % unchanged: chi-square over the whole vocabulary."""
     epochs = 3000
     batch = batch_of(masked_target(), np.zeros(epochs), np.arange(epochs))
     found, n = collections.Counter(), 0
@@ -111,16 +111,16 @@ def test_what_stands_in_the_place_of_a_masked_piece():
         batch["masked_lm_ids"][:, :7],
         strict=True,
     ):
-        for piece, label in zip(ids[positions], labels, strict=True):
-            found["kept" if piece == label else int(piece)] += 1
+        for token, label in zip(ids[positions], labels, strict=True):
+            found["kept" if token == label else int(token)] += 1
             n += 1
     random_share = 0.1 / len(VOCABULARY)
     shares = {"kept": 0.1 + random_share}
-    shares.update({piece: random_share for piece in range(len(VOCABULARY))})
-    # A random piece that equals the label counts as kept, so pieces of the target are rarer.
+    shares.update({token: random_share for token in range(len(VOCABULARY))})
+    # A random token that equals the label counts as kept, so tokens of the target are rarer.
     target = PAIRS.ids[0][PAIRS.target_starts[0] :]
-    for piece in target:
-        shares[int(piece)] *= 1 - 1 / len(target)
+    for token in target:
+        shares[int(token)] *= 1 - 1 / len(target)
     shares[MASK] += 0.8
     assert sum(shares.values()) == pytest.approx(1)
     chi_square = sum((found[key] - n * p) ** 2 / (n * p) for key, p in shares.items())

@@ -29,13 +29,13 @@ def make_batch():
     """Two pairs; every position of the target, and the source's last one, predicts something."""
     rng = np.random.default_rng(0)
     places = np.arange(T)
-    is_piece = places < ENDS[:, None]
-    segments = np.where(places < SOURCES[:, None], 4, 5) * is_piece
+    is_token = places < ENDS[:, None]
+    segments = np.where(places < SOURCES[:, None], 4, 5) * is_token
     positions = SOURCES[:, None] - 1 + np.arange(6)
     weights = positions < ENDS[:, None]
     return {
-        "input_ids": rng.integers(0, 30, (2, T)) * is_piece,
-        "input_mask": is_piece,
+        "input_ids": rng.integers(0, 30, (2, T)) * is_token,
+        "input_mask": is_token,
         "segment_ids": segments,
         "masked_lm_positions": positions * weights,
         "masked_lm_ids": rng.integers(0, 30, (2, 6)),
@@ -78,7 +78,7 @@ def test_loss_and_accuracy_are_numpys(model, smoothing):
 
 
 def test_a_prediction_sees_the_source_and_what_is_left_of_it(model):
-    """Each piece is changed in turn: only the logits that may see it change."""
+    """Each token is changed in turn: only the logits that may see it change."""
     batch = make_batch()
     before = logits_of(model, batch)
     for row in range(2):

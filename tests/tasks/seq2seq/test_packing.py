@@ -24,14 +24,14 @@ def rows(*pairs):
     ]
 
 
-def pieces(tokenizer, ids):
+def tokens(tokenizer, ids):
     return tokenizer.convert_ids_to_tokens(ids.tolist())
 
 
 def test_a_pair_is_packed(tokenizer):
     pairs = Packing(tokenizer, 16, 8).pack(rows(("今天天气", "很好"), ("明天",)))
-    assert pieces(tokenizer, pairs.ids[0]) == [*"[CLS] 今 天 天 气 [SEP] 很 好 [SEP]".split()]
-    assert pieces(tokenizer, pairs.ids[1]) == [*"[CLS] 明 天 [SEP]".split()]
+    assert tokens(tokenizer, pairs.ids[0]) == [*"[CLS] 今 天 天 气 [SEP] 很 好 [SEP]".split()]
+    assert tokens(tokenizer, pairs.ids[1]) == [*"[CLS] 明 天 [SEP]".split()]
     assert pairs.target_starts == [6, 4] and len(pairs) == 2
     assert pairs.truncated == {"source": 0, "target": 0}
     assert Packing(tokenizer, 16, 8).max_seq_length == 24
@@ -48,7 +48,7 @@ def test_each_side_is_cut_at_its_end(tokenizer, source_end, target_end):
         (pairs.ids[1], kept[source_end][0], kept[target_end][1]),
         (pairs.ids[2], "一二", kept[target_end][2]),
     ):
-        assert pieces(tokenizer, ids) == ["[CLS]", *source, "[SEP]", *target, "[SEP]"]
+        assert tokens(tokenizer, ids) == ["[CLS]", *source, "[SEP]", *target, "[SEP]"]
     assert pairs.truncated == {"source": 1, "target": 2}
 
 
@@ -61,15 +61,15 @@ def test_many_pairs_are_as_the_python_tokenizer_has_them(tokenizer):
     for (source, target), ids in zip(examples, pairs.ids, strict=True):
         expected = ["[CLS]", *tokenizer.tokenize(source), "[SEP]"]
         expected += [*tokenizer.tokenize(target), "[SEP]"]
-        assert pieces(tokenizer, ids) == expected
+        assert tokens(tokenizer, ids) == expected
 
 
-def test_lengths_without_room_and_texts_without_pieces(tokenizer):
+def test_lengths_without_room_and_texts_without_tokens(tokenizer):
     for lengths, message in (
         ((2, 8), r"--max_source_length=2 leaves no room .* at least 3"),
         ((8, 1), r"--max_target_length=1 leaves no room .* at least 2"),
     ):
         with pytest.raises(UserError, match=message):
             Packing(tokenizer, *lengths)
-    with pytest.raises(UserError, match=r"pairs\.tsv, line 2: tgt has no pieces"):
+    with pytest.raises(UserError, match=r"pairs\.tsv, line 2: tgt has no tokens"):
         Packing(tokenizer, 8, 8).pack(rows(("一", "二"), ("一", "\u200b\x01")))

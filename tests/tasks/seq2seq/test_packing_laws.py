@@ -1,4 +1,4 @@
-"""Property tests of pairs: both sides equal the Python tokenizer's pieces, cut at the right end."""
+"""Property tests of pairs: both sides equal the Python tokenizer's tokens, cut at the right end."""
 
 import laws
 import pytest
@@ -31,20 +31,20 @@ def test_pairs(tokenizer, pairs, lengths, ends):
     values = [dict(zip(("src", "tgt"), pair, strict=True)) for pair in pairs]
     values = [{name: text for name, text in row.items() if text is not None} for row in values]
     rows = [Row(row, "pairs.tsv", line) for line, row in enumerate(values, start=1)]
-    pieces = [[tokenizer.tokenize(text) for text in pair if text is not None] for pair in pairs]
+    tokens = [[tokenizer.tokenize(text) for text in pair if text is not None] for pair in pairs]
     packing = Packing(tokenizer, *lengths, *ends)
-    if not all(map(all, pieces)):
-        with pytest.raises(UserError, match=r"pairs.tsv, line \d: (src|tgt) has no pieces"):
+    if not all(map(all, tokens)):
+        with pytest.raises(UserError, match=r"pairs.tsv, line \d: (src|tgt) has no tokens"):
             packing.pack(rows)
         return
     packed = packing.pack(rows)
     rooms, num_cut = (lengths[0] - 2, lengths[1] - 1), [0, 0]
-    for row, ids, start in zip(pieces, packed.ids, packed.target_starts, strict=True):
+    for row, ids, start in zip(tokens, packed.ids, packed.target_starts, strict=True):
         expected, starts = ["[CLS]"], []
         for side, (part, room, end) in enumerate(zip(row, rooms, ends, strict=False)):
             dropped = max(0, len(part) - room)
             num_cut[side] += dropped > 0
-            # One piece after another from the end that is cut off.
+            # One token after another from the end that is cut off.
             for _ in range(dropped):
                 part.pop(-1 if end == "tail" else 0)
             expected += [*part, "[SEP]"]

@@ -198,7 +198,7 @@ def test_mistakes_are_one_line(settings, tmp_path):
     for changes, message in (
         ({"train_file": None}, "--train_file is needed"),
         ({"vocab_file": None}, "--vocab_file is needed"),
-        ({"vocab_file": str(tmp_path / "vocab.txt")}, "vocabulary has 25 pieces"),
+        ({"vocab_file": str(tmp_path / "vocab.txt")}, "vocabulary has 25 tokens"),
         ({"train_file": short}, 'short.jsonl, line 2: "tgt" is missing'),
         ({"predict_file": "none.jsonl"}, "--predict_file: no file matches"),
         ({"max_source_length": 2}, "--max_source_length=2 leaves no room"),
@@ -209,7 +209,7 @@ def test_mistakes_are_one_line(settings, tmp_path):
             "--max_source_length + --max_target_length=11 is past the table of absolute positions",
         ),
         ({"best_metric": "bleu", "max_eval_generated": 0}, "--max_eval_generated"),
-        ({"banned_words": ["甲乙"]}, "'甲乙' has 2 pieces"),
+        ({"banned_words": ["甲乙"]}, "'甲乙' has 2 tokens"),
         ({"banned_words": ["𠮷"]}, "--banned_words: '𠮷' is not in the vocabulary"),
         ({"banned_words": ["[SEP]"]}, "[SEP] ends each target, so it cannot be banned"),
         (

@@ -1,4 +1,4 @@
-"""Entities by characters and by pieces, on random texts, whole and in windows."""
+"""Entities by characters and by tokens, on random texts, whole and in windows."""
 
 import itertools
 import random
@@ -16,15 +16,15 @@ from nezha_tf.text.vocabulary import Vocabulary
 # Known and unknown Chinese, Latin, digits, white space, dropped characters, accents, combining
 # marks, syllables that decompose, capitals that become longer, kana, and beyond 16 bits.
 CHARACTERS = "中国北京龘𠮷abcABC129 \t\u3000\u200b\x00\ufffdéÄe\u0301서울İカー，.-😀"
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"中国北京abc129，.-e서", "##b", "##c"]
-PIECES += ["##2", "##9", "ab", "##ab", "##e", *map(chr, (0x1109, 0x1165))]
-PIECES += [f"##{chr(code)}" for code in (0x1165, 0x110B, 0x116E, 0x11AF)]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"中国北京abc129，.-e서", "##b", "##c"]
+TOKENS += ["##2", "##9", "ab", "##ab", "##e", *map(chr, (0x1109, 0x1165))]
+TOKENS += [f"##{chr(code)}" for code in (0x1165, 0x110B, 0x116E, 0x11AF)]
 TAGS = TagSet.of_labels({"PER", "LOC"}, "BIO")
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return FullTokenizer(vocabulary=Vocabulary(PIECES))
+    return FullTokenizer(vocabulary=Vocabulary(TOKENS))
 
 
 def random_text(rng, length):
@@ -42,14 +42,14 @@ def test_there_and_back_on_random_texts(tokenizer):
     kinds = {"exact": 0, "moved": 0, "lost": 0, "shared": 0}
     for _ in range(2000):
         text = random_text(rng, rng.randrange(1, 14))
-        pieces = tokenizer.tokenize_with_offsets(text)
-        units = alignment.units_of(pieces)
-        # Each piece is in one unit, and units are contiguous.
-        assert [u.piece for u in units] == sorted({u.piece for u in units})
+        tokens = tokenizer.tokenize_with_offsets(text)
+        units = alignment.units_of(tokens)
+        # Each token is in one unit, and units are contiguous.
+        assert [u.token for u in units] == sorted({u.token for u in units})
         assert all(a.end <= b.start for a, b in itertools.pairwise(units))
         covered = {c for u in units for c in range(u.start, u.end)}
-        assert covered == {c for piece in pieces for c in range(piece.start, piece.end)}
-        kinds["shared"] += len(units) < len(pieces)
+        assert covered == {c for token in tokens for c in range(token.start, token.end)}
+        kinds["shared"] += len(units) < len(tokens)
 
         entities = random_entities(rng, len(text))
         on_units = [e for e in alignment.to_units(entities, units) if e]
@@ -67,7 +67,7 @@ def test_there_and_back_on_random_texts(tokenizer):
                 continue
             grown = Entity(inner[0].start, inner[-1].end, entity.label)
             assert grown in back
-            # At the ends, only characters without pieces are left out.
+            # At the ends, only characters without tokens are left out.
             assert not covered & {*range(entity.start, grown.start), *range(grown.end, entity.end)}
             kinds["exact" if grown == entity else "moved"] += 1
     assert min(kinds.values()) > 50, kinds
@@ -79,16 +79,16 @@ def test_rules_by_hand(tokenizer):
         found = alignment.to_units([Entity(*e) for e in entities], units)
         return [tuple(alignment.to_characters(entity, units)) for entity in found if entity]
 
-    # A word of two pieces, ab ##c, is two units; an entity inside the first one grows.
+    # A word of two tokens, ab ##c, is two units; an entity inside the first one grows.
     assert there_and_back("北 abc京", (2, 4, "LOC")) == [(2, 4, "LOC")]
     assert there_and_back("北 abc京", (3, 4, "LOC")) == [(2, 4, "LOC")]
     # The first of two entities in one unit gets it, the second one gets the rest.
     assert there_and_back("ab", (0, 1, "LOC"), (1, 2, "PER")) == [(0, 2, "LOC")]
     assert there_and_back("ab京", (0, 1, "LOC"), (1, 3, "PER")) == [(0, 2, "LOC"), (2, 3, "PER")]
-    # White space between the pieces of an entity belongs to it, at its ends it does not.
+    # White space between the tokens of an entity belongs to it, at its ends it does not.
     assert there_and_back("ab 中 ", (0, 5, "LOC")) == [(0, 4, "LOC")]
     assert there_and_back("中 \u200b国", (1, 3, "LOC")) == []
-    # A character that no piece contains becomes [UNK].
+    # A character that no token contains becomes [UNK].
     assert there_and_back("中龘", (1, 2, "PER")) == [(1, 2, "PER")]
 
 
@@ -124,7 +124,7 @@ def test_entities_across_windows_are_recovered(tokenizer, max_seq_length, stride
     ):
         assert (ids[0], ids[-1]) == (2, 3) and len(ids) == len(label_ids) == len(label_mask)
         assert label_mask[0] == label_mask[-1] == 0 and not label_ids[label_mask == 0].any()
-    # Predictions for pieces without a tag must not matter.
+    # Predictions for tokens without a tag must not matter.
     outputs = {
         "tag_ids": [
             np.where(mask, ids, rng.randrange(5))

@@ -1,4 +1,4 @@
-"""Property tests of entities by characters and by pieces, of any text, whole and in windows."""
+"""Property tests of entities by characters and by tokens, of any text, whole and in windows."""
 
 import itertools
 
@@ -22,8 +22,8 @@ LABELS = st.sampled_from(("LOC", "PER"))
 
 @pytest.fixture(scope="module")
 def tokenizers(vocabulary):
-    # The pieces of a syllable; the last one extends beyond it.
-    more = Vocabulary([*vocabulary.pieces, "\u1112", "##\u1161", "##\u11ab", "##\u11aba"])
+    # The tokens of a syllable; the last one extends beyond it.
+    more = Vocabulary([*vocabulary.tokens, "\u1112", "##\u1161", "##\u11ab", "##\u11aba"])
     return {case: FullTokenizer(vocabulary=more, do_lower_case=case) for case in (True, False)}
 
 
@@ -35,11 +35,11 @@ def sentences(draw):
     return Sentence(text, [Entity(start, end, draw(LABELS)) for start, end in pairs])
 
 
-def units_by_definition(pieces):
-    """Returns groups of pieces that share characters: (first piece, first character, end)."""
+def units_by_definition(tokens):
+    """Returns groups of tokens that share characters: (first token, first character, end)."""
     groups = []
-    for number, piece in enumerate(pieces):
-        characters = {*range(piece.start, piece.end)}
+    for number, token in enumerate(tokens):
+        characters = {*range(token.start, token.end)}
         if groups and groups[-1][1] & characters:
             groups[-1][1].update(characters)
         else:
@@ -51,9 +51,9 @@ def units_by_definition(pieces):
 @given(sentence=sentences(), case=st.booleans())
 @example(sentence=Sentence("한a", [Entity(1, 2, "PER")]), case=True)
 def test_an_entity_takes_the_units_that_hold_its_characters(tokenizers, sentence, case):
-    pieces = tokenizers[case].tokenize_with_offsets(sentence.text)
-    units = alignment.units_of(pieces)
-    assert [tuple(unit) for unit in units] == units_by_definition(pieces)
+    tokens = tokenizers[case].tokenize_with_offsets(sentence.text)
+    units = alignment.units_of(tokens)
+    assert [tuple(unit) for unit in units] == units_by_definition(tokens)
     taken = set()
     found = alignment.to_units(sentence.entities, units)
     for entity, on_units in zip(sentence.entities, found, strict=True):
@@ -111,14 +111,14 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
     }
     found, first = examples.entities(outputs), 0
     for sentence, entities in zip(written, found, strict=True):
-        pieces = tokenizer.tokenize_with_offsets(sentence.text)
-        units = alignment.units_of(pieces)
-        starts = alignment.window_starts(len(pieces), size, stride)
-        best = alignment.best_windows(len(pieces), size, starts)
+        tokens = tokenizer.tokenize_with_offsets(sentence.text)
+        units = alignment.units_of(tokens)
+        starts = alignment.window_starts(len(tokens), size, stride)
+        best = alignment.best_windows(len(tokens), size, starts)
         said = []
         for unit in units:
-            window = best[unit.piece]
-            place = unit.piece - starts[window] + 1
+            window = best[unit.token]
+            place = unit.token - starts[window] + 1
             said.append([outputs[name][first + window][place] for name in outputs])
         expected = [
             (units[e.start].start, units[e.end - 1].end, e.label, min(p for _, p in part))
@@ -141,7 +141,7 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
     data=st.data(),
 )
 def test_entities_that_are_learnt_come_back(tokenizers, written, case, scheme, size, data):
-    """Except those that are reported as lost, and those moved to the bounds of their pieces."""
+    """Except those that are reported as lost, and those moved to the bounds of their tokens."""
     stride = data.draw(st.integers(1, size))
     examples = WindowedSentences(written, tokenizers[case], TAGS[scheme], size + 2, stride)
     arrays = examples.arrays

@@ -14,12 +14,12 @@ from nezha_tf.tasks.tagging.serving import TaggingServing, units_of
     "labels", [["B", "I"], ["[PAD]", "O", "B-A", "I-A"], ["O", "PER", "LOC"], ["B", "M", "E", "S"]]
 )
 def test_the_graph_reads_published_labels_as_python_does(labels):
-    """Texts of 0 to 8 characters, each a piece."""
+    """Texts of 0 to 8 characters, each a token."""
     rng = np.random.default_rng(len(labels))
     lengths = [0, 1, 8, 5, 3, 7]
     ids = [rng.integers(0, len(labels), length) for length in lengths]
     places = tf.ragged.range(tf.constant(lengths))
-    pieces = SimpleNamespace(
+    tokens = SimpleNamespace(
         ids=places,
         starts=places,
         ends=places + 1,
@@ -27,9 +27,9 @@ def test_the_graph_reads_published_labels_as_python_does(labels):
     )
     serving = object.__new__(TaggingServing)
     serving._tag_set = tag_set = TagSet.of_model(labels, "config.json")
-    units, _ = units_of(pieces)
+    units, _ = units_of(tokens)
     all_ids = tf.constant(np.concatenate(ids), tf.int32)
-    found = serving._entities(pieces, units, all_ids, tf.ones(len(all_ids)))
+    found = serving._entities(tokens, units, all_ids, tf.ones(len(all_ids)))
     expected = [tag_set.entities_of(row) for row in ids]
     assert sum(map(len, expected)) > 3
     for row, entities in enumerate(expected):

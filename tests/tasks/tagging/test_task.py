@@ -17,7 +17,7 @@ from nezha_tf.util.errors import UserError
 
 CONFIG = {**QUICK_CONFIG, "vocab_size": 26}
 SURNAMES, GIVEN, PLACES, OTHERS = "王李", "甲乙丙", "京沪汉津", "一二三四五六七八"
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SURNAMES, *GIVEN, *PLACES, *OTHERS]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SURNAMES, *GIVEN, *PLACES, *OTHERS]
 
 
 def sentence(rng, length):
@@ -53,7 +53,7 @@ def as_json(text, entities):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("entities")
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    (folder / "vocab.txt").write_text("\n".join(TOKENS))
     (folder / "config.json").write_text(json.dumps(CONFIG))
     rng = random.Random(0)
     train, dev = ([sentence(rng, 12) for _ in range(count)] for count in (300, 38))
@@ -140,7 +140,7 @@ def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
     for changes, message in (
         ({"train_file": None}, "--train_file is needed"),
         ({"train_file": str(tmp_path / "none.txt")}, "none.txt has no entities"),
-        ({"window_stride": 31}, "--window_stride=31 leaves gaps between windows of 30 pieces"),
+        ({"window_stride": 31}, "--window_stride=31 leaves gaps between windows of 30 tokens"),
         ({"crf": True, "label_smoothing": 0.1}, "does not work with --crf"),
         ({"crf_learning_rate_factor": 1.0}, "--crf_learning_rate_factor=1.0 does nothing with --n"),
         ({"do_train": False, "do_predict": True}, "there is no"),
@@ -166,7 +166,7 @@ def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
         "2 sentences with 2 entities (LOC 1, PER 1)",
         "bad rows skipped: 1 (the first: ",
         "1 entities break the rules of their scheme",
-        "1 entities have no piece of their own, so they cannot be found (for example LOC",
+        "1 entities have no token of their own, so they cannot be found (for example LOC",
     ):
         assert words in said, said
 

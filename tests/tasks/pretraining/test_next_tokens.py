@@ -1,4 +1,4 @@
-"""Models that predict next pieces: trained, opened, and asked to write, to score and to go on."""
+"""Models that predict next tokens: trained, opened, and asked to write, to score and to go on."""
 
 import json
 
@@ -84,13 +84,13 @@ def trained(tmp_path):
 def test_a_causal_model_goes_on_and_scores(trained, tmp_path):
     """From the folder alone, with no flag that tells its form."""
     folder, results = trained
-    loss = results["next_piece_loss"]
-    assert results["next_piece_perplexity"] == pytest.approx(np.exp(loss))
+    loss = results["next_token_loss"]
+    assert results["next_token_perplexity"] == pytest.approx(np.exp(loss))
     # A text of m characters has m + 1 predictions: [SEP] is one, and has no character.
     texts = [text_of(number) for number in range(200, 240)]
     share = sum(len(text) + 1 for text in texts) / sum(map(len, texts))
     expected = loss / np.log(2) * share
-    assert results["next_piece_bits_per_character"] == pytest.approx(expected, rel=1e-4)
+    assert results["next_token_bits_per_character"] == pytest.approx(expected, rel=1e-4)
 
     prompt, wanted = "".join(TEXT[3:6]), "".join(TEXT[6:9])
     said = generate_text(
@@ -109,20 +109,20 @@ def test_a_causal_model_goes_on_and_scores(trained, tmp_path):
     target_format = form_of(open_folder(folder), "left_to_right").target_format
     logits = [next_logits(model, ids[:n], [[]], target_format)[0] for n in range(1, 7)]
     parts = tf.nn.log_softmax(logits).numpy()[range(6), ids[1:]]
-    assert found["pieces"] == 6
+    assert found["tokens"] == 6
     np.testing.assert_allclose(found["log_prob"], parts.sum(), rtol=1e-4)
     # All but the first are nearly certain.
     assert parts[1:].min() > -1.0 > parts[0]
     assert set(predictors_of(open_folder(folder))) == {"left_to_right", "attention"}
 
 
-def test_the_characters_of_pieces():
-    pieces = [*SPECIAL, "词", "##ab", "[unused]", "#"]
-    assert lengths_of(Vocabulary(pieces)).tolist() == [0, 0, 0, 1, 0, 0, 0, 1, 2, 8, 1]
+def test_the_characters_of_tokens():
+    tokens = [*SPECIAL, "词", "##ab", "[unused]", "#"]
+    assert lengths_of(Vocabulary(tokens)).tolist() == [0, 0, 0, 1, 0, 0, 0, 1, 2, 8, 1]
 
 
-def test_targets_have_the_probability_of_their_pieces(tmp_path):
-    """For each piece, with a separate forward pass over the source and what is left of it."""
+def test_targets_have_the_probability_of_their_tokens(tmp_path):
+    """For each token, with a separate forward pass over the source and what is left of it."""
     write_folder(
         tmp_path / "run",
         {"task": "pretraining", "objectives": "span_corruption", "max_seq_length": LENGTH},
@@ -137,7 +137,7 @@ def test_targets_have_the_probability_of_their_pieces(tmp_path):
     written = found.ids[0, 0, : found.lengths[0, 0]].numpy().tolist()
     assert len(written) > 1
     total = 0.0
-    for n, piece in enumerate(written):
+    for n, token in enumerate(written):
         logits = next_logits(model, source, [written[:n]], form.target_format)
-        total += float(tf.nn.log_softmax(logits)[0, piece])
+        total += float(tf.nn.log_softmax(logits)[0, token])
     np.testing.assert_allclose(found.log_probs[0, 0], total, atol=1e-3)

@@ -1,4 +1,4 @@
-"""Property tests of the objectives that predict next pieces: any texts, checked in plain Python."""
+"""Property tests of the objectives that predict next tokens: any texts, checked in plain Python."""
 
 import itertools
 
@@ -69,16 +69,16 @@ def is_stretch(part, whole):
 
 
 def is_subsequence(part, whole):
-    pieces = iter(whole)
-    return all(piece in pieces for piece in part)
+    tokens = iter(whole)
+    return all(token in tokens for token in part)
 
 
 def sentences_of(text):
     """Returns the sentences of a text as a list of tuples; ends in a row belong to one."""
     sentences, current = [], []
-    for piece, following in itertools.zip_longest(text, text[1:]):
-        current.append(piece)
-        if (piece in SENTENCE_ENDS and following not in SENTENCE_ENDS) or following is None:
+    for token, following in itertools.zip_longest(text, text[1:]):
+        current.append(token)
+        if (token in SENTENCE_ENDS and following not in SENTENCE_ENDS) or following is None:
             sentences.append(tuple(current))
             current = []
     return sentences
@@ -87,14 +87,14 @@ def sentences_of(text):
 def check_span_corruption(source, target, text):
     """The target fills the sentinels of the source, and the result is a stretch of the text."""
     spans, count = {}, 0
-    for piece in target:
-        if count < len(SENTINELS) and piece == SENTINELS[count]:
-            spans[piece], count = [], count + 1
+    for token in target:
+        if count < len(SENTINELS) and token == SENTINELS[count]:
+            spans[token], count = [], count + 1
         else:
-            spans[SENTINELS[count - 1]].append(piece)
+            spans[SENTINELS[count - 1]].append(token)
     assert all(spans.values()) and source[-1] == SENTINELS[count - 1]
-    assert [piece for piece in source if piece in SENTINELS] == list(spans)
-    filled = [piece for part in source for piece in spans.get(part, [part])]
+    assert [token for token in source if token in SENTINELS] == list(spans)
+    filled = [token for part in source for token in spans.get(part, [part])]
     assert is_stretch(filled, text)
     noise = sum(map(len, spans.values()))
     assert noise == max(1, round(len(filled) * 0.15)) and count == max(1, round(noise / 3))
@@ -103,7 +103,7 @@ def check_span_corruption(source, target, text):
 def check_infilling(source, target, text):
     """The target is a stretch; what the source keeps of it is in sentences of any order."""
     assert is_stretch(target, text)
-    kept = [piece for piece in source if piece != MASK]
+    kept = [token for token in source if token != MASK]
     assert len(source) <= len(target) and MASK in source
     orders = itertools.islice(itertools.permutations(sentences_of(target)), 6000)
     assert any(is_subsequence(kept, [p for part in order for p in part]) for order in orders)
@@ -138,10 +138,10 @@ def test_sources_and_targets_are_made_of_the_text(name, rows, seed):
     batch = corrupted(name, rows, seed)
     for number, row in enumerate(rows):
         if len(row.text) == 1:
-            assert not batch["next_piece_weights"][number].any()
+            assert not batch["next_token_weights"][number].any()
             continue
         source, target, weights = parts_of(batch, number)
-        assert batch["next_piece_weights"][number].tolist() == weights
+        assert batch["next_token_weights"][number].tolist() == weights
         CHECKS[name](source, target, row.text)
 
 
@@ -154,7 +154,7 @@ PARTS = st.sampled_from([[FIRST_OF_TEXT + 5], [FIRST_OF_TEXT + 6], END_IDS[:1], 
 def test_without_noise_infilling_only_permutes_sentences(parts, data, number):
     """Documents of one text end with [SEP], which is no word of its own."""
     text = list(itertools.chain(*parts))
-    starts = [int(piece != SEP) for piece in text]
+    starts = [int(token != SEP) for token in text]
     if data:
         starts = data.draw(st.lists(st.integers(0, 1), min_size=len(text), max_size=len(text)))
     row = Record(text, [], [1, *starts[1:]], 0, number)
@@ -175,16 +175,16 @@ def infilled_parts_of(batch):
 @laws.examples(25)
 @given(ROWS, st.integers())
 @example([FULL, SINGLE], 0)
-def test_each_piece_of_a_text_predicts_the_next_one(rows, seed):
+def test_each_token_of_a_text_predicts_the_next_one(rows, seed):
     batch = corrupted("causal", rows, seed)
     for number, row in enumerate(rows):
-        pieces = [CLS, *row.text, SEP]
-        rest = [0] * (LENGTH - len(pieces))
-        assert batch["input_ids"][number].tolist() == pieces + rest
-        assert batch["input_mask"][number].tolist() == [1] * len(pieces) + rest
-        assert batch["segment_ids"][number].tolist() == [2] * len(pieces) + rest
-        weights = [1.0] * (len(pieces) - 1) + [0.0] + rest
-        assert batch["next_piece_weights"][number].tolist() == weights
+        tokens = [CLS, *row.text, SEP]
+        rest = [0] * (LENGTH - len(tokens))
+        assert batch["input_ids"][number].tolist() == tokens + rest
+        assert batch["input_mask"][number].tolist() == [1] * len(tokens) + rest
+        assert batch["segment_ids"][number].tolist() == [2] * len(tokens) + rest
+        weights = [1.0] * (len(tokens) - 1) + [0.0] + rest
+        assert batch["next_token_weights"][number].tolist() == weights
 
 
 @pytest.mark.parametrize("name", ("causal", *TEXT_TO_TEXT))
@@ -200,7 +200,7 @@ def test_a_row_depends_on_seed_and_number_alone(name, rows, seed, random):
 
 @pytest.fixture(scope="module")
 def many():
-    """Returns a function that corrupts one text of different pieces 4,000 times."""
+    """Returns a function that corrupts one text of different tokens 4,000 times."""
     text = list(range(FIRST_OF_TEXT + len(ENDS), FIRST_OF_TEXT + len(ENDS) + 14))
     rows = [Record(text, [], [1] * len(text), 0, number) for number in range(4000)]
 
@@ -229,9 +229,9 @@ def test_fragments_are_where_mass_draws_them(many):
     assert is_near(np.bincount(starts, minlength=8), shares)
     kinds = [0, 0, 0]
     for (source, target), start in zip(pairs, starts, strict=True):
-        for own, piece in zip(source[start : start + 7], target, strict=True):
-            kinds[0 if own == MASK else 1 if own == piece else 2] += 1
-    chance = 0.1 / len(VOCABULARY)  # that a random piece is [MASK], or the piece itself
+        for own, token in zip(source[start : start + 7], target, strict=True):
+            kinds[0 if own == MASK else 1 if own == token else 2] += 1
+    chance = 0.1 / len(VOCABULARY)  # that a random token is [MASK], or the token itself
     assert is_near(kinds, [0.8 + chance, 0.1 + chance, 0.1 - 2 * chance])
 
 
@@ -246,7 +246,7 @@ def test_infilling_covers_its_share_of_the_words(many):
     assert {len(target) for _, target in pairs} == {10}
     # A source that is too long, because of inserted [MASK]s, loses its end.
     whole = [source for source, _ in pairs if len(source) < 10]
-    lost = [10 - sum(piece != MASK for piece in source) for source in whole]
+    lost = [10 - sum(token != MASK for token in source) for source in whole]
     # Spans overlap at times, so fewer words than three may be lost.
     assert max(lost) == 3 and np.mean(lost) > 2.7
     single = sum(source.count(MASK) == 1 for source, _ in pairs) / len(pairs)
@@ -255,11 +255,11 @@ def test_infilling_covers_its_share_of_the_words(many):
     assert abs(single - (1 - first.sum())) < 0.04
     pairs, _ = many("infilling", noise_density=0.6)
     whole = [source for source, _ in pairs if len(source) < 10]
-    assert max(10 - sum(piece != MASK for piece in source) for source in whole) == 6
+    assert max(10 - sum(token != MASK for token in source) for source in whole) == 6
 
 
 def test_every_length_of_a_span_is_as_probable_as_t5_draws_it(many):
-    """Half of 12 pieces are noise in two spans: the first has 1 to 5 pieces, each as often."""
+    """Half of 12 tokens are noise in two spans: the first has 1 to 5 tokens, each as often."""
     pairs, _ = many("span_corruption", noise_density=0.5)
     first = [target.index(SENTINELS[1]) - 1 for _, target in pairs]
     noise = len(pairs[0][1]) - 2

@@ -1,4 +1,4 @@
-"""Converts the documents of a shard to flat arrays of pieces, with sentence and word starts."""
+"""Converts the documents of a shard to flat arrays of tokens, with sentence and word starts."""
 
 import collections
 from typing import NamedTuple
@@ -16,17 +16,17 @@ from nezha_tf.text.word_segmentation import make_segmenter
 CHARACTERS_AT_ONCE = 1 << 18
 
 
-class ShardPieces(NamedTuple):
-    """The pieces of documents, one document after another.
+class ShardTokens(NamedTuple):
+    """The tokens of documents, one document after another.
 
     Attributes:
       ids: int32 [N].
-      word_starts: bool [N], whether a piece begins a unit of masking.
-      bounds: list of S + 1 ints; sentence s has the pieces bounds[s] to bounds[s + 1] - 1, at
+      word_starts: bool [N], whether a token begins a unit of masking.
+      bounds: list of S + 1 ints; sentence s has the tokens bounds[s] to bounds[s + 1] - 1, at
         least one.
       documents: list of (number in the corpus, first sentence, sentence after the last).
-      sizes: int32 [N], the number of characters from the start of a piece to the start of the next
-        piece, or to the end of the line.
+      sizes: int32 [N], the number of characters from the start of a token to the start of the next
+        token, or to the end of the line.
       characters: number of characters in the text.
       unknown_characters: `collections.Counter` of the characters that the vocabulary lacks.
     """
@@ -40,13 +40,13 @@ class ShardPieces(NamedTuple):
     unknown_characters: collections.Counter
 
 
-class PieceReader:
-    """Splits sentences into pieces and words, each sentence once.
+class TokenReader:
+    """Splits sentences into tokens and words, each sentence once.
 
-    The segmenter splits the raw text into words. All pieces of a token (for example an ASCII word
-    or number) belong to the word of its first character, so that a unit of masking never splits a
-    token. With `--masking=entity`, and with `--masking=none` and a user dictionary, each entry of
-    the dictionary in the text is one word, however the segmenter splits it.
+    The segmenter splits the raw text into words. All tokens of a basic token (for example an ASCII
+    word or number) belong to the word of its first character, so that a unit of masking never
+    splits a basic token. With `--masking=entity`, and with `--masking=none` and a user dictionary,
+    each entry of the dictionary in the text is one word, however the segmenter splits it.
 
     Attributes:
       clock: a `Stopwatch` with the time of `SEGMENTATION`.
@@ -74,34 +74,34 @@ class PieceReader:
             self._entities = Entities(words)
 
     def read(self, documents):
-        """Returns the `ShardPieces` of documents.
+        """Returns the `ShardTokens` of documents.
 
         Args:
           documents: list of (number in the corpus, list of sentences); sentences and documents
-            without pieces are left out.
+            without tokens are left out.
         """
         ids, word_starts, sizes, bounds, kept = [], [], [], [np.zeros(1, np.int64)], []
         self._tokenizer.unknown_characters.clear()
-        pieces = sentences = characters = 0
+        tokens = sentences = characters = 0
         for part in _parts(documents):
             lines = [line for _, lines in part for line in lines]
             found = self._tokenizer.tokenize(lines)
             ids.append(found.ids)
             word_starts.append(self._word_starts(lines, found))
             sizes.append(_sizes(lines, found))
-            # A sentence without pieces has the same end as the sentence before it.
+            # A sentence without tokens has the same end as the sentence before it.
             ends = np.unique(found.line_ends[found.line_ends > 0])
-            bounds.append(ends + pieces)
+            bounds.append(ends + tokens)
             characters += sum(map(len, lines))
             last_lines = np.cumsum([len(lines) for _, lines in part])
-            last_pieces = np.concatenate([[0], found.line_ends])[last_lines]
-            last_sentences = np.searchsorted(ends, last_pieces, side="right") + sentences
+            last_tokens = np.concatenate([[0], found.line_ends])[last_lines]
+            last_sentences = np.searchsorted(ends, last_tokens, side="right") + sentences
             for (number, _), end in zip(part, last_sentences.tolist(), strict=True):
                 if end > sentences:
                     kept.append((number, sentences, end))
                     sentences = end
-            pieces += len(found.ids)
-        return ShardPieces(
+            tokens += len(found.ids)
+        return ShardTokens(
             ids=np.concatenate([np.empty(0, np.int32), *ids]),
             word_starts=np.concatenate([np.empty(0, bool), *word_starts]),
             bounds=np.concatenate(bounds).tolist(),
@@ -112,7 +112,7 @@ class PieceReader:
         )
 
     def _word_starts(self, lines, found):
-        """Returns bool [N], which of the lines' pieces (`found`, `LinePieces`) begin a unit."""
+        """Returns bool [N], which of the lines' tokens (`found`, `LineTokens`) begin a unit."""
         if self._cut is None:
             return np.ones(len(found.ids), bool)
         lengths = []
@@ -126,7 +126,7 @@ class PieceReader:
         if self._entities:
             self._join_entities(lines, begins)
         word_of_place = np.cumsum(begins)
-        firsts = np.flatnonzero(found.begins_token)
+        firsts = np.flatnonzero(found.begins_basic_token)
         words = word_of_place[found.places[firsts]]
         starts = np.zeros(len(found.ids), bool)
         starts[firsts] = np.diff(words, prepend=-1) != 0
@@ -143,13 +143,13 @@ class PieceReader:
 
 
 def _sizes(lines, found):
-    """Returns `ShardPieces.sizes` for lines and their `LinePieces`."""
+    """Returns `ShardTokens.sizes` for lines and their `LineTokens`."""
     if not len(found.ids):
         return np.empty(0, np.int32)
     following = np.append(found.places[1:], 0)
     line_ends = np.cumsum([len(line) + 1 for line in lines]) - 1
-    has_pieces = np.diff(found.line_ends, prepend=0) > 0
-    following[found.line_ends[has_pieces] - 1] = line_ends[has_pieces]
+    has_tokens = np.diff(found.line_ends, prepend=0) > 0
+    following[found.line_ends[has_tokens] - 1] = line_ends[has_tokens]
     return (following - found.places).astype(np.int32)
 
 

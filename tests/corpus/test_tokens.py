@@ -1,4 +1,4 @@
-"""Pieces, words and sentences of a shard against the tokenizer and segmenter for one line."""
+"""Tokens, words and sentences of a shard against the tokenizer and segmenter for one line."""
 
 import itertools
 
@@ -7,9 +7,9 @@ import numpy as np
 from conftest import RESOURCES
 
 from nezha_tf import FullTokenizer
-from nezha_tf.corpus import pieces as pieces_module
-from nezha_tf.corpus.pieces import PieceReader
+from nezha_tf.corpus import tokens as tokens_module
 from nezha_tf.corpus.settings import Settings
+from nezha_tf.corpus.tokens import TokenReader
 from nezha_tf.data.corpus import read_documents
 
 ODD = [
@@ -20,7 +20,7 @@ ODD = [
 
 
 def reader(vocabulary, **settings):
-    return PieceReader(Settings(vocab_file="", **settings), vocabulary)
+    return TokenReader(Settings(vocab_file="", **settings), vocabulary)
 
 
 def words_of_characters(text, cut):
@@ -28,16 +28,16 @@ def words_of_characters(text, cut):
 
 
 def expected_line(text, vocabulary, cut):
-    """Returns (ids, whether each begins a word) of a line, by the rule, piece after piece."""
-    pieces = FullTokenizer(vocabulary=vocabulary).tokenize_with_offsets(text)
+    """Returns (ids, whether each begins a word) of a line, by the rule, token after token."""
+    tokens = FullTokenizer(vocabulary=vocabulary).tokenize_with_offsets(text)
     words = words_of_characters(text, cut)
-    starts, token, word = [], None, None
-    for piece in pieces:
-        is_next = piece.token != token
-        starts.append(is_next and words[piece.start] != word)
+    starts, basic_token, word = [], None, None
+    for token in tokens:
+        is_next = token.basic_token != basic_token
+        starts.append(is_next and words[token.start] != word)
         if is_next:
-            token, word = piece.token, words[piece.start]
-    return vocabulary.ids_of([piece.text for piece in pieces]), starts
+            basic_token, word = token.basic_token, words[token.start]
+    return vocabulary.ids_of([token.text for token in tokens]), starts
 
 
 def check(documents, found, vocabulary, cut):
@@ -59,12 +59,12 @@ def check(documents, found, vocabulary, cut):
     assert found.characters == sum(len(line) for _, lines in documents for line in lines)
 
 
-def test_pieces_and_words_are_those_of_each_line(vocabulary, monkeypatch):
+def test_tokens_and_words_are_those_of_each_line(vocabulary, monkeypatch):
     documents = list(enumerate(read_documents(str(RESOURCES / "sample_corpus.txt")))) + ODD
     found = reader(vocabulary).read(documents)
     check(documents, found, vocabulary, jieba.lcut)
     # The same in small parts.
-    monkeypatch.setattr(pieces_module, "CHARACTERS_AT_ONCE", 50)
+    monkeypatch.setattr(tokens_module, "CHARACTERS_AT_ONCE", 50)
     in_parts = reader(vocabulary).read(documents)
     assert in_parts.bounds == found.bounds and in_parts.documents == found.documents
     assert (in_parts.ids == found.ids).all() and (in_parts.word_starts == found.word_starts).all()
@@ -72,8 +72,8 @@ def test_pieces_and_words_are_those_of_each_line(vocabulary, monkeypatch):
     assert found.unknown_characters["\U0001f600"] == found.unknown_characters["龘"] == 1
 
 
-def test_without_words_each_piece_is_a_unit(vocabulary, monkeypatch):
-    monkeypatch.setattr(pieces_module, "make_segmenter", None)  # and nothing is segmented
+def test_without_words_each_token_is_a_unit(vocabulary, monkeypatch):
+    monkeypatch.setattr(tokens_module, "make_segmenter", None)  # and nothing is segmented
     found = reader(vocabulary, masking="token").read(ODD)
     assert found.word_starts.all() and len(found.ids) > 20
 

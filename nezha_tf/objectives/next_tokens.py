@@ -1,4 +1,4 @@
-"""Objectives that predict each next piece: of a text, or of a target made of the text."""
+"""Objectives that predict each next token: of a text, or of a target made of the text."""
 
 import abc
 
@@ -6,18 +6,18 @@ from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data import schema
 from nezha_tf.modeling import attention_mask
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.objectives.casts import NextPieces
+from nezha_tf.objectives.casts import NextTokens
 from nezha_tf.objectives.infilling import Infilling
 from nezha_tf.objectives.objective import Objective, Use
 from nezha_tf.objectives.spans import SpanCorruption
-from nezha_tf.objectives.terms import NEXT_PIECE
+from nezha_tf.objectives.terms import NEXT_TOKEN
 from nezha_tf.objectives.text_to_text import Fragment, Prefix, TextToText
 from nezha_tf.util.errors import UserError
 
 _NOISE = ("noise_density", "mean_span_length")
 
 
-class NextPieceObjective(Objective):
+class NextTokenObjective(Objective):
     """The base of these objectives; their examples must not be masked."""
 
     reads = schema.UNMASKED_FEATURES
@@ -29,11 +29,11 @@ class NextPieceObjective(Objective):
         return lengths._replace(max_predictions_per_seq=lengths.max_seq_length)
 
     def terms(self, of_pairs):
-        return (NEXT_PIECE,)
+        return (NEXT_TOKEN,)
 
 
-class Causal(NextPieceObjective):
-    """Each piece of a text predicts the next one and sees what is left of it (GPT, NEZHA-Gen)."""
+class Causal(NextTokenObjective):
+    """Each token of a text predicts the next one and sees what is left of it (GPT, NEZHA-Gen)."""
 
     has_memory = True
 
@@ -42,18 +42,18 @@ class Causal(NextPieceObjective):
     shown_as = "left_to_right"
 
     def transforms(self, examples):
-        return (NextPieces(self.segment_ids[0]),)
+        return (NextTokens(self.segment_ids[0]),)
 
     def ranks(self, batch):
         return attention_mask.left_to_right_ranks(batch["input_mask"])
 
 
-class TextToTextObjective(NextPieceObjective):
-    """The target's pieces are predicted from the source and what is left of them."""
+class TextToTextObjective(NextTokenObjective):
+    """The target's tokens are predicted from the source and what is left of them."""
 
     segment_ids = SEGMENT_IDS["seq2seq"]
     uses = (Use("seq2seq", segment_ids, "shift"),)
-    # A picture of a text is of all of it, not of a stretch with other pieces in it.
+    # A picture of a text is of all of it, not of a stretch with other tokens in it.
     shown_as = "seq2seq"
 
     @abc.abstractmethod

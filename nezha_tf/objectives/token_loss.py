@@ -1,4 +1,4 @@
-"""The loss of models that predict pieces: the base of pretraining's and sequence to sequence's."""
+"""The loss of models that predict tokens: the base of pretraining's and sequence to sequence's."""
 
 from keras import ops
 
@@ -6,11 +6,11 @@ from nezha_tf.modeling import attention_mask
 from nezha_tf.objectives.losses import weighted
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-# What the pieces before an example left behind: see `NezhaEncoder.call`.
+# What the tokens before an example left behind: see `NezhaEncoder.call`.
 MEMORY = ("memory", "memory_mask")
 
 
-class PieceLoss:
+class TokenLoss:
     """A sum of terms, with an attention mask made from ranks. A `protocol.Loss`.
 
     Batches are dicts of the features of the schema: ids int [B, T], predictions [B, P].
