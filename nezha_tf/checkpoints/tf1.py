@@ -37,6 +37,7 @@ _DECIDES_ON_STATE = {
     f"/{AVERAGE_SUFFIX}": "--ema_decay",
     "nezha_tf/loss_scale": "--precision",
     "nezha_tf/memory": "--memory_length",
+    "nezha_tf/optimizer": "--optimizer and --freeze_layers",
     "nezha_tf/random_state": "the dropout of --bert_config_file",
 }
 _DECIDES_ON_SLOTS = "--optimizer and --freeze_layers"

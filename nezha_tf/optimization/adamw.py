@@ -17,12 +17,9 @@ class AdamWeightDecay(MomentOptimizer):
     (1 - 0.9^s) / sqrt(1 - 0.999^s): 3 at the first step, 6 at the 10th, 2 at the 300th.
 
     `variant="paper"` corrects both moments (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2).
-
-    All arithmetic is in the variables' dtype (float32). Gradients must be summed and clipped
-    already.
     """
 
-    slot_names = ("adam_m", "adam_v")
+    slot_names = {"m": "adam_m", "v": "adam_v"}  # noqa: RUF012
 
     def __init__(self, learning_rate=1e-4, variant="bert", name="adam_weight_decay", **kwargs):
         """Args:

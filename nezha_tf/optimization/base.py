@@ -1,4 +1,4 @@
-"""The common base of LAMB and AdamW: two moments, and weight decay with exceptions."""
+"""What a run needs of each optimizer: weight decay with exceptions, rates by layer, its state."""
 
 import math
 import re
@@ -11,79 +11,153 @@ from keras import ops
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias", "layer_mix")
 
 # A layer, or a group of layers that share their weights.
-_LAYER = re.compile(r"/(?:layer|group)_(\d+)/")
+LAYER = re.compile(r"/(?:layer|group)_(\d+)/")
 # What lies below the layers; relative positions have their tables outside the embeddings.
 _EMBEDDINGS = ("/embeddings/", "/positions/")
 
 
-class MomentOptimizer(keras.optimizers.Optimizer):
-    """Keeps the moments of each gradient; a subclass computes the step from them."""
+class RunOptimizer(keras.optimizers.Optimizer):
+    """The base of all optimizers of runs, beside the class of Keras that makes the update.
 
-    # Names of the two moments in TF1 checkpoints.
-    slot_names = None
+    Weight decay is decoupled (arXiv 1711.05101): weights shrink by rate * decay before the update.
+
+    Attributes:
+      metrics: names of what `update_step` reports of each variable; a run logs it.
+      slot_names: dict of the names that a class of Keras gives to its slots to their names in
+        TF1 checkpoints, where they follow the weight's name and a slash.
+    """
+
+    metrics: tuple[str, ...] = ()
+    slot_names: dict[str, str] = {}  # noqa: RUF012
 
     def __init__(
         self,
         learning_rate=1e-4,
         weight_decay_rate=0.01,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-6,
         exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
         layer_decay=1.0,
         rate_factors=None,
         **kwargs,
     ):
+        """Args:
+        learning_rate: a number or a Keras schedule; update s (from 0) uses schedule(s).
+        weight_decay_rate: decay of the weights.
+        exclude_from_weight_decay: patterns of the paths of variables without decay.
+        layer_decay: the rate of a layer is that of the layer above it times this.
+        rate_factors: dict of a part of variable paths to the factor of their rate.
+        **kwargs: those of the class of Keras.
+        """
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.weight_decay_rate = weight_decay_rate
+        self.exclude_patterns = tuple(exclude_from_weight_decay)
+        self.layer_decay = layer_decay
+        self.rate_factors = dict(rate_factors or {})
+        self._slots = {}
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self._decays = [self._has_decay(variable) for variable in variables]
+        paths = [_path(variable) for variable in variables]
+        self._factors = [
+            factor * math.prod(f for part, f in self.rate_factors.items() if part in path)
+            for path, factor in zip(paths, _rate_factors(paths, self.layer_decay), strict=True)
+        ]
+
+    def _has_decay(self, variable):
+        # The model's own name is removed, because it may match a pattern.
+        path = _path(variable).split("/", 1)[-1]
+        return not any(re.search(pattern, path) for pattern in self.exclude_patterns)
+
+    def add_variable_from_reference(self, reference_variable, name=None, **kwargs):
+        slot = super().add_variable_from_reference(reference_variable, name, **kwargs)
+        # Keras numbers the names of several optimizers, so the class names its slots.
+        own = self.slot_names.get(name, f"{type(self).__name__.lower()}_{name}")
+        self._slots.setdefault(self._var_key(reference_variable), {})[own] = slot
+        return slot
+
+    def trace_updates(self, trace):
+        """Lets a run trace what several variables share; most classes have nothing of the kind.
+
+        Args:
+          trace: function of a function of tensors that returns its traced form.
+        """
+
+    def slots_of(self, variable):
+        """Returns a dict of the name in TF1 checkpoints to the slot of a variable."""
+        return self._slots.get(self._var_key(variable), {})
+
+    def state(self):
+        """Returns a dict of names in a checkpoint to the variables beside slots and step."""
+        known = {id(slot) for slots in self._slots.values() for slot in slots.values()}
+        known |= {id(self.iterations), id(self._learning_rate)}
+        others = [variable for variable in self.variables if id(variable) not in known]
+        return {f"nezha_tf/optimizer_{n}": variable.value for n, variable in enumerate(others)}
+
+    def _rate_and_decay(self, variable, learning_rate):
+        """Returns (learning rate of a variable, its rate of decay), a tensor and a float."""
+        index = self._get_variable_index(variable)
+        rate = ops.cast(learning_rate, variable.dtype) * self._factors[index]
+        return rate, self.weight_decay_rate if self._decays[index] else 0.0
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Updates one variable and its slots; returns the figure of `metrics`, or 1.
+
+        Args:
+          gradient: of the variable's shape, already summed and clipped.
+          variable: one that the optimizer was built with.
+          learning_rate: a number or a scalar tensor.
+        """
+        rate, decay = self._rate_and_decay(variable, learning_rate)
+        if decay:
+            self.assign_sub(variable, rate * decay * variable)
+        super().update_step(gradient, variable, rate)
+        return ops.ones((), variable.dtype)
+
+    def get_config(self):
+        config = super().get_config()
+        for name in ("weight_decay_rate", "layer_decay", "rate_factors"):
+            config[name] = getattr(self, name)
+        config["exclude_from_weight_decay"] = list(self.exclude_patterns)
+        return config
+
+
+class MomentOptimizer(RunOptimizer):
+    """LAMB and AdamW: keeps two moments of each gradient; a subclass computes the step from them.
+
+    All arithmetic is in the variables' dtype (float32). Gradients must be summed and clipped
+    already.
+    """
+
+    def __init__(self, learning_rate=1e-4, beta_1=0.9, beta_2=0.999, epsilon=1e-6, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
-        self.exclude_patterns = tuple(exclude_from_weight_decay)
-        self.layer_decay = layer_decay
-        # {part of a variable's path: factor of its learning rate}
-        self.rate_factors = dict(rate_factors or {})
+        self._moved = self.moved
 
     def build(self, variables):
         if self.built:
             return
         super().build(variables)
         self._m, self._v = self.add_optimizer_variables(variables, list(self.slot_names))
-        self._has_decay = [self._decays(variable) for variable in variables]
-        paths = [_path(variable) for variable in variables]
-        self._rate_factors = [
-            factor * math.prod(f for part, f in self.rate_factors.items() if part in path)
-            for path, factor in zip(paths, _rate_factors(paths, self.layer_decay), strict=True)
-        ]
 
-    def _decays(self, variable):
-        # The model's own name is removed, because it may match a pattern.
-        path = _path(variable).split("/", 1)[-1]
-        return not any(re.search(pattern, path) for pattern in self.exclude_patterns)
+    def trace_updates(self, trace):
+        self._moved = trace(self.moved)
 
-    def slots(self):
-        """Returns a list of (m, v) for each variable, in the order of `build`."""
-        return list(zip(self._m, self._v, strict=True))
-
-    def update_step(self, gradient, variable, learning_rate, moved=None):
-        """Updates one variable and its moments; returns LAMB's trust ratio, or 1.
-
-        Args:
-          gradient: of the variable's shape.
-          variable: one that the optimizer was built with.
-          learning_rate: a number or a scalar tensor.
-          moved: a replacement of `self.moved`, such as a compiled form of it.
-        """
+    def update_step(self, gradient, variable, learning_rate):
         index = self._get_variable_index(variable)
         weights = ops.convert_to_tensor(variable)
-        weights, m, v, trust_ratio = (moved or self.moved)(
+        rate, decay = self._rate_and_decay(variable, learning_rate)
+        weights, m, v, trust_ratio = self._moved(
             weights,
             ops.cast(gradient, weights.dtype),
             self._m[index],
             self._v[index],
-            ops.cast(learning_rate, weights.dtype) * self._rate_factors[index],
+            rate,
             self.iterations,
-            self.weight_decay_rate if self._has_decay[index] else 0.0,
+            decay,
         )
         self.assign(self._m[index], m)
         self.assign(self._v[index], v)
@@ -114,18 +188,8 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         raise NotImplementedError("MomentOptimizer is abstract: use Lamb or AdamWeightDecay")
 
     def get_config(self):
-        config = super().get_config()
-        for name in (
-            "weight_decay_rate",
-            "beta_1",
-            "beta_2",
-            "epsilon",
-            "layer_decay",
-            "rate_factors",
-        ):
-            config[name] = getattr(self, name)
-        config["exclude_from_weight_decay"] = list(self.exclude_patterns)
-        return config
+        moments = {name: getattr(self, name) for name in ("beta_1", "beta_2", "epsilon")}
+        return {**super().get_config(), **moments}
 
 
 def _path(variable):
@@ -140,10 +204,10 @@ def _rate_factors(paths, layer_decay):
     has n + 1. The pooler, which ELECTRA lacks, counts as a head, and tables of positions as
     embeddings. A group of layers that share their weights counts as one layer.
     """
-    found = [_LAYER.search(path) for path in paths]
-    num_layers = 1 + max((int(match[1]) for match in found if match), default=-1)
+    matches = [LAYER.search(path) for path in paths]
+    num_layers = 1 + max((int(match[1]) for match in matches if match), default=-1)
     factors = []
-    for path, match in zip(paths, found, strict=True):
+    for path, match in zip(paths, matches, strict=True):
         is_embedding = any(part in path for part in _EMBEDDINGS)
         depth = int(match[1]) + 1 if match else 0 if is_embedding else num_layers + 2
         factors.append(layer_decay ** (num_layers + 2 - depth))

@@ -22,22 +22,17 @@ class Lamb(MomentOptimizer):
 
     `variant="paper"` follows LAMB_Optimizer_TF: no bias correction, no bound of the ratio, and the
     same step in the trust ratio and in the update.
-
-    All arithmetic is in the variables' dtype (float32). Gradients must be summed and clipped
-    already.
     """
 
-    slot_names = ("lamb_m", "lamb_v")
+    metrics = ("trust_ratio",)
+    slot_names = {"m": "lamb_m", "v": "lamb_v"}  # noqa: RUF012
 
     def __init__(self, learning_rate=1e-4, variant="nezha", name="lamb", **kwargs):
         """Args:
           learning_rate: a number or a Keras schedule; update s (from 0) uses schedule(s).
           variant: "nezha" or "paper".
           name: name of the optimizer.
-          **kwargs: `weight_decay_rate` (0.01), `beta_1` (0.9), `beta_2` (0.999), `epsilon`
-            (1e-6), `exclude_from_weight_decay` (patterns of variable paths), `layer_decay` (1.0;
-            the rate of a layer is that of the layer above it times this), `rate_factors` (dict of
-            a part of variable paths to the factor of their rate).
+          **kwargs: `beta_1` (0.9), `beta_2` (0.999), `epsilon` (1e-6), and those of `RunOptimizer`.
 
         Raises:
           ValueError: the variant is unknown.

@@ -1,4 +1,11 @@
-"""The learning rate of each step: linear warmup, then decay to zero."""
+"""The learning rate of each step: linear warmup, then a course to the end of the run.
+
+`SCHEDULES` is the table of --schedule. To add one, assign a row to it in any module.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import keras
 from keras import ops
@@ -6,30 +13,21 @@ from keras import ops
 VARIANTS = ("nezha", "bert")
 
 
-@keras.saving.register_keras_serializable("nezha_tf")
-class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warmup, then polynomial decay over the whole run (`create_optimizer`).
+class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warmup: the rate of step s (from 0) is learning_rate * s / num_warmup_steps.
 
-    During the warmup the rate of step s is learning_rate * s / num_warmup_steps, afterwards
-    learning_rate * (1 - s / num_train_steps) ** power. The variant "nezha" scales the latter so
-    that it is the full rate at the end of the warmup; in "bert" the rate drops there.
+    A subclass says what follows.
     """
 
-    def __init__(
-        self, learning_rate, num_train_steps, num_warmup_steps, variant="nezha", power=1.0
-    ):
+    def __init__(self, learning_rate, num_train_steps, num_warmup_steps):
         """Args:
           learning_rate: the rate at the end of the warmup.
-          num_train_steps: the step at which the rate becomes 0.
+          num_train_steps: the step at which the schedule ends.
           num_warmup_steps: steps of warmup, less than `num_train_steps`; 0: no warmup.
-          variant: "nezha" or "bert".
-          power: exponent of the decay; 1 is linear.
 
         Raises:
-          ValueError: the variant is unknown, or the warmup is not shorter than the run.
+          ValueError: the warmup is not shorter than the run.
         """
-        if variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
         if not 0 <= num_warmup_steps < num_train_steps:
             raise ValueError(
                 f"num_warmup_steps {num_warmup_steps} must be less than num_train_steps "
@@ -38,25 +36,124 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.learning_rate = learning_rate
         self.num_train_steps = num_train_steps
         self.num_warmup_steps = num_warmup_steps
-        self.variant = variant
-        self.power = power
 
     def __call__(self, step):
         """Returns the rate of a step (from 0), a float32 scalar."""
         step = ops.cast(step, "float32")
-        left = 1.0 - ops.minimum(step, self.num_train_steps) / self.num_train_steps
+        after = self._after_warmup(ops.minimum(step, self.num_train_steps))
+        if not self.num_warmup_steps:
+            return after
+        warm = self.learning_rate * step / self.num_warmup_steps
+        return ops.where(step < self.num_warmup_steps, warm, after)
+
+    def _after_warmup(self, step):
+        """Returns the rate of a step, a float32 scalar of at most `num_train_steps`."""
+        raise NotImplementedError
+
+    def get_config(self):
+        names = ("learning_rate", "num_train_steps", "num_warmup_steps")
+        return {name: getattr(self, name) for name in names}
+
+
+@keras.saving.register_keras_serializable("nezha_tf")
+class WarmupPolynomialDecay(WarmupSchedule):
+    """Polynomial decay to 0 over the whole run (`create_optimizer` of the originals).
+
+    The rate is learning_rate * (1 - s / num_train_steps) ** power. The variant "nezha" scales it so
+    that it is the full rate at the end of the warmup; in "bert" the rate drops there.
+    """
+
+    def __init__(
+        self, learning_rate, num_train_steps, num_warmup_steps, variant="nezha", power=1.0
+    ):
+        """Args:
+          learning_rate, num_train_steps, num_warmup_steps: see `WarmupSchedule`.
+          variant: "nezha" or "bert".
+          power: exponent of the decay; 1 is linear.
+
+        Raises:
+          ValueError: the variant is unknown, or the warmup is not shorter than the run.
+        """
+        if variant not in VARIANTS:
+            raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
+        super().__init__(learning_rate, num_train_steps, num_warmup_steps)
+        self.variant = variant
+        self.power = power
+
+    def _after_warmup(self, step):
         peak = self.learning_rate
         if self.variant == "nezha":
             peak /= (1.0 - self.num_warmup_steps / self.num_train_steps) ** self.power
-        decayed = peak * ops.power(left, self.power)
-        if not self.num_warmup_steps:
-            return decayed
-        warm = self.learning_rate * step / self.num_warmup_steps
-        return ops.where(step < self.num_warmup_steps, warm, decayed)
+        return peak * ops.power(1.0 - step / self.num_train_steps, self.power)
 
     def get_config(self):
-        names = ("learning_rate", "num_train_steps", "num_warmup_steps", "variant", "power")
-        return {name: getattr(self, name) for name in names}
+        return {**super().get_config(), "variant": self.variant, "power": self.power}
+
+
+@keras.saving.register_keras_serializable("nezha_tf")
+class WarmupCosineDecay(WarmupSchedule):
+    """Half a cosine, from the full rate to 0 (Loshchilov and Hutter, arXiv 1608.03983)."""
+
+    def _after_warmup(self, step):
+        course = (step - self.num_warmup_steps) / (self.num_train_steps - self.num_warmup_steps)
+        return self.learning_rate * 0.5 * (1.0 + ops.cos(math.pi * course))
+
+
+@keras.saving.register_keras_serializable("nezha_tf")
+class WarmupTrapezoid(WarmupSchedule):
+    """The full rate, then a linear decay to 0 (Zhai et al., arXiv 2106.04560; WSD of MiniCPM)."""
+
+    def __init__(self, learning_rate, num_train_steps, num_warmup_steps, decay_proportion=0.2):
+        """Args:
+        learning_rate, num_train_steps, num_warmup_steps: see `WarmupSchedule`.
+        decay_proportion: the share of all steps in which the rate decays; 0: none.
+        """
+        super().__init__(learning_rate, num_train_steps, num_warmup_steps)
+        self.decay_proportion = decay_proportion
+
+    def _after_warmup(self, step):
+        steps = self.decay_proportion * self.num_train_steps
+        left = (self.num_train_steps - step) / steps if steps else 1.0
+        return self.learning_rate * ops.minimum(left, 1.0)
+
+    def get_config(self):
+        return {**super().get_config(), "decay_proportion": self.decay_proportion}
+
+
+class Row(NamedTuple):
+    """A schedule of --schedule.
+
+    Attributes:
+      schedule: its class, a `WarmupSchedule`.
+      options: function of the `RunSettings` that returns its further arguments, a dict.
+    """
+
+    schedule: type[WarmupSchedule]
+    options: Callable
+
+
+SCHEDULES = {
+    "nezha": Row(
+        WarmupPolynomialDecay, lambda given: {"variant": "nezha", "power": given.decay_power}
+    ),
+    "bert": Row(
+        WarmupPolynomialDecay, lambda given: {"variant": "bert", "power": given.decay_power}
+    ),
+    "cosine": Row(WarmupCosineDecay, lambda given: {}),
+    "trapezoid": Row(WarmupTrapezoid, lambda given: {"decay_proportion": given.decay_proportion}),
+    "constant": Row(WarmupTrapezoid, lambda given: {"decay_proportion": 0.0}),
+}
+
+
+def make_schedule(settings, num_warmup_steps):
+    """Returns the `WarmupSchedule` of the settings, `RunSettings`."""
+    row = SCHEDULES[settings.schedule]
+    return row.schedule(
+        settings.learning_rate,
+        settings.num_train_steps,
+        num_warmup_steps,
+        **row.options(settings),
+    )
 
 
 def warmup_linear_decay(learning_rate, num_train_steps, num_warmup_steps, variant="nezha"):

@@ -5,7 +5,6 @@ import collections
 import tensorflow as tf
 
 from nezha_tf.checkpoints.name_table import tf1_name
-from nezha_tf.optimization.lamb import Lamb
 
 
 class Monitor:
@@ -21,7 +20,7 @@ class Monitor:
         self._train_step = train_step
         self._loss_scale = loss_scale
         self._reader = reader
-        self._has_trust_ratios = isinstance(optimizer, Lamb)
+        self._metrics = optimizer.metrics
         self._groups = [_group(tf1_name(variable.path)) for variable in train_step.variables]
 
     def values(self, report):
@@ -33,11 +32,11 @@ class Monitor:
         }
         if self._loss_scale is not None:
             values["loss_scale"] = float(tf.convert_to_tensor(self._loss_scale.scale))
-        if self._has_trust_ratios:
-            ratios = collections.defaultdict(list)
-            for group, ratio in zip(self._groups, report.trust_ratios.numpy(), strict=True):
-                ratios[group].append(float(ratio))
-            values.update({f"trust_ratio/{g}": sum(r) / len(r) for g, r in ratios.items()})
+        for metric in self._metrics:
+            figures = collections.defaultdict(list)
+            for group, figure in zip(self._groups, report.trust_ratios.numpy(), strict=True):
+                figures[group].append(float(figure))
+            values.update({f"{metric}/{g}": sum(f) / len(f) for g, f in figures.items()})
         return values
 
 

@@ -1,8 +1,7 @@
 """Makes the parts of a training step from settings."""
 
-from nezha_tf.optimization.adamw import AdamWeightDecay
-from nezha_tf.optimization.lamb import Lamb
-from nezha_tf.optimization.schedules import WarmupPolynomialDecay
+from nezha_tf.optimization.schedules import SCHEDULES, make_schedule
+from nezha_tf.optimization.table import make_optimizer, row_of
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.memory import Memory
 from nezha_tf.training.moving_average import MovingAverage
@@ -31,6 +30,16 @@ def check(settings):
         raise UserError(
             f"--num_warmup_steps={warmup_steps(settings)} must be less than "
             f"--num_train_steps={settings.num_train_steps}"
+        )
+    row_of(settings.optimizer)
+    if settings.schedule not in SCHEDULES:
+        raise UserError(f"--schedule={settings.schedule} is none of {', '.join(SCHEDULES)}")
+    share = settings.decay_proportion
+    decay_begins = settings.num_train_steps * (1 - share)
+    if settings.schedule == "trapezoid" and decay_begins < warmup_steps(settings):
+        raise UserError(
+            f"--decay_proportion={share:g} begins the decay in the warmup, which has "
+            f"{warmup_steps(settings)} of {settings.num_train_steps} steps; pass a smaller share"
         )
     if settings.early_stopping_patience and not settings.do_eval:
         raise UserError("--early_stopping_patience counts evaluations; pass --do_eval too")
@@ -63,7 +72,8 @@ def make(settings, model, rate_factors):
     freeze_layers(model.encoder, settings.freeze_layers)
     if settings.recompute:
         recompute_layers(model)
-    optimizer = _optimizer(settings, rate_factors)
+    schedule = make_schedule(settings, warmup_steps(settings))
+    optimizer = make_optimizer(settings, schedule, rate_factors)
     optimizer.build(model.trainable_variables)
     loss_scale = moving_average = None
     if settings.precision == "mixed_float16":
@@ -177,24 +187,6 @@ def _check_micro_batches(settings, num_replicas, least):
             f"each micro-batch (of {num_replicas} replicas x --gradient_accumulation_steps="
             f"{count}), which has no other one to differ from; pass at least {needed}"
         )
-
-
-def _optimizer(settings, rate_factors):
-    schedule = WarmupPolynomialDecay(
-        settings.learning_rate,
-        settings.num_train_steps,
-        warmup_steps(settings),
-        settings.schedule,
-        settings.decay_power,
-    )
-    options = {
-        "weight_decay_rate": settings.weight_decay_rate,
-        "layer_decay": settings.layer_decay,
-        "rate_factors": rate_factors,
-    }
-    if settings.optimizer == "lamb":
-        return Lamb(schedule, settings.lamb_variant, **options)
-    return AdamWeightDecay(schedule, settings.adamw_variant, **options)
 
 
 def _check_layer_mix(settings):

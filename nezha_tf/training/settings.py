@@ -107,7 +107,11 @@ class RecipeSettings:
     warmup_proportion: float | None = flag(
         None, "Warmup as a share of all steps; replaces --num_warmup_steps.", 0, 1
     )
-    optimizer: str = flag("lamb", "The optimizer.", choices=("lamb", "adamw"))
+    optimizer: str = flag(
+        "lamb",
+        "The optimizer: lamb, adamw, muon, lion, adafactor, or keras.NAME for another one of "
+        "keras.optimizers.",
+    )
     lamb_variant: str = flag(
         "nezha", "LAMB as NEZHA's code or as the paper has it.", choices=("nezha", "paper")
     )
@@ -120,9 +124,12 @@ class RecipeSettings:
     clip_norm: float = flag(1.0, "Bound of the gradients' global norm; above 0.", 0)
     schedule: str = flag(
         "nezha",
-        "How the learning rate decays after the warmup. nezha: without a jump at the warmup's end; "
-        "bert: with a jump there, as in BERT's code.",
-        choices=("nezha", "bert"),
+        "The learning rate after the warmup. nezha: polynomial decay without a jump at the "
+        "warmup's end; bert: with a jump there, as in BERT's code; cosine: half a cosine; "
+        "trapezoid: the full rate, then a linear decay; constant: the full rate.",
+    )
+    decay_proportion: float = flag(
+        0.2, "Share of all steps in which the rate of --schedule=trapezoid decays.", 0, 1
     )
     decay_power: float = flag(1.0, "Exponent of the polynomial decay; 1: linear.", 0)
     layer_decay: float = flag(

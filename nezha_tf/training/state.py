@@ -13,14 +13,15 @@ def training_state(model, optimizer, **others):
 
     Args:
       model: a Keras model whose variables are in the name table.
-      optimizer: a `MomentOptimizer` built on the model's trainable variables.
+      optimizer: a `RunOptimizer` built on the model's trainable variables.
       **others: dicts of name to variable to add.
     """
     state = {name: variable.value for name, variable in tf1_names(model).items()}
-    for variable, slots in zip(model.trainable_variables, optimizer.slots(), strict=True):
-        for slot_name, slot in zip(optimizer.slot_names, slots, strict=True):
+    for variable in model.trainable_variables:
+        for slot_name, slot in optimizer.slots_of(variable).items():
             state[f"{tf1_name(variable.path)}/{slot_name}"] = slot.value
     state["global_step"] = optimizer.iterations.value
+    state.update(optimizer.state())
     for index, variable in enumerate(random_states(model)):
         state[f"nezha_tf/random_state_{index}"] = variable
     for more in others.values():

@@ -61,7 +61,7 @@ class Recipe:
     """How a step changes a model.
 
     Attributes:
-      optimizer: a `MomentOptimizer`.
+      optimizer: a `RunOptimizer`.
       clip_norm: bound of the gradients' global norm.
       loss_scale: a `DynamicLossScale`, or None.
       moving_average: a `MovingAverage`, or None.
@@ -125,7 +125,7 @@ class TrainStep:
             self._counters = {name: _counter() for name in COUNTERS}
         self._sums_over_replicas = strategy.num_replicas_in_sync > 1
         self._gradients = compiled(self._gradients_of, jit_compile, model, strategy)
-        self._moved = _traced_by_rank(recipe.optimizer.moved)
+        recipe.optimizer.trace_updates(_traced_by_rank)
         self._change = self._clip_and_update
         if jit_compile and not self._sums_over_replicas:
             self._change = tf.function(self._clip_and_update, jit_compile=True, autograph=False)
@@ -311,7 +311,7 @@ class TrainStep:
         for variable, gradient in zip(self.variables, gradients, strict=True):
             ratios = strategy.extended.update(
                 variable.value,
-                lambda v, g: self._optimizer.update_step(g, v, learning_rate, self._moved),
+                lambda v, g: self._optimizer.update_step(g, v, learning_rate),
                 args=(gradient,),
                 group=False,
             )

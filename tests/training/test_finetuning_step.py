@@ -34,7 +34,7 @@ IN_PARTS = {"replicas": 2, "accumulation_steps": 2}
 class Descent(MomentOptimizer):
     """With beta_1 0 and rate 1, a step is the gradient."""
 
-    slot_names = ("adam_m", "adam_v")
+    slot_names = {"m": "adam_m", "v": "adam_v"}  # noqa: RUF012
 
     def _step(self, weights, gradient, m, v, count, decay):
         return m, ops.ones((), weights.dtype)

@@ -1,0 +1,90 @@
+"""The table of optimizers: one row with everything that a run must know of each.
+
+To add one, assign a row to `OPTIMIZERS` in any module; `docs/en/extending.md` shows it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nezha_tf.optimization.adamw import AdamWeightDecay
+from nezha_tf.optimization.base import LAYER, RunOptimizer
+from nezha_tf.optimization.from_keras import from_keras
+from nezha_tf.optimization.lamb import Lamb
+from nezha_tf.util.errors import UserError
+
+_KERAS = "keras."
+# Muon is for the matrices inside the layers; embeddings and heads get AdamW.
+_OUTSIDE_OF_LAYERS = f"^(?!.*{LAYER.pattern})"
+
+
+class Row(NamedTuple):
+    """An optimizer of --optimizer.
+
+    Attributes:
+      optimizer: its class, a `RunOptimizer`, which has its slots' names and its metrics.
+      options: function of the `RunSettings` that returns its further arguments, a dict.
+    """
+
+    optimizer: type[RunOptimizer]
+    options: Callable = lambda settings: {}
+
+
+OPTIMIZERS = {
+    "lamb": Row(Lamb, lambda settings: {"variant": settings.lamb_variant}),
+    "adamw": Row(AdamWeightDecay, lambda settings: {"variant": settings.adamw_variant}),
+    # Jordan 2024, with the scale of Moonlight (arXiv 2502.16982 §2.2), so that AdamW's rates fit.
+    "muon": Row(
+        from_keras("Muon", momentum="muon_m", velocity="muon_v"),
+        lambda settings: {
+            "exclude_layers": [_OUTSIDE_OF_LAYERS],
+            "weight_decay": None,
+            "adam_weight_decay": None,
+        },
+    ),
+    # Chen et al., arXiv 2302.06675: a tenth to a third of AdamW's rate, and more decay.
+    "lion": Row(from_keras("Lion", momentum="lion_m")),
+    # Shazeer and Stern, arXiv 1804.04235: the rate is relative to the weights.
+    "adafactor": Row(
+        from_keras("Adafactor", velocity="adafactor_v"), lambda settings: {"relative_step": False}
+    ),
+}
+
+
+def row_of(name):
+    """Returns the `Row` of --optimizer: a key of `OPTIMIZERS`, or keras.NAME for any of Keras.
+
+    Raises:
+      UserError: there is no such optimizer, or it does not fit a run.
+    """
+    if name in OPTIMIZERS:
+        return OPTIMIZERS[name]
+    try:
+        if name.startswith(_KERAS):
+            return Row(from_keras(name.removeprefix(_KERAS)))
+    except ValueError as error:
+        raise UserError(f"--optimizer={name}: {error}") from None
+    raise UserError(
+        f"--optimizer={name} is unknown; there are {', '.join(OPTIMIZERS)}, and {_KERAS}NAME for "
+        "an optimizer of keras.optimizers"
+    )
+
+
+def make_optimizer(settings, learning_rate, rate_factors=None):
+    """Returns the `RunOptimizer` of the settings.
+
+    Args:
+      settings: `RunSettings`.
+      learning_rate: a number or a Keras schedule.
+      rate_factors: see `RunOptimizer`.
+
+    Raises:
+      UserError: see `row_of`.
+    """
+    row = row_of(settings.optimizer)
+    return row.optimizer(
+        learning_rate=learning_rate,
+        weight_decay_rate=settings.weight_decay_rate,
+        layer_decay=settings.layer_decay,
+        rate_factors=rate_factors,
+        **row.options(settings),
+    )
