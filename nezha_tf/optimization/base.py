@@ -95,7 +95,7 @@ class RunOptimizer(keras.optimizers.Optimizer):
         others = [variable for variable in self.variables if id(variable) not in known]
         return {f"nezha_tf/optimizer_{n}": variable.value for n, variable in enumerate(others)}
 
-    def _rate_and_decay(self, variable, learning_rate):
+    def rate_and_decay(self, variable, learning_rate):
         """Returns (learning rate of a variable, its rate of decay), a tensor and a float."""
         index = self._get_variable_index(variable)
         rate = ops.cast(learning_rate, variable.dtype) * self._factors[index]
@@ -109,7 +109,7 @@ class RunOptimizer(keras.optimizers.Optimizer):
           variable: one that the optimizer was built with.
           learning_rate: a number or a scalar tensor.
         """
-        rate, decay = self._rate_and_decay(variable, learning_rate)
+        rate, decay = self.rate_and_decay(variable, learning_rate)
         if decay:
             self.assign_sub(variable, rate * decay * variable)
         super().update_step(gradient, variable, rate)
@@ -149,7 +149,7 @@ class MomentOptimizer(RunOptimizer):
     def update_step(self, gradient, variable, learning_rate):
         index = self._get_variable_index(variable)
         weights = ops.convert_to_tensor(variable)
-        rate, decay = self._rate_and_decay(variable, learning_rate)
+        rate, decay = self.rate_and_decay(variable, learning_rate)
         weights, m, v, trust_ratio = self._moved(
             weights,
             ops.cast(gradient, weights.dtype),

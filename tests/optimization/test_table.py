@@ -6,14 +6,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from conftest import REPOSITORY
 from helpers import load_golden_model, random_batch
-from keras import ops
 
 from nezha_tf import NezhaConfig, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.objectives.bert import MaskedLMLoss
 from nezha_tf.optimization import schedules, table
-from nezha_tf.optimization.base import RunOptimizer
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.training import recipe as recipes
 from nezha_tf.training.state import training_state
@@ -192,18 +191,16 @@ def test_what_is_no_optimizer_of_a_run(name, message):
         recipes.check(settings(optimizer=name))
 
 
-class SignDescent(RunOptimizer):
-    """An optimizer of another package: each weight moves by the rate."""
-
-    def update_step(self, gradient, variable, learning_rate):
-        rate, _ = self._rate_and_decay(variable, learning_rate)
-        self.assign_sub(variable, rate * ops.sign(gradient))
-        return ops.ones(())
-
-
-def test_one_of_another_package(monkeypatch):
-    monkeypatch.setitem(table.OPTIMIZERS, "sign", table.Row(SignDescent))
-    model, _, step = new_step("sign", schedule="constant")
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_recipe_of_the_pages(monkeypatch, language):
+    """Each weight moves by the rate."""
+    page = (REPOSITORY / "docs" / language / "extending.md").read_text(encoding="utf-8")
+    [code] = [block for block in page.split("```") if "class SignDescent" in block]
+    monkeypatch.setattr(table, "OPTIMIZERS", table.OPTIMIZERS.copy())
+    exec(compile(code.removeprefix("python\n"), language, "exec"), {"__name__": language})
+    if language == "zh":
+        return
+    model, _, step = new_step("sign", schedule="constant", weight_decay_rate=0.0)
     start = weights_of(model)
     step.on_batch(BATCH)
     for path, weights in weights_of(model).items():
