@@ -64,6 +64,28 @@ POSITION_ENCODINGS = {
         ),
     ),
 }
+# Where the norm of a sublayer stands, which norm it is, and which feed-forward layer follows
+# attention: the classes by name. One assignment adds another; its class may be in any module.
+NORM_POSITIONS = {
+    "post": "nezha_tf.modeling.residual:PostNorm",
+    "pre": "nezha_tf.modeling.residual:PreNorm",
+}
+NORMS = {
+    "layer_norm": "nezha_tf.modeling.layers:LayerNorm",
+    "rms_norm": "nezha_tf.modeling.layers:RMSNorm",
+}
+FEED_FORWARDS = {
+    "dense": "nezha_tf.modeling.feed_forward:FeedForward",
+    "geglu": "nezha_tf.modeling.feed_forward:GeGLU",
+    "swiglu": "nezha_tf.modeling.feed_forward:SwiGLU",
+}
+# What the layers of all originals are; their files have no such keys.
+_OF_THE_ORIGINALS = {
+    "norm_position": "post",
+    "norm": "layer_norm",
+    "feed_forward": "dense",
+    "use_bias": True,
+}
 # The segment ids of the first and the second segment tell the model which objective an example
 # is for (UniLM, arXiv 1905.03197 §2.1; the numbers come from its code).
 SEGMENT_IDS = {
@@ -131,6 +153,11 @@ class NezhaConfig:
         groups than layers, some are not used. None: each layer has its own weights.
       pooler_act: the activation of the pooler, named as `hidden_act`: "tanh" in BERT, "gelu_erf"
         in the heads that transformers' ELECTRA has for texts.
+      norm_position: "post" (the norm follows the residual sum, as in all originals) or "pre" (it
+        stands before attention and feed-forward, and once more after the last layer).
+      norm: "layer_norm" or "rms_norm", the norm of layers, embeddings and the head of masked LM.
+      feed_forward: "dense", or gated: "geglu" or "swiglu".
+      use_bias: whether the dense layers of the Transformer layers have biases.
 
     Raises:
       UserError: no model can have one of the values; the message names the key.
@@ -153,6 +180,10 @@ class NezhaConfig:
     embedding_size: int | None = None
     num_hidden_groups: int | None = None
     pooler_act: str = _POOLER_ACT
+    norm_position: str = "post"
+    norm: str = "layer_norm"
+    feed_forward: str = "dense"
+    use_bias: bool = True
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -170,7 +201,7 @@ class NezhaConfig:
                 f"num_hidden_layers {self.num_hidden_layers} is more than {_MOST_LAYERS:,}"
             )
         if self._num_weights() > _MOST_WEIGHTS:
-            sizes = {n: v for n, v in dataclasses.asdict(self).items() if isinstance(v, int)}
+            sizes = {n: v for n, v in dataclasses.asdict(self).items() if type(v) is int}
             largest = max(sizes, key=sizes.get)
             raise UserError(
                 f"a model of these sizes has more than {_MOST_WEIGHTS:,} weights; the largest size "
@@ -185,7 +216,7 @@ class NezhaConfig:
             self.type_vocab_size,
             self.max_relative_position,
         )
-        layer = 4 * self.hidden_size + 2 * self.intermediate_size + self.embedding_width
+        layer = 4 * self.hidden_size + 3 * self.intermediate_size + self.embedding_width
         layers = self.num_hidden_groups or self.num_hidden_layers
         return sum(tables) * self.embedding_width + layers * layer * self.hidden_size
 
@@ -230,6 +261,7 @@ class NezhaConfig:
         has_size, in_groups = self.embedding_size is not None, self.num_hidden_groups is not None
         # ALBERT's code always has the key, BERT's and NEZHA's never.
         is_there = model and (model.has_embedding_size if has_size else not in_groups)
+        is_there = is_there and not self._own_structure()
         return model if is_there else None
 
     @classmethod
@@ -326,15 +358,24 @@ class NezhaConfig:
         values = dataclasses.asdict(self)
         if self.pooler_act == _POOLER_ACT:
             del values["pooler_act"]
+        for name, value in _OF_THE_ORIGINALS.items():
+            if values[name] == value:
+                del values[name]
         return {name: value for name, value in values.items() if value is not None}
 
+    def _own_structure(self):
+        """Returns a dict of the keys whose values no original has."""
+        values = {name: getattr(self, name) for name in _OF_THE_ORIGINALS}
+        return {n: value for n, value in values.items() if value != _OF_THE_ORIGINALS[n]}
+
     def _told_structure(self):
-        """Returns a clause on the keys that only ALBERT and ELECTRA have, or ""."""
+        """Returns a clause on the keys that BERT and NEZHA do not have, or ""."""
         values = {name: getattr(self, name) for name in _OF_ALBERT}
         told = [f"no {k}" if value is None else f"{k} {value}" for k, value in values.items()]
         told = [] if set(values.values()) == {None} else told
         if self.pooler_act != _POOLER_ACT:
             told.append(f"pooler_act {self.pooler_act!r}")
+        told += [f"{name} {value!r}" for name, value in self._own_structure().items()]
         return f" with {' and '.join(told)}" if told else ""
 
     def to_json_file(self, path):
@@ -382,7 +423,8 @@ def missing_keys(values):
     """
     ours_alone = ("position_encoding", "max_relative_position", "layer_norm_eps", "pooler_act")
     names = [field.name for field in dataclasses.fields(NezhaConfig)]
-    return [name for name in names if name not in {*values, *ours_alone, *_OF_ALBERT}]
+    own = {*ours_alone, *_OF_ALBERT, *_OF_THE_ORIGINALS}
+    return [name for name in names if name not in values and name not in own]
 
 
 def told_defaults(path, config, is_trained=True):
@@ -469,6 +511,9 @@ def _check_value(field, value):
         "hidden_act": ACTIVATIONS,
         "pooler_act": ACTIVATIONS,
         "position_encoding": tuple(POSITION_ENCODINGS),
+        "norm_position": tuple(NORM_POSITIONS),
+        "norm": tuple(NORMS),
+        "feed_forward": tuple(FEED_FORWARDS),
     }
     choices = choices.get(field.name)
     types = typing.get_args(field.type) or (field.type,)  # (int, NoneType) of `int | None`
@@ -477,6 +522,9 @@ def _check_value(field, value):
     if choices:
         if value not in choices:
             raise UserError(f"{field.name} must be one of {', '.join(choices)}, not {value!r}")
+    elif bool in types:
+        if type(value) is not bool:
+            raise UserError(f"{field.name} must be true or false, not {value!r}")
     elif int in types:
         if type(value) is not int or value < 1:
             raise UserError(f"{field.name} must be a whole number of at least 1, not {value!r}")

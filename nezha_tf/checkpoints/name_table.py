@@ -64,22 +64,22 @@ ROWS = [
         "encoder.layer.{i}.attention.output.dense.",
     ),
     (
-        "layer_{i}/attention/LayerNorm/",
+        "layer_{i}/attention_residual/LayerNorm/",
         "bert/encoder/layer_{i}/attention/output/LayerNorm/",
         "encoder.layer.{i}.attention.output.LayerNorm.",
     ),
     (
-        "layer_{i}/intermediate/",
+        "layer_{i}/feed_forward/intermediate/",
         "bert/encoder/layer_{i}/intermediate/dense/",
         "encoder.layer.{i}.intermediate.dense.",
     ),
     (
-        "layer_{i}/output/",
+        "layer_{i}/feed_forward/output/",
         "bert/encoder/layer_{i}/output/dense/",
         "encoder.layer.{i}.output.dense.",
     ),
     (
-        "layer_{i}/LayerNorm/",
+        "layer_{i}/feed_forward_residual/LayerNorm/",
         "bert/encoder/layer_{i}/output/LayerNorm/",
         "encoder.layer.{i}.output.LayerNorm.",
     ),
@@ -96,12 +96,16 @@ ROWS = [
             ("attention/key/", "attention_1/self/key/", "attention.key."),
             ("attention/value/", "attention_1/self/value/", "attention.value."),
             ("attention/output/", "attention_1/output/dense/", "attention.dense."),
-            ("attention/LayerNorm/", "LayerNorm/", "attention.LayerNorm."),
-            ("intermediate/", "ffn_1/intermediate/dense/", "ffn."),
-            ("output/", "ffn_1/intermediate/output/dense/", "ffn_output."),
-            ("LayerNorm/", "LayerNorm_1/", "full_layer_layer_norm."),
+            ("attention_residual/LayerNorm/", "LayerNorm/", "attention.LayerNorm."),
+            ("feed_forward/intermediate/", "ffn_1/intermediate/dense/", "ffn."),
+            ("feed_forward/output/", "ffn_1/intermediate/output/dense/", "ffn_output."),
+            ("feed_forward_residual/LayerNorm/", "LayerNorm_1/", "full_layer_layer_norm."),
         )
     ),
+    # What the originals do not have: gated feed-forward layers, and a norm after the last layer.
+    ("layer_{i}/feed_forward/linear/", "bert/encoder/layer_{i}/linear/dense/", None),
+    ("group_{i}/feed_forward/linear/", f"{_TF1_GROUP}/ffn_1/linear/dense/", None),
+    ("final_LayerNorm/", "bert/encoder/final_LayerNorm/", None),
     ("pooler/", "bert/pooler/dense/", "pooler.dense."),
     # No other program mixes layers.
     ("layer_mix/", "layer_mix/", None),
@@ -129,6 +133,16 @@ ROWS = [
     ),
     ("next_sentence/output_bias", "cls/seq_relationship/output_bias", "cls.seq_relationship.bias"),
     # The parts of ELECTRA beside the encoder.
+    *(
+        (f"generator/{kind}_{{i}}/{ours}", f"generator/{kind}_{{i}}/{tf1}", None)
+        for kind in ("layer", "group")
+        for ours, tf1 in (
+            ("attention_residual/LayerNorm/", "attention/LayerNorm/"),
+            ("feed_forward/intermediate/", "intermediate/"),
+            ("feed_forward/output/", "output/"),
+            ("feed_forward_residual/LayerNorm/", "LayerNorm/"),
+        )
+    ),
     ("generator/", "generator/", None),
     ("discriminator_predictions/", "discriminator_predictions/", None),
     ("classifier/output_weights", "output_weights", "classifier.weight"),
@@ -138,6 +152,12 @@ ROWS = [
     ("crf/start_transitions", "crf/start_transitions", None),
     ("crf/transitions", "crf/transitions", None),
     ("crf/end_transitions", "crf/end_transitions", None),
+]
+# An RMSNorm stands where a LayerNorm would, and no other program has it.
+ROWS += [
+    (ours.replace("LayerNorm", "RMSNorm"), tf1.replace("LayerNorm", "RMSNorm"), None)
+    for ours, tf1, _ in ROWS
+    if ours and "LayerNorm" in ours
 ]
 # What a model of Hugging Face calls otherwise: {model_type: [(TF1's name, its name)]}; what only
 # one of its classes has, stands under the name of the class.
@@ -170,7 +190,7 @@ OTHER_NAMES = {
     "ElectraForMultipleChoice": [("bert/pooler/dense/", "sequence_summary.summary.")],
 }
 # The names of layers and groups, before and after their numbers are replaced.
-_OURS = re.compile(r"(layer|group)_(\d+)")
+_OURS = re.compile(r"(?<![^/])(layer|group)_(\d+)(?![^/])")
 _NUMBER_IN_TF1 = r"(?<=/layer_)\d+|(?<=/group_)\d+"
 _NUMBER_IN_HUGGING_FACE = r"(?<=^encoder\.layer\.)\d+|(?<=^encoder\.albert_layer_groups\.)\d+"
 # A layer's variables: Hugging Face's name to TF1's. Where two of Hugging Face's names mean one of
@@ -191,9 +211,10 @@ def tf1_name(path):
     """
     parts = path.split("/")
     for start in range(1, len(parts)):
-        layer = _OURS.fullmatch(parts[start])
-        name, number = (f"{layer[1]}_{{i}}", layer[2]) if layer else (parts[start], "")
-        below_model = "/".join([name, *parts[start + 1 :]])
+        below_model = "/".join(parts[start:])
+        layer = _OURS.search(below_model)
+        number = layer[2] if layer else ""
+        below_model = _OURS.sub(r"\1_{i}", below_model, count=1)
         for ours, theirs, _ in ROWS:
             if ours and _covers(ours, below_model):
                 return (theirs + below_model[len(ours) :]).replace("{i}", number)

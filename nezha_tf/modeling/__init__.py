@@ -1,1 +1,1 @@
-"""The model in Keras, with `keras.ops`; only `between_products` imports TensorFlow, to compile."""
+"""The model in Keras, with `keras.ops`; only `compiled_parts` imports TensorFlow, to compile."""

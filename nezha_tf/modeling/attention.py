@@ -5,9 +5,9 @@ import math
 import keras
 from keras import ops
 
-from nezha_tf.modeling import layers
-from nezha_tf.modeling.between_products import fused
+from nezha_tf.modeling.compiled_parts import fused
 from nezha_tf.modeling.dropout import Dropout, dropped
+from nezha_tf.modeling.layers import Dense
 
 # This is added to the logits of masked keys, as in the originals. It is finite, so that the softmax
 # of a row with only masked keys is defined, and within the range of float16.
@@ -15,7 +15,7 @@ MASKED_BIAS = -10000.0
 
 
 class SelfAttention(keras.layers.Layer):
-    """Multi-head self-attention, its output projection, residual and LayerNorm.
+    """Multi-head self-attention and its output projection.
 
     It follows `attention_layer` of NEZHA's modeling.py: the query is scaled by 1/sqrt(H) before
     all uses, including relative positions; relative values are weighted with the probabilities
@@ -27,17 +27,16 @@ class SelfAttention(keras.layers.Layer):
         self.config = config
         policy = self.dtype_policy
         hidden = config.hidden_size
-        self.query = layers.dense(hidden, config, dtype=policy, name="query")
-        self.key = layers.dense(hidden, config, dtype=policy, name="key")
-        self.value = layers.dense(hidden, config, dtype=policy, name="value")
-        self.probs_dropout = Dropout(config.attention_probs_dropout_prob, dtype=policy)
-        self.projection = layers.dense(hidden, config, dtype=policy, name="output")
-        self.output_dropout = Dropout(config.hidden_dropout_prob, dtype=policy)
-        self.layer_norm = layers.layer_norm(config, dtype=policy)
+        options = {"use_bias": config.use_bias, "dtype": policy}
+        self.query = Dense(hidden, config, name="query", **options)
+        self.key = Dense(hidden, config, name="key", **options)
+        self.value = Dense(hidden, config, name="value", **options)
+        self.dropout = Dropout(config.attention_probs_dropout_prob, dtype=policy)
+        self.projection = Dense(hidden, config, name="output", **options)
 
     def build(self, input_shape=None):
         shape = (None, None, self.config.hidden_size)
-        for layer in (self.query, self.key, self.value, self.projection, self.layer_norm):
+        for layer in (self.query, self.key, self.value, self.projection):
             layer.build(shape)
         self.built = True
 
@@ -51,7 +50,7 @@ class SelfAttention(keras.layers.Layer):
         num_queries=None,
         has_own_keys=True,
         training=False,
-        dropout_keys=(None, None),
+        dropout_key=None,
     ):
         """Args:
           hidden_states: [B, T, hidden_size].
@@ -64,14 +63,14 @@ class SelfAttention(keras.layers.Layer):
           has_own_keys: whether the T tokens are keys too; if not, they have no keys and values.
           num_queries: Q: only the first Q of the T tokens attend; None: all T tokens.
           training: whether dropout is on.
-          dropout_keys: what `draw_keys` returns; (None, None): new masks are drawn.
+          dropout_key: see `Dropout.call`.
 
         Returns:
           ([B, Q, hidden_size], (keys, values) of the memory and the T tokens, each
           [B, N, M + T, H]; the keys are rotated by their positions, if the encoding does that; None
           without own keys).
         """
-        own, (probs_keys, output_keys) = None, dropout_keys
+        own = None
         if has_own_keys:
             if memory is None:
                 query, key, value = self._heads(hidden_states)
@@ -80,7 +79,7 @@ class SelfAttention(keras.layers.Layer):
                 query, key, value = self._heads(states)
                 query = query[:, :, ops.shape(memory)[1] :]
             if num_queries is not None:
-                query, hidden_states = query[:, :, :num_queries], hidden_states[:, :num_queries]
+                query = query[:, :, :num_queries]
             query, key = positions.turned(query, key)
             own = (key, value)
         else:
@@ -90,25 +89,12 @@ class SelfAttention(keras.layers.Layer):
         probs = _dropped_softmax(
             *_scores(query, [keys for keys, _ in blocks], positions),
             attention_mask,
-            self.probs_dropout.keys_of_call(training, probs_keys),
-            rate=self.probs_dropout.rate,
+            self.dropout.keys_of_call(training, dropout_key),
+            rate=self.dropout.rate,
             dtype=self.compute_dtype,
         )
         context = _weighted_sum(probs, [values for _, values in blocks])
-        output = layers.added_and_normed(
-            _joined(context, positions.context(probs)),
-            self.projection,
-            self.output_dropout,
-            self.layer_norm,
-            hidden_states,
-            training,
-            output_keys,
-        )
-        return output, own
-
-    def draw_keys(self):
-        """Returns the keys of new dropout masks, a tuple; see `Dropout.draw`."""
-        return self.probs_dropout.draw(), self.output_dropout.draw()
+        return self.projection(_joined(context, positions.context(probs))), own
 
     def probabilities(self, hidden_states, attention_mask, positions):
         """Returns the attention probabilities without dropout, float32 [B, N, T, T].
@@ -127,7 +113,9 @@ class SelfAttention(keras.layers.Layer):
         """
         parts = (self.query, self.key, self.value)
         kernel = ops.concatenate([part.kernel for part in parts], axis=1)
-        bias = ops.concatenate([part.bias for part in parts], axis=0)
+        bias = None
+        if self.config.use_bias:
+            bias = ops.concatenate([part.bias for part in parts], axis=0)
         return _split(ops.matmul(states, kernel), bias, heads=self.config.num_attention_heads)
 
     def _queries(self, states):
@@ -143,7 +131,8 @@ def _split(product, bias, *, heads):
     """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H], of [B, T, 3 N H]."""
     batch, length, width = ops.shape(product)
     size = width // (3 * heads)
-    states = ops.reshape(product + bias, (batch, length, 3, heads, size))
+    states = product if bias is None else product + bias
+    states = ops.reshape(states, (batch, length, 3, heads, size))
     query, key, value = ops.unstack(ops.transpose(states, (2, 0, 3, 1, 4)), 3)
     return query * (1.0 / math.sqrt(size)), key, value
 

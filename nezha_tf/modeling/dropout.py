@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from nezha_tf.modeling.compiled_parts import fused
+
 
 class Dropout(keras.layers.Dropout):
     """Keras's Dropout, with random bits from an integer hash of each entry's index.
@@ -35,7 +37,7 @@ class Dropout(keras.layers.Dropout):
         Returns:
           The inputs, scaled, with some entries 0.
         """
-        return dropped(inputs, self.keys_of_call(training, keys), self.rate)
+        return _dropped(inputs, self.keys_of_call(training, keys), rate=self.rate)
 
 
 def dropped(inputs, keys, rate):
@@ -51,6 +53,11 @@ def dropped(inputs, keys, rate):
     bits = hashed_bits(keys[0], keys[1], ops.shape(inputs))
     keep = bits >= ops.cast(round(rate * 2**32), "uint32")
     return ops.where(keep, inputs * (1.0 / (1.0 - rate)), ops.zeros_like(inputs))
+
+
+@fused
+def _dropped(inputs, keys, *, rate):
+    return dropped(inputs, keys, rate)
 
 
 def hashed_bits(first_key, second_key, shape):

@@ -4,12 +4,11 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import layers
-from nezha_tf.modeling.between_products import fused
-from nezha_tf.modeling.dropout import Dropout, dropped
+from nezha_tf.modeling.dropout import Dropout
 
 
 class Embeddings(keras.layers.Layer):
-    """The sum of a token's embeddings, then LayerNorm and dropout (BERT's modeling.py).
+    """The sum of a token's embeddings, then a norm and dropout (BERT's modeling.py).
 
     They are of width E, `config.embedding_width`. With `config.maps_embeddings` a dense layer
     follows, which maps them to `hidden_size` (`embedding_hidden_mapping_in` of ALBERT's
@@ -26,11 +25,11 @@ class Embeddings(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         self.positions = positions
-        self.layer_norm = layers.layer_norm(config, dtype=self.dtype_policy)
+        self.norm = layers.norm(config, dtype=self.dtype_policy)
         self.dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy)
         self.mapping = None
         if config.maps_embeddings:
-            self.mapping = layers.dense(
+            self.mapping = layers.Dense(
                 config.hidden_size,
                 config,
                 dtype=self.dtype_policy,
@@ -45,7 +44,7 @@ class Embeddings(keras.layers.Layer):
         if self.positions is not None:
             self.positions.build()
         embedded = (None, None, config.embedding_width)
-        self.layer_norm.build(embedded)
+        self.norm.build(embedded)
         if self.mapping is not None:
             self.mapping.build(embedded)
         self.built = True
@@ -103,27 +102,9 @@ class Embeddings(keras.layers.Layer):
         # As in the original, a product with one-hot rows: its gradient is dense, and the table has
         # only a few rows.
         segments = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype)
-        of_positions = None
+        if perturbation is not None:
+            output = output + ops.cast(perturbation, output.dtype)
+        output = output + ops.matmul(segments, self.token_type_embeddings)
         if self.positions is not None:
-            of_positions = self.positions.embeddings(position_ids, ops.shape(input_ids)[1])
-        return _normed_sum(
-            output,
-            perturbation,
-            ops.matmul(segments, self.token_type_embeddings),
-            of_positions,
-            self.layer_norm.gamma,
-            self.layer_norm.beta,
-            self.dropout.keys_of_call(training),
-            rate=self.dropout.rate,
-            epsilon=self.layer_norm.epsilon,
-        )
-
-
-@fused
-def _normed_sum(words, perturbation, segments, of_positions, gamma, beta, keys, *, rate, epsilon):
-    if perturbation is not None:
-        words = words + ops.cast(perturbation, words.dtype)
-    output = words + segments
-    if of_positions is not None:
-        output = output + of_positions
-    return dropped(layers.normed(output, gamma, beta, epsilon), keys, rate)
+            output = output + self.positions.embeddings(position_ids, ops.shape(input_ids)[1])
+        return self.dropout(self.norm(output), training=training)

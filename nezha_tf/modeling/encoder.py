@@ -6,16 +6,16 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import attention_mask as masks
-from nezha_tf.modeling import layers, positions
+from nezha_tf.modeling import feed_forward, layers, positions, residual
 from nezha_tf.modeling.attention import SelfAttention
-from nezha_tf.modeling.dropout import Dropout
 from nezha_tf.modeling.embeddings import Embeddings
 from nezha_tf.modeling.layer_mix import LayerMix
 from nezha_tf.modeling.recomputation import recomputed
+from nezha_tf.util.errors import UserError
 
 
 class TransformerLayer(keras.layers.Layer):
-    """Self-attention and feed-forward layer, each followed by residual and LayerNorm.
+    """Attention, then feed-forward, each within a residual connection with dropout and a norm.
 
     Attributes:
       recompute: whether a call in training keeps nothing of its inside for the backward pass; see
@@ -27,67 +27,85 @@ class TransformerLayer(keras.layers.Layer):
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        policy = self.dtype_policy
+        policy, around = self.dtype_policy, residual.of(config)
         self.attention = SelfAttention(config, dtype=policy, name="attention")
-        self.intermediate = layers.dense(
-            config.intermediate_size, config, dtype=policy, name="intermediate"
-        )
-        self.projection = layers.dense(config.hidden_size, config, dtype=policy, name="output")
-        self.dropout = Dropout(config.hidden_dropout_prob, dtype=policy)
-        self.layer_norm = layers.layer_norm(config, dtype=policy)
+        self.attention_residual = around(config, dtype=policy, name="attention_residual")
+        self.feed_forward = feed_forward.of(config)(config, dtype=policy, name="feed_forward")
+        self.feed_forward_residual = around(config, dtype=policy, name="feed_forward_residual")
 
     def build(self, input_shape=None):
         hidden = (None, None, self.config.hidden_size)
         self.attention.build(hidden)
-        self.intermediate.build(hidden)
-        self.projection.build((None, None, self.config.intermediate_size))
-        self.layer_norm.build(hidden)
+        self.attention_residual.build(hidden)
+        self.feed_forward.build(hidden)
+        self.feed_forward_residual.build(hidden)
         self.built = True
 
-    def call(
-        self,
-        hidden_states,
-        attention_mask,
-        positions,
-        past_key_values=(),
-        memory=None,
-        num_queries=None,
-        has_own_keys=True,
-        training=False,
-    ):
-        """Arguments and result are those of `SelfAttention`."""
-        tensors = {
-            "hidden_states": hidden_states,
-            "attention_mask": attention_mask,
-            "past_key_values": past_key_values,
-            "memory": memory,
-        }
-        options = {"num_queries": num_queries, "has_own_keys": has_own_keys, "training": training}
-        computed = functools.partial(self._computed, **options)
+    def call(self, hidden_states, attention_mask, positions, training=False, **arguments):
+        """Arguments and result are those of `SelfAttention`; `memory` is not normed yet."""
+        tensors = {"hidden_states": hidden_states, "attention_mask": attention_mask}
+        tensors |= {name: arguments.pop(name, None) for name in ("past_key_values", "memory")}
+        computed = functools.partial(self._computed, training=training, **arguments)
         if training and self.recompute:
-            tensors["dropout_keys"] = (*self.attention.draw_keys(), self.dropout.draw())
+            tensors["dropout_keys"] = (
+                self.attention.dropout.draw(),
+                self.attention_residual.dropout.draw(),
+                self.feed_forward_residual.dropout.draw(),
+            )
             output, *own = recomputed(computed, positions, tensors)
         else:
             output, *own = computed(positions, **tensors)
         return output, tuple(own) or None
 
     def _computed(
-        self, positions, hidden_states, dropout_keys=(None, None, None), training=False, **arguments
+        self,
+        positions,
+        hidden_states,
+        attention_mask,
+        past_key_values=None,
+        memory=None,
+        num_queries=None,
+        has_own_keys=True,
+        training=False,
+        dropout_keys=(None, None, None),
     ):
         """Returns the output and, if there are own keys, these and the values."""
-        *of_attention, of_output = dropout_keys
+        of_probs, of_attention, of_feed_forward = dropout_keys
         attended, own = self.attention(
-            hidden_states,
+            self.attention_residual.before(hidden_states),
+            attention_mask,
             positions=positions,
-            dropout_keys=of_attention,
+            past_key_values=past_key_values or (),
+            memory=None if memory is None else self.attention_residual.before(memory),
+            num_queries=num_queries,
+            has_own_keys=has_own_keys,
             training=training,
-            **arguments,
+            dropout_key=of_probs,
         )
-        raised = layers.activated(attended, self.intermediate, self.config.hidden_act)
-        output = layers.added_and_normed(
-            raised, self.projection, self.dropout, self.layer_norm, attended, training, of_output
+        states = hidden_states if num_queries is None else hidden_states[:, :num_queries]
+        states = self.attention_residual(
+            states, attended, training=training, dropout_key=of_attention
         )
-        return output, *(own or ())
+        raised = self.feed_forward(self.feed_forward_residual.before(states))
+        states = self.feed_forward_residual(
+            states, raised, training=training, dropout_key=of_feed_forward
+        )
+        return states, *(own or ())
+
+
+def stack_of(config, dtype):
+    """Returns (the list of all `TransformerLayer`s, the norm that follows the last one or None).
+
+    With `num_hidden_groups` the layers of a group are one object, so they share its weights.
+    """
+    distinct = {
+        name: TransformerLayer(config, dtype=dtype, name=name)
+        for name in dict.fromkeys(config.layer_names)
+    }
+    final_norm = None
+    if not residual.of(config).is_normed:
+        final_norm = layers.norm(config, prefix="final_", dtype=dtype)
+    return [distinct[name] for name in config.layer_names], final_norm
 
 
 class NezhaEncoder(keras.Model):
@@ -120,21 +138,17 @@ class NezhaEncoder(keras.Model):
         )
         embedded = self.positions if self.positions.is_embedded else None
         self.embeddings = Embeddings(config, embedded, dtype=policy, name="embeddings")
-        # With `num_hidden_groups` the layers of a group are one object, so they share its weights.
-        distinct = {
-            name: TransformerLayer(config, dtype=policy, name=name)
-            for name in dict.fromkeys(config.layer_names)
-        }
-        self.transformer_layers = [distinct[name] for name in config.layer_names]
-        self.pooler = layers.dense(
-            config.hidden_size,
-            config,
-            dtype=policy,
-            name="pooler",
-            activation=layers.activation(config.pooler_act),
+        self.transformer_layers, self.final_norm = stack_of(config, policy)
+        self.pooler = layers.Dense(
+            config.hidden_size, config, hidden_act=config.pooler_act, dtype=policy, name="pooler"
         )
         self.layer_mix = None
         if layer_mix:
+            if self.final_norm is not None:
+                raise UserError(
+                    f"--layer_mix mixes the states of all layers, and with norm_position "
+                    f"{config.norm_position!r} these are not normed; leave one of them out"
+                )
             self.layer_mix = LayerMix(config.num_hidden_layers + 1, name="layer_mix")
             for part in self.layers:
                 part.trainable = part in (self.layer_mix, self.pooler)
@@ -149,6 +163,8 @@ class NezhaEncoder(keras.Model):
             self.positions.build()
         for layer in dict.fromkeys(self.transformer_layers):
             layer.build(hidden)
+        if self.final_norm is not None:
+            self.final_norm.build(hidden)
         self.pooler.build((None, self.config.hidden_size))
         if self.layer_mix is not None:
             self.layer_mix.build()
@@ -172,9 +188,9 @@ class NezhaEncoder(keras.Model):
 
         Returns:
           Dict of `sequence_output` [B, T, hidden_size], `pooled_output` [B, hidden_size],
-          `encoder_outputs` (list of each layer's output), `embedding_output`
-          [B, T, hidden_size] and `keys_and_values` (list of each layer's pair, each
-          [B, N, T, H]). `sequence_output` is the last of `encoder_outputs` or, with `layer_mix`,
+          `encoder_outputs` (list of each layer's output), `embedding_output` [B, T, hidden_size]
+          and `keys_and_values` (list of each layer's pair, each [B, N, T, H]). `sequence_output` is
+          the last of `encoder_outputs`, with `norm_position` "pre" its norm, or, with `layer_mix`,
           the mixture. With `pooled_only`, both are [B, 1, hidden_size].
 
         Raises:
@@ -205,6 +221,8 @@ class NezhaEncoder(keras.Model):
             )
             encoder_outputs.append(output)
             keys_and_values.append(own)
+        if self.final_norm is not None:
+            output = self.final_norm(output)
         if self.layer_mix is not None:
             output = self._mixed([embedding_output, *encoder_outputs])
         return {
@@ -251,7 +269,7 @@ class NezhaEncoder(keras.Model):
                 has_own_keys=False,
                 training=training,
             )
-        return states
+        return states if self.final_norm is None else self.final_norm(states)
 
     def attention_probabilities(self, inputs):
         """Computes the attention probabilities of all layers, without dropout.
@@ -267,7 +285,7 @@ class NezhaEncoder(keras.Model):
         outputs = self(inputs)
         states = [outputs["embedding_output"], *outputs["encoder_outputs"][:-1]]
         return [
-            layer.attention.probabilities(its_states, **view)
+            layer.attention.probabilities(layer.attention_residual.before(its_states), **view)
             for layer, its_states in zip(self.transformer_layers, states, strict=True)
         ]
 

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import layers
-from nezha_tf.modeling.between_products import fused
+from nezha_tf.modeling.compiled_parts import fused
 from nezha_tf.modeling.label_scores import label_scores
 
 # Up to this many states are multiplied as in a step of decoding: see `_product`.
@@ -21,14 +21,18 @@ class MaskedLMHead(keras.layers.Layer):
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.transform = layers.dense(
-            config.embedding_width, config, dtype=self.dtype_policy, name="transform"
+        self.transform = layers.Dense(
+            config.embedding_width,
+            config,
+            hidden_act=config.masked_lm_act,
+            dtype=self.dtype_policy,
+            name="transform",
         )
-        self.layer_norm = layers.layer_norm(config, dtype=self.dtype_policy)
+        self.norm = layers.norm(config, dtype=self.dtype_policy)
 
     def build(self, input_shape=None):
         self.transform.build((None, None, self.config.hidden_size))
-        self.layer_norm.build((None, None, self.config.embedding_width))
+        self.norm.build((None, None, self.config.embedding_width))
         self.output_bias = self.add_weight(
             name="output_bias", shape=(self.config.vocab_size,), initializer="zeros"
         )
@@ -73,14 +77,7 @@ class MaskedLMHead(keras.layers.Layer):
 
     def _factors(self, states, word_embeddings):
         """Returns (transformed states, output table, bias in float32)."""
-        states = _transformed(
-            layers.times_kernel(states, self.transform),
-            self.transform.bias,
-            self.layer_norm.gamma,
-            self.layer_norm.beta,
-            hidden_act=self.config.masked_lm_act,
-            epsilon=self.layer_norm.epsilon,
-        )
+        states = self.norm(self.transform(states))
         table = ops.cast(word_embeddings, self.compute_dtype)
         return states, table, ops.cast(self.output_bias, "float32")
 
@@ -118,12 +115,6 @@ class LinearHead(keras.layers.Layer):
             ops.cast(value, "float32") for value in (states, self.output_weights, self.output_bias)
         )
         return ops.matmul(states, ops.transpose(weights)) + bias
-
-
-@fused
-def _transformed(product, bias, gamma, beta, *, hidden_act, epsilon):
-    states = layers.activation(hidden_act)(product + ops.cast(bias, product.dtype))
-    return layers.normed(states, gamma, beta, epsilon)
 
 
 def _product(states, table):

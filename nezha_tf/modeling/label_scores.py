@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from nezha_tf.modeling.between_products import fused
+from nezha_tf.modeling.compiled_parts import fused
 
 # The number of predictions whose scores exist at a time.
 CHUNK = 512

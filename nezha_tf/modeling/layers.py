@@ -5,8 +5,9 @@ import functools
 import keras
 from keras import ops
 
-from nezha_tf.modeling.between_products import fused
-from nezha_tf.modeling.dropout import dropped
+from nezha_tf.config import NORMS
+from nezha_tf.modeling.compiled_parts import fused
+from nezha_tf.modeling.rows import class_of
 
 
 def activation(name):
@@ -21,85 +22,85 @@ def initializer(config):
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
-def dense(units, config, *, dtype, name, activation=None):
-    """Returns a dense layer with the originals' initializer."""
-    return keras.layers.Dense(
-        units,
-        activation=activation,
-        kernel_initializer=initializer(config),
-        dtype=dtype,
-        name=name,
-    )
+class Dense(keras.layers.Dense):
+    """Keras's layer with the originals' initializer; bias and activation are one pass."""
+
+    def __init__(self, units, config, *, hidden_act="linear", **kwargs):
+        """Args:
+        units: size of the outputs.
+        config: a `NezhaConfig`.
+        hidden_act: see `activation`.
+        **kwargs: those of Keras's layer.
+        """
+        kwargs.setdefault("kernel_initializer", initializer(config))
+        super().__init__(units, activation=activation(hidden_act), **kwargs)
+        self.hidden_act = hidden_act
+
+    def call(self, inputs, training=None):
+        product = ops.matmul(inputs, self.kernel)
+        return _activated(product, self.bias, hidden_act=self.hidden_act)
 
 
-def layer_norm(config, *, dtype):
-    """Returns a LayerNorm over the last axis; Keras computes its statistics in float32."""
-    return keras.layers.LayerNormalization(
-        epsilon=config.layer_norm_eps, dtype=dtype, name="LayerNorm"
-    )
+class LayerNorm(keras.layers.LayerNormalization):
+    """LayerNorm over the last axis; its statistics are computed in float32."""
+
+    def __init__(self, config, *, prefix="", **kwargs):
+        """Args:
+        config: a `NezhaConfig`.
+        prefix: of its name, which ends in "LayerNorm", as in the originals.
+        **kwargs: those of Keras's layer.
+        """
+        super().__init__(epsilon=config.layer_norm_eps, name=f"{prefix}LayerNorm", **kwargs)
+
+    @property
+    def scales(self):
+        """The weights that `normed` takes."""
+        return self.gamma, self.beta
+
+    @staticmethod
+    def normed(states, gamma, beta, *, epsilon):
+        """Returns the LayerNorm of states [..., n], without a layer, in their dtype."""
+        normed = ops.layer_normalization(states, gamma, beta, axis=-1, epsilon=epsilon)
+        return ops.cast(normed, states.dtype)
+
+    def call(self, states):
+        return _normed(states, *self.scales, epsilon=self.epsilon, normed=self.normed)
 
 
-def times_kernel(states, layer):
-    """Returns states [..., n] times the kernel of a dense layer, in the dtype of the states.
+class RMSNorm(keras.layers.RMSNormalization):
+    """RMSNorm (Zhang and Sennrich, arXiv 1910.07467): no mean is taken off, and there is no bias.
 
-    Keras casts weights by itself only in a layer's own call.
+    Its arguments and names are those of `LayerNorm`.
     """
-    return ops.matmul(states, ops.cast(layer.kernel, states.dtype))
+
+    def __init__(self, config, *, prefix="", **kwargs):
+        super().__init__(epsilon=config.layer_norm_eps, name=f"{prefix}RMSNorm", **kwargs)
+
+    @property
+    def scales(self):
+        return (self.scale,)
+
+    @staticmethod
+    def normed(states, scale, *, epsilon):
+        normed = ops.rms_normalization(states, scale, axis=-1, epsilon=epsilon)
+        return ops.cast(normed, states.dtype)
+
+    call = LayerNorm.call
 
 
-def activated(states, layer, hidden_act):
-    """Returns the activation of what a dense layer makes of states [..., n], as [..., units].
-
-    Args:
-      states: tensor of the compute dtype.
-      layer: the dense layer, which has no activation of its own.
-      hidden_act: see `activation`.
-    """
-    return _activated(times_kernel(states, layer), layer.bias, hidden_act=hidden_act)
-
-
-def added_and_normed(states, layer, dropout, layer_norm, residual, training, keys=None):
-    """Returns LayerNorm(dropout(layer(states)) + residual), [B, T, hidden_size].
-
-    It is the end of each half of a layer (`transformer_model` of BERT's modeling.py).
-
-    Args:
-      states: [B, T, n].
-      layer: the dense layer.
-      dropout: a `Dropout`.
-      layer_norm: the result of `layer_norm`.
-      residual: [B, T, hidden_size].
-      training, keys: see `Dropout.call`.
-    """
-    return _added_and_normed(
-        times_kernel(states, layer),
-        layer.bias,
-        residual,
-        layer_norm.gamma,
-        layer_norm.beta,
-        dropout.keys_of_call(training, keys),
-        rate=dropout.rate,
-        epsilon=layer_norm.epsilon,
-    )
-
-
-def normed(states, gamma, beta, epsilon):
-    """Returns the LayerNorm of states [..., n] as `layer_norm` computes it, for `fused` parts."""
-    return ops.cast(
-        ops.layer_normalization(states, gamma, beta, axis=-1, epsilon=epsilon), states.dtype
-    )
+def norm(config, **kwargs):
+    """Returns the layer of a configuration's `norm`; the arguments are those of `LayerNorm`."""
+    row = class_of("norm", config.norm, NORMS[config.norm], keras.layers.Layer)
+    return row(config, **kwargs)
 
 
 @fused
 def _activated(product, bias, *, hidden_act):
-    return activation(hidden_act)(product + ops.cast(bias, product.dtype))
+    if bias is not None:
+        product = product + ops.cast(bias, product.dtype)
+    return activation(hidden_act)(product)
 
 
 @fused
-def _added_and_normed(product, bias, residual, gamma, beta, keys, *, rate, epsilon):
-    return normed(
-        dropped(product + ops.cast(bias, product.dtype), keys, rate) + residual,
-        gamma,
-        beta,
-        epsilon,
-    )
+def _normed(states, *scales, epsilon, normed):
+    return normed(states, *scales, epsilon=epsilon)

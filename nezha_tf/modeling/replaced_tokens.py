@@ -7,7 +7,7 @@ from keras import ops
 
 from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.dropout import mix
-from nezha_tf.modeling.encoder import NezhaEncoder, TransformerLayer
+from nezha_tf.modeling.encoder import NezhaEncoder, stack_of
 from nezha_tf.modeling.heads import MaskedLMHead
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.util.errors import UserError
@@ -59,15 +59,11 @@ class Generator(keras.layers.Layer):
         policy = self.dtype_policy
         self.mapping = None
         if config.maps_embeddings:
-            self.mapping = layers.dense(config.hidden_size, config, dtype=policy, name="mapping")
+            self.mapping = layers.Dense(config.hidden_size, config, dtype=policy, name="mapping")
         self.positions = embedded_positions
         if embedded_positions is None:
             self.positions = positions.of(config)(config, dtype=policy, name="positions")
-        distinct = {
-            name: TransformerLayer(config, dtype=policy, name=name)
-            for name in dict.fromkeys(config.layer_names)
-        }
-        self.transformer_layers = [distinct[name] for name in config.layer_names]
+        self.transformer_layers, self.final_norm = stack_of(config, policy)
         self.masked_lm = MaskedLMHead(config, dtype=policy, name="masked_lm")
 
     def build(self, input_shape=None):
@@ -77,6 +73,8 @@ class Generator(keras.layers.Layer):
             self.positions.build()
         for layer in dict.fromkeys(self.transformer_layers):
             layer.build((None, None, self.config.hidden_size))
+        if self.final_norm is not None:
+            self.final_norm.build((None, None, self.config.hidden_size))
         self.masked_lm.build()
         self.built = True
 
@@ -98,6 +96,8 @@ class Generator(keras.layers.Layer):
         }
         for layer in self.transformer_layers:
             states, _ = layer(states, **view, training=training)
+        if self.final_norm is not None:
+            states = self.final_norm(states)
         return self.masked_lm(states, masked_positions, word_embeddings)
 
 
@@ -154,14 +154,14 @@ class ReplacedTokenHead(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         # The names of the originals' weights.
-        self.dense = layers.dense(
+        self.dense = layers.Dense(
             config.hidden_size,
             config,
+            hidden_act=config.hidden_act,
             dtype=self.dtype_policy,
             name="dense",
-            activation=layers.activation(config.hidden_act),
         )
-        self.scores = layers.dense(1, config, dtype=self.dtype_policy, name="dense_1")
+        self.scores = layers.Dense(1, config, dtype=self.dtype_policy, name="dense_1")
 
     def build(self, input_shape=None):
         for layer in (self.dense, self.scores):

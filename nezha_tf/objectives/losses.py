@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from keras import ops
 
-from nezha_tf.modeling.between_products import fused
+from nezha_tf.modeling.compiled_parts import fused
 
 
 class WeightedMean(NamedTuple):

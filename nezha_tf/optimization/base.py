@@ -6,9 +6,9 @@ import re
 import keras
 from keras import ops
 
-# Patterns of variable paths: LayerNorm's gamma and beta, all biases, and the mixture of layers,
+# Patterns of variable paths: the scales and biases of norms, all biases, and the mixture of layers,
 # whose gamma is such a scale.
-EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias", "layer_mix")
+EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "RMSNorm", "layer_norm", "bias", "layer_mix")
 
 # A layer, or a group of layers that share their weights.
 LAYER = re.compile(r"/(?:layer|group)_(\d+)/")

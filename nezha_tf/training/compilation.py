@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from nezha_tf.modeling.between_products import compiled_parts
+from nezha_tf.modeling.compiled_parts import compiled_parts
 from nezha_tf.training import devices
 
 
@@ -12,7 +12,7 @@ def compiled(function, jit_compile, model, strategy):
     Args:
       function: function of tensors.
       jit_compile: whether XLA compiles it. With bfloat16 on a processor it compiles only the parts
-        between the products (see `between_products`), whole otherwise.
+        between the products (see `compiled_parts`), whole otherwise.
       model: a Keras model.
       strategy: the `tf.distribute.Strategy` in whose scope the model was made.
     """

@@ -1,6 +1,6 @@
 """Counts the arithmetic that a model's definition needs."""
 
-from nezha_tf.modeling import positions
+from nezha_tf.modeling import feed_forward, positions
 
 
 def training_flops(
@@ -22,7 +22,8 @@ def training_flops(
       memory_length: M, the number of remembered tokens, which are keys and values in each layer.
     """
     hidden, width, length = config.hidden_size, config.embedding_width, max_seq_length
-    projections = 4 * hidden * hidden + 2 * hidden * config.intermediate_size
+    matrices = feed_forward.of(config).num_matrices
+    projections = 4 * hidden * hidden + matrices * hidden * config.intermediate_size
     # Queries times keys, probabilities times values, and the products for positions.
     products = 2 + positions.of(config).added_products
     remembered = 2 * memory_length * hidden * hidden

@@ -1,10 +1,8 @@
 """Position encodings; each one is a class."""
 
-import importlib
-
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.positions.base import Positions
-from nezha_tf.util.errors import UserError
+from nezha_tf.modeling.rows import class_of
 
 
 def of(config):
@@ -15,16 +13,4 @@ def of(config):
     """
     encoding = config.position_encoding
     where = POSITION_ENCODINGS[encoding].implementation
-    module_name, _, class_name = where.partition(":")
-    try:
-        found = getattr(importlib.import_module(module_name), class_name, None)
-    except (ImportError, ValueError) as error:
-        raise UserError(
-            f"position_encoding {encoding!r}: cannot import {where}: {error}"
-        ) from error
-    if not (isinstance(found, type) and issubclass(found, Positions)):
-        raise UserError(
-            f"position_encoding {encoding!r}: {where} is not a subclass of {Positions.__module__}."
-            f"{Positions.__name__} (see POSITION_ENCODINGS of nezha_tf/config.py)"
-        )
-    return found
+    return class_of("position_encoding", encoding, where, Positions)

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras import ops
 
-from nezha_tf.modeling.between_products import fused
+from nezha_tf.modeling.compiled_parts import fused
 from nezha_tf.modeling.positions.base import AttentionPositions
 
 

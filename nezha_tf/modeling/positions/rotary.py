@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from keras import ops
 
-from nezha_tf.modeling.between_products import fused
+from nezha_tf.modeling.compiled_parts import fused
 from nezha_tf.modeling.positions.base import AttentionPositions, Positions
 from nezha_tf.util.errors import UserError
 

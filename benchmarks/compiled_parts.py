@@ -3,7 +3,7 @@
 XLA computes bfloat16 in float32 on a CPU, while the products of TensorFlow's graph mode are
 oneDNN's, which has bfloat16. So the model's form for bfloat16 on processors is: products in graph
 mode, and what lies between them (bias, heads, softmax, dropout, residual, LayerNorm, GELU) in small
-compiled functions (`nezha_tf/modeling/between_products.py`). Here the idea stands alone: layers in
+compiled functions (`nezha_tf/modeling/compiled_parts.py`). Here the idea stands alone: layers in
 plain TensorFlow, against the same layers compiled as a whole, and not at all.
 """
 
@@ -16,7 +16,7 @@ from timing import import_tensorflow, milliseconds, ratio, run_in_turns
 
 tf = import_tensorflow()
 # After TensorFlow, which gets its threads first.
-from nezha_tf.modeling.between_products import compiled_parts, fused  # noqa: E402
+from nezha_tf.modeling.compiled_parts import compiled_parts, fused  # noqa: E402
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(

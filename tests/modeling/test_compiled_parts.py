@@ -12,7 +12,7 @@ from objective_gradients import LENGTH, batch, gradients
 from small_encoders import narrow_config
 
 from nezha_tf.config import POSITION_ENCODINGS
-from nezha_tf.modeling.between_products import compiled_parts, fused
+from nezha_tf.modeling.compiled_parts import compiled_parts, fused
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.training.compilation import compiled
 
