@@ -139,6 +139,7 @@ ROWS = [
         for ours, tf1 in (
             ("attention_residual/LayerNorm/", "attention/LayerNorm/"),
             ("feed_forward/intermediate/", "intermediate/"),
+            ("feed_forward/linear/", "linear/"),
             ("feed_forward/output/", "output/"),
             ("feed_forward_residual/LayerNorm/", "LayerNorm/"),
         )
@@ -154,7 +155,7 @@ ROWS = [
     ("crf/end_transitions", "crf/end_transitions", None),
 ]
 # An RMSNorm stands where a LayerNorm would, and no other program has it.
-ROWS += [
+ROWS[:0] = [
     (ours.replace("LayerNorm", "RMSNorm"), tf1.replace("LayerNorm", "RMSNorm"), None)
     for ours, tf1, _ in ROWS
     if ours and "LayerNorm" in ours

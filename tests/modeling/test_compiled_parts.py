@@ -23,6 +23,11 @@ PRODUCTS = {"MatMul", "BatchMatMulV2", "Einsum"}
 LONGEST_SUM = 40
 ALTOGETHER = [("bidirectional", encoding, {}) for encoding in POSITION_ENCODINGS] + [
     ("causal", "functional_relative", {}),
+    (
+        "bidirectional",
+        "functional_relative",
+        {"norm_position": "pre", "norm": "rms_norm", "feed_forward": "swiglu", "use_bias": False},
+    ),
     ("permutation", "functional_relative", {}),
     ("replaced_tokens", "absolute", {"hidden_size": 16, "num_attention_heads": 4}),
     (
