@@ -41,11 +41,26 @@ class TransformerLayer(keras.layers.Layer):
         self.feed_forward_residual.build(hidden)
         self.built = True
 
-    def call(self, hidden_states, attention_mask, positions, training=False, **arguments):
+    def call(
+        self,
+        hidden_states,
+        attention_mask,
+        positions,
+        past_key_values=(),
+        memory=None,
+        num_queries=None,
+        has_own_keys=True,
+        training=False,
+    ):
         """Arguments and result are those of `SelfAttention`; `memory` is not normed yet."""
-        tensors = {"hidden_states": hidden_states, "attention_mask": attention_mask}
-        tensors |= {name: arguments.pop(name, None) for name in ("past_key_values", "memory")}
-        computed = functools.partial(self._computed, training=training, **arguments)
+        tensors = {
+            "hidden_states": hidden_states,
+            "attention_mask": attention_mask,
+            "past_key_values": past_key_values,
+            "memory": memory,
+        }
+        options = {"num_queries": num_queries, "has_own_keys": has_own_keys, "training": training}
+        computed = functools.partial(self._computed, **options)
         if training and self.recompute:
             tensors["dropout_keys"] = (
                 self.attention.dropout.draw(),
@@ -62,11 +77,11 @@ class TransformerLayer(keras.layers.Layer):
         positions,
         hidden_states,
         attention_mask,
-        past_key_values=None,
-        memory=None,
-        num_queries=None,
-        has_own_keys=True,
-        training=False,
+        past_key_values,
+        memory,
+        num_queries,
+        has_own_keys,
+        training,
         dropout_keys=(None, None, None),
     ):
         """Returns the output and, if there are own keys, these and the values."""
@@ -75,7 +90,7 @@ class TransformerLayer(keras.layers.Layer):
             self.attention_residual.before(hidden_states),
             attention_mask,
             positions=positions,
-            past_key_values=past_key_values or (),
+            past_key_values=past_key_values,
             memory=None if memory is None else self.attention_residual.before(memory),
             num_queries=num_queries,
             has_own_keys=has_own_keys,
