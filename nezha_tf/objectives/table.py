@@ -2,15 +2,15 @@
 
 import difflib
 
+from nezha_tf.objectives.bart import Infilling
+from nezha_tf.objectives.bert import Bidirectional
+from nezha_tf.objectives.causal import Causal
 from nezha_tf.objectives.electra import ReplacedTokens
-from nezha_tf.objectives.next_tokens import (
-    Causal,
-    FragmentObjective,
-    InfillingObjective,
-    PrefixObjective,
-    SpanCorruptionObjective,
-)
-from nezha_tf.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, SequenceToSequence
+from nezha_tf.objectives.mass import Fragment
+from nezha_tf.objectives.prefix import Prefix
+from nezha_tf.objectives.t5 import SpanCorruption
+from nezha_tf.objectives.text_to_text import TextToText
+from nezha_tf.objectives.unilm import LeftToRight, RightToLeft, SequenceToSequence
 from nezha_tf.objectives.xlnet import Permutation
 from nezha_tf.util.errors import UserError
 
@@ -22,10 +22,10 @@ OBJECTIVES = {
     "right_to_left": RightToLeft(),
     "seq2seq": SequenceToSequence(),
     "causal": Causal(),
-    "span_corruption": SpanCorruptionObjective(),
-    "infilling": InfillingObjective(),
-    "mass": FragmentObjective(),
-    "prefix": PrefixObjective(),
+    "span_corruption": TextToText(SpanCorruption),
+    "infilling": TextToText(Infilling),
+    "mass": TextToText(Fragment),
+    "prefix": TextToText(Prefix),
     "permutation": Permutation(),
     "replaced_tokens": ReplacedTokens(),
 }

@@ -10,13 +10,13 @@ from nezha_tf import NezhaConfig
 from nezha_tf.data import schema
 from nezha_tf.objectives.dynamic_masking import DynamicMasking
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.policies import POLICIES
 from nezha_tf.objectives.table import OBJECTIVES
 
 LENGTHS = schema.Lengths(LENGTH, 5)
 MASKING = DynamicMasking(VOCABULARY, POLICIES["whole_word"], LENGTHS, 0.15)
-EXAMPLES = Examples(LENGTHS, VOCABULARY, MASKING)
+EXAMPLES = ExampleSettings(LENGTHS, VOCABULARY, MASKING)
 NAMES = list(OBJECTIVES)
 MIXTURE = ObjectiveMixture(dict.fromkeys(NAMES, 1.0))
 ROWS = 5 * len(NAMES)

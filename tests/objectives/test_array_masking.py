@@ -16,13 +16,14 @@ from masked_rows import (
 )
 
 from nezha_tf.corpus.layout import Rows
+from nezha_tf.data import schema
 from nezha_tf.objectives.array_masking import ArrayMasking, Units, choose
 from nezha_tf.objectives.policies import POLICIES, budgets
 
 
 def make(vocabulary, name, share=0.15, most=20, length=64):
     policy = POLICIES[name] if isinstance(name, str) else name
-    return ArrayMasking(vocabulary, policy, length, share, most)
+    return ArrayMasking(vocabulary, policy, schema.Lengths(length, most), share)
 
 
 @pytest.mark.parametrize("longest_run", [1, 4])

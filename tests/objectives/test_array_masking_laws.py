@@ -14,6 +14,7 @@ from masked_rows import (
 )
 
 from nezha_tf.corpus.layout import Rows
+from nezha_tf.data import schema
 from nezha_tf.objectives.array_masking import ArrayMasking
 
 
@@ -31,7 +32,7 @@ def cases(draw):
 def test_rows_are_masked_as_by_hand(vocabulary, case):
     length, texts, begins, policy, share, most, seed = case
     rows, keys = make_rows(texts, vocabulary, length, begins), keys_of(len(texts), seed)
-    masked = ArrayMasking(vocabulary, policy, length, share, most)(rows, keys)
+    masked = ArrayMasking(vocabulary, policy, schema.Lengths(length, most), share)(rows, keys)
     assert_rows_are_masked(rows, masked, policy, share, most)
     for number, key in enumerate(keys.tolist()):
         row = Rows(*(array[number] for array in rows))

@@ -29,7 +29,7 @@ from nezha_tf.data.reader import ExampleReader
 from nezha_tf.objectives.array_masking import ArrayMasking, Units
 from nezha_tf.objectives.dynamic_masking import DynamicMasking
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.policies import POLICIES
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
@@ -57,7 +57,9 @@ def masking(vocabulary):
 def test_equal_keys_give_the_masks_of_the_other_path(vocabulary, masking, name):
     rows, keys = random_rows(vocabulary, 1500, seed=2), keys_of(1500)
     for share, most in ((0.15, 20), (0.4, 9)):
-        expected = ArrayMasking(vocabulary, POLICIES[name], LENGTH, share, most)(rows, keys)
+        expected = ArrayMasking(vocabulary, POLICIES[name], schema.Lengths(LENGTH, most), share)(
+            rows, keys
+        )
         found = masking(name, share, most).mask(batch_of(rows), keys)
         assert "word_starts" not in found and len(found) == len(schema.FEATURES)
         for value, other in zip(as_masked(found), expected, strict=True):
@@ -124,7 +126,9 @@ def test_both_paths_draw_from_one_distribution(vocabulary, masking, name):
     policy = POLICIES[name]
     units = Units.of(rows, policy.of_words)
     assert units.counts.sum() > 100_000
-    arrays = ArrayMasking(vocabulary, policy, LENGTH, 0.3, 20)(rows, keys_of(12_000, 3))
+    arrays = ArrayMasking(vocabulary, policy, schema.Lengths(LENGTH, 20), 0.3)(
+        rows, keys_of(12_000, 3)
+    )
     numbers = tf.range(12_000, dtype=tf.int64)
     graph = as_masked(masking(name, 0.3)(batch_of(rows), numbers, "seed"))
     masks = [words_predicted_and_not(path, rows, units) for path in (arrays, graph)]
@@ -252,7 +256,7 @@ def test_the_mixture_casts_what_is_masked(reader, paths, vocabulary):
     """With the predictions undone, the text is that of the record, for any objective."""
     mixture = ObjectiveMixture.from_text(UNILM)
     masking = DynamicMasking(vocabulary, POLICIES["ngram"], LENGTHS, 0.2)
-    cast = reader_of(paths, *mixture.transforms(Examples(LENGTHS, vocabulary, masking)))
+    cast = reader_of(paths, *mixture.transforms(ExampleSettings(LENGTHS, vocabulary, masking)))
     segments = set()
     plain = reader.training_batches(8, 5).take(12)
     for batch, other in zip(cast.training_batches(8, 5).take(12), plain, strict=True):

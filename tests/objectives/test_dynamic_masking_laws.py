@@ -39,7 +39,7 @@ def test_rows_are_masked_as_on_arrays(vocabulary, rows, policy, share, most, see
     found = masking.mask(batch, keys)
     masked = as_masked(found)
     assert_rows_are_masked(rows, masked, policy, share, most)
-    expected = ArrayMasking(vocabulary, policy, LENGTH, share, most)(rows, keys)
+    expected = ArrayMasking(vocabulary, policy, schema.Lengths(LENGTH, most), share)(rows, keys)
     for value, other in zip(masked, expected, strict=True):
         np.testing.assert_array_equal(value, other)
     for name in ("input_mask", "segment_ids", "next_sentence_labels"):

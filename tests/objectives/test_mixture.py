@@ -7,9 +7,9 @@ from records import LIMITS, encode, write, write_numbers
 from nezha_tf.data import schema
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.objectives import table
+from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.objective import Examples
-from nezha_tf.objectives.unilm import Bidirectional
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.util.errors import UserError
 
 UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
@@ -32,7 +32,7 @@ def seen(batches, count):
 @pytest.fixture
 def reader(paths):
     lengths = schema.Lengths(8, 2)
-    transforms = ObjectiveMixture.from_text(UNILM).transforms(Examples(lengths))
+    transforms = ObjectiveMixture.from_text(UNILM).transforms(ExampleSettings(lengths))
     return ExampleReader(paths, lengths, LIMITS, transforms=transforms)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.data.schema import Feature
-from nezha_tf.objectives.mixture_transform import Mixture
+from nezha_tf.objectives.mixture import MixtureTransform
 
 FEATURES = (Feature("x", np.int64, 3),)
 SHARES = (2, 2, 1, 1)
@@ -36,7 +36,7 @@ class Change:
 
 
 def draws(numbers, seed, shares=SHARES):
-    mixture = Mixture(FEATURES, shares, [()] * len(shares))
+    mixture = MixtureTransform(FEATURES, shares, [()] * len(shares))
     return mixture.draw(tf.constant(numbers, tf.int64), seed).numpy()
 
 
@@ -73,7 +73,7 @@ def by_hand(x, number, place, seed):
 
 def mixture_of(shared, shares):
     chains = [(), (shared,), (shared, Change(1, name="y")), (Change(20, columns=2),)]
-    return Mixture(FEATURES, shares, chains)
+    return MixtureTransform(FEATURES, shares, chains)
 
 
 @laws.examples(60)

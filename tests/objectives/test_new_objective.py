@@ -21,7 +21,7 @@ from nezha_tf.demo.predictors import predictors_of
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
 from nezha_tf.objectives.dynamic_masking import DynamicMasking
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.policies import POLICIES
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
@@ -134,7 +134,7 @@ def test_masked_examples_are_none_for_it(toy, folder, monkeypatch):
 def batch_for(vocabulary, shares, numbers, seed):
     """Returns the examples of a mixture, and the objective of each."""
     masking = DynamicMasking(vocabulary, POLICIES["token"], LENGTHS, 0.2)
-    mixture, examples = ObjectiveMixture(shares), Examples(LENGTHS, vocabulary, masking)
+    mixture, examples = ObjectiveMixture(shares), ExampleSettings(LENGTHS, vocabulary, masking)
     spec = schema.parsing_spec(LENGTHS, mixture.features(examples))
     parsed = tf.io.parse_example([record(number) for number in numbers], spec)
     batch = {name: tf.cast(values, tf.int32) for name, values in parsed.items()}
@@ -184,7 +184,7 @@ def test_the_batch_size_changes_no_example(toy, folder):
     vocabulary = nezha_tf.Vocabulary(TOKENS)
     masking = DynamicMasking(vocabulary, POLICIES["token"], LENGTHS, 0.2)
     mixture = ObjectiveMixture({"bidirectional": 1.0, toy_objective.NAME: 1.0})
-    examples = Examples(LENGTHS, vocabulary, masking)
+    examples = ExampleSettings(LENGTHS, vocabulary, masking)
     reader = ExampleReader(
         [str(folder / "train.tfrecord")],
         LENGTHS,

@@ -23,11 +23,11 @@ from text_rows import (
 )
 
 from nezha_tf.data import schema
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.util.errors import UserError
 
-EXAMPLES = Examples(schema.Lengths(LENGTH, 4), VOCABULARY)
+EXAMPLES = ExampleSettings(schema.Lengths(LENGTH, 4), VOCABULARY)
 TEXT_TO_TEXT = ("span_corruption", "infilling", "mass", "prefix")
 SENTINELS = VOCABULARY.ids_of(UNUSED[::-1])
 END_IDS = VOCABULARY.ids_of(ENDS)
@@ -276,5 +276,5 @@ def test_too_few_sentinels_are_told():
 
 @pytest.mark.parametrize("name", TEXT_TO_TEXT)
 def test_they_need_a_vocabulary(name):
-    with pytest.raises(UserError, match="need --vocab_file"):
+    with pytest.raises(UserError, match=f"{name} needs --vocab_file"):
         OBJECTIVES[name].transforms(EXAMPLES._replace(vocabulary=None))

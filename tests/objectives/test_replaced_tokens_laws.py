@@ -19,7 +19,7 @@ from text_rows import (
 
 from nezha_tf.data import schema
 from nezha_tf.objectives.dynamic_masking import DynamicMasking
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.policies import POLICIES
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.util.errors import UserError
@@ -33,7 +33,7 @@ SINGLE = Record([FIRST_OF_TEXT + 5], [], [1], 0, 7)
 
 def examples_of(policy):
     masking = DynamicMasking(VOCABULARY, POLICIES[policy], LENGTHS, 0.15)
-    return Examples(LENGTHS, VOCABULARY, masking)
+    return ExampleSettings(LENGTHS, VOCABULARY, masking)
 
 
 def numpy_of(batch):
@@ -107,7 +107,7 @@ def test_85_percent_of_them_are_masked():
 
 
 def test_masked_records_need_no_other_masking():
-    examples = Examples(LENGTHS, VOCABULARY)
+    examples = ExampleSettings(LENGTHS, VOCABULARY)
     assert len(OBJECTIVE.transforms(examples)) == 1
     assert OBJECTIVE.begins_with(examples) == schema.FEATURES
     assert OBJECTIVE.begins_with(examples_of("token")) == schema.UNMASKED_FEATURES
@@ -115,4 +115,4 @@ def test_masked_records_need_no_other_masking():
 
 def test_it_needs_a_vocabulary():
     with pytest.raises(UserError, match="replaced_tokens needs --vocab_file"):
-        OBJECTIVE.transforms(Examples(LENGTHS))
+        OBJECTIVE.transforms(ExampleSettings(LENGTHS))

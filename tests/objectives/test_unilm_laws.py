@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data import schema
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 
 CLS, SEP, MASK = 101, 102, 103
 LENGTH, PREDICTIONS = 14, 5
@@ -111,7 +111,7 @@ def batch_for(shares, rows, seed):
     """Returns the batch of (number, `Example`)s for a mixture, and the objective drawn for each."""
     mixture = ObjectiveMixture(shares)
     batch, numbers = padded([row for _, row in rows]), [number for number, _ in rows]
-    for transform in mixture.transforms(Examples(schema.Lengths(LENGTH, PREDICTIONS))):
+    for transform in mixture.transforms(ExampleSettings(schema.Lengths(LENGTH, PREDICTIONS))):
         batch = transform(batch, tf.constant(numbers, tf.int64), seed)
     drawn = batch.pop("objective_ids", tf.zeros((len(rows), 1), tf.int32))
     assert (drawn.dtype, drawn.shape) == (tf.int32, (len(rows), 1))

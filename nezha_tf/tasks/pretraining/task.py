@@ -15,7 +15,7 @@ from nezha_tf.data.stream_reader import StreamReader
 from nezha_tf.modeling import positions
 from nezha_tf.objectives.dynamic_masking import DynamicMasking
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.policies import DEFAULT_MASKED_LM_PROB, POLICIES, budgets, check_share
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.tasks.pretraining.evaluation import PretrainingEvaluation
@@ -56,7 +56,7 @@ class Pretraining(Task):
         self._look_at_records()
         self._check_memory()
         lengths = Lengths(self.settings.max_seq_length, self.settings.max_predictions_per_seq)
-        self._examples = Examples(
+        self._examples = ExampleSettings(
             lengths,
             vocabulary,
             self._make_masking(vocabulary, lengths),
