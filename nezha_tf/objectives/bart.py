@@ -74,12 +74,8 @@ def poisson_ends(mean):
 def permuted_sentences(rows, ends, keys):
     """Returns texts with their sentences in a random order, as `TokenRows`.
 
-    The first token of a sentence begins a word, as it may come to stand behind another word.
-
-    Args:
-      rows: `TokenRows`.
-      ends: int32 [n], the tokens that end a sentence; the last sentence may have no end.
-      keys: uint64 [B, 1], random.
+    The tokens `ends`, int32 [n], end a sentence; the last one may have no end. The first token of a
+    sentence begins a word, as it may come to stand behind another word. `keys` are uint64 [B, 1].
     """
     is_end = tf.reduce_any(rows.ids[:, :, None] == ends, axis=2) & rows.is_token
     # Several ends in a row, as in "？！", belong to one sentence.
@@ -96,12 +92,8 @@ def permuted_sentences(rows, ends, keys):
 def with_masks(rows, lengths, mask_id, shares):
     """Returns texts in which a [MASK] stands for each span of words, as `TokenRows`.
 
-    Args:
-      rows: `TokenRows`.
-      lengths: int32 [B, K], the numbers of words of the spans, 0 for no span.
-      mask_id: the id of [MASK].
-      shares: float64 [B, n], random: spans begin at the words with the lowest ones, the first span
-        at the lowest.
+    `lengths`, int32 [B, K], are the numbers of words of the spans, 0 for no span. The spans begin
+    at the words with the lowest random `shares`, float64 [B, n], the first span at the lowest.
     """
     begins = (rows.starts > 0) & rows.is_token
     word = tf.cumsum(rows.starts, axis=1) - 1
@@ -118,13 +110,9 @@ def with_masks(rows, lengths, mask_id, shares):
 
 
 def with_inserted(rows, inserted, mask_id, keys):
-    """Returns texts with [MASK]s inserted anywhere, as `TokenRows`; what is too long is cut off.
+    """Returns texts with as many [MASK]s, int32 [B], inserted anywhere, as `TokenRows`.
 
-    Args:
-      rows: `TokenRows` [B, n].
-      inserted: int32 [B], the number of [MASK]s.
-      mask_id: the id of [MASK].
-      keys: uint64 [B, 1], random.
+    What is too long is cut off. `keys` are uint64 [B, 1].
     """
     width = rows.ids.shape[1]
     places, total = tf.range(2 * width)[None], rows.counts + inserted

@@ -26,14 +26,14 @@ class ObjectiveMixture:
       objectives: dict of name to `Objective`, in the order of the text.
     """
 
-    def __init__(self, shares, said=""):
+    def __init__(self, shares, source=""):
         """Args:
         shares: dict of objective (a key of `OBJECTIVES`) to its share, in any unit.
-        said: the user's flag and its value, for messages.
+        source: the user's flag and its value, for messages.
         """
         self.objectives = {name: OBJECTIVES[name] for name in shares}
         self._shares = list(shares.values())
-        self._said = said
+        self._source = source
 
     @classmethod
     def from_text(cls, text, where="--objectives"):
@@ -46,17 +46,17 @@ class ObjectiveMixture:
         Raises:
           UserError: an objective is unknown or repeated, or a share is not a number above 0.
         """
-        said = f"{where}={text}"
+        source = f"{where}={text}"
         shares = {}
         for part in filter(None, (part.strip() for part in text.split(","))):
             name, _, share = part.partition(":")
-            objective_named(name, said)
+            objective_named(name, source)
             if name in shares:
-                raise UserError(f"{said}: {name} is named twice; name it once with its share")
-            shares[name] = _share(share or "1", said)
+                raise UserError(f"{source}: {name} is named twice; name it once with its share")
+            shares[name] = _share(share or "1", source)
         if not shares:
-            raise UserError(f"{said} names no objective; they are {', '.join(OBJECTIVES)}")
-        return cls(shares, said)
+            raise UserError(f"{source} names no objective; they are {', '.join(OBJECTIVES)}")
+        return cls(shares, source)
 
     @property
     def first(self):
@@ -66,8 +66,7 @@ class ObjectiveMixture:
     @property
     def segment_ids(self):
         """All segment ids in its examples, a rising list."""
-        found = {number for each in self.objectives.values() for number in each.segment_ids}
-        return sorted(found)
+        return sorted({n for each in self.objectives.values() for n in each.segment_ids})
 
     @property
     def model(self):
@@ -87,7 +86,7 @@ class ObjectiveMixture:
         if all(issubclass(kind, NezhaForPreTraining) for kind in largest):
             return _joined_model(largest)
         names = ", ".join(sorted({kind.__name__ for kind in kinds}))
-        raise UserError(f"{self._said}: no model fits all of these ({names}); use separate runs")
+        raise UserError(f"{self._source}: no model fits all of these ({names}); use separate runs")
 
     @property
     def best_metric(self):
@@ -96,11 +95,7 @@ class ObjectiveMixture:
         return next((name for name in names if name != "loss"), "loss")
 
     def features(self, examples):
-        """Returns the features of the records that the objectives need together, a tuple.
-
-        Args:
-          examples: the `ExampleSettings`.
-        """
+        """Returns the features of the records that the objectives need, for `ExampleSettings`."""
         parts = [objective.begins_with(examples) for objective in self.objectives.values()]
         return tuple(dict.fromkeys(feature for part in parts for feature in part))
 
@@ -117,10 +112,10 @@ class ObjectiveMixture:
 
     def lengths(self, examples):
         """Returns the `schema.Lengths` of its batches; `examples` are the `ExampleSettings`."""
-        found = [objective.lengths(examples) for objective in self.objectives.values()]
-        return schema.Lengths(*map(max, zip(*found, strict=True)))
+        lengths = [objective.lengths(examples) for objective in self.objectives.values()]
+        return schema.Lengths(*map(max, zip(*lengths, strict=True)))
 
-    def loss(self, of_pairs, label_smoothing=0.0):
+    def loss(self, of_pairs=True, label_smoothing=0.0):
         """Returns the loss of its batches; the arguments are those of `Objective.loss`."""
         losses = {
             name: each.loss(of_pairs, label_smoothing) for name, each in self.objectives.items()
@@ -138,13 +133,13 @@ def _joined_model(classes):
     return type("And".join(kind.__name__ for kind in classes), classes, {})
 
 
-def _share(share, said):
+def _share(share, source):
     try:
         value = float(share)
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise UserError(f"{said}: the share {share!r} is not a number above 0")
+        raise UserError(f"{source}: the share {share!r} is not a number above 0")
     return value
 
 

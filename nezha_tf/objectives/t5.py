@@ -72,14 +72,9 @@ def sentinels_of(vocabulary):
 
 
 def span_counts(counts, noise_density, mean_span_length):
-    """Returns the numbers of noise tokens and of spans (`random_spans_noise_mask` of T5).
+    """Returns the numbers of noise tokens and of spans, int32 [n] each, in texts of int [n] tokens.
 
-    Args:
-      counts: int [n], numbers of tokens in a text.
-      noise_density, mean_span_length: see `SpanCorruption`.
-
-    Returns:
-      (int32 [n], int32 [n]). Halves are rounded to even numbers.
+    As `random_spans_noise_mask` of T5: halves are rounded to even numbers.
     """
     counts = np.asarray(counts)
     noise = np.rint(counts.astype(np.float32) * np.float32(noise_density)).astype(np.int32)
@@ -91,12 +86,10 @@ def span_counts(counts, noise_density, mean_span_length):
 
 
 def segment_lengths(starts, most):
-    """Returns the lengths of segments, int32 [B, most].
+    """Returns the lengths of at most `most` segments, int32 [B, most].
 
-    Args:
-      starts: int32 [B, n], 1 at the first item of a segment, 0 at its other items, -1 where there
-        is no item.
-      most: the most segments.
+    `starts`, int32 [B, n], is 1 at the first item of a segment, 0 at its other items, and -1 where
+    there is no item.
     """
     is_item = starts >= 0
     segment = tf.cumsum(tf.maximum(starts, 0), axis=1) - 1
@@ -107,10 +100,7 @@ def segment_lengths(starts, most):
 def noise_mask(kept_lengths, noise_lengths, width):
     """Returns bool [B, width], whether a place lies in a span of noise.
 
-    Args:
-      kept_lengths, noise_lengths: int32 [B, K], the lengths of the spans, in turns: the first one
-        is kept.
-      width: the number of places.
+    `kept_lengths` and `noise_lengths`, int32 [B, K], are those of spans in turns, first a kept one.
     """
     interleaved = tf.stack([kept_lengths, noise_lengths], axis=2)
     ends = tf.cumsum(tf.reshape(interleaved, (-1, 2 * kept_lengths.shape[1])), axis=1)
@@ -119,12 +109,9 @@ def noise_mask(kept_lengths, noise_lengths, width):
 
 
 def with_sentinels(rows, is_noise, sentinels):
-    """Returns (source, target), both `TokenRows`, of texts whose noise is known.
+    """Returns (source, target), both `TokenRows`, of texts whose noise, bool [B, n], is known.
 
-    Args:
-      rows: `TokenRows`.
-      is_noise: bool [B, n], False after the last token.
-      sentinels: int32 [K], the sentinels of the first span, the second, and so on.
+    `sentinels`, int32 [K], are those of the first span, the second, and so on.
     """
     sides = []
     for replaced in (is_noise, ~is_noise):

@@ -31,18 +31,13 @@ OBJECTIVES = {
 }
 
 
-def objective_named(name, said):
-    """Returns the `Objective` with a name.
+def objective_named(name, source):
+    """Returns the `Objective` with a name, or raises a `UserError`.
 
-    Args:
-      name: the name.
-      said: the user's flag and its value, for the message.
-
-    Raises:
-      UserError: there is no objective with this name.
+    `source` is the user's flag and its value, for the message.
     """
     if name not in OBJECTIVES:
         close = difflib.get_close_matches(name, OBJECTIVES, n=1)
-        meant = f"is {close[0]!r} meant?" if close else f"they are {', '.join(OBJECTIVES)}"
-        raise UserError(f"{said}: there is no objective {name!r}; {meant}")
+        advice = f"is {close[0]!r} meant?" if close else f"they are {', '.join(OBJECTIVES)}"
+        raise UserError(f"{source}: there is no objective {name!r}; {advice}")
     return OBJECTIVES[name]

@@ -79,7 +79,8 @@ class MaskedLM(LossTerm):
 
     def values(self, outputs, batch, label_smoothing=0.0):
         if f"{self.name}_scores" in outputs:
-            return _losses(outputs[f"{self.name}_scores"], label_smoothing)
+            scores = outputs[f"{self.name}_scores"]
+            return (1.0 - label_smoothing) * scores[LOSS] + label_smoothing * scores[EVEN_LOSS]
         return cross_entropies(
             outputs[f"{self.name}_logits"], self.labels(batch), label_smoothing=label_smoothing
         )
@@ -90,29 +91,17 @@ class MaskedLM(LossTerm):
         return hits(outputs[f"{self.name}_logits"], self.labels(batch))
 
 
-class NextToken(LossTerm):
+class NextToken(MaskedLM):
     """The cross-entropy of the token that follows, at all places with a weight, [B, T]."""
 
     name = "next_token"
+    epsilon = 0.0
     inputs = ("next_token_weights",)
-    predicts_tokens = is_language_model = True
+    labels_as_inputs = ()
+    is_language_model = True
 
     def labels(self, batch):
         return ops.roll(batch["input_ids"], -1, axis=1)
-
-    def weights(self, batch):
-        return batch["next_token_weights"]
-
-    def values(self, outputs, batch, label_smoothing=0.0):
-        return _losses(outputs["next_token_scores"], label_smoothing)
-
-    def hits(self, outputs, batch):
-        return outputs["next_token_scores"][HIT]
-
-
-def _losses(scores, label_smoothing):
-    """Returns the cross-entropies of `label_scores.label_scores`, [...], with smoothed labels."""
-    return (1.0 - label_smoothing) * scores[LOSS] + label_smoothing * scores[EVEN_LOSS]
 
 
 class NextSentence(LossTerm):

@@ -49,7 +49,7 @@ class Parts(NamedTuple):
 
 
 class TokenRows(NamedTuple):
-    """TokenRows of tokens, filled from the left.
+    """Rows of tokens, filled from the left.
 
     Attributes:
       ids: int32 [B, n], 0 after the last token.
@@ -70,8 +70,7 @@ class TokenRows(NamedTuple):
 def texts_of(batch):
     """Returns the `TokenRows` of A and B as one text, or of A alone, without [CLS] and [SEP].
 
-    Args:
-      batch: dict of `schema.UNMASKED_FEATURES`.
+    The batch has `schema.UNMASKED_FEATURES`.
     """
     parts = Parts.of(batch)
     width = batch["input_ids"].shape[1] - 2
@@ -89,14 +88,9 @@ def texts_of(batch):
 
 
 def stretches_of(rows, most, shares):
-    """Returns a stretch of at most `most` tokens of each row, as `TokenRows` [B, most].
+    """Returns a stretch of at most `most` tokens of each of `TokenRows`, as `TokenRows` [B, most].
 
-    Its first token begins a word.
-
-    Args:
-      rows: `TokenRows`.
-      most: int, at most the rows' number of places.
-      shares: float64 [B] in [0, 1), which choose the place of the first token.
+    The `shares`, float64 [B] in [0, 1), choose the place of its first token, which begins a word.
     """
     room = tf.maximum(rows.counts - most, 0)
     first = tf.cast(tf.floor(shares * tf.cast(room + 1, tf.float64)), tf.int32)
@@ -107,15 +101,11 @@ def stretches_of(rows, most, shares):
 
 
 def compacted(values, is_kept, width):
-    """Moves the kept values of each row to its left end.
-
-    Args:
-      values: int32 [B, n].
-      is_kept: bool [B, n].
-      width: the number of places of the result; values that do not fit are dropped.
+    """Moves the kept ones of values, int32 [B, n], to the left end of their row.
 
     Returns:
-      (int32 [B, width], 0 in unused places; int32 [B], the number of values).
+      (int32 [B, width], 0 in unused places; int32 [B], the number of values). Values that do not
+      fit are dropped.
     """
     kept = tf.cast(is_kept, tf.int32)
     place = tf.cumsum(kept, axis=1) - 1
@@ -142,10 +132,8 @@ def single(token, like):
 def next_token_weights(first, counts, width):
     """Returns float32 [B, width]: 1 at the places whose next token is predicted.
 
-    Args:
-      first: int32 [B] or int, the first of these places.
-      counts: int32 [B], the number of tokens; the last one predicts nothing.
-      width: the number of places.
+    These are the places from `first`, int32 [B] or int, on. Of int32 [B] tokens, `counts`, the last
+    one predicts nothing.
     """
     places = tf.range(width)[None]
     first = tf.reshape(tf.cast(first, tf.int32), (-1, 1))
@@ -153,12 +141,9 @@ def next_token_weights(first, counts, width):
 
 
 def smallest(keys, is_candidate, count):
-    """Returns bool [B, n], whether a key is one of the smallest of its row's candidates.
+    """Returns bool [B, n], whether a key is one of the `count` smallest of its row's candidates.
 
-    Args:
-      keys: float64 [B, n], below 2.
-      is_candidate: bool [B, n].
-      count: int32 [B], how many to choose.
+    Keys are float64 [B, n] below 2, and `count` is int32 [B].
     """
     order = tf.argsort(tf.where(is_candidate, keys, 2.0), axis=1)
     return is_candidate & (tf.argsort(order, axis=1) < count[:, None])
@@ -178,13 +163,7 @@ def one_text(batch, parts):
 def moved(input_ids, place, shift, parts):
     """Removes the token at a place (shift -1), inserts [SEP] there (1), or does nothing (0).
 
-    Args:
-      input_ids: int32 [B, T].
-      place, shift: int32 [B].
-      parts: the `Parts`.
-
-    Returns:
-      (input_ids, input_mask), int32 [B, T].
+    `place` and `shift` are int32 [B]; the result is (input_ids, input_mask), int32 [B, T].
     """
     length = tf.shape(input_ids)[1]
     places, place, shift = tf.range(length)[None], place[:, None], shift[:, None]

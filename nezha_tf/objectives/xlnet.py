@@ -144,7 +144,7 @@ def factorization_ranks(is_lowest, shuffle):
 
 
 def _not_empty(is_lowest):
-    """Returns bool [B, T], with the first token, [CLS], in rows that have no lowest token.
+    """Adds the first token, [CLS], to rows, bool [B, T], that have no lowest token.
 
     Where all text of a short example is predicted, the first prediction would see nothing: its
     softmax would be over all keys, its own token among them. XLNet's masks have this hole.

@@ -187,17 +187,6 @@ def test_each_token_of_a_text_predicts_the_next_one(rows, seed):
         assert batch["next_token_weights"][number].tolist() == weights
 
 
-@pytest.mark.parametrize("name", ("causal", *TEXT_TO_TEXT))
-@laws.examples(10)
-@given(ROWS, st.integers(), st.randoms())
-def test_a_row_depends_on_seed_and_number_alone(name, rows, seed, random):
-    found = corrupted(name, rows, seed)
-    order = random.sample(range(len(rows)), random.randint(1, len(rows)))
-    others = corrupted(name, [rows[place] for place in order], seed)
-    for feature, values in others.items():
-        np.testing.assert_array_equal(values, found[feature][order])
-
-
 @pytest.fixture(scope="module")
 def many():
     """Returns a function that corrupts one text of different tokens 4,000 times."""
@@ -272,9 +261,3 @@ def test_too_few_sentinels_are_told():
     examples = EXAMPLES._replace(lengths=schema.Lengths(256, 4))
     with pytest.raises(UserError, match=r"needs 11 sentinels .* only 8 "):
         OBJECTIVES["span_corruption"].transforms(examples)
-
-
-@pytest.mark.parametrize("name", TEXT_TO_TEXT)
-def test_they_need_a_vocabulary(name):
-    with pytest.raises(UserError, match=f"{name} needs --vocab_file"):
-        OBJECTIVES[name].transforms(EXAMPLES._replace(vocabulary=None))
