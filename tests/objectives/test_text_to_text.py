@@ -68,9 +68,16 @@ def is_stretch(part, whole):
     return any(whole[n : n + size] == part for n in range(len(whole) - size + 1))
 
 
-def is_subsequence(part, whole):
-    tokens = iter(whole)
-    return all(token in tokens for token in part)
+def is_made_of(tokens, sentences):
+    """Whether tokens are what is left of sentences in some order."""
+    for number, sentence in enumerate(sentences):
+        count = 0
+        for token in sentence:
+            count += count < len(tokens) and token == tokens[count]
+        others = sentences[:number] + sentences[number + 1 :]
+        if count == len(tokens) or (count and is_made_of(tokens[count:], others)):
+            return True
+    return not tokens
 
 
 def sentences_of(text):
@@ -104,9 +111,9 @@ def check_infilling(source, target, text):
     """The target is a stretch; what the source keeps of it is in sentences of any order."""
     assert is_stretch(target, text)
     kept = [token for token in source if token != MASK]
-    assert len(source) <= len(target) and MASK in source
-    orders = itertools.islice(itertools.permutations(sentences_of(target)), 6000)
-    assert any(is_subsequence(kept, [p for part in order for p in part]) for order in orders)
+    # Inserted [MASK]s may make it longer than a short text, but not than its place.
+    assert len(source) <= (LENGTH - 3) // 2 and MASK in source
+    assert is_made_of(kept, sentences_of(target))
 
 
 def check_mass(source, target, text):
