@@ -77,7 +77,7 @@ def make_objectives_step(size, objectives, jit_compile):
     from nezha_tf.data.schema import Lengths
     from nezha_tf.objectives.dynamic_masking import DynamicMasking
     from nezha_tf.objectives.mixture import ObjectiveMixture
-    from nezha_tf.objectives.objective import Examples
+    from nezha_tf.objectives.objective import ExampleSettings
     from nezha_tf.objectives.policies import POLICIES
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -92,7 +92,7 @@ def make_objectives_step(size, objectives, jit_compile):
     import tensorflow as tf
 
     batch = _unmasked_batch(size, vocabulary, first=len(special) + len(unused))
-    for transform in mixture.transforms(Examples(lengths, vocabulary, masking)):
+    for transform in mixture.transforms(ExampleSettings(lengths, vocabulary, masking)):
         batch = transform(batch, tf.range(size.batch, dtype=tf.int64), 0)
     return lambda: float(step.on_batch(batch).gradient_norm)
 
@@ -131,13 +131,13 @@ def our_train_step(
     tf = import_tensorflow()
 
     from nezha_tf import AdamWeightDecay, NezhaForPreTraining
-    from nezha_tf.objectives.bert import MaskedLMLoss
+    from nezha_tf.objectives.bert import Bidirectional
     from nezha_tf.training.step import Recipe, TrainStep
 
     config = our_config(size, position_encoding)
     model = (model_class or NezhaForPreTraining)(config, dtype=policy)
     optimizer = AdamWeightDecay(1e-4)
-    objective = objective or MaskedLMLoss()
+    objective = objective or Bidirectional().loss()
     for layer in model.encoder.transformer_layers:
         layer.recompute = recompute
     # As in a run: layers that no term of the loss uses have no gradient.

@@ -157,11 +157,11 @@ def our_update(size, policy, position_encoding):
     import jax
 
     from nezha_tf import AdamWeightDecay, NezhaForPreTraining
-    from nezha_tf.objectives.bert import MaskedLMLoss
+    from nezha_tf.objectives.bert import Bidirectional
     from nezha_tf.optimization.clipping import clip_by_global_norm
 
     model = NezhaForPreTraining(our_config(size, position_encoding), dtype=policy)
-    optimizer, objective = AdamWeightDecay(1e-4), MaskedLMLoss()
+    optimizer, objective = AdamWeightDecay(1e-4), Bidirectional().loss()
     optimizer.build(model.trainable_variables)
 
     def loss_of(trainable, others, batch):

@@ -13,14 +13,16 @@ import numpy as np
 
 import nezha_tf
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging
-from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.tasks.classification.loss import MultiLabelLoss
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss
 
 
 def rooms_of_keras_alone():
-    for room in ("modeling", "objectives", "optimization"):
+    for module in ("bert", "losses", "objective", "policies", "terms"):
+        importlib.import_module(f"nezha_tf.objectives.{module}")
+    for room in ("modeling", "optimization"):
         package = importlib.import_module(f"nezha_tf.{room}")
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             importlib.import_module(module.name)
@@ -44,7 +46,7 @@ def model_loss_and_optimizer(model_folder, weights):
     model.set_weights(arrays_with("", dict(np.load(weights))))
     figures = np.load(model_folder + "/forward.npz")
     batch = {key[3:]: figures[key] for key in figures if key.startswith("in.")}
-    objective = MaskedLMLoss()
+    objective = Bidirectional().loss()
     trainable, others = values_of(model)
 
     def loss_of(trainable):

@@ -158,6 +158,17 @@ def exact_choices(units, run_shares, budget):
     return expected
 
 
+def exact_case(vocabulary, policy, sizes, budget, length):
+    """Returns (60,000 equal `Rows`, the share of predictions, `exact_choices`) of an exact case."""
+    segments = [list(range(300, 300 + sum(words))) for words in sizes]
+    begins = [[at == 0 for size in words for at in range(size)] for words in sizes]
+    rows = make_rows([segments], vocabulary, length, [begins])
+    units = classic.units_of(rows.is_text[0], rows.word_starts[0] | (not policy.of_words))
+    expected = exact_choices(units, policy.run_shares, budget)
+    share = budget / rows.lengths[0]
+    return Rows(*(np.repeat(array, 60_000, axis=0) for array in rows)), share, expected
+
+
 def assert_chosen_as_expected(positions, expected):
     """Asserts that rows of predicted places, [B, P], have the distribution of `exact_choices`."""
     sets, counts = np.unique(positions, axis=0, return_counts=True)

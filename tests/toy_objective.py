@@ -5,19 +5,18 @@ import tensorflow as tf
 from nezha_tf.data import draws, schema
 from nezha_tf.modeling import attention_mask
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
-from nezha_tf.objectives.objective import Objective
+from nezha_tf.objectives.objective import Objective, Transform
 from nezha_tf.objectives.terms import MASKED_LM
 
 PREDICTIONS = 8
 NAME = "previous_token"
 
 
-class ChoosePlaces:
-    """Chooses places by chance whose tokens predict the one before. A `transforms.Transform`."""
+class ChoosePlaces(Transform):
+    """Chooses places by chance whose tokens predict the one before."""
 
     reads = schema.UNMASKED_FEATURES
     gives = schema.FEATURES
-    at_once = 1
 
     def __call__(self, batch, numbers, seed):
         ids = batch["input_ids"]
@@ -38,9 +37,6 @@ class ChoosePlaces:
             "masked_lm_ids": tf.where(is_there, labels, 0),
             "masked_lm_weights": tf.cast(is_there, tf.float32),
         }
-
-    def fault_of(self, record):
-        return None
 
 
 class PreviousToken(Objective):

@@ -52,9 +52,8 @@ class ShardMaker:
             self._masking = ArrayMasking(
                 self._vocabulary,
                 POLICIES[settings.masking],
-                settings.max_seq_length,
+                schema.Lengths(settings.max_seq_length, settings.max_predictions_per_seq),
                 settings.masked_lm_prob,
-                settings.max_predictions_per_seq,
             )
         self.statistics = Statistics()
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nezha_tf.data import draws
-from nezha_tf.objectives.policies import budgets, replacements
+from nezha_tf.objectives.policies import Masking, replacements
 
 
 class Masked(NamedTuple):
@@ -24,29 +24,13 @@ class Masked(NamedTuple):
     weights: np.ndarray
 
 
-class ArrayMasking:
+class ArrayMasking(Masking):
     """Applies a `MaskingPolicy` to rows.
 
     The units of each row are shuffled by sorting random keys. Each step then takes the next anchor
     of every row with budget left. A run that exceeds the budget, or overlaps a chosen run, is
     skipped, as in the original. What is drawn for a row depends only on its key.
     """
-
-    def __init__(self, vocabulary, policy, max_seq_length, masked_lm_prob, max_predictions_per_seq):
-        """Args:
-        vocabulary: a `Vocabulary`.
-        policy: a `MaskingPolicy`.
-        max_seq_length: length T of a row.
-        masked_lm_prob: share of a sequence's tokens, special ones included, to predict.
-        max_predictions_per_seq: P, the most predictions in a row.
-        """
-        self._mask_id = vocabulary.mask_id
-        self._vocab_size = len(vocabulary)
-        self._policy = policy
-        self._run_ends = policy.run_ends
-        self._length = max_seq_length
-        self._predictions = max_predictions_per_seq
-        self._budgets = budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq)
 
     def __call__(self, rows, keys):
         """Masks rows.
@@ -88,10 +72,10 @@ class ArrayMasking:
         shuffle = draws.bits(keys, units.starts)
         shuffle[units.numbers >= units.counts[:, None]] = np.iinfo(np.uint64).max
         order = np.argsort(shuffle, axis=1)
-        if not len(self._run_ends):
+        if not len(self._policy.run_ends):
             return order, np.ones_like(order)
         drawn = draws.uniform(keys, units.starts + self._length)
-        sizes = 1 + np.searchsorted(self._run_ends, drawn, side="right")
+        sizes = 1 + np.searchsorted(self._policy.run_ends, drawn, side="right")
         return order, np.minimum(sizes, units.left)  # a run ends with its segment
 
     def _replacements(self, tokens, keys, places, drawn_at):

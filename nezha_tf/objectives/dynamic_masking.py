@@ -6,7 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import draws, schema
-from nezha_tf.objectives.policies import budgets, replacements
+from nezha_tf.objectives.objective import Transform
+from nezha_tf.objectives.policies import Masking, replacements
+from nezha_tf.objectives.texts import replaced
 
 # The key of an anchor that is never taken; larger than every drawn key.
 _NEVER = np.iinfo(np.int32).max
@@ -14,12 +16,12 @@ _NEVER = np.iinfo(np.int32).max
 HALVINGS = 5
 
 
-class DynamicMasking:
+class DynamicMasking(Masking, Transform):
     """Masks the examples of a stream by a `MaskingPolicy`, with new masks in each epoch.
 
-    A `Transform`. What is drawn for an example depends only on the seed and on its
-    number in the stream. The same keys give the same masks as in `array_masking.ArrayMasking`,
-    except for ties: the order of anchors is drawn with 31 bits here.
+    What is drawn for an example depends only on the seed and on its number in the stream. The same
+    keys give the same masks as in `array_masking.ArrayMasking`, except for ties: the order of
+    anchors is drawn with 31 bits here.
     """
 
     reads = schema.UNMASKED_FEATURES
@@ -28,60 +30,28 @@ class DynamicMasking:
     at_once = 1024
 
     def __init__(self, vocabulary, policy, lengths, masked_lm_prob):
-        """Args:
-        vocabulary: the `Vocabulary` that the examples were made with.
-        policy: a `MaskingPolicy`.
-        lengths: the `schema.Lengths` of the masked examples.
-        masked_lm_prob: share of a sequence's tokens, special ones included, to predict.
-        """
+        super().__init__(vocabulary, policy, lengths, masked_lm_prob)
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
-        self._mask_id = vocabulary.mask_id
-        self._vocab_size = len(vocabulary)
-        self._policy = policy
-        self._length, self._predictions = lengths
-        self._budgets = budgets(self._length, masked_lm_prob, self._predictions)
 
     def fault_of(self, record):
-        """Returns why an example cannot have been made with this vocabulary, or None.
-
-        Args:
-          record: bytes of an example that fits the schema.
-        """
+        """Returns why a record cannot have been made with this vocabulary, or None."""
         features = tf.train.Example.FromString(record).features.feature
         ids = features["input_ids"].int64_list.value
         length = sum(features["input_mask"].int64_list.value)
-        found = (ids[0], ids[length - 1])
-        if found == self._special_ids:
+        ends = (ids[0], ids[length - 1])
+        if ends == self._special_ids:
             return None
         return (
-            f"it begins and ends with the ids {found[0]} and {found[1]}, but [CLS] and [SEP] "
+            f"it begins and ends with the ids {ends[0]} and {ends[1]}, but [CLS] and [SEP] "
             f"of --vocab_file are {self._special_ids[0]} and {self._special_ids[1]}; pass the "
             "vocabulary that it was made with"
         )
 
     def __call__(self, batch, numbers, seed):
-        """Masks the examples of a batch.
-
-        Args:
-          batch: dict of the features of unmasked examples, int32 [B, T] or [B, 1].
-          numbers: int64 [B], the examples' numbers in the stream.
-          seed: string or number.
-
-        Returns:
-          Dict of the features of masked examples.
-        """
         return self.mask(batch, draws.graph_keys("masking", seed, numbers))
 
     def mask(self, batch, keys):
-        """Masks examples.
-
-        Args:
-          batch: as in `__call__`.
-          keys: uint64 [B], random.
-
-        Returns:
-          As in `__call__`.
-        """
+        """Returns a batch masked, a dict; `keys`, uint64 [B], are random."""
         ids, is_used = batch["input_ids"], batch["input_mask"] > 0
         is_text = is_used & (ids != self._special_ids[0]) & (ids != self._special_ids[1])
         begins = is_text & (batch["word_starts"] > 0) if self._policy.of_words else is_text
@@ -95,13 +65,12 @@ class DynamicMasking:
         labels = tf.gather(ids, places, batch_dims=1)
         if not self._policy.draws_once:
             drawn_at = places
-        found = self._replacements(labels, keys[:, None], places, drawn_at)
-        found = tf.where(is_predicted, found, labels)  # unused slots are at [CLS], which stays
-        rows = tf.broadcast_to(tf.range(tf.shape(ids)[0])[:, None], tf.shape(places))
+        tokens = self._replacements(labels, keys[:, None], places, drawn_at)
+        tokens = tf.where(is_predicted, tokens, labels)  # unused slots are at [CLS], which stays
         unmasked = {name: values for name, values in batch.items() if name != "word_starts"}
         return {
             **unmasked,
-            "input_ids": tf.tensor_scatter_nd_update(ids, tf.stack([rows, places], -1), found),
+            "input_ids": replaced(ids, places, tokens),
             "masked_lm_positions": places,
             "masked_lm_ids": labels * tf.cast(is_predicted, tf.int32),
             "masked_lm_weights": tf.cast(is_predicted, tf.float32),

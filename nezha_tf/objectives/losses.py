@@ -1,18 +1,48 @@
 """Losses and metrics as sums and weights; the training loop divides them for the global batch."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from keras import ops
 
 from nezha_tf.modeling.compiled_parts import fused
 
 
+@runtime_checkable
+class Loss(Protocol):
+    """The loss of batches. A batch is a dict of feature name to tensor [B, ...].
+
+    Examples of padding only must have weight 0, because batches are filled up with them.
+    Fine-tuning also asks for `predictions(outputs)`, a dict of name to tensor [B, ...], and R-Drop
+    for `distributions(outputs, batch)`, {name of a loss: finite logits [..., classes]}.
+    """
+
+    def inputs(self, batch):
+        """Returns the model's inputs, a dict of name to tensor."""
+
+    def loss_weights(self, batch):
+        """Returns {name of a loss: weight of each prediction, float32 [B, ...]}.
+
+        The weights are known before the forward pass, so that parts of a batch can be divided by
+        the weight of the whole batch.
+        """
+
+    def losses(self, outputs, batch):
+        """Returns a dict of name to `WeightedMean`; the sum of mean times `scale` is minimised.
+
+        Args:
+          outputs: the model's outputs for `inputs`, a dict.
+          batch: the batch.
+        """
+
+    def metrics(self, outputs, batch):
+        """Returns a dict of name to `WeightedMean`, the metrics to report beside the losses."""
+
+
 class WeightedMean(NamedTuple):
     """A sum and a weight, which are summed over replicas and batches before they are divided.
 
     Attributes:
-      sum: float32 scalar.
-      weight: float32 scalar.
+      sum, weight: float32 scalars.
       epsilon: added to the total weight before the division.
       scale: how much the mean counts in the total loss.
     """
@@ -48,13 +78,10 @@ def weighted(values, weights, epsilon=0.0):
 
 @fused
 def cross_entropies(logits, labels, *, label_smoothing=0.0):
-    """Returns the cross-entropies of logits and labels, float32 [...].
+    """Returns the cross-entropies of logits [..., classes] and labels int [...], float32 [...].
 
-    Args:
-      logits: [..., classes].
-      labels: int [...].
-      label_smoothing: share of the target probability that is spread evenly over all classes
-        (Szegedy et al., arXiv 1512.00567 §7).
+    `label_smoothing` is the share of the target probability that is spread evenly over all classes
+    (Szegedy et al., arXiv 1512.00567 §7).
     """
     logits = ops.cast(logits, "float32")
     losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)

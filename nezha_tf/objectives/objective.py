@@ -1,13 +1,13 @@
-"""The interface of all objectives of pretraining."""
+"""The interface of objectives of pretraining, and of the transforms that make their examples."""
 
 import abc
 from typing import NamedTuple
 
 from nezha_tf.data import schema
-from nezha_tf.modeling.pretraining import NezhaForPreTraining
-from nezha_tf.objectives.token_loss import TokenLoss
-from nezha_tf.objectives.transforms import Transform
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
+from nezha_tf.objectives.terms import NEXT_TOKEN, TokenLoss
 from nezha_tf.text.vocabulary import Vocabulary
+from nezha_tf.util.errors import UserError
 
 
 class Use(NamedTuple):
@@ -25,8 +25,41 @@ class Use(NamedTuple):
     target_prediction: str = "masked"
 
 
-class Examples(NamedTuple):
-    """The examples that a run reads, before any transform.
+class Transform(abc.ABC):
+    """Changes each example of a batch; the result does not depend on the batch's other examples.
+
+    Attributes:
+      reads: tuple of `schema.Feature`, the features that the batch must have.
+      gives: tuple of `schema.Feature`, the features of the result.
+      at_once: the number of examples that the reader should pass together, rounded down to
+        whole batches; 1 if the number does not affect the speed.
+    """
+
+    reads: tuple
+    gives: tuple
+    at_once = 1
+
+    @abc.abstractmethod
+    def __call__(self, batch, numbers, seed):
+        """Changes a batch, in the graph.
+
+        Args:
+          batch: dict of feature name to int32 or float32 [B, n], n static.
+          numbers: int64 [B], the examples' numbers in the stream. What is drawn for an example
+            depends only on the seed and on its number.
+          seed: string or number.
+
+        Returns:
+          A new dict with the B examples in the same order.
+        """
+
+    def fault_of(self, record):
+        """Returns why this transform cannot use a record (bytes) that fits the schema, or None."""
+        return None
+
+
+class ExampleSettings(NamedTuple):
+    """The examples that a run reads, before any transform, and how objectives may change them.
 
     Attributes:
       lengths: the `schema.Lengths` of the records.
@@ -45,19 +78,27 @@ class Examples(NamedTuple):
     mean_span_length: float | None = None
     num_predict: int | None = None
 
+    def required_vocabulary(self, objective):
+        """Returns the vocabulary; without one, raises a `UserError` that names the objective."""
+        if self.vocabulary is None:
+            raise UserError(
+                f"{objective} needs --vocab_file, the vocabulary that the examples were made with"
+            )
+        return self.vocabulary
+
 
 class Objective(abc.ABC):
     """A pretraining objective: its examples, attention mask, loss, model and uses.
 
     Attributes:
       reads: the features that its transforms start from: `schema.FEATURES` (masked examples; the
-        records are masked, or `Examples.masking` masks them) or `schema.UNMASKED_FEATURES`.
+        records are masked, or `ExampleSettings.masking` masks them) or `schema.UNMASKED_FEATURES`.
       segment_ids: the segment ids of its examples, (first, second).
       model: class of the Keras model, called with a `NezhaConfig` and `dtype`. A mixture uses the
         class that is a subclass of all others, or joins several of `NezhaForPreTraining`.
       has_query_stream: see `TokenLoss`.
-      options: the names of those optional fields of `Examples` (from `noise_density` on) that it
-        reads; the user gets an error for a flag that no objective of the run reads.
+      options: the names of those optional fields of `ExampleSettings` (from `noise_density` on)
+        that it reads; the user gets an error for a flag that no objective of the run reads.
       has_memory: whether its examples can go on from the states of the examples before them.
       uses: tuple of `Use`; a model trained only with this objective is exported for the first.
       best_metric: the held-out loss that chooses the best checkpoint.
@@ -83,7 +124,7 @@ class Objective(abc.ABC):
         result must not depend on other rows, and all shapes except the number of rows are static.
 
         Args:
-          examples: the `Examples`; if they must be masked first, the result begins with
+          examples: the `ExampleSettings`; if they must be masked first, the result begins with
             `examples.masking`.
 
         Raises:
@@ -99,7 +140,7 @@ class Objective(abc.ABC):
         return self.reads == schema.FEATURES and examples.masking is not None
 
     def lengths(self, examples):
-        """Returns the `schema.Lengths` of its examples; `examples` are the `Examples`."""
+        """Returns the `schema.Lengths` of its examples, from the `ExampleSettings`."""
         return examples.lengths
 
     @abc.abstractmethod
@@ -114,7 +155,22 @@ class Objective(abc.ABC):
           of_pairs: whether the records are pairs with `next_sentence_labels`.
         """
 
-    def loss(self, of_pairs, label_smoothing=0.0):
+    def loss(self, of_pairs=True, label_smoothing=0.0):
         """Returns its `TokenLoss`."""
         terms = self.terms(of_pairs)
         return TokenLoss(self.ranks, terms, label_smoothing, self.has_query_stream)
+
+
+class NextTokenObjective(Objective):
+    """The base of objectives that predict each next token; their examples must not be masked."""
+
+    reads = schema.UNMASKED_FEATURES
+    model = NezhaForMaskedLM
+
+    def lengths(self, examples):
+        # Any place may predict; this counts for the arithmetic of a step alone.
+        lengths = examples.lengths
+        return lengths._replace(max_predictions_per_seq=lengths.max_seq_length)
+
+    def terms(self, of_pairs):
+        return (NEXT_TOKEN,)

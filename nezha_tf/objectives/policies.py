@@ -81,8 +81,8 @@ def replacements(tokens, shares, random_ids, mask_id, where=np.where):
       mask_id: the id of [MASK].
       where: `np.where`, or `tf.where` in the graph.
     """
-    found = where(shares < MASKED_SHARE + RANDOM_SHARE, random_ids, tokens)
-    return where(shares < MASKED_SHARE, mask_id, found)
+    unmasked = where(shares < MASKED_SHARE + RANDOM_SHARE, random_ids, tokens)
+    return where(shares < MASKED_SHARE, mask_id, unmasked)
 
 
 def check_share(masked_lm_prob):
@@ -107,3 +107,20 @@ def budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq):
     """
     wanted = np.rint(np.arange(max_seq_length + 1) * masked_lm_prob).astype(np.int32)
     return np.minimum(max_predictions_per_seq, np.maximum(1, wanted))
+
+
+class Masking:
+    """What masking by a policy knows, on arrays and in the graph."""
+
+    def __init__(self, vocabulary, policy, lengths, masked_lm_prob):
+        """Args:
+        vocabulary: the `Vocabulary` that the examples are made with.
+        policy: a `MaskingPolicy`.
+        lengths: the `schema.Lengths` of the masked examples.
+        masked_lm_prob: share of a sequence's tokens, special ones included, to predict.
+        """
+        self._mask_id = vocabulary.mask_id
+        self._vocab_size = len(vocabulary)
+        self._policy = policy
+        self._length, self._predictions = lengths
+        self._budgets = budgets(self._length, masked_lm_prob, self._predictions)

@@ -2,15 +2,15 @@
 
 import difflib
 
+from nezha_tf.objectives.bart import Infilling
+from nezha_tf.objectives.bert import Bidirectional
+from nezha_tf.objectives.causal import Causal
 from nezha_tf.objectives.electra import ReplacedTokens
-from nezha_tf.objectives.next_tokens import (
-    Causal,
-    FragmentObjective,
-    InfillingObjective,
-    PrefixObjective,
-    SpanCorruptionObjective,
-)
-from nezha_tf.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, SequenceToSequence
+from nezha_tf.objectives.mass import Fragment
+from nezha_tf.objectives.prefix import Prefix
+from nezha_tf.objectives.t5 import SpanCorruption
+from nezha_tf.objectives.text_to_text import TextToText
+from nezha_tf.objectives.unilm import LeftToRight, RightToLeft, SequenceToSequence
 from nezha_tf.objectives.xlnet import Permutation
 from nezha_tf.util.errors import UserError
 
@@ -22,27 +22,22 @@ OBJECTIVES = {
     "right_to_left": RightToLeft(),
     "seq2seq": SequenceToSequence(),
     "causal": Causal(),
-    "span_corruption": SpanCorruptionObjective(),
-    "infilling": InfillingObjective(),
-    "mass": FragmentObjective(),
-    "prefix": PrefixObjective(),
+    "span_corruption": TextToText(SpanCorruption),
+    "infilling": TextToText(Infilling),
+    "mass": TextToText(Fragment),
+    "prefix": TextToText(Prefix),
     "permutation": Permutation(),
     "replaced_tokens": ReplacedTokens(),
 }
 
 
-def objective_named(name, said):
-    """Returns the `Objective` with a name.
+def objective_named(name, source):
+    """Returns the `Objective` with a name, or raises a `UserError`.
 
-    Args:
-      name: the name.
-      said: the user's flag and its value, for the message.
-
-    Raises:
-      UserError: there is no objective with this name.
+    `source` is the user's flag and its value, for the message.
     """
     if name not in OBJECTIVES:
         close = difflib.get_close_matches(name, OBJECTIVES, n=1)
-        meant = f"is {close[0]!r} meant?" if close else f"they are {', '.join(OBJECTIVES)}"
-        raise UserError(f"{said}: there is no objective {name!r}; {meant}")
+        advice = f"is {close[0]!r} meant?" if close else f"they are {', '.join(OBJECTIVES)}"
+        raise UserError(f"{source}: there is no objective {name!r}; {advice}")
     return OBJECTIVES[name]

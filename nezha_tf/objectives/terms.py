@@ -1,16 +1,15 @@
-"""The terms of pretraining losses: each is one kind of prediction with its weights."""
+"""The loss of models that predict tokens: a sum of terms, each one kind of prediction."""
 
 import abc
 
 from keras import ops
 
+from nezha_tf.modeling import attention_mask
 from nezha_tf.modeling.label_scores import EVEN_LOSS, HIT, LOSS
-from nezha_tf.objectives.losses import cross_entropies, hits
+from nezha_tf.objectives.losses import cross_entropies, hits, weighted
 
 # Added to the masked-LM loss's denominator (`get_masked_lm_output` of BERT's run_pretraining.py).
 MASKED_LM_EPSILON = 1e-5
-# The same of both losses of ELECTRA (run_pretraining.py).
-REPLACED_TOKEN_EPSILON = 1e-6
 
 
 class LossTerm(abc.ABC):
@@ -80,7 +79,8 @@ class MaskedLM(LossTerm):
 
     def values(self, outputs, batch, label_smoothing=0.0):
         if f"{self.name}_scores" in outputs:
-            return _losses(outputs[f"{self.name}_scores"], label_smoothing)
+            scores = outputs[f"{self.name}_scores"]
+            return (1.0 - label_smoothing) * scores[LOSS] + label_smoothing * scores[EVEN_LOSS]
         return cross_entropies(
             outputs[f"{self.name}_logits"], self.labels(batch), label_smoothing=label_smoothing
         )
@@ -91,79 +91,17 @@ class MaskedLM(LossTerm):
         return hits(outputs[f"{self.name}_logits"], self.labels(batch))
 
 
-class GeneratorLM(MaskedLM):
-    """The masked LM of ELECTRA's generator at `generator_positions`, [B, P]."""
-
-    name = head = "generator"
-    epsilon = REPLACED_TOKEN_EPSILON
-    inputs = ("generator_positions", "generator_ids", "generator_weights")
-    labels_as_inputs = ()
-
-
-class ReplacedToken(LossTerm):
-    """Whether the generator replaced a token (ELECTRA, arXiv 2003.10555 §3.1), all tokens, [B, T].
-
-    The labels are the model's output `is_replaced`, because the model draws the replacements. They
-    are not smoothed.
-    """
-
-    name = "replaced_token"
-    epsilon = REPLACED_TOKEN_EPSILON
-    # `disc_weight` of configure_pretraining.py: the loss of two classes is much the smaller one.
-    scale = 50.0
-    head = "discriminator"
-
-    def weights(self, batch):
-        return ops.cast(batch["input_mask"], "float32")
-
-    def values(self, outputs, batch, label_smoothing=0.0):
-        logits = outputs["replaced_token_logits"]
-        return ops.softplus(logits) - logits * outputs["is_replaced"]
-
-    def hits(self, outputs, batch):
-        return ops.cast(ops.equal(_found(outputs), outputs["is_replaced"]), "float32")
-
-    def rates(self, outputs, batch):
-        """Returns what tells an able discriminator from one that finds nothing.
-
-        `majority_accuracy` is the accuracy of the guess that no token is replaced.
-        """
-        found, right = _found(outputs), self.hits(outputs, batch)
-        return {
-            "majority_accuracy": (1.0 - outputs["is_replaced"], ops.ones_like(right)),
-            "precision": (right, found),
-            "recall": (right, outputs["is_replaced"]),
-        }
-
-
-def _found(outputs):
-    """Returns 1 for tokens that the discriminator takes for replaced ones, float32 [B, T]."""
-    return ops.cast(outputs["replaced_token_logits"] > 0, "float32")
-
-
-class NextToken(LossTerm):
+class NextToken(MaskedLM):
     """The cross-entropy of the token that follows, at all places with a weight, [B, T]."""
 
     name = "next_token"
+    epsilon = 0.0
     inputs = ("next_token_weights",)
-    predicts_tokens = is_language_model = True
+    labels_as_inputs = ()
+    is_language_model = True
 
     def labels(self, batch):
         return ops.roll(batch["input_ids"], -1, axis=1)
-
-    def weights(self, batch):
-        return batch["next_token_weights"]
-
-    def values(self, outputs, batch, label_smoothing=0.0):
-        return _losses(outputs["next_token_scores"], label_smoothing)
-
-    def hits(self, outputs, batch):
-        return outputs["next_token_scores"][HIT]
-
-
-def _losses(scores, label_smoothing):
-    """Returns the cross-entropies of `label_scores.label_scores`, [...], with smoothed labels."""
-    return (1.0 - label_smoothing) * scores[LOSS] + label_smoothing * scores[EVEN_LOSS]
 
 
 class NextSentence(LossTerm):
@@ -188,7 +126,74 @@ class NextSentence(LossTerm):
 
 
 MASKED_LM = MaskedLM()
-GENERATOR_LM = GeneratorLM()
-REPLACED_TOKEN = ReplacedToken()
 NEXT_TOKEN = NextToken()
 NEXT_SENTENCE = NextSentence()
+
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+# What the tokens before an example left behind: see `NezhaEncoder.call`.
+MEMORY = ("memory", "memory_mask")
+
+
+class TokenLoss:
+    """A sum of terms, with an attention mask made from ranks. A `losses.Loss`.
+
+    Batches are dicts of the features of the schema: ids int [B, T], predictions [B, P].
+    """
+
+    def __init__(self, ranks, terms, label_smoothing=0.0, has_query_stream=False):
+        """Args:
+        ranks: function of a batch to the attention ranks, int [B, T] (see `attention_mask`).
+        terms: `LossTerm`s.
+        label_smoothing: smoothing of the labels in `losses`; see `cross_entropies`.
+        has_query_stream: whether examples are predicted by the query stream of a
+          `NezhaForPermutationLM`.
+        """
+        self.ranks = ranks
+        self.terms = tuple(terms)
+        self.has_query_stream = has_query_stream
+        self._label_smoothing = label_smoothing
+
+    def inputs(self, batch):
+        """Returns the model's inputs with `attention_mask`, bool [B, 1, T, T].
+
+        With a query stream, also `query_stream_mask` and `reads_query_stream`.
+        """
+        own = dict.fromkeys(name for term in self.terms for name in term.inputs)
+        inputs = {name: batch[name] for name in (*INPUTS, *own)}
+        ranks, input_mask = self.ranks(batch), batch["input_mask"]
+        inputs["attention_mask"] = attention_mask.from_ranks(ranks, input_mask)
+        optional = (*MEMORY, *(name for term in self.terms for name in term.labels_as_inputs))
+        inputs |= {name: batch[name] for name in optional if name in batch}
+        if self.has_query_stream:
+            places = batch["masked_lm_positions"]
+            inputs["query_stream_mask"] = attention_mask.strictly_below(ranks, input_mask, places)
+            inputs["reads_query_stream"] = self.reads_query_stream(batch)
+        return inputs
+
+    def reads_query_stream(self, batch):
+        """Returns bool [B, 1], the examples that the query stream predicts."""
+        return ops.ones_like(batch["input_mask"][:, :1], dtype="bool")
+
+    def loss_weights(self, batch):
+        return {f"{term.name}_loss": self.weights(term, batch) for term in self.terms}
+
+    def losses(self, outputs, batch):
+        losses = {}
+        for term in self.terms:
+            values = term.values(outputs, batch, self._label_smoothing)
+            mean = weighted(values, self.weights(term, batch), term.epsilon)
+            losses[f"{term.name}_loss"] = mean._replace(scale=term.scale)
+        return losses
+
+    def metrics(self, outputs, batch):
+        metrics = {}
+        for term in self.terms:
+            weights = self.weights(term, batch)
+            metrics[f"{term.name}_accuracy"] = weighted(term.hits(outputs, batch), weights)
+            for name, (values, among) in term.rates(outputs, batch).items():
+                metrics[f"{term.name}_{name}"] = weighted(values, weights * among)
+        return metrics
+
+    def weights(self, term, batch):
+        """Returns the weights of a term's predictions, [B, ...]."""
+        return term.weights(batch)

@@ -1,6 +1,6 @@
-"""The texts of unmasked examples without their special tokens, and packing them again.
+"""Operations on the texts of examples, which several objectives share.
 
-All functions work in the graph, on rows of a fixed number of places that are filled from the left.
+All work in the graph, on rows of a fixed number of places that are filled from the left.
 """
 
 from typing import NamedTuple
@@ -42,8 +42,13 @@ class Parts(NamedTuple):
         is_alone = is_random | tf.equal(first, whole)
         return cls(first, tf.where(is_alone, first, whole), is_alone)
 
+    @property
+    def shift_of_one_text(self):
+        """Int32 [B], -1 where the [SEP] between A and B goes when they become one text, else 0."""
+        return -tf.cast(~self.is_alone, tf.int32)
 
-class Rows(NamedTuple):
+
+class TokenRows(NamedTuple):
     """Rows of tokens, filled from the left.
 
     Attributes:
@@ -63,10 +68,9 @@ class Rows(NamedTuple):
 
 
 def texts_of(batch):
-    """Returns the `Rows` of A and B as one text, or of A alone, without [CLS] and [SEP].
+    """Returns the `TokenRows` of A and B as one text, or of A alone, without [CLS] and [SEP].
 
-    Args:
-      batch: dict of `schema.UNMASKED_FEATURES`.
+    The batch has `schema.UNMASKED_FEATURES`.
     """
     parts = Parts.of(batch)
     width = batch["input_ids"].shape[1] - 2
@@ -80,68 +84,92 @@ def texts_of(batch):
         tf.gather(batch[name], source, batch_dims=1) * is_token
         for name in ("input_ids", "word_starts")
     )
-    return Rows(ids, counts, starts)
+    return TokenRows(ids, counts, starts)
 
 
 def stretches_of(rows, most, shares):
-    """Returns a stretch of at most `most` tokens of each row, as `Rows` [B, most].
+    """Returns a stretch of at most `most` tokens of each of `TokenRows`, as `TokenRows` [B, most].
 
-    Its first token begins a word.
-
-    Args:
-      rows: `Rows`.
-      most: int, at most the rows' number of places.
-      shares: float64 [B] in [0, 1), which choose the place of the first token.
+    The `shares`, float64 [B] in [0, 1), choose the place of its first token, which begins a word.
     """
     room = tf.maximum(rows.counts - most, 0)
     first = tf.cast(tf.floor(shares * tf.cast(room + 1, tf.float64)), tf.int32)
     source = first[:, None] + tf.range(most)[None]
     ids, starts = (tf.gather(values, source, batch_dims=1) for values in (rows.ids, rows.starts))
     starts = tf.concat([tf.ones_like(starts[:, :1]), starts[:, 1:]], axis=1)
-    return Rows(ids, tf.minimum(rows.counts, most), starts)
+    return TokenRows(ids, tf.minimum(rows.counts, most), starts)
 
 
 def compacted(values, is_kept, width):
-    """Moves the kept values of each row to its left end.
-
-    Args:
-      values: int32 [B, n].
-      is_kept: bool [B, n].
-      width: the number of places of the result; values that do not fit are dropped.
+    """Moves the kept ones of values, int32 [B, n], to the left end of their row.
 
     Returns:
-      (int32 [B, width], 0 in unused places; int32 [B], the number of values).
+      (int32 [B, width], 0 in unused places; int32 [B], the number of values). Values that do not
+      fit are dropped.
     """
     kept = tf.cast(is_kept, tf.int32)
     place = tf.cumsum(kept, axis=1) - 1
     place = tf.where(is_kept & (place < width), place, width)  # one place more, which is cut off
     number = tf.range(tf.shape(values)[0])[:, None] + tf.zeros_like(place)
     shape = (tf.shape(values)[0], width + 1)
-    moved = tf.scatter_nd(tf.stack([number, place], axis=-1), values * kept, shape)[:, :width]
+    result = tf.scatter_nd(tf.stack([number, place], axis=-1), values * kept, shape)[:, :width]
     counts = tf.minimum(tf.reduce_sum(kept, axis=1), width)
-    return tf.ensure_shape(moved, (None, width)), counts
+    return tf.ensure_shape(result, (None, width)), counts
 
 
 def joined(parts, width):
-    """Returns `Rows` [B, width] of several `Rows` behind one another, without their `starts`."""
+    """Returns several `TokenRows` behind one another, [B, width], without their `starts`."""
     ids = tf.concat([part.ids for part in parts], axis=1)
-    return Rows(*compacted(ids, tf.concat([part.is_token for part in parts], axis=1), width))
+    return TokenRows(*compacted(ids, tf.concat([part.is_token for part in parts], axis=1), width))
 
 
 def single(token, like):
-    """Returns `Rows` [B, 1] of one token; `like` are `Rows` with the same number of rows."""
+    """Returns `TokenRows` [B, 1] of one token, as many rows as the `TokenRows` `like` have."""
     ids = tf.fill(tf.stack([tf.shape(like.ids)[0], 1]), token)
-    return Rows(ids, tf.ones_like(like.counts))
+    return TokenRows(ids, tf.ones_like(like.counts))
 
 
 def next_token_weights(first, counts, width):
     """Returns float32 [B, width]: 1 at the places whose next token is predicted.
 
-    Args:
-      first: int32 [B] or int, the first of these places.
-      counts: int32 [B], the number of tokens; the last one predicts nothing.
-      width: the number of places.
+    These are the places from `first`, int32 [B] or int, on. Of int32 [B] tokens, `counts`, the last
+    one predicts nothing.
     """
     places = tf.range(width)[None]
     first = tf.reshape(tf.cast(first, tf.int32), (-1, 1))
     return tf.cast((places >= first) & (places < counts[:, None] - 1), tf.float32)
+
+
+def smallest(keys, is_candidate, count):
+    """Returns bool [B, n], whether a key is one of the `count` smallest of its row's candidates.
+
+    Keys are float64 [B, n] below 2, and `count` is int32 [B].
+    """
+    order = tf.argsort(tf.where(is_candidate, keys, 2.0), axis=1)
+    return is_candidate & (tf.argsort(order, axis=1) < count[:, None])
+
+
+def replaced(ids, places, tokens):
+    """Returns ids, int32 [B, T], with tokens, int32 [B, P], at places, int32 [B, P]."""
+    rows = tf.broadcast_to(tf.range(tf.shape(places)[0])[:, None], tf.shape(places))
+    return tf.tensor_scatter_nd_update(ids, tf.stack([rows, places], axis=-1), tokens)
+
+
+def one_text(batch, parts):
+    """Returns (input_ids, input_mask), int32 [B, T], of [CLS] A B [SEP]."""
+    return moved(batch["input_ids"], parts.first - 1, parts.shift_of_one_text, parts)
+
+
+def moved(input_ids, place, shift, parts):
+    """Removes the token at a place (shift -1), inserts [SEP] there (1), or does nothing (0).
+
+    `place` and `shift` are int32 [B]; the result is (input_ids, input_mask), int32 [B, T].
+    """
+    length = tf.shape(input_ids)[1]
+    places, place, shift = tf.range(length)[None], place[:, None], shift[:, None]
+    source = places - tf.where(places >= place, shift, 0)
+    separator = parts.first[:, None] - 1
+    source = tf.where((places == place) & (shift > 0), separator, source)
+    ids = tf.gather(input_ids, tf.clip_by_value(source, 0, length - 1), batch_dims=1)
+    input_mask = tf.cast(places < parts.kept[:, None] + shift, tf.int32)
+    return ids * input_mask, input_mask

@@ -1,23 +1,73 @@
-"""UniLM's four objectives (arXiv 1905.03197 §2.3); the first is that of BERT and NEZHA."""
+"""UniLM's objectives (arXiv 1905.03197 §2.3) beside `bert.Bidirectional`, its first one.
+
+A pair is [CLS] A [SEP] B [SEP]. A and B are used together only if B follows A in its document. If B
+is random, only A is kept, and the predictions in B are dropped.
+"""
+
+import tensorflow as tf
 
 from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.data import schema
 from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives.casts import OneText, SourceAndTarget
-from nezha_tf.objectives.objective import Objective, Use
-from nezha_tf.objectives.terms import MASKED_LM, NEXT_SENTENCE
+from nezha_tf.objectives.objective import Objective, Transform, Use
+from nezha_tf.objectives.terms import MASKED_LM
+from nezha_tf.objectives.texts import Parts, moved, one_text
 
 
-class Bidirectional(Objective):
-    """Masked LM with bidirectional attention; for pairs also next-sentence prediction."""
+class OneText(Transform):
+    """Joins a pair into one text, [CLS] A B [SEP]."""
 
-    segment_ids = SEGMENT_IDS["bidirectional"]
-    uses = (Use("fill_mask", segment_ids),)
+    reads = gives = schema.FEATURES
 
-    def ranks(self, batch):
-        return attention_mask.bidirectional_ranks(batch["input_mask"])
+    def __init__(self, segment_id):
+        """`segment_id` is the segment id of every token."""
+        self._segment_id = segment_id
 
-    def terms(self, of_pairs):
-        return (MASKED_LM, NEXT_SENTENCE) if of_pairs else (MASKED_LM,)
+    def __call__(self, batch, numbers, seed):
+        parts = Parts.of(batch)
+        ids, input_mask = one_text(batch, parts)
+        predictions = _moved_predictions(batch, parts.first - 1, parts.shift_of_one_text, parts)
+        segment_ids = self._segment_id * input_mask
+        inputs = {"input_ids": ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        return {**batch, **inputs, **predictions}
+
+
+class SourceAndTarget(Transform):
+    """Takes A as the source and B as the target.
+
+    If only A is kept, it is cut into two halves with a [SEP] between them. If A fills its row, the
+    [SEP] at its end is lost.
+    """
+
+    reads = gives = schema.FEATURES
+
+    def __init__(self, segment_ids):
+        """`segment_ids` are those of (the source's tokens, the target's tokens)."""
+        self._segment_ids = segment_ids
+
+    def __call__(self, batch, numbers, seed):
+        parts = Parts.of(batch)
+        shift = tf.cast(parts.is_alone, tf.int32)  # A [SEP] is inserted between the halves.
+        place = tf.where(parts.is_alone, parts.first // 2, parts.first - 1)
+        ids, input_mask = moved(batch["input_ids"], place, shift, parts)
+        target_start = tf.where(parts.is_alone, place + 1, parts.first)[:, None]
+        is_target = tf.range(tf.shape(ids)[1])[None] >= target_start
+        segment_ids = tf.where(is_target, *reversed(self._segment_ids)) * input_mask
+        inputs = {"input_ids": ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        return {**batch, **inputs, **_moved_predictions(batch, place, shift, parts)}
+
+
+def _moved_predictions(batch, place, shift, parts):
+    """Returns the predictions in the kept tokens, with their new positions, as a dict."""
+    positions = batch["masked_lm_positions"]
+    counts = tf.cast(positions < parts.kept[:, None], tf.float32) * batch["masked_lm_weights"]
+    is_there = tf.cast(counts > 0, tf.int32)
+    is_after = tf.cast(positions >= place[:, None], tf.int32)
+    return {
+        "masked_lm_positions": (positions + is_after * shift[:, None]) * is_there,
+        "masked_lm_ids": batch["masked_lm_ids"] * is_there,
+        "masked_lm_weights": counts,
+    }
 
 
 class OneDirection(Objective):

@@ -26,7 +26,7 @@ def uses_of(settings):
     else:
         trained = {"bidirectional"} if settings["task"] is None else ()
     uses = [use for name, each in OBJECTIVES.items() if name in trained for use in each.uses]
-    found = {}
+    by_ability = {}
     for use in uses:
-        found.setdefault(use.ability, use)
-    return found
+        by_ability.setdefault(use.ability, use)
+    return by_ability

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from nezha_tf.data.schema import Lengths
 from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.table import OBJECTIVES, objective_named
 from nezha_tf.util.errors import UserError
 
@@ -89,7 +89,7 @@ def lay_out(tokenizer, objective, text, text_pair=""):
         "masked_lm_weights": tf.zeros((1, 1)),
         "word_starts": tf.zeros_like(whole),
     }
-    examples = Examples(Lengths(whole.shape[1], 1), vocabulary)
+    examples = ExampleSettings(Lengths(whole.shape[1], 1), vocabulary)
     for transform in objective.transforms(examples):
         batch = transform(batch, tf.constant([0], tf.int64), 0)
     length = int(tf.reduce_sum(batch["input_mask"]))

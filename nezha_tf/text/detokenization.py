@@ -2,13 +2,11 @@
 
 import collections
 import itertools
-import re
 from typing import NamedTuple
 
 from nezha_tf.text import characters
-from nezha_tf.text.vocabulary import SPECIAL_TOKENS, UNK
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS, UNK, UNUSED_TOKEN
 
-_UNUSED = re.compile(r"\[unused\d+\]")
 # ASCII punctuation that follows the word before it without a space ("leans left"), and that
 # precedes the word after it without a space ("leans right"). Other punctuation (`-`, `/`, `'`,
 # `@`, `&` ...) has no space on either side.
@@ -78,7 +76,7 @@ def _basic_tokens(tokens):
 
 def is_dropped(token):
     """Whether a token is left out of the text: special tokens except [UNK], and the empty token."""
-    is_special = token in SPECIAL_TOKENS or _UNUSED.fullmatch(token)
+    is_special = token in SPECIAL_TOKENS or UNUSED_TOKEN.fullmatch(token)
     return not token or bool(is_special and token != UNK)
 
 

@@ -1,12 +1,15 @@
 """The vocabulary, which the tokenizers in Python and in the graph share."""
 
 import functools
+import re
 
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
+# Tokens without a text, which programs may use as they like, for example as sentinels.
+UNUSED_TOKEN = re.compile(r"\[unused(\d+)\]")
 LONGEST_TOKEN = 256  # bytes; tensorflow-text takes no longer one
 
 

@@ -101,7 +101,7 @@ class TrainStep:
         """Args:
         strategy: the `tf.distribute.Strategy` in whose scope the model was made.
         model: a Keras model.
-        objective: an `objectives.protocol.Loss`.
+        objective: an `losses.Loss`.
         recipe: a `Recipe`.
         jit_compile: whether XLA compiles the gradients and, with one replica, the update. They
           are compiled separately, so that a new length of batches compiles only the gradients.

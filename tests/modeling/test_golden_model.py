@@ -7,14 +7,14 @@ from helpers import GOLDEN_MODELS, golden_batch, load_golden_model, total_loss
 
 from nezha_tf import NezhaEncoder
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.bert import Bidirectional
 
 
 @pytest.mark.parametrize("name", GOLDEN_MODELS)
 def test_forward(golden, name):
     figures = golden(f"{name}/forward")
     batch = golden_batch(figures)
-    model, objective = load_golden_model(name), MaskedLMLoss()
+    model, objective = load_golden_model(name), Bidirectional().loss()
     outputs = model(objective.inputs(batch))
     found = {
         "embedding_output": outputs["embedding_output"],
@@ -36,7 +36,7 @@ def test_forward(golden, name):
 def test_examples_that_are_no_pairs_have_the_masked_lm_loss_alone(golden):
     figures = golden("nezha_tiny/forward")
     batch = golden_batch(figures)
-    model, objective = load_golden_model("nezha_tiny"), MaskedLMLoss(of_pairs=False)
+    model, objective = load_golden_model("nezha_tiny"), Bidirectional().loss(of_pairs=False)
     outputs = model(objective.inputs(batch))
     (name,), (loss,) = zip(*objective.losses(outputs, batch).items(), strict=True)
     assert name == "masked_lm_loss" and set(objective.loss_weights(batch)) == {name}
@@ -47,7 +47,7 @@ def test_examples_that_are_no_pairs_have_the_masked_lm_loss_alone(golden):
 @pytest.mark.parametrize("name", GOLDEN_MODELS)
 def test_gradients(golden, name):
     batch = golden_batch(golden(f"{name}/forward"))
-    model, objective = load_golden_model(name), MaskedLMLoss()
+    model, objective = load_golden_model(name), Bidirectional().loss()
     variables = tf1_names(model)
     with tf.GradientTape() as tape:
         loss = total_loss(objective.losses(model(objective.inputs(batch)), batch))

@@ -12,8 +12,7 @@ from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.heads import gather_positions
 from nezha_tf.modeling.pretraining import NezhaForPermutationLM
 from nezha_tf.objectives.table import OBJECTIVES
-from nezha_tf.objectives.terms import MASKED_LM
-from nezha_tf.objectives.token_loss import TokenLoss
+from nezha_tf.objectives.terms import MASKED_LM, TokenLoss
 
 LENGTH, PREDICTIONS = 9, 4
 # The ranks of two examples with [CLS] and [SEP] in the order; the second ends with padding.

@@ -1,26 +1,38 @@
-"""All objectives in one batch: each example counts as it does in a batch of its objective alone."""
+"""All objectives in one batch: each example counts as it does in a batch of its objective alone.
+
+And all losses have the methods that a run needs; R-Drop has those of the loss that it wraps.
+"""
 
 import keras
+import laws
 import numpy as np
 import pytest
 import tensorflow as tf
-from text_rows import LENGTH, VOCABULARY, Record, batch_of
+from hypothesis import given
+from hypothesis import strategies as st
+from text_rows import LENGTH, VOCABULARY, Record, batch_of, numbers_of, records
 
 from nezha_tf import NezhaConfig
 from nezha_tf.data import schema
 from nezha_tf.objectives.dynamic_masking import DynamicMasking
+from nezha_tf.objectives.losses import Loss
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.policies import POLICIES
 from nezha_tf.objectives.table import OBJECTIVES
+from nezha_tf.tasks.classification.loss import ClassificationLoss, MultiLabelLoss, RegressionLoss
+from nezha_tf.tasks.finetuning.r_drop import RDrop
+from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
+from nezha_tf.tasks.seq2seq.loss import Seq2SeqLoss
+from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
+from nezha_tf.util.errors import UserError
 
 LENGTHS = schema.Lengths(LENGTH, 5)
 MASKING = DynamicMasking(VOCABULARY, POLICIES["whole_word"], LENGTHS, 0.15)
-EXAMPLES = Examples(LENGTHS, VOCABULARY, MASKING)
+EXAMPLES = ExampleSettings(LENGTHS, VOCABULARY, MASKING)
 NAMES = list(OBJECTIVES)
 MIXTURE = ObjectiveMixture(dict.fromkeys(NAMES, 1.0))
 ROWS = 5 * len(NAMES)
-SEED = 4
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +62,10 @@ def model():
     return MIXTURE.model(config)
 
 
-def transformed(mixture, rows):
+def transformed(mixture, rows, seed=4):
     batch = batch_of(rows)
     for transform in mixture.transforms(EXAMPLES):
-        batch = transform(batch, tf.constant([row.number for row in rows], tf.int64), SEED)
+        batch = transform(batch, numbers_of(rows), seed)
     return batch
 
 
@@ -108,3 +120,46 @@ def test_no_token_of_another_objective_is_replaced(rows, model):
     is_replaced = model(loss.inputs(batch))["is_replaced"].numpy()
     is_own = batch["objective_ids"].numpy()[:, 0] == NAMES.index("replaced_tokens")
     assert is_replaced[is_own].any() and not is_replaced[~is_own].any()
+
+
+@laws.examples(20)
+@given(st.lists(records(), min_size=1, max_size=9), st.integers(), st.randoms())
+def test_a_row_depends_on_seed_and_number_alone(rows, seed, random):
+    """Not on the batch's other rows, or on its place in the batch."""
+    batch = transformed(MIXTURE, rows, seed)
+    order = random.sample(range(len(rows)), random.randint(1, len(rows)))
+    others = transformed(MIXTURE, [rows[place] for place in order], seed)
+    assert others.keys() == batch.keys()
+    for feature, values in others.items():
+        np.testing.assert_array_equal(values, batch[feature].numpy()[order], feature)
+
+
+@pytest.mark.parametrize(
+    "name", ("span_corruption", "infilling", "mass", "prefix", "permutation", "replaced_tokens")
+)
+def test_what_makes_tokens_needs_a_vocabulary(name):
+    with pytest.raises(UserError, match=f"{name} needs --vocab_file, the vocabulary that"):
+        OBJECTIVES[name].transforms(ExampleSettings(LENGTHS))
+
+
+FINE_TUNED = (
+    ClassificationLoss(),
+    MultiLabelLoss(),
+    RegressionLoss(),
+    TaggingLoss(),
+    CrfTaggingLoss(),
+    AnswerSpanLoss(),
+)
+PRETRAINED = (
+    Seq2SeqLoss(),
+    *(objective.loss() for objective in OBJECTIVES.values()),
+    MIXTURE.loss(),
+)
+
+
+@pytest.mark.parametrize("loss", (*FINE_TUNED, *PRETRAINED), ids=lambda loss: type(loss).__name__)
+def test_losses_have_the_interface(loss):
+    assert isinstance(loss, Loss)
+    assert hasattr(loss, "predictions") == (loss in FINE_TUNED)
+    if getattr(loss, "distributions", None):
+        assert isinstance(RDrop(loss, 1.0), Loss)

@@ -1,14 +1,19 @@
-"""Masking on arrays: against a simple loop, the policies' shares, and exact probabilities."""
-
-import collections
+"""Masking on arrays: by hand for any rows, the policies' numbers, and exact probabilities."""
 
 import classic
+import laws
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from masked_rows import (
     EXACT_CASES,
+    any_policies,
+    any_shares,
+    any_texts,
     assert_chosen_as_expected,
-    exact_choices,
+    assert_rows_are_masked,
+    exact_case,
     fits,
     keys_of,
     make_rows,
@@ -16,68 +21,64 @@ from masked_rows import (
 )
 
 from nezha_tf.corpus.layout import Rows
-from nezha_tf.objectives.array_masking import ArrayMasking, Units, choose
+from nezha_tf.data import schema
+from nezha_tf.objectives.array_masking import ArrayMasking, Units
 from nezha_tf.objectives.policies import POLICIES, budgets
 
 
 def make(vocabulary, name, share=0.15, most=20, length=64):
     policy = POLICIES[name] if isinstance(name, str) else name
-    return ArrayMasking(vocabulary, policy, length, share, most)
+    return ArrayMasking(vocabulary, policy, schema.Lengths(length, most), share)
 
 
-@pytest.mark.parametrize("longest_run", [1, 4])
-def test_choice_is_that_of_the_classic_loop(vocabulary, longest_run):
-    """The same anchors in the same order with the same runs give the same tokens."""
-    rows = random_rows(vocabulary, 400)
-    units = Units.of(rows, of_words=True)
-    rng = np.random.default_rng(1)
-    order = np.zeros(units.starts.shape, np.int64)
-    for row, count in enumerate(units.counts):
-        order[row, :count] = rng.permutation(count)
-    sizes = np.minimum(rng.integers(1, longest_run + 1, order.shape), units.left)
-    budget = rng.integers(1, 25, len(order))
-    found = choose(units, order, np.maximum(sizes, 1), budget)
-    for row, count in enumerate(units.counts):
-        places = classic.units_of(rows.is_text[row], rows.word_starts[row])
-        assert len(places) == count
-        for unit, start, end in zip(places, units.starts[row], units.ends[row], strict=False):
-            assert unit == list(range(start, end))
-        runs = classic.chosen_runs(places, order[row, :count], sizes[row], budget[row])
-        chosen = {
-            anchor: [
-                place for unit in np.flatnonzero(found[row] == anchor) for place in places[unit]
-            ]
-            for anchor in set(found[row].tolist()) - {-1}
-        }
-        assert chosen == runs
+def mean_run(name):
+    shares = np.array(POLICIES[name].run_shares)
+    return (shares / shares.sum()) @ np.arange(1, len(shares) + 1)
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_masked_rows_are_whole(vocabulary, name):
-    rows = random_rows(vocabulary, 1500, seed=2)
-    masked = make(vocabulary, name, share=0.2, most=9)(rows, keys_of(1500))
-    limits = [min(9, max(1, round(0.2 * length))) for length in rows.lengths]
-    used = masked.weights.sum(axis=1).astype(int)
-    assert (used <= limits).all()
-    assert used.sum() / sum(limits) > (0.999 if name == "token" else 0.8)
-    for row in range(1500):
-        places = masked.positions[row, : used[row]].tolist()
-        assert places == sorted(set(places)) and all(rows.is_text[row, places])
-        assert masked.labels[row, : used[row]].tolist() == rows.ids[row, places].tolist()
-        for slots in (masked.positions, masked.labels, masked.weights):
-            assert not slots[row, used[row] :].any()
-        others = np.delete(np.arange(64), places)
-        assert (masked.ids[row, others] == rows.ids[row, others]).all()
-        if POLICIES[name].of_words:
-            for unit in classic.units_of(rows.is_text[row], rows.word_starts[row]):
-                assert set(unit) <= set(places) or set(unit).isdisjoint(places)
+def test_run_lengths_are_those_of_the_papers():
+    assert POLICIES["ngram"].run_ends == pytest.approx([0.8, 0.9])
+    assert len(POLICIES["span"].run_shares) == 10
+    assert mean_run("span") == pytest.approx(3.8, abs=0.01)  # SpanBERT §3.1
+    assert [name for name in POLICIES if mean_run(name) == 1] == ["whole_word", "token", "entity"]
 
 
-@pytest.mark.parametrize("name", ["whole_word", "token", "ngram"])
-def test_shares_of_what_stands_in_the_place(vocabulary, name):
+def test_budgets_are_those_of_the_original():
+    for share, most in ((0.15, 20), (0.3, 5), (0.125, 100)):
+        expected = [min(most, max(1, round(length * share))) for length in range(129)]
+        assert budgets(128, share, most).tolist() == expected
+
+
+@st.composite
+def cases(draw):
+    """Draws (length, texts, begins, policy, share, most, seed of the keys)."""
+    length = draw(st.sampled_from([24, 40]) | st.integers(4, 40))
+    share, most = draw(any_shares()), draw(st.just(24) | st.integers(1, 9))
+    texts, begins = draw(any_texts(length))
+    return length, texts, begins, draw(any_policies()), share, most, draw(st.integers(0, 2**32))
+
+
+@laws.examples(150)
+@given(cases())
+def test_rows_are_masked_as_by_hand(vocabulary, case):
+    length, texts, begins, policy, share, most, seed = case
+    rows, keys = make_rows(texts, vocabulary, length, begins), keys_of(len(texts), seed)
+    masked = ArrayMasking(vocabulary, policy, schema.Lengths(length, most), share)(rows, keys)
+    assert_rows_are_masked(rows, masked, policy, share, most)
+    for number, key in enumerate(keys.tolist()):
+        row = Rows(*(array[number] for array in rows))
+        budget = min(most, max(1, round(int(row.lengths) * share)))
+        ids, labels = classic.mask_by_key(row, key, policy, budget, vocabulary)
+        assert masked.ids[number].tolist() == ids
+        assert masked.positions[number, : len(labels)].tolist() == list(labels)
+        assert masked.labels[number, : len(labels)].tolist() == list(labels.values())
+        assert masked.weights[number].sum() == len(labels)
+
+
+def test_shares_of_what_stands_in_the_place(vocabulary):
     """Over 100,000 predicted tokens."""
     rows = random_rows(vocabulary, 20_000, seed=3, words=0.8)
-    masked = make(vocabulary, name, share=0.3)(rows, keys_of(20_000, 3))
+    masked = make(vocabulary, "ngram", share=0.3)(rows, keys_of(20_000, 3))
     row, slot = masked.weights.nonzero()
     labels, found = masked.labels[row, slot], masked.ids[row, masked.positions[row, slot]]
     is_mask, is_kept = found == vocabulary.mask_id, found == labels
@@ -107,7 +108,6 @@ def test_a_span_is_masked_replaced_or_kept_as_a_whole(vocabulary):
     """The budget allows only one word, so all masked tokens belong to one draw."""
     text = list(range(300, 306))
     rows = make_rows([[text]] * 3000, vocabulary, 64, [[[True] + [False] * 5]] * 3000)
-    kinds = collections.Counter()
     for policy in (POLICIES["span"], POLICIES["whole_word"]):
         masked = make(vocabulary, policy, share=0.8, most=6)(rows, keys_of(3000, 5))
         is_mask = (masked.ids[:, 1:7] == vocabulary.mask_id).sum(axis=1)
@@ -124,29 +124,9 @@ def test_a_span_is_masked_replaced_or_kept_as_a_whole(vocabulary):
 @pytest.mark.parametrize("policy, sizes, budget", EXACT_CASES)
 def test_choices_have_their_exact_probabilities(vocabulary, policy, sizes, budget):
     """All orders of the anchors and all runs are counted, against 60,000 rows."""
-    segments = [list(range(300, 300 + sum(words))) for words in sizes]
-    begins = [[at == 0 for size in words for at in range(size)] for words in sizes]
-    rows = make_rows([segments], vocabulary, 64, [begins])
-    units = classic.units_of(rows.is_text[0], rows.word_starts[0] | (not policy.of_words))
-    expected = exact_choices(units, policy.run_shares, budget)
-    count = 60_000
-    rows = Rows(*(np.repeat(array, count, axis=0) for array in rows))
-    share = budget / rows.lengths[0]
-    masked = make(vocabulary, policy, share=share, most=budget)(rows, keys_of(count, 6))
+    rows, share, expected = exact_case(vocabulary, policy, sizes, budget, 64)
+    masked = make(vocabulary, policy, share=share, most=budget)(rows, keys_of(60_000, 6))
     assert_chosen_as_expected(masked.positions, expected)
-
-
-def test_a_row_depends_on_its_key_alone(vocabulary):
-    rows, keys = random_rows(vocabulary, 200, seed=7), keys_of(200, 7)
-    for name in POLICIES:
-        masking = make(vocabulary, name)
-        whole = masking(rows, keys)
-        chosen = np.random.default_rng(8).permutation(200)[:50]
-        part = masking(Rows(*(array[chosen] for array in rows)), keys[chosen])
-        for found, expected in zip(part, whole, strict=True):
-            assert (found == expected[chosen]).all()
-        other = masking(rows, keys_of(200, 9))
-        assert (other.positions != whole.positions).any(axis=1).mean() > 0.8
 
 
 def test_a_cut_word_keeps_the_part_that_is_left(vocabulary):

@@ -1,77 +1,27 @@
-"""Mixtures of the table's objectives: through the reader, their model, and unknown objectives."""
+"""Mixtures of objectives: their text, model, draws, transforms and loss."""
 
 import keras
+import laws
+import numpy as np
 import pytest
-from records import LIMITS, encode, write, write_numbers
+import tensorflow as tf
+from helpers import random_batch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nezha_tf.data import schema
-from nezha_tf.data.reader import ExampleReader
+from nezha_tf import NezhaConfig, NezhaForPreTraining
+from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.data.schema import Feature
+from nezha_tf.modeling import attention_mask
 from nezha_tf.objectives import table
-from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.objective import Examples
-from nezha_tf.objectives.unilm import Bidirectional
+from nezha_tf.objectives.bert import Bidirectional
+from nezha_tf.objectives.mixture import MixtureTransform, ObjectiveMixture
+from nezha_tf.objectives.objective import Transform
 from nezha_tf.util.errors import UserError
-
-UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
-
-
-@pytest.fixture
-def paths(tmp_path):
-    return write_numbers(tmp_path, 40, 30)
-
-
-def seen(batches, count):
-    """Returns the first ids and the segment ids of the examples of some batches."""
-    return [
-        (int(ids[0]), int(segments[0]))
-        for batch in batches.take(count)
-        for ids, segments in zip(batch["input_ids"], batch["segment_ids"], strict=True)
-    ]
-
-
-@pytest.fixture
-def reader(paths):
-    lengths = schema.Lengths(8, 2)
-    transforms = ObjectiveMixture.from_text(UNILM).transforms(Examples(lengths))
-    return ExampleReader(paths, lengths, LIMITS, transforms=transforms)
-
-
-def test_a_resumed_run_draws_as_an_uninterrupted_one(reader):
-    whole = seen(reader.training_batches(4, 3), 40)
-    assert len({segment for _, segment in whole}) == 4
-    assert seen(reader.training_batches(4, 3, skip_batches=23), 17) == whole[23 * 4 :]
-    # Not the same in each epoch.
-    assert sorted(whole[:70]) != sorted(whole[70:140])
-
-
-def test_the_number_of_workers_changes_nothing(reader):
-    whole = seen(reader.training_batches(4, 3), 10)
-    parts = [seen(reader.training_batches(2, 3, num_shards=2, shard=n), 10) for n in (0, 1)]
-    by_step = [part[2 * step : 2 * step + 2] for step in range(10) for part in parts]
-    assert [example for part in by_step for example in part] == whole
-
-
-def test_workers_with_files_of_their_own_draw_for_themselves(reader):
-    parts = [
-        seen(reader.training_batches(1, 3, num_shards=2, shard=n, by="file"), 30) for n in (0, 1)
-    ]
-    assert [segment for _, segment in parts[0]] != [segment for _, segment in parts[1]]
-
-
-def test_each_evaluation_is_the_same(reader):
-    first, second = (seen(reader.evaluation_batches(4, 100), 100) for _ in range(2))
-    assert first == second and len(first) == 70
-    assert seen(reader.evaluation_batches(7, 100), 100) == first
-
-
-def test_examples_with_other_segments_than_a_pairs_are_refused(tmp_path):
-    path = write(tmp_path / "other.tfrecord", [encode(1, segment_ids=[4] * 8)])
-    with pytest.raises(UserError, match="segment_ids holds 4"):
-        ExampleReader([path], schema.Lengths(8, 2), LIMITS)
 
 
 @pytest.mark.parametrize(
-    "text, fault",
+    "text, message",
     [
         ("seq2sec:1", "is 'seq2seq' meant"),
         ("xyz", "they are bidirectional"),
@@ -81,8 +31,8 @@ def test_examples_with_other_segments_than_a_pairs_are_refused(tmp_path):
         (",", "names no objective"),
     ],
 )
-def test_mixtures_that_do_not_exist(text, fault):
-    with pytest.raises(UserError, match=fault):
+def test_mixtures_that_do_not_exist(text, message):
+    with pytest.raises(UserError, match=message):
         ObjectiveMixture.from_text(text)
 
 
@@ -106,3 +56,178 @@ def test_a_mixture_has_the_model_that_has_what_each_needs(monkeypatch):
     assert ObjectiveMixture.from_text("large,small").model is Large
     with pytest.raises(UserError, match=r"--objectives=large,other: no model fits .*Large, Other"):
         _ = ObjectiveMixture.from_text("large,other").model
+
+
+FEATURES = (Feature("x", np.int64, 3),)
+SHARES = (2, 2, 1, 1)
+
+
+class Change(Transform):
+    """Adds to `x`, appends some columns to it, and gives another feature if it has a name."""
+
+    reads = FEATURES
+
+    def __init__(self, added, columns=0, name=None, at_once=1):
+        self._added, self._columns, self._name = added, columns, name
+        self.gives = (Feature("x", np.int64, 3 + columns),)
+        self.at_once = at_once
+        self.rows = []  # of each call
+
+    def __call__(self, batch, numbers, seed):
+        self.rows.append(len(batch["x"]))
+        x = tf.pad(batch["x"] + self._added, [(0, 0), (0, self._columns)], constant_values=7)
+        other = {self._name: tf.cast(numbers[:, None], tf.float32) + seed} if self._name else {}
+        return {**batch, "x": x, **other}
+
+    def fault_of(self, record):
+        return f"fault {self._added}" if record == b"bad" and self._added > 9 else None
+
+
+def draws(numbers, seed, shares=SHARES):
+    mixture = MixtureTransform(FEATURES, shares, [()] * len(shares))
+    return mixture.draw(tf.constant(numbers, tf.int64), seed).numpy()
+
+
+@pytest.mark.parametrize(
+    "seed, first, expected",
+    (
+        (7, 0, "223310120201221321013131001111031131200030213301120120001001"),
+        ("12345/1", 0, "113310002110121110221113001131201200303313111111031003000003"),
+        ("evaluation", 0, "122103323102312300001001013020111103002112031321110311002131"),
+        (7, 2**40, "003001103110000111110120130030"),
+    ),
+)
+def test_draws_are_those_of_the_runs_there_are(seed, first, expected):
+    """UniLM's mixture must draw the same as commit 583fb47, so that runs can be resumed."""
+    assert "".join(map(str, draws(first + np.arange(len(expected)), seed))) == expected
+
+
+def test_shares_are_those_asked_for():
+    count = 60_000
+    found = draws(np.arange(count), 7)
+    expected = count * np.array(SHARES) / 6
+    # Chi-square with 3 degrees of freedom is above 16.27 in one of 1,000 cases.
+    assert ((np.bincount(found, minlength=4) - expected) ** 2 / expected).sum() < 16.27
+    # Another seed agrees as often as by chance: 2/3 of 1/3 and 1/3 of 1/6.
+    assert np.mean(found == draws(np.arange(count), 8)) == pytest.approx(5 / 18, abs=0.01)
+
+
+def by_hand(x, number, place, seed):
+    """Returns the row of a chain of `mixture_of`, computed in plain Python."""
+    x = [value + (0, 10, 11, 20)[place] for value in x]
+    x += [7, 7] if place == 3 else [0, 0]
+    return x, float(number + seed) if place == 2 else 0.0
+
+
+def mixture_of(shared, shares):
+    chains = [(), (shared,), (shared, Change(1, name="y")), (Change(20, columns=2),)]
+    return MixtureTransform(FEATURES, shares, chains)
+
+
+@laws.examples(60)
+@given(
+    st.lists(st.integers(0, 1000), min_size=1, max_size=9),
+    st.tuples(*[st.floats(0.1, 1)] * 4),
+    st.integers(0, 99),
+)
+def test_each_row_is_that_of_its_own_transforms(numbers, shares, seed):
+    """Rows are padded with zeros if others are longer or have more features."""
+    shared = Change(10)
+    mixture = mixture_of(shared, shares)
+    x = [[number, 1, 2] for number in numbers]
+    batch = mixture({"x": tf.constant(x)}, tf.constant(numbers, tf.int64), seed)
+    drawn = draws(numbers, seed, shares)
+    assert batch["objective_ids"].numpy().tolist() == drawn[:, None].tolist()
+    expected = [by_hand(*row, seed) for row in zip(x, numbers, drawn, strict=True)]
+    assert batch["x"].numpy().tolist() == [row for row, _ in expected]
+    assert batch["y"].numpy().tolist() == [[value] for _, value in expected]
+    # The transform that two chains begin with was called once, with the rows of both.
+    assert shared.rows == [np.isin(drawn, (1, 2)).sum()]
+
+
+def test_shapes_are_static():
+    mixture = mixture_of(Change(10, at_once=64), SHARES)
+    numbers = tf.data.Dataset.range(40).batch(8, drop_remainder=True)
+    batches = numbers.map(lambda n: mixture({"x": tf.tile(n[:, None], (1, 3))}, n, 1))
+    assert {name: spec.shape for name, spec in batches.element_spec.items()} == {
+        "x": (8, 5),
+        "y": (8, 1),
+        "objective_ids": (8, 1),
+    }
+    assert mixture.at_once == 64
+    given = {feature.name: feature.length for feature in mixture.gives}
+    assert given == {"x": 5, "objective_ids": 1}
+
+
+def test_faults_are_those_of_any_transform():
+    mixture = mixture_of(Change(10), SHARES)
+    assert mixture.fault_of(b"good") is None
+    assert mixture.fault_of(b"bad") == "fault 10"
+
+
+NAMES = tuple(SEGMENT_IDS)
+UNILM = ObjectiveMixture(dict.fromkeys(NAMES, 1.0))
+CONFIG = NezhaConfig(
+    vocab_size=50,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    type_vocab_size=6,
+)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """Twelve examples of the four objectives in turn, and a thirteenth of padding only."""
+    batch = random_batch(CONFIG)
+    batch = {name: np.concatenate([v, np.zeros_like(v[:1])]) for name, v in batch.items()}
+    for row in range(12):
+        first, second = SEGMENT_IDS[NAMES[row % 4]]
+        is_second = np.arange(24) >= 2 + row // 2
+        batch["segment_ids"][row] = np.where(is_second, second, first) * batch["input_mask"][row]
+    batch["objective_ids"] = np.array([[row % 4] for row in range(12)] + [[0]], np.int32)
+    return {name: tf.constant(values) for name, values in batch.items()}
+
+
+def test_each_example_has_its_objectives_mask(batch):
+    found = UNILM.loss(of_pairs=True).inputs(batch)["attention_mask"]
+    for row in range(12):
+        name = NAMES[row % 4]
+        alone = {key: values[row : row + 1] for key, values in batch.items()}
+        arguments = (alone["input_mask"],)
+        arguments += (alone["segment_ids"],) if name == "seq2seq" else ()
+        expected = getattr(attention_mask, name)(*arguments)
+        np.testing.assert_array_equal(found[row], expected[0], name)
+    assert not np.any(found[12])
+
+
+def test_a_batch_without_a_bidirectional_example_is_trained_on(batch):
+    """There is no next sentence to predict, so its gradient is 0 and not nan."""
+    rows = [row for row in range(12) if NAMES[row % 4] != "bidirectional"]
+    batch = {name: tf.gather(values, rows) for name, values in batch.items()}
+    model = NezhaForPreTraining(CONFIG)
+    gradients = []
+    for of_pairs in (True, False):
+        objective = UNILM.loss(of_pairs)
+        with tf.GradientTape() as tape:
+            losses = objective.losses(model(objective.inputs(batch)), batch)
+            loss = sum(ratio.over(ratio.weight) for ratio in losses.values())
+        gradients.append(tape.gradient(loss, model.encoder.embeddings.trainable_variables))
+    assert np.isfinite(loss) and losses.keys() == {"masked_lm_loss"}
+    for with_pairs, without in zip(*map(tf.nest.flatten, gradients), strict=True):
+        with_pairs, without = map(tf.convert_to_tensor, (with_pairs, without))
+        np.testing.assert_allclose(with_pairs, without, atol=1e-7)
+
+
+def test_label_smoothing_is_of_what_is_trained_alone(batch):
+    model = NezhaForPreTraining(CONFIG)
+    smooth, plain = (UNILM.loss(True, share) for share in (0.2, 0.0))
+    outputs = model(plain.inputs(batch))
+    # An untrained model gives equal probabilities, for which smoothing changes nothing.
+    outputs["masked_lm_logits"] = 30.0 * outputs["masked_lm_logits"]
+    losses = [float(o.losses(outputs, batch)["masked_lm_loss"].sum) for o in (smooth, plain)]
+    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
+    name = "masked_lm_loss/seq2seq"
+    sums = [float(o.metrics(outputs, batch)[name].sum) for o in (smooth, plain)]
+    assert sums[0] == sums[1]

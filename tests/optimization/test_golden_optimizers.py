@@ -8,7 +8,7 @@ from helpers import GOLDEN_MODELS, golden_batch, load_golden_model, total_loss
 
 from nezha_tf import AdamWeightDecay, Lamb, warmup_linear_decay
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.optimization.schedules import WarmupPolynomialDecay
 from nezha_tf.training.step import Recipe, TrainStep
 
@@ -22,7 +22,9 @@ def test_five_steps(golden, name, optimizer):
     schedule = warmup_linear_decay(1e-3, num_train_steps=10, num_warmup_steps=3)
     instance = {"lamb": Lamb, "adamw": AdamWeightDecay}[optimizer](schedule)
     recipe = Recipe(instance)
-    step = TrainStep(tf.distribute.get_strategy(), model, MaskedLMLoss(), recipe, training=False)
+    step = TrainStep(
+        tf.distribute.get_strategy(), model, Bidirectional().loss(), recipe, training=False
+    )
     for number in range(6):
         result = step.on_batch(batch)
         # Global norms and losses before the step.

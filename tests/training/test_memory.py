@@ -17,10 +17,9 @@ from nezha_tf.data.stream_reader import StreamReader
 from nezha_tf.modeling import attention_mask
 from nezha_tf.modeling.encoder import with_memory
 from nezha_tf.modeling.pretraining import NezhaForPermutationLM
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.table import OBJECTIVES
-from nezha_tf.objectives.terms import MASKED_LM
-from nezha_tf.objectives.token_loss import TokenLoss
+from nezha_tf.objectives.terms import MASKED_LM, TokenLoss
 from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.memory import Memory
 
@@ -129,7 +128,7 @@ def test_an_evaluation_in_chunks_has_the_loss_of_one_long_pass(tmp_path):
         lengths,
         schema.Limits(40, 2),
         features=schema.UNMASKED_FEATURES,
-        transforms=objective.transforms(Examples(lengths)),
+        transforms=objective.transforms(ExampleSettings(lengths)),
     )
     strategy = tf.distribute.get_strategy()
     memory = Memory(strategy, model, 1, WHOLE)

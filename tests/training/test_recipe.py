@@ -14,7 +14,7 @@ from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
-from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.losses import cross_entropies, weighted
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
 from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
@@ -42,7 +42,7 @@ def one_step(optimizer, freeze=0, count=1, ema_decay=None):
     step = TrainStep(
         tf.distribute.get_strategy(),
         model,
-        MaskedLMLoss(),
+        Bidirectional().loss(),
         Recipe(optimizer, moving_average=average),
         training=False,
     )
@@ -326,7 +326,7 @@ def test_examples_that_are_compared_are_counted_on_each_replica(size, count, is_
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], sums)
     model = NezhaForPreTraining(CONFIG)
     parts = recipe.make(RunSettings(num_warmup_steps=1), model, {})
-    given = (strategy, model, MaskedLMLoss(), parts)
+    given = (strategy, model, Bidirectional().loss(), parts)
     if is_enough:
         assert recipe.make_step(settings, *given, least_compared=2).step == 0
         return

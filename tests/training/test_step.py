@@ -11,7 +11,7 @@ from helpers import load_golden_model, random_batch
 from nezha_tf import Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.data.untuned import untuned
-from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.training.devices import part_random_states
 from nezha_tf.training.precision import DynamicLossScale
@@ -41,7 +41,7 @@ def new_step(
         step = TrainStep(
             strategy,
             model,
-            MaskedLMLoss(),
+            Bidirectional().loss(),
             Recipe(Lamb(1e-3), clip_norm=0.5, loss_scale=scale, **recipe),
             jit_compile=jit_compile,
             training=training,
@@ -159,7 +159,7 @@ def test_replicas_draw_dropout_of_their_own():
 
     @tf.function
     def outputs():
-        inputs = MaskedLMLoss().inputs(BATCH)
+        inputs = Bidirectional().loss().inputs(BATCH)
         return strategy.run(lambda: model(inputs, training=True)["sequence_output"])
 
     first, second = strategy.experimental_local_results(outputs())
@@ -179,7 +179,7 @@ def test_evaluation_over_replicas_is_that_of_the_whole_batch():
     for count in (1, 3):
         strategy = replicas(count)
         model, _, _ = new_step(strategy)
-        step = make_eval_step(strategy, model, MaskedLMLoss())
+        step = make_eval_step(strategy, model, Bidirectional().loss())
         ratios = step(next(feed(strategy)))
         values.append({name: float(ratio.over(ratio.weight)) for name, ratio in ratios.items()})
     assert values[0] == pytest.approx(values[1], rel=1e-5)
@@ -187,7 +187,7 @@ def test_evaluation_over_replicas_is_that_of_the_whole_batch():
 
 def test_examples_that_are_padding_count_for_nothing():
     model, _, _ = new_step(replicas(1))
-    step = make_eval_step(replicas(1), model, MaskedLMLoss())
+    step = make_eval_step(replicas(1), model, Bidirectional().loss())
     padded = {name: tf.pad(v, [(0, 2), (0, 0)]) for name, v in BATCH.items()}
     for name, ratio in step(padded).items():
         assert float(ratio.over(ratio.weight)) == pytest.approx(

@@ -15,7 +15,7 @@ from nezha_tf import AdamWeightDecay, Lamb, NezhaConfig, NezhaForPreTraining, ch
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.data.untuned import untuned
-from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weighted
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training import recipe
@@ -128,7 +128,7 @@ def new_run(optimizer_class=Lamb, loss_scale=None, seed=1, precision="float32", 
     step = TrainStep(
         tf.distribute.get_strategy(),
         model,
-        MaskedLMLoss(),
+        Bidirectional().loss(),
         Recipe(optimizer, loss_scale=loss_scale),
     )
     return model, step, training_state(model, optimizer, counters=step.state())

@@ -23,7 +23,7 @@ class RDrop:
 
     def __init__(self, objective, alpha):
         """Args:
-          objective: a `protocol.ComparableLoss`.
+          objective: a `losses.Loss` with `distributions`.
           alpha: the weight of the divergence.
 
         Raises:

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from nezha_tf.objectives.spans import UNUSED_TOKEN
-from nezha_tf.text.vocabulary import SPECIAL_TOKENS, UNK
+from nezha_tf.text.detokenization import is_dropped
+from nezha_tf.text.vocabulary import UNK
 from nezha_tf.training.evaluation import Evaluation
 
 
@@ -58,13 +58,12 @@ def lengths_of(vocabulary):
 
     [UNK] has one, as it stands for one at least; [SEP] and sentinels are no text and have none.
     """
-    return np.array([_length_of(token) for token in vocabulary.tokens])
-
-
-def _length_of(token):
-    if token in SPECIAL_TOKENS or UNUSED_TOKEN.fullmatch(token):
-        return int(token == UNK)
-    return len(token.removeprefix("##"))
+    return np.array(
+        [
+            0 if is_dropped(token) else 1 if token == UNK else len(token.removeprefix("##"))
+            for token in vocabulary.tokens
+        ]
+    )
 
 
 def _added(counts, labels):

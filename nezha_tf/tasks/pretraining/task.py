@@ -4,7 +4,7 @@ import functools
 
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
 from nezha_tf.checkpoints.run_folder import vocabulary_in
-from nezha_tf.checkpoints.task_table import PERMUTATION, REPLACED_TOKENS
+from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.corpus.packing import SINGLE
 from nezha_tf.corpus.provenance import Provenance, counts_of, in_manifests, provenance_of
 from nezha_tf.corpus.shard_files import example_files, parts_of_sets
@@ -15,7 +15,7 @@ from nezha_tf.data.stream_reader import StreamReader
 from nezha_tf.modeling import positions
 from nezha_tf.objectives.dynamic_masking import DynamicMasking
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.policies import DEFAULT_MASKED_LM_PROB, POLICIES, budgets, check_share
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.tasks.pretraining.evaluation import PretrainingEvaluation
@@ -31,7 +31,10 @@ class Pretraining(Task):
     Examples that are not pairs have no next-sentence prediction (RoBERTa, arXiv 1907.11692 §4.2).
     """
 
-    fresh_names = (*Task.fresh_names, *PERMUTATION.prefixes, *REPLACED_TOKENS.prefixes)
+    fresh_names = (
+        *Task.fresh_names,
+        *(prefix for kind in TASKS["pretraining"].kinds for prefix in kind.prefixes),
+    )
 
     def __init__(self, settings):
         super().__init__(settings)
@@ -56,7 +59,7 @@ class Pretraining(Task):
         self._look_at_records()
         self._check_memory()
         lengths = Lengths(self.settings.max_seq_length, self.settings.max_predictions_per_seq)
-        self._examples = Examples(
+        self._examples = ExampleSettings(
             lengths,
             vocabulary,
             self._make_masking(vocabulary, lengths),
@@ -109,8 +112,8 @@ class Pretraining(Task):
         settings = self.settings
         vocab_file = settings.vocab_file or vocabulary_in(settings.output_dir)
         paths = [path for of_flag in self._files.values() for path in of_flag]
-        said = {name: getattr(settings, name) for name in Provenance._fields}
-        made = provenance_of(paths, vocab_file, settings.dynamic_masking, **said)
+        given = {name: getattr(settings, name) for name in Provenance._fields}
+        made = provenance_of(paths, vocab_file, settings.dynamic_masking, **given)
         self._pair, self._of_pairs = made.pair, made.pair not in SINGLE
         objectives = self._mixture.objectives.values()
         has_masks = any(each.reads == schema.FEATURES for each in objectives)
@@ -159,10 +162,10 @@ class Pretraining(Task):
         if not (self.memory_length or self._eval_memory_length):
             return
         flag = f"--memory_length={self.memory_length or self._eval_memory_length}"
-        objectives = list(self._mixture.objectives.values())
-        if len(objectives) > 1 or not objectives[0].has_memory:
+        able = [name for name, each in OBJECTIVES.items() if each.has_memory]
+        if len(self._mixture.objectives) > 1 or self._mixture.first not in able:
             raise UserError(
-                f"{flag} goes with --objectives=causal or permutation alone, not with "
+                f"{flag} goes with --objectives={' or '.join(able)} alone, not with "
                 f"{settings.objectives}: other examples do not go on from earlier ones"
             )
         if self._pair != "stream":
@@ -175,21 +178,14 @@ class Pretraining(Task):
                 f"{flag} needs a model with relative positions, and {settings.bert_config_file} "
                 f"has {self.config.position_encoding} ones: a token has no number there before 0"
             )
-        if settings.gradient_accumulation_steps > 1:
-            raise UserError(
-                f"{flag} does not work with --gradient_accumulation_steps="
-                f"{settings.gradient_accumulation_steps}; lower --train_batch_size instead"
-            )
-        if settings.adversarial_epsilon:
-            raise UserError(
-                f"{flag} does not work with --adversarial_epsilon={settings.adversarial_epsilon}; "
-                "leave it out"
-            )
-        if settings.skip_corrupt_records:
-            raise UserError(
-                f"{flag} cannot leave out records of a stream; remove --skip_corrupt_records="
-                f"{settings.skip_corrupt_records}, and make damaged files again"
-            )
+        for name, unset in (
+            ("gradient_accumulation_steps", 1),
+            ("adversarial_epsilon", 0),
+            ("skip_corrupt_records", 0),
+        ):
+            value = getattr(settings, name)
+            if value > unset:
+                raise UserError(f"{flag} does not work with --{name}={value}; leave it out")
 
     def _check_masking(self, vocabulary):
         name, share = self.settings.dynamic_masking, self.settings.masked_lm_prob

@@ -13,7 +13,7 @@ class TrainingFeatures:
     def __init__(self, pairs, prediction, max_seq_length):
         """Args:
         pairs: `packing.Pairs`, each with a target.
-        prediction: a `MaskedTarget` or `ShiftedTarget` (`objectives.targets`).
+        prediction: a `MaskedTarget` or `ShiftedTarget` (`tasks.seq2seq.targets`).
         max_seq_length: T.
         """
         with tf.device("/cpu:0"):

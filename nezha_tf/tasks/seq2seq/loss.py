@@ -1,8 +1,7 @@
 """The loss of UniLM's fine-tuning for sequence to sequence."""
 
 from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives.terms import MASKED_LM
-from nezha_tf.objectives.token_loss import TokenLoss
+from nezha_tf.objectives.terms import MASKED_LM, TokenLoss
 
 
 class Seq2SeqLoss(TokenLoss):

@@ -12,12 +12,12 @@ from nezha_tf.data.schema import Lengths
 from nezha_tf.generation.target_format import TargetFormat
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.policies import check_share
-from nezha_tf.objectives.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.tasks.seq2seq import metrics
 from nezha_tf.tasks.seq2seq.features import TrainingFeatures
 from nezha_tf.tasks.seq2seq.loss import Seq2SeqLoss
 from nezha_tf.tasks.seq2seq.packing import Packing
 from nezha_tf.tasks.seq2seq.reading import read_pairs
+from nezha_tf.tasks.seq2seq.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary

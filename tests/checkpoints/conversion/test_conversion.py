@@ -33,9 +33,9 @@ from nezha_tf.checkpoints.conversion_weights import Weights
 from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
+from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.objectives.table import OBJECTIVES
-from nezha_tf.objectives.unilm import Bidirectional
 from nezha_tf.util.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("no_peer")

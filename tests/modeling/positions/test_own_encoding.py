@@ -27,7 +27,7 @@ from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.generation.decoder import Decoder
 from nezha_tf.generation.sources import pad_left
 from nezha_tf.modeling.attention import SelfAttention
-from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.pictures import relative_positions
 from nezha_tf.training.flops import training_flops
 from nezha_tf.training.step import Recipe, TrainStep
@@ -103,7 +103,7 @@ def test_a_model_reads_and_is_pretrained(tmp_path, encoding):
     step = TrainStep(
         tf.distribute.get_strategy(),
         model,
-        MaskedLMLoss(),
+        Bidirectional().loss(),
         Recipe(AdamWeightDecay(1e-2)),
         jit_compile=False,
     )

@@ -42,3 +42,21 @@ def test_noise_that_covers_nothing_is_refused(tmp_path, objectives):
     with pytest.raises(UserError, match=r"--noise_density=0\.0 must be above 0"):
         task_of(tmp_path, objectives=objectives, noise_density=0.0)
     assert task_of(tmp_path, objectives=objectives, noise_density=0.01).settings
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    (
+        ({"max_seq_length": 512}, 77),
+        ({"max_seq_length": 128}, None),  # 19 are wanted
+        ({"max_seq_length": 128, "masked_lm_prob": 0.2}, 26),
+        ({"max_seq_length": 512, "max_predictions_per_seq": 20}, None),  # this is chosen
+        ({"max_seq_length": 512, "dynamic_masking": None}, None),
+    ),
+)
+def test_a_default_that_leaves_few_predictions_is_told(tmp_path, flags, wanted):
+    notes = task_of(tmp_path, **{"dynamic_masking": "token", **flags}).notes
+    warnings = [note for note in notes if note.startswith("warning: ")]
+    assert len(warnings) == (wanted is not None), warnings
+    if wanted:
+        assert f"pass --max_predictions_per_seq={wanted}, because" in warnings[0]

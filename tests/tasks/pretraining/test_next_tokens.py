@@ -4,16 +4,15 @@ import json
 
 import numpy as np
 import pytest
+import small_runs
 import tensorflow as tf
-from commands import settings_of
 from export_folders import write_folder
 from generation_models import next_logits
-from records import encode_values, write
+from small_runs import LENGTHS, TEXT, text_of
 
 import nezha_tf
 from nezha_tf import Vocabulary
 from nezha_tf.checkpoints.folder import open_folder
-from nezha_tf.data import schema
 from nezha_tf.demo.predictors import predictors_of
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.sources import pad_left
@@ -21,64 +20,17 @@ from nezha_tf.inference.generate import generate_text
 from nezha_tf.inference.score import score_text
 from nezha_tf.inference.settings import GenerateSettings, ScoreSettings
 from nezha_tf.tasks.pretraining.evaluation import lengths_of
-from nezha_tf.tasks.pretraining.settings import PretrainingSettings
-from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.tasks.pretraining.writing import form_of
-from nezha_tf.training.run import run
 
-SPECIAL = ["[PAD]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-TEXT = [chr(0x4E00 + number) for number in range(20)]
-LENGTH = 16
-CONFIG = {
-    "vocab_size": len(SPECIAL) + len(TEXT),
-    "hidden_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "type_vocab_size": 6,
-    "use_relative_position": True,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-    "initializer_range": 0.1,
-}
-
-
-def text_of(number):
-    """Returns 4 to 10 characters in a cyclic order, so that each one tells the next."""
-    return [TEXT[(number + place) % 20] for place in range(4 + number % 7)]
-
-
-def record(number):
-    ids = [4, *(len(SPECIAL) + TEXT.index(character) for character in text_of(number)), 5]
-    rest = [0] * (LENGTH - len(ids))
-    values = {
-        "input_ids": ids + rest,
-        "input_mask": [1] * len(ids) + rest,
-        "segment_ids": [0] * LENGTH,
-        "word_starts": [0, *[1] * (len(ids) - 2), 0, *rest],
-        "next_sentence_labels": [0],
-    }
-    return encode_values(values, schema.UNMASKED_FEATURES)
+LENGTH = LENGTHS.max_seq_length
 
 
 @pytest.fixture
 def trained(tmp_path):
     """Returns (folder, results of the evaluation) of a short run of `causal`."""
-    folder = tmp_path
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    (folder / "vocab.txt").write_text("\n".join([*SPECIAL, *TEXT]) + "\n", encoding="utf-8")
-    write(folder / "train.tfrecord", map(record, range(200)))
-    write(folder / "eval.tfrecord", map(record, range(200, 240)))
-    settings = settings_of(
-        PretrainingSettings,
-        *("--objectives=causal", f"--output_dir={folder}/run", f"--vocab_file={folder}/vocab.txt"),
-        *(f"--bert_config_file={folder}/config.json", "--pair=none", f"--max_seq_length={LENGTH}"),
-        *(f"--input_file={folder}/train.tfrecord", f"--eval_file={folder}/eval.tfrecord"),
-        *("--do_train", "--do_eval", "--num_train_steps=200", "--num_warmup_steps=5"),
-        *("--optimizer=adamw", "--learning_rate=1e-2", "--nojit_compile"),
-    )
-    run(settings, Pretraining)
-    return folder / "run", json.loads((folder / "run" / "eval_results.json").read_text())
+    small_runs.write_data(tmp_path, hidden_size=32)
+    flags = ("--do_eval", "--num_train_steps=200", "--learning_rate=1e-2")
+    return tmp_path / "run", small_runs.train(tmp_path, "run", "causal", *flags)
 
 
 def test_a_causal_model_goes_on_and_scores(trained, tmp_path):
@@ -117,7 +69,8 @@ def test_a_causal_model_goes_on_and_scores(trained, tmp_path):
 
 
 def test_the_characters_of_tokens():
-    tokens = [*SPECIAL, "词", "##ab", "[unused]", "#"]
+    special = ["[PAD]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens = [*special, "词", "##ab", "[unused]", "#"]
     assert lengths_of(Vocabulary(tokens)).tolist() == [0, 0, 0, 1, 0, 0, 0, 1, 2, 8, 1]
 
 

@@ -5,9 +5,9 @@ import shutil
 
 import numpy as np
 import pytest
+import small_runs
 import tensorflow as tf
 from commands import settings_of
-from records import encode_values, write
 
 import nezha_tf
 from nezha_tf import checkpoints
@@ -15,54 +15,23 @@ from nezha_tf.checkpoints.convert import convert_checkpoint
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.settings import ConversionSettings
-from nezha_tf.data import schema
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
 from nezha_tf.objectives.uses import uses_of
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import start
-from nezha_tf.training.run import run
 from nezha_tf.util.errors import UserError
 
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(chr, range(0x4E00, 0x4E00 + 20))]
-LENGTH = 12
-CONFIG = {
-    "vocab_size": len(TOKENS),
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 4,
-    "intermediate_size": 32,
-    "type_vocab_size": 6,
-    "use_relative_position": True,
-}
 
-
-def record(number):
-    """Returns an unmasked record of a single text."""
-    ids = [2, *(5 + (number * place) % 20 for place in range(1, 5 + number % 6)), 3]
-    rest = [0] * (LENGTH - len(ids))
-    values = {
-        "input_ids": ids + rest,
-        "input_mask": [1] * len(ids) + rest,
-        "segment_ids": [0] * LENGTH,
-        "word_starts": [0, *[1] * (len(ids) - 2), 0, *rest],
-        "next_sentence_labels": [0],
-    }
-    return encode_values(values, schema.UNMASKED_FEATURES)
-
-
-def train(output_dir, *others):
-    settings = settings_of(
-        PretrainingSettings,
-        *("--bert_config_file=config.json", "--vocab_file=vocab.txt", "--pair=none"),
-        *("--input_file=train.tfrecord", "--eval_file=train.tfrecord", "--do_train"),
-        *("--max_seq_length=12", "--max_predictions_per_seq=2", "--train_batch_size=8"),
-        *("--num_warmup_steps=1", "--learning_rate=1e-2", "--log_steps=1", "--nojit_compile"),
-        *(f"--output_dir={output_dir}", "--num_train_steps=4", "--save_checkpoints_steps=2"),
-        *("--objectives=replaced_tokens", "--dynamic_masking=token", *others),
+def train(output_dir, *flags):
+    small_runs.train(
+        ".",
+        output_dir,
+        "replaced_tokens",
+        *("--dynamic_masking=token", "--learning_rate=1e-2", "--optimizer=lamb", "--log_steps=1"),
+        *("--num_warmup_steps=1", "--num_train_steps=4", "--save_checkpoints_steps=2", *flags),
     )
-    run(settings, Pretraining)
 
 
 def tensors(path):
@@ -74,9 +43,7 @@ def tensors(path):
 def folder(tmp_path_factory):
     """A folder with data and `run`, a run of four steps with an evaluation."""
     folder = tmp_path_factory.mktemp("electra")
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
-    write(folder / "train.tfrecord", map(record, range(60)))
+    small_runs.write_data(folder, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         train("run", "--do_eval")
@@ -161,6 +128,6 @@ def test_it_is_converted_without_generator_and_heads():
 
 
 def test_a_configuration_without_a_quarter_is_refused_in_one_line(folder):
-    (folder / "odd.json").write_text(json.dumps({**CONFIG, "num_attention_heads": 2}))
+    (folder / "odd.json").write_text(json.dumps({**small_runs.CONFIG, "num_attention_heads": 2}))
     with pytest.raises(UserError, match="num_attention_heads 2 is not a multiple of 4"):
         train("odd", "--bert_config_file=odd.json")

@@ -1,16 +1,13 @@
-"""Span corruption: spans of a text become sentinels, and the target tells what stood there (T5)."""
-
-import re
+"""T5's span corruption: spans of a text become sentinels, and the target tells what stood there."""
 
 import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import draws
 from nezha_tf.objectives.text_to_text import SPECIAL_TOKENS, Corruption
-from nezha_tf.objectives.texts import Rows, compacted
+from nezha_tf.objectives.texts import TokenRows, compacted, smallest
+from nezha_tf.text.vocabulary import UNUSED_TOKEN
 from nezha_tf.util.errors import UserError
-
-UNUSED_TOKEN = re.compile(r"\[unused(\d+)\]")
 
 
 class SpanCorruption(Corruption):
@@ -22,6 +19,7 @@ class SpanCorruption(Corruption):
     """
 
     name = "span_corruption"
+    options = ("noise_density", "mean_span_length")
 
     def __init__(self, vocabulary, max_seq_length, noise_density=0.15, mean_span_length=3.0):
         """Args:
@@ -33,9 +31,10 @@ class SpanCorruption(Corruption):
         Raises:
           UserError: the vocabulary has too few sentinels for texts of this length.
         """
+        super().__init__(vocabulary, max_seq_length)
         counts = np.arange(max_seq_length + 1)
         self._noise, self._spans = span_counts(counts, noise_density, mean_span_length)
-        most = int(self._spans[self.fits(counts, max_seq_length)].max())
+        most = int(self._spans[self.fits(counts)].max())
         self._sentinels = sentinels_of(vocabulary)
         if len(self._sentinels) < most:
             raise UserError(
@@ -44,22 +43,22 @@ class SpanCorruption(Corruption):
                 "lower --noise_density, or raise --mean_span_length"
             )
 
-    def fits(self, counts, max_seq_length):
+    def fits(self, counts):
         # Each span has a sentinel in the source and one in the target.
-        return counts + 2 * self._spans[counts] + SPECIAL_TOKENS <= max_seq_length
+        return counts + 2 * self._spans[counts] + SPECIAL_TOKENS <= self.max_seq_length
 
-    def __call__(self, texts, keys):
-        width = texts.ids.shape[1]
-        noise, spans = (tf.gather(table, texts.counts) for table in (self._noise, self._spans))
+    def corrupted(self, rows, keys):
+        width = rows.ids.shape[1]
+        noise, spans = (tf.gather(table, rows.counts) for table in (self._noise, self._spans))
         most = max(int(self._spans[: width + 1].max()), 1)
         lengths = [
             segment_lengths(
                 _drawn_starts(draws.graph_bits(keys, number), items, spans, width), most
             )
-            for number, items in enumerate((texts.counts - noise, noise))
+            for number, items in enumerate((rows.counts - noise, noise))
         ]
-        is_noise = noise_mask(*lengths, width) & texts.is_token
-        return with_sentinels(texts, is_noise, self._sentinels)
+        is_noise = noise_mask(*lengths, width) & rows.is_token
+        return with_sentinels(rows, is_noise, self._sentinels)
 
 
 def sentinels_of(vocabulary):
@@ -73,14 +72,9 @@ def sentinels_of(vocabulary):
 
 
 def span_counts(counts, noise_density, mean_span_length):
-    """Returns the numbers of noise tokens and of spans (`random_spans_noise_mask` of T5).
+    """Returns the numbers of noise tokens and of spans, int32 [n] each, in texts of int [n] tokens.
 
-    Args:
-      counts: int [n], numbers of tokens in a text.
-      noise_density, mean_span_length: see `SpanCorruption`.
-
-    Returns:
-      (int32 [n], int32 [n]). Halves are rounded to even numbers.
+    As `random_spans_noise_mask` of T5: halves are rounded to even numbers.
     """
     counts = np.asarray(counts)
     noise = np.rint(counts.astype(np.float32) * np.float32(noise_density)).astype(np.int32)
@@ -92,12 +86,10 @@ def span_counts(counts, noise_density, mean_span_length):
 
 
 def segment_lengths(starts, most):
-    """Returns the lengths of segments, int32 [B, most].
+    """Returns the lengths of at most `most` segments, int32 [B, most].
 
-    Args:
-      starts: int32 [B, n], 1 at the first item of a segment, 0 at its other items, -1 where there
-        is no item.
-      most: the most segments.
+    `starts`, int32 [B, n], is 1 at the first item of a segment, 0 at its other items, and -1 where
+    there is no item.
     """
     is_item = starts >= 0
     segment = tf.cumsum(tf.maximum(starts, 0), axis=1) - 1
@@ -108,10 +100,7 @@ def segment_lengths(starts, most):
 def noise_mask(kept_lengths, noise_lengths, width):
     """Returns bool [B, width], whether a place lies in a span of noise.
 
-    Args:
-      kept_lengths, noise_lengths: int32 [B, K], the lengths of the spans, in turns: the first one
-        is kept.
-      width: the number of places.
+    `kept_lengths` and `noise_lengths`, int32 [B, K], are those of spans in turns, first a kept one.
     """
     interleaved = tf.stack([kept_lengths, noise_lengths], axis=2)
     ends = tf.cumsum(tf.reshape(interleaved, (-1, 2 * kept_lengths.shape[1])), axis=1)
@@ -119,36 +108,21 @@ def noise_mask(kept_lengths, noise_lengths, width):
     return tf.searchsorted(ends, places, side="right") % 2 == 1
 
 
-def with_sentinels(texts, is_noise, sentinels):
-    """Returns (source, target), both `Rows`, of texts whose noise is known.
+def with_sentinels(rows, is_noise, sentinels):
+    """Returns (source, target), both `TokenRows`, of texts whose noise, bool [B, n], is known.
 
-    Args:
-      texts: `Rows`.
-      is_noise: bool [B, n], False after the last token.
-      sentinels: int32 [K], the sentinels of the first span, the second, and so on.
+    `sentinels`, int32 [K], are those of the first span, the second, and so on.
     """
     sides = []
     for replaced in (is_noise, ~is_noise):
         before = tf.pad(replaced, [[0, 0], [1, 0]])[:, :-1]
-        begins = replaced & ~before & texts.is_token
+        begins = replaced & ~before & rows.is_token
         number = tf.cumsum(tf.cast(begins, tf.int32), axis=1) - 1
         sentinel = tf.gather(sentinels, tf.clip_by_value(number, 0, len(sentinels) - 1))
-        ids = tf.where(begins, sentinel, texts.ids)
-        is_kept = texts.is_token & (begins | ~replaced)
-        sides.append(Rows(*compacted(ids, is_kept, 2 * texts.ids.shape[1])))
+        ids = tf.where(begins, sentinel, rows.ids)
+        is_kept = rows.is_token & (begins | ~replaced)
+        sides.append(TokenRows(*compacted(ids, is_kept, 2 * rows.ids.shape[1])))
     return tuple(sides)
-
-
-def smallest(keys, is_candidate, count):
-    """Returns bool [B, n], whether a key is one of the smallest of its row's candidates.
-
-    Args:
-      keys: float64 [B, n], below 2.
-      is_candidate: bool [B, n].
-      count: int32 [B], how many to choose.
-    """
-    order = tf.argsort(tf.where(is_candidate, keys, 2.0), axis=1)
-    return is_candidate & (tf.argsort(order, axis=1) < count[:, None])
 
 
 def _drawn_starts(keys, items, segments, width):

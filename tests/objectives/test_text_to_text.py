@@ -23,11 +23,11 @@ from text_rows import (
 )
 
 from nezha_tf.data import schema
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.util.errors import UserError
 
-EXAMPLES = Examples(schema.Lengths(LENGTH, 4), VOCABULARY)
+EXAMPLES = ExampleSettings(schema.Lengths(LENGTH, 4), VOCABULARY)
 TEXT_TO_TEXT = ("span_corruption", "infilling", "mass", "prefix")
 SENTINELS = VOCABULARY.ids_of(UNUSED[::-1])
 END_IDS = VOCABULARY.ids_of(ENDS)
@@ -68,9 +68,16 @@ def is_stretch(part, whole):
     return any(whole[n : n + size] == part for n in range(len(whole) - size + 1))
 
 
-def is_subsequence(part, whole):
-    tokens = iter(whole)
-    return all(token in tokens for token in part)
+def is_made_of(tokens, sentences):
+    """Whether tokens are what is left of sentences in some order."""
+    for number, sentence in enumerate(sentences):
+        count = 0
+        for token in sentence:
+            count += count < len(tokens) and token == tokens[count]
+        others = sentences[:number] + sentences[number + 1 :]
+        if count == len(tokens) or (count and is_made_of(tokens[count:], others)):
+            return True
+    return not tokens
 
 
 def sentences_of(text):
@@ -104,9 +111,9 @@ def check_infilling(source, target, text):
     """The target is a stretch; what the source keeps of it is in sentences of any order."""
     assert is_stretch(target, text)
     kept = [token for token in source if token != MASK]
-    assert len(source) <= len(target) and MASK in source
-    orders = itertools.islice(itertools.permutations(sentences_of(target)), 6000)
-    assert any(is_subsequence(kept, [p for part in order for p in part]) for order in orders)
+    # Inserted [MASK]s may make it longer than a short text, but not than its place.
+    assert len(source) <= (LENGTH - 3) // 2 and MASK in source
+    assert is_made_of(kept, sentences_of(target))
 
 
 def check_mass(source, target, text):
@@ -187,17 +194,6 @@ def test_each_token_of_a_text_predicts_the_next_one(rows, seed):
         assert batch["next_token_weights"][number].tolist() == weights
 
 
-@pytest.mark.parametrize("name", ("causal", *TEXT_TO_TEXT))
-@laws.examples(10)
-@given(ROWS, st.integers(), st.randoms())
-def test_a_row_depends_on_seed_and_number_alone(name, rows, seed, random):
-    found = corrupted(name, rows, seed)
-    order = random.sample(range(len(rows)), random.randint(1, len(rows)))
-    others = corrupted(name, [rows[place] for place in order], seed)
-    for feature, values in others.items():
-        np.testing.assert_array_equal(values, found[feature][order])
-
-
 @pytest.fixture(scope="module")
 def many():
     """Returns a function that corrupts one text of different tokens 4,000 times."""
@@ -272,9 +268,3 @@ def test_too_few_sentinels_are_told():
     examples = EXAMPLES._replace(lengths=schema.Lengths(256, 4))
     with pytest.raises(UserError, match=r"needs 11 sentinels .* only 8 "):
         OBJECTIVES["span_corruption"].transforms(examples)
-
-
-@pytest.mark.parametrize("name", TEXT_TO_TEXT)
-def test_they_need_a_vocabulary(name):
-    with pytest.raises(UserError, match="need --vocab_file"):
-        OBJECTIVES[name].transforms(EXAMPLES._replace(vocabulary=None))

@@ -1,4 +1,4 @@
-"""Text infilling: spans of any length become one [MASK] each, sentences change places (BART)."""
+"""BART's text infilling: spans of any length become one [MASK] each, sentences change places."""
 
 import math
 
@@ -6,9 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import draws
-from nezha_tf.objectives.spans import smallest
 from nezha_tf.objectives.text_to_text import SPECIAL_TOKENS, Corruption
-from nezha_tf.objectives.texts import Rows, compacted
+from nezha_tf.objectives.texts import TokenRows, compacted, smallest
 
 SENTENCE_ENDS = ("。", "！", "？", "!", "?", "…")
 
@@ -24,37 +23,40 @@ class Infilling(Corruption):
     """
 
     name = "infilling"
+    options = ("noise_density", "mean_span_length")
 
-    def __init__(self, vocabulary, noise_density=0.3, mean_span_length=3.0):
+    def __init__(self, vocabulary, max_seq_length, noise_density=0.3, mean_span_length=3.0):
         """Args:
         vocabulary: the `Vocabulary` of the texts. Sentences end with 。！？!?… in it, and documents
           with [SEP].
+        max_seq_length: the length T of an example.
         noise_density: share of the words that spans cover.
         mean_span_length: the mean of the Poisson distribution, in words.
         """
-        self._mask_id = vocabulary.mask_id
+        super().__init__(vocabulary, max_seq_length)
         ends = [end for end in SENTENCE_ENDS if end in vocabulary]
         self._ends = tf.constant([*vocabulary.ids_of(ends), vocabulary.sep_id])
         self._density = noise_density
         self._poisson_ends = poisson_ends(mean_span_length)
 
-    def fits(self, counts, max_seq_length):
+    def fits(self, counts):
         # The source is rarely longer than the text; then its end is cut off.
-        return 2 * counts + SPECIAL_TOKENS <= max_seq_length
+        return 2 * counts + SPECIAL_TOKENS <= self.max_seq_length
 
-    def __call__(self, texts, keys):
+    def corrupted(self, rows, keys):
+        mask_id = self.vocabulary.mask_id
         subkeys = [draws.graph_bits(keys, number)[:, None] for number in range(4)]
-        source = permuted_sentences(texts, self._ends, subkeys[0])
+        source = permuted_sentences(rows, self._ends, subkeys[0])
         lengths, inserted = self._span_lengths(source, subkeys[1])
-        source = with_masks(source, lengths, self._mask_id, _shares(subkeys[2], source))
-        source = with_inserted(source, inserted, self._mask_id, subkeys[3])
-        return source, Rows(texts.ids, texts.counts)
+        source = with_masks(source, lengths, mask_id, _shares(subkeys[2], source))
+        source = with_inserted(source, inserted, mask_id, subkeys[3])
+        return source, TokenRows(rows.ids, rows.counts)
 
-    def _span_lengths(self, texts, keys):
+    def _span_lengths(self, rows, keys):
         """Returns (lengths of spans above 0, int32 [B, K], 0 in unused ones; int32 [B] of 0)."""
-        words = tf.reduce_sum(texts.starts, axis=1)
+        words = tf.reduce_sum(rows.starts, axis=1)
         budget = tf.cast(tf.math.ceil(tf.cast(words, tf.float64) * self._density), tf.int32)
-        shares = _shares(keys, texts)
+        shares = _shares(keys, rows)
         lengths = tf.searchsorted(self._poisson_ends, tf.reshape(shares, [-1]), side="right")
         lengths = tf.reshape(lengths, tf.shape(shares))
         before = tf.cumsum(lengths, axis=1, exclusive=True)
@@ -69,70 +71,58 @@ def poisson_ends(mean):
     return np.cumsum(np.exp(logs))[:-1]
 
 
-def permuted_sentences(texts, ends, keys):
-    """Returns texts with their sentences in a random order, as `Rows`.
+def permuted_sentences(rows, ends, keys):
+    """Returns texts with their sentences in a random order, as `TokenRows`.
 
-    The first token of a sentence begins a word, as it may come to stand behind another word.
-
-    Args:
-      texts: `Rows`.
-      ends: int32 [n], the tokens that end a sentence; the last sentence may have no end.
-      keys: uint64 [B, 1], random.
+    The tokens `ends`, int32 [n], end a sentence; the last one may have no end. The first token of a
+    sentence begins a word, as it may come to stand behind another word. `keys` are uint64 [B, 1].
     """
-    is_end = tf.reduce_any(texts.ids[:, :, None] == ends, axis=2) & texts.is_token
+    is_end = tf.reduce_any(rows.ids[:, :, None] == ends, axis=2) & rows.is_token
     # Several ends in a row, as in "？！", belong to one sentence.
     last = is_end & ~tf.pad(is_end, [[0, 0], [0, 1]])[:, 1:]
     sentence = tf.cumsum(tf.cast(last, tf.int64), axis=1, exclusive=True)
-    order = tf.where(texts.is_token, draws.graph_uniform(keys, sentence), 2.0)
+    order = tf.where(rows.is_token, draws.graph_uniform(keys, sentence), 2.0)
     order = tf.argsort(order, axis=1, stable=True)
-    is_first = tf.pad(last, [[0, 0], [1, 0]])[:, :-1] & texts.is_token
-    starts = tf.where(is_first, 1, texts.starts)
-    ids, starts = (tf.gather(values, order, batch_dims=1) for values in (texts.ids, starts))
-    return Rows(ids, texts.counts, starts)
+    is_first = tf.pad(last, [[0, 0], [1, 0]])[:, :-1] & rows.is_token
+    starts = tf.where(is_first, 1, rows.starts)
+    ids, starts = (tf.gather(values, order, batch_dims=1) for values in (rows.ids, starts))
+    return TokenRows(ids, rows.counts, starts)
 
 
-def with_masks(texts, lengths, mask_id, shares):
-    """Returns texts in which a [MASK] stands for each span of words, as `Rows`.
+def with_masks(rows, lengths, mask_id, shares):
+    """Returns texts in which a [MASK] stands for each span of words, as `TokenRows`.
 
-    Args:
-      texts: `Rows`.
-      lengths: int32 [B, K], the numbers of words of the spans, 0 for no span.
-      mask_id: the id of [MASK].
-      shares: float64 [B, n], random: spans begin at the words with the lowest ones, the first span
-        at the lowest.
+    `lengths`, int32 [B, K], are the numbers of words of the spans, 0 for no span. The spans begin
+    at the words with the lowest random `shares`, float64 [B, n], the first span at the lowest.
     """
-    begins = (texts.starts > 0) & texts.is_token
-    word = tf.cumsum(texts.starts, axis=1) - 1
+    begins = (rows.starts > 0) & rows.is_token
+    word = tf.cumsum(rows.starts, axis=1) - 1
     count = tf.reduce_sum(tf.cast(lengths > 0, tf.int32), axis=1)
     is_begun = smallest(shares, begins, count)
-    lengths, _ = compacted(lengths, lengths > 0, texts.ids.shape[1])
+    lengths, _ = compacted(lengths, lengths > 0, rows.ids.shape[1])
     turn = tf.argsort(tf.argsort(tf.where(begins, shares, 2.0), axis=1), axis=1)
     end = tf.where(is_begun, word + tf.gather(lengths, turn, batch_dims=1), 0)
     mine, others = word[:, :, None], word[:, None, :]
     is_covered = tf.reduce_max(tf.where(others < mine, end[:, None], 0), axis=2) > word
     is_of_begun = tf.reduce_any((others == mine) & is_begun[:, None], axis=2)
-    is_kept = texts.is_token & ~is_covered & (is_begun | ~is_of_begun)
-    return Rows(*compacted(tf.where(is_begun, mask_id, texts.ids), is_kept, texts.ids.shape[1]))
+    is_kept = rows.is_token & ~is_covered & (is_begun | ~is_of_begun)
+    return TokenRows(*compacted(tf.where(is_begun, mask_id, rows.ids), is_kept, rows.ids.shape[1]))
 
 
-def with_inserted(texts, inserted, mask_id, keys):
-    """Returns texts with [MASK]s inserted anywhere, as `Rows`; what is too long is cut off.
+def with_inserted(rows, inserted, mask_id, keys):
+    """Returns texts with as many [MASK]s, int32 [B], inserted anywhere, as `TokenRows`.
 
-    Args:
-      texts: `Rows` [B, n].
-      inserted: int32 [B], the number of [MASK]s.
-      mask_id: the id of [MASK].
-      keys: uint64 [B, 1], random.
+    What is too long is cut off. `keys` are uint64 [B, 1].
     """
-    width = texts.ids.shape[1]
-    places, total = tf.range(2 * width)[None], texts.counts + inserted
+    width = rows.ids.shape[1]
+    places, total = tf.range(2 * width)[None], rows.counts + inserted
     shares = draws.graph_uniform(keys, tf.cast(places, tf.int64))
     is_new = smallest(shares, places < total[:, None], inserted)
     source = tf.cumsum(tf.cast(~is_new, tf.int32), axis=1) - 1
-    ids = tf.gather(texts.ids, tf.clip_by_value(source, 0, width - 1), batch_dims=1)
+    ids = tf.gather(rows.ids, tf.clip_by_value(source, 0, width - 1), batch_dims=1)
     ids = tf.where(is_new, mask_id, ids) * tf.cast(places < total[:, None], tf.int32)
-    return Rows(ids[:, :width], tf.minimum(total, width))
+    return TokenRows(ids[:, :width], tf.minimum(total, width))
 
 
-def _shares(keys, texts):
-    return draws.graph_uniform(keys, tf.range(texts.ids.shape[1], dtype=tf.int64)[None])
+def _shares(keys, rows):
+    return draws.graph_uniform(keys, tf.range(rows.ids.shape[1], dtype=tf.int64)[None])

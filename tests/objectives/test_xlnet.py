@@ -10,13 +10,13 @@ from text_rows import FIRST_OF_TEXT, LENGTH, SEP, VOCABULARY, Record, batch_of, 
 
 from nezha_tf.data import schema
 from nezha_tf.modeling import attention_mask
-from nezha_tf.objectives import permutation
-from nezha_tf.objectives.objective import Examples
+from nezha_tf.objectives import xlnet
+from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.util.errors import UserError
 
 XLNET_CLS, XLNET_SEP = 3, 4
-EXAMPLES = Examples(schema.Lengths(LENGTH, 4), VOCABULARY)
+EXAMPLES = ExampleSettings(schema.Lengths(LENGTH, 4), VOCABULARY)
 
 
 @pytest.mark.parametrize("case", range(5))
@@ -26,7 +26,7 @@ def test_masks_are_those_of_xlnet(golden, case):
     given = {name.split(".")[1]: v for name, v in figures.items() if name.startswith(f"{case}.")}
     ids, is_masked = given["input_ids"], given["is_masked"]
     is_special = (ids == XLNET_CLS) | (ids == XLNET_SEP)
-    ranks = permutation.factorization_ranks(
+    ranks = xlnet.factorization_ranks(
         tf.constant([~is_special & ~is_masked]), tf.constant([given["shuffle"]], tf.int32)
     )
     input_mask = tf.ones_like(ranks)
@@ -65,7 +65,7 @@ def test_spans_are_those_of_a_plain_loop(seed, length, share):
     starts &= np.arange(length) < counts[:, None]
     goals = rng.integers(1, length // 3 + 1, 4)
     sizes, contexts = rng.random((2, 4, length))
-    chosen, left = permutation.choose_spans(
+    chosen, left = xlnet.choose_spans(
         tf.constant(starts),
         tf.constant(counts, tf.int32),
         tf.constant(goals, tf.int32),
@@ -138,7 +138,7 @@ def test_sizes_of_spans_are_inverse_to_their_numbers():
     starts = tf.ones((rows, length), tf.bool)
     counts, goals = tf.fill((rows,), length), tf.fill((rows,), 5)
     contexts = tf.zeros((rows, length), tf.float64)
-    chosen, _ = permutation.choose_spans(
+    chosen, _ = xlnet.choose_spans(
         starts, counts, goals, tf.constant(rng.random((rows, length))), contexts
     )
     first = np.argmin(chosen.numpy(), axis=1)  # without a context before it, it begins at 0

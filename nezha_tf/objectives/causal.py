@@ -1,0 +1,45 @@
+"""The causal language model (GPT, NEZHA-Gen): each token of a text predicts the next one."""
+
+import tensorflow as tf
+
+from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.data import schema
+from nezha_tf.modeling import attention_mask
+from nezha_tf.objectives import texts
+from nezha_tf.objectives.objective import NextTokenObjective, Transform, Use
+
+
+class NextTokens(Transform):
+    """Joins a pair into one text, [CLS] A B [SEP], whose tokens each predict the next one."""
+
+    reads = schema.UNMASKED_FEATURES
+    gives = texts.FEATURES
+
+    def __init__(self, segment_id):
+        """`segment_id` is the segment id of every token."""
+        self._segment_id = segment_id
+
+    def __call__(self, batch, numbers, seed):
+        ids, input_mask = texts.one_text(batch, texts.Parts.of(batch))
+        counts = tf.reduce_sum(input_mask, axis=1)
+        return {
+            "input_ids": ids,
+            "input_mask": input_mask,
+            "segment_ids": self._segment_id * input_mask,
+            "next_token_weights": texts.next_token_weights(0, counts, ids.shape[1]),
+        }
+
+
+class Causal(NextTokenObjective):
+    """Each token of a text predicts the next one and sees what is left of it."""
+
+    has_memory = True
+    segment_ids = SEGMENT_IDS["left_to_right"]
+    uses = (Use("left_to_right", segment_ids, "shift"),)
+    shown_as = "left_to_right"
+
+    def transforms(self, examples):
+        return (NextTokens(self.segment_ids[0]),)
+
+    def ranks(self, batch):
+        return attention_mask.left_to_right_ranks(batch["input_mask"])
