@@ -6,14 +6,9 @@ import pytest
 from absl import flags
 from commands import settings_of
 
-from nezha_tf.inference.settings import GenerateSettings, ScoreSettings
-from nezha_tf.inference.settling import (
-    require_blanks,
-    settled_form,
-    settled_mode,
-    settled_scoring_mode,
-    target_format_of,
-)
+from nezha_tf.generation.fill import require_blanks
+from nezha_tf.generation.settings import GenerateSettings, ScoreSettings
+from nezha_tf.generation.writing_format import target_format_of, with_format
 from nezha_tf.util.errors import UserError
 
 PRETRAINED = {"task": "pretraining", "max_seq_length": 32}
@@ -39,7 +34,7 @@ UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
 )
 def test_a_model_writes_as_it_was_trained(task, given, mode, segment_ids, truncated):
     opened = SimpleNamespace(task=task)
-    settings = settled_form(settled_mode(GenerateSettings(**given), opened), opened)
+    settings = with_format(GenerateSettings(**given), opened)
     found = target_format_of(settings)
     assert (found.mode, found.segment_ids) == (mode, segment_ids)
     assert (found.target_prediction, settings.truncate_source) == ("masked", truncated)
@@ -65,12 +60,12 @@ def test_a_model_writes_as_it_was_trained(task, given, mode, segment_ids, trunca
 )
 def test_a_model_scores_as_it_was_trained(task, given, mode):
     opened = SimpleNamespace(task=task)
-    assert settled_scoring_mode(ScoreSettings(mode=given), opened).mode == mode
+    assert with_format(ScoreSettings(mode=given), opened, "bidirectional").mode == mode
 
 
 def test_texts_are_scored_in_the_form_of_their_objective():
     opened = SimpleNamespace(task={**PRETRAINED, "objectives": "left_to_right"})
-    settings = settled_form(settled_scoring_mode(ScoreSettings(), opened), opened)
+    settings = with_format(ScoreSettings(), opened, "bidirectional")
     found = target_format_of(settings)
     assert (found.mode, found.segment_ids) == ("left_to_right", (2, 2))
 
@@ -86,11 +81,8 @@ def test_texts_are_scored_in_the_form_of_their_objective():
 )
 def test_models_of_next_tokens_write_and_score_without_masks(objectives, mode, segment_ids):
     opened = SimpleNamespace(task={**PRETRAINED, "objectives": objectives})
-    for settled in (
-        settled_mode(GenerateSettings(), opened),
-        settled_scoring_mode(ScoreSettings(), opened),
-    ):
-        found = target_format_of(settled_form(settled, opened))
+    for given in (GenerateSettings(), ScoreSettings()):
+        found = target_format_of(with_format(given, opened, "bidirectional"))
         assert (found.mode, found.segment_ids) == (mode, segment_ids)
         assert found.target_prediction == "shift"
 
