@@ -17,13 +17,6 @@ FORMATS_OF_ENCODINGS = [
     for number, encoding in enumerate(ENCODINGS)
     for mode, prediction in zip(MODES, TARGET_PREDICTIONS[:: 1 - 2 * (number % 2)], strict=True)
 ]
-
-
-def name_of(value):
-    """Returns the name of a test's argument, an encoding or a `TargetFormat`."""
-    return value if isinstance(value, str) else f"{value.mode}-{value.target_prediction}"
-
-
 PAD, UNK, CLS, SEP, MASK = range(5)
 
 # Of the model of `generation/conftest.py`.
@@ -40,6 +33,11 @@ CONFIG = {
 }
 BARE = ("bert_config_file", "vocab_file", "init_checkpoint")
 SOURCES = ["甲乙丙", "丁", "戊己甲乙丙丁戊己", "甲甲"]
+
+
+def name_of(value):
+    """Returns the name of a test's argument, an encoding or a `TargetFormat`."""
+    return value if isinstance(value, str) else f"{value.mode}-{value.target_prediction}"
 
 
 def vocabulary_of(size):

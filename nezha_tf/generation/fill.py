@@ -59,10 +59,12 @@ class BlankFiller:
             }
         )
         probs = tf.nn.softmax(outputs["masked_lm_logits"][0])[:, : len(vocabulary)]
-        found = tf.math.top_k(probs, min(self._top_k, len(vocabulary)))
+        candidates = tf.math.top_k(probs, min(self._top_k, len(vocabulary)))
         return [
             list(zip(vocabulary.tokens_of(tokens), values.tolist(), strict=True))
-            for tokens, values in zip(found.indices.numpy(), np.array(found.values), strict=True)
+            for tokens, values in zip(
+                candidates.indices.numpy(), np.array(candidates.values), strict=True
+            )
         ]
 
 

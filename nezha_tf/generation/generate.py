@@ -2,18 +2,20 @@
 
 import dataclasses
 
-import numpy as np
-
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import Row
-from nezha_tf.generation.generator import check_room
 from nezha_tf.generation.model import load_model, open_model, with_defaults
 from nezha_tf.generation.options import options_of
 from nezha_tf.generation.settings import SEARCH_DEFAULTS
 from nezha_tf.generation.sources import Packing, read_pairs
 from nezha_tf.generation.target_format import MODES
 from nezha_tf.generation.writing import TargetWriter, write_predictions
-from nezha_tf.generation.writing_format import source_side, target_format_of, with_format
+from nezha_tf.generation.writing_format import (
+    WritingFormat,
+    source_side,
+    target_format_of,
+    with_format,
+)
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_unicode
 from nezha_tf.util.settings import refuse
@@ -43,21 +45,16 @@ def generate_text(settings):
     rows = _read(settings, bad_rows)
     opened = open_model(settings)
     settings = _with_values(settings, opened)
-    target_format = target_format_of(settings)
-    target_format.check(opened.config)
-    source = source_side(settings.mode, settings.max_source_length, settings.truncate_source)
-    check_room(opened.config, np.array([source.max_length]), settings.max_target_length)
-    model, tokenizer = load_model(opened)
-    pairs = Packing(tokenizer, source).pack(rows)
-    writer = TargetWriter(
-        model,
-        tokenizer,
-        target_format,
-        options_of(vars(settings), tokenizer),
-        min(settings.predict_batch_size, len(rows)),
-        settings.seed,
-        settings.jit_compile,
+    form = WritingFormat(
+        source_side(settings.mode, settings.max_source_length, settings.truncate_source),
+        target_format_of(settings),
+        options_of(vars(settings), opened.tokenizer),
     )
+    form.check(opened.config)
+    model, tokenizer = load_model(opened)
+    pairs = Packing(tokenizer, form.source).pack(rows)
+    batch_size = min(settings.predict_batch_size, len(rows))
+    writer = TargetWriter(model, tokenizer, form, batch_size, settings.seed, settings.jit_compile)
     written = writer(rows, pairs)
     done = f"{console.plural(len(rows), 'text')}{pairs.truncation()}{bad_rows.note()}"
     if settings.output_file:

@@ -3,6 +3,8 @@
 import json
 import math
 import sys
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -14,7 +16,6 @@ from nezha_tf.generation.decoder import position_ids
 from nezha_tf.generation.fill import require_blanks
 from nezha_tf.generation.generator import check_room
 from nezha_tf.generation.model import load_model, open_model
-from nezha_tf.generation.settings import FORMAT_DEFAULTS
 from nezha_tf.generation.sources import Packing, Side, pad_left, pad_right, read_pairs, rounded_up
 from nezha_tf.generation.writing_format import source_side, target_format_of, with_format
 from nezha_tf.modeling import attention_mask, positions
@@ -22,13 +23,6 @@ from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import refuse
 
-_OF_PAIRS = (*FORMAT_DEFAULTS, "source_column", "target_column")
-# The flags that a mode does not read.
-_UNREAD = {
-    "seq2seq": (),
-    "left_to_right": tuple(name for name in _OF_PAIRS if name != "target_prediction"),
-    "bidirectional": (*_OF_PAIRS, "segment_ids"),
-}
 # The exponential of more is no float64, and JSON has no infinity.
 MOST_EXPONENT = math.log(sys.float_info.max)
 
@@ -51,13 +45,13 @@ def score_text(settings):
         files.require_other(settings.output_file, "output_file", paths)
     opened = open_model(settings)
     given, settings = settings, with_format(settings, opened, other="bidirectional")
-    refuse(given, _UNREAD[settings.mode], f"--mode={settings.mode}")
-    bad_rows = BadRows()
-    if settings.mode == "seq2seq":
+    way, bad_rows = _WAYS[settings.mode], BadRows()
+    refuse(given, way.unread, f"--mode={settings.mode}")
+    if way.column == "tgt":
         rows = read_pairs(paths, settings.pair_columns, bad_rows=bad_rows)
     else:
-        rows = [row for path in paths for row in read_rows(path, ("text",), bad_rows=bad_rows)]
-    log_probs, truncation = _SCORES[settings.mode](rows, opened, settings)
+        rows = [row for path in paths for row in read_rows(path, (way.column,), bad_rows=bad_rows)]
+    log_probs, truncation = way.score(rows, opened, settings)
     summaries = [_summary(part) for part in log_probs]
     if settings.output_file:
         lines = [
@@ -67,7 +61,7 @@ def score_text(settings):
         files.write_text(settings.output_file, "".join(lines))
     else:
         for row, summary in zip(rows, summaries, strict=True):
-            print(_table(row.values.get("tgt") or row.values["text"], summary))
+            print(_table(row.values[way.column], summary))
     title = f"{console.plural(len(rows), 'text')}{truncation}{bad_rows.note()}"
     return _table(title, _summary(np.concatenate(log_probs)))
 
@@ -119,10 +113,20 @@ def _score_masked(rows, opened, settings):
     return log_probs, ""
 
 
-_SCORES = {
-    "seq2seq": _score_targets,
-    "left_to_right": _score_continuations,
-    "bidirectional": _score_masked,
+class _Way(NamedTuple):
+    """A way to score: its function, the column that is scored, and the flags that it leaves out."""
+
+    score: Callable
+    column: str
+    unread: tuple[str, ...]
+
+
+_OF_PAIRS = ("max_source_length", "max_target_length", "truncate_source")
+_OF_PAIRS += ("source_column", "target_column")
+_WAYS = {
+    "seq2seq": _Way(_score_targets, "tgt", ()),
+    "left_to_right": _Way(_score_continuations, "text", _OF_PAIRS),
+    "bidirectional": _Way(_score_masked, "text", (*_OF_PAIRS, "segment_ids", "target_prediction")),
 }
 
 

@@ -200,13 +200,13 @@ class BeamSearch:
         """Returns the `Generated` of the search."""
         is_cut_off = state.length == self._options.max_length
         cut_off = self._hypotheses(state.sequences, state.log_probs, state.length, is_cut_off)
-        found = _best_of(self._options.num_return_sequences, state.ended, cut_off)
-        exists = found.scores > IMPOSSIBLE
+        hypotheses = _best_of(self._options.num_return_sequences, state.ended, cut_off)
+        exists = hypotheses.scores > IMPOSSIBLE
         return Generated(
-            tf.where(exists[..., None], found.ids, self._pad_id),
-            tf.where(exists, found.lengths, 0),
-            found.scores,
-            tf.where(exists, found.log_probs, IMPOSSIBLE),
+            tf.where(exists[..., None], hypotheses.ids, self._pad_id),
+            tf.where(exists, hypotheses.lengths, 0),
+            hypotheses.scores,
+            tf.where(exists, hypotheses.log_probs, IMPOSSIBLE),
         )
 
 
@@ -301,8 +301,8 @@ class Sampling:
     def result(self, state):
         """Returns the `Generated` of the search."""
         scores = state.log_probs / _length_penalty(state.lengths, self._options.length_penalty)
-        found = Generated(state.sequences, state.lengths, scores, state.log_probs)
-        return _best_of(scores.shape[1], found)
+        hypotheses = Generated(state.sequences, state.lengths, scores, state.log_probs)
+        return _best_of(scores.shape[1], hypotheses)
 
 
 def gumbel(shape, seeds, step):
@@ -346,8 +346,8 @@ def _best(count, scores, *others):
 
 def _best_of(count, *groups):
     """Returns the `count` best of several `Generated`."""
-    found = Generated(*(tf.concat(parts, axis=1) for parts in zip(*groups, strict=True)))
+    hypotheses = Generated(*(tf.concat(parts, axis=1) for parts in zip(*groups, strict=True)))
     scores, ids, lengths, log_probs = _best(
-        count, found.scores, found.ids, found.lengths, found.log_probs
+        count, hypotheses.scores, hypotheses.ids, hypotheses.lengths, hypotheses.log_probs
     )
     return Generated(ids, lengths, scores, log_probs)

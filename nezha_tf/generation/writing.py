@@ -22,16 +22,17 @@ class Hypothesis(NamedTuple):
 class TargetWriter:
     """Writes the targets of sources with a model's current weights."""
 
-    def __init__(self, model, tokenizer, target_format, options, batch_size, seed, jit_compile):
+    def __init__(self, model, tokenizer, form, batch_size, seed, jit_compile):
         """Args:
         model: a `NezhaForMaskedLM`.
         tokenizer: the `FullTokenizer` of its texts.
-        target_format, options, jit_compile: see `Generator`.
+        form: its `WritingFormat`.
         batch_size: number of sources in a batch.
         seed: seed of sampling; a row's seed is this plus its number, so batches do not matter.
+        jit_compile: see `Generator`.
         """
         self._generator = Generator(
-            model, tokenizer.vocabulary, target_format, options, jit_compile
+            model, tokenizer.vocabulary, form.target_format, form.options, jit_compile
         )
         self._tokenizer = tokenizer
         self._batch_size = batch_size
@@ -55,9 +56,9 @@ class TargetWriter:
             batch = sources[first : first + self._batch_size]
             # Every batch is filled up, so that only one shape is compiled.
             full = batch + batch[:1] * (self._batch_size - len(batch))
-            found = self._generator(*pad_left(full, longest), seed=self._seed + first)
-            found = [np.array(values)[: len(batch)] for values in found]
-            for row, *hypotheses in zip(rows[first : first + len(batch)], *found, strict=True):
+            generated = self._generator(*pad_left(full, longest), seed=self._seed + first)
+            generated = [np.array(values)[: len(batch)] for values in generated]
+            for row, *hypotheses in zip(rows[first : first + len(batch)], *generated, strict=True):
                 written.append(self._texts(row.values["src"], *hypotheses))
         return written
 

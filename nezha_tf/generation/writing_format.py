@@ -6,6 +6,9 @@ The flags of a tool, the task of a fine-tuned model or the objectives of a pretr
 import dataclasses
 from typing import NamedTuple
 
+import numpy as np
+
+from nezha_tf.generation.generator import check_room
 from nezha_tf.generation.model import with_defaults
 from nezha_tf.generation.options import GenerationOptions, options_of
 from nezha_tf.generation.settings import FORMAT_DEFAULTS
@@ -33,6 +36,11 @@ class WritingFormat(NamedTuple):
     target_format: TargetFormat
     options: GenerationOptions
 
+    def check(self, config):
+        """Raises a `UserError` if the model has no rows for the segments, or for the positions."""
+        self.target_format.check(config)
+        check_room(config, np.array([self.source.max_length]), self.options.max_length)
+
 
 def source_side(mode, max_length, truncate):
     """Returns the `Side` of the inputs in a mode."""
@@ -40,7 +48,12 @@ def source_side(mode, max_length, truncate):
 
 
 def task_format(task, tokenizer):
-    """Returns the `WritingFormat` of a fine-tuned model, from what its `task.json` says."""
+    """Returns the `WritingFormat` of a fine-tuned model: that of its `task.json` or its settings.
+
+    Args:
+      task: dict with the fields of `FormatSettings` and `SearchSettings`.
+      tokenizer: `FullTokenizer`.
+    """
     return WritingFormat(
         source_side("seq2seq", task["max_source_length"], task["truncate_source"]),
         TargetFormat(target_prediction=task["target_prediction"]),

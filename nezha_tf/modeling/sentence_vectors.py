@@ -1,6 +1,7 @@
-"""The model whose training brings the vectors of like texts together."""
+"""Vectors of texts, and the model whose training brings those of like texts together."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from nezha_tf.modeling.encoder import NezhaEncoder
@@ -35,10 +36,10 @@ class NezhaForSentenceVectors(keras.Model):
 
 
 def pooled(vectors, is_text, pooling):
-    """Returns the vectors of texts, [B, H], from those of their tokens.
+    """Returns the vectors of texts, [B, D], from those of their tokens.
 
     Args:
-      vectors: [B, T, H].
+      vectors: float [B, T, D].
       is_text: int [B, T]: 1 for tokens of text, 0 for [CLS], [SEP] and padding.
       pooling: "mean", "cls" or "max".
     """
@@ -46,6 +47,6 @@ def pooled(vectors, is_text, pooling):
         return vectors[:, 0]
     is_text = is_text[:, :, None] > 0
     if pooling == "max":
-        return ops.max(ops.where(is_text, vectors, float("-inf")), axis=1)
+        return ops.max(ops.where(is_text, vectors, float(np.finfo("float32").min)), axis=1)
     weights = ops.cast(is_text, vectors.dtype)
     return ops.sum(vectors * weights, axis=1) / ops.sum(weights, axis=1)

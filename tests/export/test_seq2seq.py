@@ -76,9 +76,7 @@ def from_python(folder, texts, seed):
     form = task_format(task, tokenizer)
     packing = Packing(tokenizer, form.source)
     rows = [Row({"src": text}, "", number) for number, text in enumerate(texts)]
-    writer = writing.TargetWriter(
-        folder.make_model(), tokenizer, form.target_format, form.options, len(texts), seed, False
-    )
+    writer = writing.TargetWriter(folder.make_model(), tokenizer, form, len(texts), seed, False)
     return writer(rows, packing.pack(rows))
 
 

@@ -1,4 +1,4 @@
-"""In which mode the tools write and score if no flag says it, as the model was trained; seeds."""
+"""The mode and the format of the tools where no flag says them: those of the training."""
 
 from types import SimpleNamespace
 
@@ -11,91 +11,75 @@ from nezha_tf.generation.settings import GenerateSettings, ScoreSettings
 from nezha_tf.generation.writing_format import target_format_of, with_format
 from nezha_tf.util.errors import UserError
 
-PRETRAINED = {"task": "pretraining", "max_seq_length": 32}
 UNILM = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
+SEGMENTS = {"seq2seq": (4, 5), "left_to_right": (2, 2)}
+
+
+def opened_of(objectives):
+    """Returns what is opened: a pretrained model; None: a published model or a bare checkpoint."""
+    if objectives is None:
+        return SimpleNamespace(task={"task": None})
+    task = {"task": "pretraining", "max_seq_length": 32, "objectives": objectives}
+    return SimpleNamespace(task=task)
 
 
 @pytest.mark.parametrize(
-    "task, given, mode, segment_ids, truncated",
+    "objectives, writes, prediction, scores",
     (
-        ({**PRETRAINED, "objectives": "left_to_right"}, {}, "left_to_right", (2, 2), "head"),
-        ({**PRETRAINED, "objectives": "seq2seq"}, {}, "seq2seq", (4, 5), "tail"),
-        ({**PRETRAINED, "objectives": UNILM}, {}, "seq2seq", (4, 5), "tail"),
-        ({**PRETRAINED, "objectives": "bidirectional"}, {}, "seq2seq", (4, 5), "tail"),
-        ({"task": None}, {"mode": "left_to_right"}, "left_to_right", (2, 2), "head"),
-        (
-            {**PRETRAINED, "objectives": "left_to_right"},
-            {"mode": "seq2seq", "segment_ids": ("0", "1")},
-            "seq2seq",
-            (0, 1),
-            "tail",
-        ),
-    ),
-)
-def test_a_model_writes_as_it_was_trained(task, given, mode, segment_ids, truncated):
-    opened = SimpleNamespace(task=task)
-    settings = with_format(GenerateSettings(**given), opened)
-    found = target_format_of(settings)
-    assert (found.mode, found.segment_ids) == (mode, segment_ids)
-    assert (found.target_prediction, settings.truncate_source) == ("masked", truncated)
-
-
-@pytest.mark.parametrize(
-    "task, given, mode",
-    (
-        ({**PRETRAINED, "objectives": "left_to_right"}, None, "left_to_right"),
-        ({**PRETRAINED, "objectives": "seq2seq"}, None, "seq2seq"),
-        ({**PRETRAINED, "objectives": UNILM}, None, "seq2seq"),
-        ({**PRETRAINED, "objectives": "left_to_right,bidirectional"}, None, "left_to_right"),
-        ({**PRETRAINED, "objectives": "bidirectional"}, None, "bidirectional"),
+        ("left_to_right", "left_to_right", "masked", "left_to_right"),
+        ("seq2seq", "seq2seq", "masked", "seq2seq"),
+        (UNILM, "seq2seq", "masked", "seq2seq"),
+        ("left_to_right,bidirectional", "left_to_right", "masked", "left_to_right"),
+        ("bidirectional", "seq2seq", "masked", "bidirectional"),
         # Trained from right to left alone, it neither writes nor fills blanks.
-        ({**PRETRAINED, "objectives": "right_to_left"}, None, "seq2seq"),
-        ({**PRETRAINED, "objectives": "bidirectional"}, "seq2seq", "seq2seq"),
-        ({**PRETRAINED, "objectives": "left_to_right"}, "bidirectional", "bidirectional"),
-        # Fine-tuned, and of unknown training: a published model or a bare checkpoint.
-        ({"task": "seq2seq"}, None, "seq2seq"),
-        ({"task": None}, None, "seq2seq"),
-        ({"task": None}, "bidirectional", "bidirectional"),
+        ("right_to_left", "seq2seq", "masked", "seq2seq"),
+        (None, "seq2seq", "masked", "seq2seq"),
+        ("causal", "left_to_right", "shift", "left_to_right"),
+        ("prefix,causal", "seq2seq", "shift", "seq2seq"),
+        ("infilling", "seq2seq", "shift", "seq2seq"),
+        ("bidirectional,mass", "seq2seq", "shift", "seq2seq"),
     ),
 )
-def test_a_model_scores_as_it_was_trained(task, given, mode):
-    opened = SimpleNamespace(task=task)
-    assert with_format(ScoreSettings(mode=given), opened, "bidirectional").mode == mode
-
-
-def test_texts_are_scored_in_the_form_of_their_objective():
-    opened = SimpleNamespace(task={**PRETRAINED, "objectives": "left_to_right"})
+def test_a_model_writes_and_scores_as_it_was_trained(objectives, writes, prediction, scores):
+    opened = opened_of(objectives)
+    settings = with_format(GenerateSettings(), opened)
+    form = target_format_of(settings)
+    assert (form.mode, form.segment_ids) == (writes, SEGMENTS[writes])
+    assert form.target_prediction == prediction
+    # A prompt goes on at its end.
+    assert settings.truncate_source == ("tail" if writes == "seq2seq" else "head")
     settings = with_format(ScoreSettings(), opened, "bidirectional")
-    found = target_format_of(settings)
-    assert (found.mode, found.segment_ids) == ("left_to_right", (2, 2))
+    assert settings.mode == scores
+    if scores in SEGMENTS:
+        assert target_format_of(settings) == form
 
 
-@pytest.mark.parametrize(
-    "objectives, mode, segment_ids",
-    (
-        ("causal", "left_to_right", (2, 2)),
-        ("prefix,causal", "seq2seq", (4, 5)),
-        ("infilling", "seq2seq", (4, 5)),
-        ("bidirectional,mass", "seq2seq", (4, 5)),
-    ),
-)
-def test_models_of_next_tokens_write_and_score_without_masks(objectives, mode, segment_ids):
-    opened = SimpleNamespace(task={**PRETRAINED, "objectives": objectives})
-    for given in (GenerateSettings(), ScoreSettings()):
-        found = target_format_of(with_format(given, opened, "bidirectional"))
-        assert (found.mode, found.segment_ids) == (mode, segment_ids)
-        assert found.target_prediction == "shift"
+def test_flags_and_folders_say_the_format():
+    trained, bare = opened_of("left_to_right"), opened_of(None)
+    given = GenerateSettings(mode="seq2seq", segment_ids=("0", "1"))
+    assert target_format_of(with_format(given, trained)).segment_ids == (0, 1)
+    given = with_format(GenerateSettings(mode="left_to_right"), bare)
+    assert target_format_of(given).segment_ids == (2, 2)
+    for mode in ("seq2seq", "bidirectional"):
+        assert with_format(ScoreSettings(mode=mode), trained, "bidirectional").mode == mode
+    folder = SimpleNamespace(task={"task": "seq2seq", "max_source_length": 9})
+    folder.task |= {"target_prediction": "shift", "truncate_source": "tail"}
+    settings = with_format(GenerateSettings(), folder)
+    assert (settings.mode, settings.max_source_length) == ("seq2seq", 9)
+    assert (settings.target_prediction, settings.truncate_source) == ("shift", "tail")
+    # What the folder says of sources is not for prompts.
+    assert with_format(GenerateSettings(mode="left_to_right"), folder).truncate_source == "head"
+    given = GenerateSettings(mode="left_to_right", truncate_source="tail")
+    assert with_format(given, folder).truncate_source == "tail"
 
 
-@pytest.mark.parametrize("task", ({"task": None}, {**PRETRAINED, "objectives": UNILM}))
-def test_models_that_fill_blanks(task):
-    require_blanks(SimpleNamespace(task=task))
-
-
-@pytest.mark.parametrize("objectives", ("causal", "replaced_tokens", "left_to_right,seq2seq"))
-def test_models_that_fill_no_blanks_are_refused(objectives):
-    with pytest.raises(UserError, match=f"pretrained for {objectives} and cannot fill blanks"):
-        require_blanks(SimpleNamespace(task={**PRETRAINED, "objectives": objectives}))
+def test_models_that_fill_no_blanks_are_refused():
+    for objectives in (None, UNILM):
+        require_blanks(opened_of(objectives))
+    for objectives in ("causal", "replaced_tokens", "left_to_right,seq2seq"):
+        message = f"pretrained for {objectives} and cannot fill blanks"
+        with pytest.raises(UserError, match=message):
+            require_blanks(opened_of(objectives))
 
 
 def test_seeds_that_the_search_cannot_count_are_no_flags():

@@ -27,7 +27,7 @@ class PretrainedWriter:
         self._side, self._tokenizer = form.source, folder.tokenizer
         # Compiling with XLA would take too long for a page.
         self._write = TargetWriter(
-            model, folder.tokenizer, *form[1:], batch_size=1, seed=1, jit_compile=False
+            model, folder.tokenizer, form, batch_size=1, seed=1, jit_compile=False
         )
 
     def __call__(self, text):

@@ -21,7 +21,7 @@ class Writer(Predictor):
         self._packing = Packing(folder.tokenizer, form.source)
         # Compiling with XLA would take too long for a page.
         self._write = TargetWriter(
-            model, folder.tokenizer, form.target_format, options, 1, seed=1, jit_compile=False
+            model, folder.tokenizer, form._replace(options=options), 1, seed=1, jit_compile=False
         )
 
     def __call__(self, source):

@@ -114,11 +114,13 @@ class WritingServing(Serving):
             *(_padded_left(array, input_mask) for array in (input_ids, input_mask)), seeds
         )
 
-    def _texts(self, found):
-        shape = tf.shape(found.lengths)
-        texts = self._detokenizer.detokenize(tf.reshape(found.ids, (-1, found.ids.shape[-1])))
-        texts = tf.ensure_shape(tf.reshape(texts, shape), found.lengths.shape)
-        return {self.written: texts, "scores": found.scores, "log_probs": found.log_probs}
+    def _texts(self, generated):
+        shape = tf.shape(generated.lengths)
+        texts = self._detokenizer.detokenize(
+            tf.reshape(generated.ids, (-1, generated.ids.shape[-1]))
+        )
+        texts = tf.ensure_shape(tf.reshape(texts, shape), generated.lengths.shape)
+        return {self.written: texts, "scores": generated.scores, "log_probs": generated.log_probs}
 
 
 class Seq2SeqServing(WritingServing):

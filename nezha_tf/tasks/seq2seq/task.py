@@ -9,11 +9,9 @@ from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.in_memory import InMemoryReader
 from nezha_tf.data.schema import Lengths
-from nezha_tf.generation.options import options_of
 from nezha_tf.generation.sources import Packing, Side, read_pairs
-from nezha_tf.generation.target_format import TargetFormat
 from nezha_tf.generation.writing import TargetWriter, write_predictions
-from nezha_tf.generation.writing_format import source_side
+from nezha_tf.generation.writing_format import task_format
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.policies import check_share
 from nezha_tf.objectives.targets import MaskedTarget, ShiftedTarget
@@ -43,11 +41,10 @@ class Seq2Seq(Task):
             require_flag(settings.vocab_file, "vocab_file"), settings.do_lower_case
         )
         check_vocabulary(self.config, self._tokenizer.vocabulary)
-        source = source_side("seq2seq", settings.max_source_length, settings.truncate_source)
+        self._form = task_format(vars(settings), self._tokenizer)
         target = Side("target", 1, settings.max_target_length, settings.truncate_target)
-        self._packing = Packing(self._tokenizer, source, target)
-        self._options = options_of(vars(settings), self._tokenizer)
-        length = source.max_length + target.max_length
+        self._packing = Packing(self._tokenizer, self._form.source, target)
+        length = settings.max_source_length + settings.max_target_length
         self.check_length(length, "max_source_length + --max_target_length")
         self._prediction = self._make_prediction()
         self.lengths = Lengths(length, self._prediction.max_predictions_per_seq)
@@ -152,15 +149,8 @@ class Seq2Seq(Task):
         """Returns the run's only writer, so that it is compiled only once."""
         settings = self.settings
         if self._made_writer is None:
-            self._made_writer = TargetWriter(
-                model,
-                self._tokenizer,
-                TargetFormat(target_prediction=settings.target_prediction),
-                self._options,
-                settings.predict_batch_size,
-                settings.seed,
-                settings.jit_compile,
-            )
+            given = (settings.predict_batch_size, settings.seed, settings.jit_compile)
+            self._made_writer = TargetWriter(model, self._tokenizer, self._form, *given)
         return self._made_writer
 
 

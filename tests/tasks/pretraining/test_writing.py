@@ -76,12 +76,12 @@ def test_what_is_served_is_what_the_programs_write(folder_for, serving, monkeypa
     """Of a mixture; without words that programs take from the source; a seed for each text."""
     monkeypatch.setattr(writing, "detokenize", lambda tokens, *_: detokenize(tokens))
     folder = open_folder(folder_for(UNILM))
-    source, *form = pretrained_format(folder, serving.ability)
-    assert source.max_length == LENGTH // 2
+    form = pretrained_format(folder, serving.ability)
+    assert form.source.max_length == LENGTH // 2
     rows = [Row({"src": text}, "", 1) for text in TEXTS]
     tokenizer, batch = folder.tokenizer, (len(TEXTS), 5, False)
-    writer = writing.TargetWriter(folder.make_model(), tokenizer, *form, *batch)
-    expected = writer(rows, Packing(tokenizer, source).pack(rows))
+    writer = writing.TargetWriter(folder.make_model(), tokenizer, form, *batch)
+    expected = writer(rows, Packing(tokenizer, form.source).pack(rows))
     functions = serving(folder).signatures()
     if "with_seed" in functions:
         found = functions["with_seed"](tf.constant(TEXTS), 5 + tf.range(len(TEXTS)))
