@@ -5,17 +5,11 @@ import dataclasses
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import Row
 from nezha_tf.generation.model import load_model, open_model, with_defaults
-from nezha_tf.generation.options import options_of
 from nezha_tf.generation.settings import SEARCH_DEFAULTS
 from nezha_tf.generation.sources import Packing, read_pairs
 from nezha_tf.generation.target_format import MODES
 from nezha_tf.generation.writing import TargetWriter, write_predictions
-from nezha_tf.generation.writing_format import (
-    WritingFormat,
-    source_side,
-    target_format_of,
-    with_format,
-)
+from nezha_tf.generation.writing_format import format_of, with_format
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_unicode
 from nezha_tf.util.settings import refuse
@@ -45,11 +39,7 @@ def generate_text(settings):
     rows = _read(settings, bad_rows)
     opened = open_model(settings)
     settings = _with_values(settings, opened)
-    form = WritingFormat(
-        source_side(settings.mode, settings.max_source_length, settings.truncate_source),
-        target_format_of(settings),
-        options_of(vars(settings), opened.tokenizer),
-    )
+    form = format_of(vars(settings), opened.tokenizer)
     form.check(opened.config)
     model, tokenizer = load_model(opened)
     pairs = Packing(tokenizer, form.source).pack(rows)

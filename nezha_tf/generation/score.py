@@ -78,9 +78,9 @@ def _score_targets(rows, opened, settings):
       (list of float arrays [n], the log-probabilities of each target's n tokens; text that says
       how many texts were truncated, or "").
     """
-    target_format = target_format_of(settings)
+    target_format = target_format_of(vars(settings))
     target_format.check(opened.config)
-    source = source_side(settings.mode, settings.max_source_length, settings.truncate_source)
+    source = source_side(vars(settings))
     target = Side("target", 1, settings.max_target_length, "tail")
     check_room(opened.config, np.array([source.max_length]), target.max_length)
     model, tokenizer = load_model(opened)
@@ -91,7 +91,7 @@ def _score_targets(rows, opened, settings):
 
 def _score_continuations(rows, opened, settings):
     """Scores whole texts from left to right, each after [CLS]; see `_score_targets`."""
-    target_format = target_format_of(settings)
+    target_format = target_format_of(vars(settings))
     target_format.check(opened.config)
     model, tokenizer = load_model(opened)
     sides = [([tokenizer.vocabulary.cls_id], ids) for ids in _ids_of(rows, tokenizer)]

@@ -42,22 +42,44 @@ class WritingFormat(NamedTuple):
         check_room(config, np.array([self.source.max_length]), self.options.max_length)
 
 
-def source_side(mode, max_length, truncate):
-    """Returns the `Side` of the inputs in a mode."""
-    return Side(MODES[mode].source, MODES[mode].special_tokens, max_length, truncate)
-
-
-def task_format(task, tokenizer):
-    """Returns the `WritingFormat` of a fine-tuned model: that of its `task.json` or its settings.
+def format_of(values, tokenizer):
+    """Returns the `WritingFormat` of a fine-tuned model, or of the flags of a tool.
 
     Args:
-      task: dict with the fields of `FormatSettings` and `SearchSettings`.
+      values: dict with the fields of `FormatSettings` and `SearchSettings`, as in the `task.json`
+        of run_seq2seq.py; it may also have those of `ModelFormatSettings`.
       tokenizer: `FullTokenizer`.
+
+    Raises:
+      UserError: see `target_format_of` and `options_of`.
     """
     return WritingFormat(
-        source_side("seq2seq", task["max_source_length"], task["truncate_source"]),
-        TargetFormat(target_prediction=task["target_prediction"]),
-        options_of(task, tokenizer),
+        source_side(values), target_format_of(values), options_of(values, tokenizer)
+    )
+
+
+def source_side(values):
+    """Returns the `Side` of sources or prompts; the argument is that of `format_of`."""
+    row = MODES[values.get("mode", "seq2seq")]
+    ends = values["max_source_length"], values["truncate_source"]
+    return Side(row.source, row.special_tokens, *ends)
+
+
+def target_format_of(values):
+    """Returns the `TargetFormat`; the argument is that of `format_of`.
+
+    Raises:
+      UserError: --segment_ids is not two numbers.
+    """
+    segment_ids = values.get("segment_ids")
+    if segment_ids is not None:
+        if len(segment_ids) != 2 or not all(part.isdecimal() for part in segment_ids):
+            raise UserError(f"--segment_ids={','.join(segment_ids)} must be two numbers, as in 0,1")
+        segment_ids = tuple(map(int, segment_ids))
+    return TargetFormat(
+        mode=values.get("mode", "seq2seq"),
+        target_prediction=values["target_prediction"],
+        segment_ids=segment_ids,
     )
 
 
@@ -81,7 +103,7 @@ def pretrained_format(folder, mode, num_return_sequences=1):
     longest = folder.task.get("max_seq_length") or MAX_SEQ_LENGTH
     max_length = max(1, min(MAX_LENGTH, longest // 2))
     truncate = MODES[mode].truncate or FORMAT_DEFAULTS["truncate_source"]
-    source = source_side(mode, longest - max_length, truncate)
+    source = Side(MODES[mode].source, MODES[mode].special_tokens, longest - max_length, truncate)
     source.check()
     target_format = TargetFormat(
         mode=mode,
@@ -123,21 +145,3 @@ def with_format(settings, opened, other=None):
         values["segment_ids"] = settings.segment_ids or tuple(map(str, use.segment_ids))
         values["target_prediction"] = settings.target_prediction or use.target_prediction
     return with_defaults(dataclasses.replace(settings, **values), opened, FORMAT_DEFAULTS)
-
-
-def target_format_of(settings):
-    """Returns the `TargetFormat` of `ModelFormatSettings` with values for all flags.
-
-    Raises:
-      UserError: --segment_ids is not two numbers.
-    """
-    segment_ids = settings.segment_ids
-    if segment_ids is not None:
-        if len(segment_ids) != 2 or not all(part.isdecimal() for part in segment_ids):
-            raise UserError(f"--segment_ids={','.join(segment_ids)} must be two numbers, as in 0,1")
-        segment_ids = tuple(map(int, segment_ids))
-    return TargetFormat(
-        mode=settings.mode,
-        target_prediction=settings.target_prediction,
-        segment_ids=segment_ids,
-    )

@@ -23,7 +23,7 @@ from nezha_tf.generation import writing
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.sources import Packing, Side
 from nezha_tf.generation.target_format import TargetFormat
-from nezha_tf.generation.writing_format import task_format
+from nezha_tf.generation.writing_format import format_of
 from nezha_tf.serving.saved_model import write
 from nezha_tf.tasks.seq2seq.serving import WritingServing
 from nezha_tf.text.detokenization import detokenize
@@ -73,7 +73,7 @@ def from_python(folder, texts, seed):
     """What run_seq2seq.py would write: a list of `Hypothesis` for each text."""
     folder = open_folder(folder)
     task, tokenizer = folder.task, folder.tokenizer
-    form = task_format(task, tokenizer)
+    form = format_of(task, tokenizer)
     packing = Packing(tokenizer, form.source)
     rows = [Row({"src": text}, "", number) for number, text in enumerate(texts)]
     writer = writing.TargetWriter(folder.make_model(), tokenizer, form, len(texts), seed, False)

@@ -43,7 +43,7 @@ def opened_of(objectives):
 def test_a_model_writes_and_scores_as_it_was_trained(objectives, writes, prediction, scores):
     opened = opened_of(objectives)
     settings = with_format(GenerateSettings(), opened)
-    form = target_format_of(settings)
+    form = target_format_of(vars(settings))
     assert (form.mode, form.segment_ids) == (writes, SEGMENTS[writes])
     assert form.target_prediction == prediction
     # A prompt goes on at its end.
@@ -51,15 +51,15 @@ def test_a_model_writes_and_scores_as_it_was_trained(objectives, writes, predict
     settings = with_format(ScoreSettings(), opened, "bidirectional")
     assert settings.mode == scores
     if scores in SEGMENTS:
-        assert target_format_of(settings) == form
+        assert target_format_of(vars(settings)) == form
 
 
 def test_flags_and_folders_say_the_format():
     trained, bare = opened_of("left_to_right"), opened_of(None)
     given = GenerateSettings(mode="seq2seq", segment_ids=("0", "1"))
-    assert target_format_of(with_format(given, trained)).segment_ids == (0, 1)
+    assert target_format_of(vars(with_format(given, trained))).segment_ids == (0, 1)
     given = with_format(GenerateSettings(mode="left_to_right"), bare)
-    assert target_format_of(given).segment_ids == (2, 2)
+    assert target_format_of(vars(given)).segment_ids == (2, 2)
     for mode in ("seq2seq", "bidirectional"):
         assert with_format(ScoreSettings(mode=mode), trained, "bidirectional").mode == mode
     folder = SimpleNamespace(task={"task": "seq2seq", "max_source_length": 9})

@@ -5,7 +5,7 @@ import dataclasses
 from nezha_tf.data.rows import Row
 from nezha_tf.generation.sources import Packing
 from nezha_tf.generation.writing import TargetWriter
-from nezha_tf.generation.writing_format import task_format
+from nezha_tf.generation.writing_format import format_of
 from nezha_tf.serving.predictor import Predictor
 
 
@@ -16,7 +16,7 @@ class Writer(Predictor):
 
     def __init__(self, folder, model):
         super().__init__(folder, model)
-        form = task_format(folder.task, folder.tokenizer)
+        form = format_of(folder.task, folder.tokenizer)
         options = dataclasses.replace(form.options, num_return_sequences=_hypotheses(folder.task))
         self._packing = Packing(folder.tokenizer, form.source)
         # Compiling with XLA would take too long for a page.

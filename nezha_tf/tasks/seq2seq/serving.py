@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.generation.generator import Generator, check_room
-from nezha_tf.generation.writing_format import task_format
+from nezha_tf.generation.writing_format import format_of
 from nezha_tf.modeling import positions
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, ids_specs, padded, text_spec
@@ -133,7 +133,7 @@ class Seq2SeqServing(WritingServing):
         Raises:
           UserError: see `WritingServing`.
         """
-        form = task_format(folder.task, folder.tokenizer)
+        form = format_of(folder.task, folder.tokenizer)
         super().__init__(folder.make_model(), folder.tokenizer, *form)
 
 

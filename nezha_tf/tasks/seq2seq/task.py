@@ -11,7 +11,7 @@ from nezha_tf.data.in_memory import InMemoryReader
 from nezha_tf.data.schema import Lengths
 from nezha_tf.generation.sources import Packing, Side, read_pairs
 from nezha_tf.generation.writing import TargetWriter, write_predictions
-from nezha_tf.generation.writing_format import task_format
+from nezha_tf.generation.writing_format import format_of, source_side
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.policies import check_share
 from nezha_tf.objectives.targets import MaskedTarget, ShiftedTarget
@@ -41,9 +41,9 @@ class Seq2Seq(Task):
             require_flag(settings.vocab_file, "vocab_file"), settings.do_lower_case
         )
         check_vocabulary(self.config, self._tokenizer.vocabulary)
-        self._form = task_format(vars(settings), self._tokenizer)
         target = Side("target", 1, settings.max_target_length, settings.truncate_target)
-        self._packing = Packing(self._tokenizer, self._form.source, target)
+        self._packing = Packing(self._tokenizer, source_side(vars(settings)), target)
+        self._form = format_of(vars(settings), self._tokenizer)
         length = settings.max_source_length + settings.max_target_length
         self.check_length(length, "max_source_length + --max_target_length")
         self._prediction = self._make_prediction()
