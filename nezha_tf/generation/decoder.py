@@ -49,14 +49,9 @@ class Cache(NamedTuple):
 
 
 class Decoder:
-    """Computes the logits of the next token with a cache."""
+    """Computes the logits of the next token of a `NezhaForMaskedLM` with a cache."""
 
     def __init__(self, model, target_format, mask_id):
-        """Args:
-        model: a `NezhaForMaskedLM`.
-        target_format: `TargetFormat`.
-        mask_id: the id of [MASK].
-        """
         self._encoder, self._head = model.encoder, model.masked_lm
         self._config = model.config
         self._target_format = target_format

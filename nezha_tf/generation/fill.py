@@ -17,17 +17,12 @@ from nezha_tf.util.errors import UserError, require_unicode
 
 
 class BlankFiller:
-    """A function from a text to candidates for its blanks.
+    """A function from a text to the `top_k` likeliest candidates for each of its blanks.
 
-    The model sees the text on both sides of a blank; each blank is filled independently.
+    The `NezhaForMaskedLM` sees the text on both sides of a blank; each blank is filled by itself.
     """
 
     def __init__(self, model, tokenizer, top_k):
-        """Args:
-        model: `NezhaForMaskedLM`.
-        tokenizer: `FullTokenizer`.
-        top_k: number of candidates for each blank.
-        """
         self._model, self._tokenizer, self._top_k = model, tokenizer, top_k
 
     def __call__(self, text):
@@ -103,11 +98,7 @@ def fill_mask(settings):
 
 
 def require_blanks(opened):
-    """Raises a `UserError` if a model was pretrained for objectives of which none fills blanks.
-
-    Args:
-      opened: as returned by `open_model`.
-    """
+    """Raises a `UserError` if a model was pretrained for objectives of which none fills blanks."""
     objectives = opened.task.get("objectives")
     if objectives is not None and "fill_mask" not in uses_of(opened.task):
         raise UserError(

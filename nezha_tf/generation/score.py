@@ -69,11 +69,6 @@ def score_text(settings):
 def _score_targets(rows, opened, settings):
     """Scores targets for their sources.
 
-    Args:
-      rows: list of `data.rows.Row`.
-      opened: as returned by `open_model`.
-      settings: `ScoreSettings` with values for all flags.
-
     Returns:
       (list of float arrays [n], the log-probabilities of each target's n tokens; text that says
       how many texts were truncated, or "").
@@ -173,15 +168,7 @@ class TargetScorer:
     """
 
     def __init__(self, model, vocabulary, target_format, jit_compile=True):
-        """Args:
-          model: a `NezhaForMaskedLM`.
-          vocabulary: its `Vocabulary`.
-          target_format: the `TargetFormat` of the model's training.
-          jit_compile: whether XLA compiles the scoring.
-
-        Raises:
-          UserError: the model does not have the segments.
-        """
+        """Arguments: see `Generator`; a `UserError` if the model does not have the segments."""
         target_format.check(model.config)
         self._model, self._target_format, self._mask_id = model, target_format, vocabulary.mask_id
         self._score = tf.function(self._log_probs, jit_compile=jit_compile, autograph=False)
@@ -255,7 +242,7 @@ class PseudoScorer:
     """
 
     def __init__(self, model, vocabulary, jit_compile=True):
-        """Arguments: see `TargetScorer`."""
+        """Arguments: see `Generator`."""
         self._model, self._vocabulary = model, vocabulary
         self._score = tf.function(self._log_probs, jit_compile=jit_compile, autograph=False)
 

@@ -133,11 +133,6 @@ class BeamSearch:
     """
 
     def __init__(self, options, rules, vocabulary):
-        """Args:
-        options: `GenerationOptions`.
-        rules: `Rules`.
-        vocabulary: `Vocabulary`.
-        """
         self._options, self._rules = options, rules
         self._sep_id, self._pad_id = vocabulary.sep_id, vocabulary.pad_id
 
@@ -229,18 +224,13 @@ class Samples(NamedTuple):
 
 
 class Sampling:
-    """Writes R independent sequences for each example.
+    """Writes R independent sequences for each example; "greedy" takes the most probable tokens.
 
-    The same seed gives the same sequences, with and without XLA.
+    Each example has a seed, int32 [B], on which its result depends alone. The same seed gives the
+    same sequences, with and without XLA.
     """
 
     def __init__(self, options, rules, vocabulary, seeds):
-        """Args:
-        options: `GenerationOptions`; "greedy" takes the most probable token.
-        rules: `Rules`.
-        vocabulary: `Vocabulary`.
-        seeds: int32 [B], the seed of each example; an example's result depends on its own only.
-        """
         self._options, self._rules, self._seeds = options, rules, seeds
         self._sep_id, self._pad_id = vocabulary.sep_id, vocabulary.pad_id
 

@@ -4,7 +4,7 @@ import generation_models
 import numpy as np
 import pytest
 import tensorflow as tf
-from export_folders import ODD_TEXTS, ask, real_texts, run_readme, write_folder
+from export_folders import ODD_TEXTS, real_texts, write_folder
 
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.rows import Row
@@ -101,7 +101,9 @@ def test_a_continuation_has_the_probability_of_its_tokens(folder_for, monkeypatc
     model, vocabulary = folder.make_model(), folder.tokenizer.vocabulary
     monkeypatch.setattr(generation_models, "MASK", vocabulary.mask_id)
     prompt = [vocabulary.cls_id, *vocabulary.ids_of(folder.tokenizer.tokenize("今天很冷"))]
-    from_ids = ContinuationServing(folder).signatures()["from_ids"]
+    serving = ContinuationServing(folder)
+    assert "Prompts are cut at their front to 12 tokens, including `[CLS]`." in serving.about
+    from_ids = serving.signatures()["from_ids"]
     mask = [1] * len(prompt) + [0, 0]
     found = from_ids(tf.constant([[*prompt, 0, 0]]), tf.constant([mask]), tf.constant([3]))
     written = found["ids"][0, 0, : found["lengths"][0, 0]].numpy().tolist()
@@ -112,13 +114,3 @@ def test_a_continuation_has_the_probability_of_its_tokens(folder_for, monkeypatc
         logits = generation_models.next_logits(model, prompt, [written[:n]], target_format)
         total += float(tf.nn.log_softmax(logits)[0, token])
     np.testing.assert_allclose(found["log_probs"][0, 0], total, atol=1e-3)
-
-
-def test_an_export_answers_alone_and_explains_itself(folder_for, tmp_path):
-    export_folder(str(folder_for("left_to_right")), str(tmp_path / "export"))
-    outputs = run_readme(tmp_path / "export")
-    assert outputs["continuations"].shape == (1, 1)
-    found = ask(tmp_path / "export", "with_seed", text=TEXTS, seed=list(range(len(TEXTS))))
-    assert found["continuations"].shape == (len(TEXTS), 1)
-    text = (tmp_path / "export" / "README.md").read_text(encoding="utf-8")
-    assert "Prompts are cut at their front to 12 tokens, including `[CLS]`." in text
