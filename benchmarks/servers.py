@@ -156,7 +156,7 @@ def _settings(served):
 def _packing(served):
     """Returns a function from a text to its ids, and the labels."""
     from nezha_tf.checkpoints.folder import open_folder
-    from nezha_tf.tasks.finetuning.packing import TextPacking
+    from nezha_tf.text.packing import TextPacking
 
     folder = open_folder(served.model)
     tokenizer = folder.tokenizer

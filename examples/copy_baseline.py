@@ -10,8 +10,8 @@ import sys
 from absl import app, flags
 
 try:
+    from nezha_tf.data.pairs import COLUMNS, read_pairs
     from nezha_tf.tasks.seq2seq import metrics
-    from nezha_tf.tasks.seq2seq.reading import ROLES, read_pairs
     from nezha_tf.util.errors import UserError
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
@@ -28,7 +28,7 @@ flags.DEFINE_integer(
 def main(_):
     try:
         rows = read_pairs([FLAGS.input_file], (FLAGS.source_column, FLAGS.target_column))
-        texts = ([row.values[role] for row in rows[: FLAGS.count]] for role in ROLES)
+        texts = ([row.values[role] for row in rows[: FLAGS.count]] for role in COLUMNS)
         found = metrics.measure(*texts)
     except (UserError, OSError) as error:
         sys.exit(f"copy_baseline.py: error: {error}")

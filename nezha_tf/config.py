@@ -115,6 +115,8 @@ _MOST_LAYERS = 10_000
 _MOST_WEIGHTS = 10**11
 # How a target is predicted: at [MASK]s in it, or from the tokens before (see `TargetFormat`).
 TARGET_PREDICTIONS = ("masked", "shift")
+# How targets are searched (see `GenerationOptions`).
+SEARCH_METHODS = ("beam", "greedy", "sample")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,39 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf import NezhaConfig, Vocabulary
-from nezha_tf.config import POSITION_ENCODINGS
+from nezha_tf.config import POSITION_ENCODINGS, TARGET_PREDICTIONS
+from nezha_tf.generation.target_format import MODES, TargetFormat
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 
 ENCODINGS = tuple(POSITION_ENCODINGS)
+# Each encoding with both modes and both predictions, and all pairs of these.
+FORMATS_OF_ENCODINGS = [
+    (encoding, TargetFormat(mode=mode, target_prediction=prediction))
+    for number, encoding in enumerate(ENCODINGS)
+    for mode, prediction in zip(MODES, TARGET_PREDICTIONS[:: 1 - 2 * (number % 2)], strict=True)
+]
 PAD, UNK, CLS, SEP, MASK = range(5)
+
+# Of the model of `generation/conftest.py`.
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"甲乙丙丁戊己"]
+CONFIG = {
+    "vocab_size": 12,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "type_vocab_size": 6,
+    "max_position_embeddings": 24,
+    "initializer_range": 0.5,
+}
+BARE = ("bert_config_file", "vocab_file", "init_checkpoint")
+SOURCES = ["甲乙丙", "丁", "戊己甲乙丙丁戊己", "甲甲"]
+
+
+def name_of(value):
+    """Returns the name of a test's argument, an encoding or a `TargetFormat`."""
+    return value if isinstance(value, str) else f"{value.mode}-{value.target_prediction}"
 
 
 def vocabulary_of(size):

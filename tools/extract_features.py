@@ -11,11 +11,11 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.inference.settings import ExtractSettings
+from nezha_tf.tasks.sentence_vectors.extract_settings import ExtractSettings
 
 
 def main(settings):
-    from nezha_tf.inference.extract import extract_features
+    from nezha_tf.tasks.sentence_vectors.extract import extract_features
 
     print(extract_features(settings))
 

@@ -12,11 +12,11 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.inference.settings import FillMaskSettings
+from nezha_tf.generation.settings import FillMaskSettings
 
 
 def main(settings):
-    from nezha_tf.inference.fill import fill_mask
+    from nezha_tf.generation.fill import fill_mask
 
     fill_mask(settings)
 

@@ -12,11 +12,11 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.inference.settings import GenerateSettings
+from nezha_tf.generation.settings import GenerateSettings
 
 
 def main(settings):
-    from nezha_tf.inference.generate import generate_text
+    from nezha_tf.generation.generate import generate_text
 
     print(generate_text(settings))
 

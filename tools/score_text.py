@@ -10,11 +10,11 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.inference.settings import ScoreSettings
+from nezha_tf.generation.settings import ScoreSettings
 
 
 def main(settings):
-    from nezha_tf.inference.score import score_text
+    from nezha_tf.generation.score import score_text
 
     print(score_text(settings))
 

@@ -10,9 +10,8 @@ import importlib
 from nezha_tf.checkpoints import hugging_face_settings
 from nezha_tf.checkpoints.task_row import Head, Kind, Tab, Task
 from nezha_tf.checkpoints.values import BOOL, NAMES, NUMBER, TEXT, TEXTS, at_least, one_of
-from nezha_tf.config import TARGET_PREDICTIONS
+from nezha_tf.config import SEARCH_METHODS, TARGET_PREDICTIONS
 from nezha_tf.data.entity_tags import SCHEMES
-from nezha_tf.generation.options import METHODS
 from nezha_tf.modeling.finetuning import (
     NezhaForCrfTagging,
     NezhaForMultipleChoice,
@@ -90,7 +89,7 @@ TASKS = {
             "max_target_length": at_least(1),
             "truncate_source": one_of("tail", "head"),
             "min_target_length": at_least(1),
-            "decoding": one_of(*METHODS),
+            "decoding": one_of(*SEARCH_METHODS),
             "beam_size": at_least(1),
             "num_return_sequences": at_least(1),
             "length_penalty": NUMBER,

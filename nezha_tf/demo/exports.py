@@ -117,7 +117,7 @@ class ExportedChoiceFinder(Exported):
 
 
 class ExportedBlankFiller(Exported):
-    """Does what `inference.fill.BlankFiller` does."""
+    """Does what `generation.fill.BlankFiller` does."""
 
     ability = "fill_mask"
     outputs = (frozenset({"num_masks"}),)

@@ -2,7 +2,7 @@
 
 from nezha_tf.checkpoints.task_table import TASKS, part
 from nezha_tf.export.fill_mask import TOP_K
-from nezha_tf.inference.fill import BlankFiller
+from nezha_tf.generation.fill import BlankFiller
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.uses import uses_of
 from nezha_tf.pictures import attention_maps

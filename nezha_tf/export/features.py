@@ -4,8 +4,8 @@ import tensorflow as tf
 
 from nezha_tf.checkpoints import loading
 from nezha_tf.checkpoints.kinds import POOLER
-from nezha_tf.inference.vectors import pooled
 from nezha_tf.modeling.encoder import NezhaEncoder
+from nezha_tf.modeling.sentence_vectors import pooled
 from nezha_tf.serving.saved_model import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_spec
 

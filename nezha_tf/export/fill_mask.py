@@ -21,7 +21,7 @@ MEANINGS = {
 
 
 class FillMaskServing(Serving):
-    """Serves the likeliest tokens for each [MASK] of a text; see `inference.fill.BlankFiller`."""
+    """Serves the likeliest tokens for each [MASK] of a text; see `generation.fill.BlankFiller`."""
 
     meanings = MEANINGS
     example = f'text=tf.constant(["今天天{MASK}很好。"])'

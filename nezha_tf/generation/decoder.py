@@ -49,14 +49,9 @@ class Cache(NamedTuple):
 
 
 class Decoder:
-    """Computes the logits of the next token with a cache."""
+    """Computes the logits of the next token of a `NezhaForMaskedLM` with a cache."""
 
     def __init__(self, model, target_format, mask_id):
-        """Args:
-        model: a `NezhaForMaskedLM`.
-        target_format: `TargetFormat`.
-        mask_id: the id of [MASK].
-        """
         self._encoder, self._head = model.encoder, model.masked_lm
         self._config = model.config
         self._target_format = target_format
@@ -74,40 +69,35 @@ class Decoder:
         Returns:
           (logits of the first token, float32 [B, V]; `Source`; an empty `Cache`).
         """
-        target_format = self._target_format
         batch, length = ops.shape(source_ids)
-        first, second = target_format.segment_ids
-        input_ids, input_mask = source_ids, source_mask
+        first, second = self._target_format.segment_ids
+        blanks = int(self._target_format.is_masked)
+        input_ids = tf.pad(source_ids, [[0, 0], [0, blanks]], constant_values=self._mask_id)
+        input_mask = tf.pad(source_mask, [[0, 0], [0, blanks]], constant_values=1)
         segment_ids = tf.fill((batch, length), first)
-        if target_format.is_masked:
-            input_ids = tf.concat([input_ids, tf.fill((batch, 1), self._mask_id)], axis=1)
-            input_mask = tf.pad(input_mask, [[0, 0], [0, 1]], constant_values=1)
-            segment_ids = tf.concat([segment_ids, tf.fill((batch, 1), second)], axis=1)
-        ranks = target_format.ranks(length, int(target_format.is_masked))
+        ranks = self._target_format.ranks(length, blanks)
         inputs = {
             "input_ids": input_ids,
             "input_mask": input_mask,
-            "segment_ids": segment_ids,
+            "segment_ids": tf.pad(segment_ids, [[0, 0], [0, blanks]], constant_values=second),
             "attention_mask": attention_mask.from_ranks(ranks, input_mask),
         }
         positions = self._encoder.positions
         if not positions.is_relative:
-            places = tf.range(ops.shape(input_ids)[1])
+            places = tf.range(length + blanks)
             inputs["position_ids"] = position_ids(positions, source_mask, places)
         outputs = self._encoder(inputs)
-        logits = self._logits(outputs, ops.shape(input_ids)[1] - 1, 1)[:, 0]
+        logits = self._logits(outputs, length + blanks - 1, 1)[:, 0]
         kept = [tuple(part[:, :, :length] for part in pair) for pair in outputs["keys_and_values"]]
-        return logits, Source(kept, source_mask), self._empty_cache(batch, beams, max_length)
-
-    def _empty_cache(self, batch, beams, max_length):
         config = self._config
         shape = (batch, config.num_attention_heads, max_length, beams, config.head_size)
         empty = tf.zeros(shape, self._encoder.compute_dtype)
-        return Cache(
+        cache = Cache(
             [(empty, empty)] * config.num_hidden_layers,
             tf.zeros((batch, beams, max_length), tf.int32),
             tf.constant(0),
         )
+        return logits, Source(kept, source_mask), cache
 
     def step(self, source, cache, tokens):
         """Appends a token to each hypothesis.
@@ -125,14 +115,11 @@ class Decoder:
         input_ids = tf.concat([tokens, blanks], axis=1)
         length = ops.shape(source.input_mask)[1]
         places = length + cache.length + tf.range(queries)
+        of_cache = length + tf.range(cache.ancestors.shape[2])
         positions = self._encoder.positions
         of_queries, of_source, of_target = (
             position_ids(positions, source.input_mask, part)
-            for part in (
-                places,
-                tf.range(length),
-                tf.concat([length + tf.range(cache.ancestors.shape[2]), places], axis=0),
-            )
+            for part in (places, tf.range(length), tf.concat([of_cache, places], axis=0))
         )
         outputs = self._encoder(
             {
@@ -162,10 +149,10 @@ class Decoder:
 
 
 def position_ids(positions, source_mask, places):
-    """Returns positions for places: int32 [T] if only distances matter, else int32 [B, T].
+    """Returns positions for places: the places, int32 [T], if only distances matter.
 
-    In the first case they are the places; otherwise they are counted from the first token of each
-    source. Padding, which has no valid position, gets the position of another token.
+    Otherwise they are counted from the first token of each source, int32 [B, T]. Padding, which has
+    no valid position, gets the position of another token.
 
     Args:
       positions: the `Positions` of the model.

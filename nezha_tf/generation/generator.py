@@ -4,10 +4,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from nezha_tf.generation.beam_search import BeamSearch
 from nezha_tf.generation.decoder import Decoder
-from nezha_tf.generation.rules import Rules
-from nezha_tf.generation.sampling import Sampling
+from nezha_tf.generation.search import BeamSearch, Rules, Sampling
 from nezha_tf.modeling import positions
 from nezha_tf.text.vocabulary import check_vocabulary
 

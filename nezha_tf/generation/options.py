@@ -2,14 +2,15 @@
 
 import dataclasses
 
+from nezha_tf.config import SEARCH_METHODS
 from nezha_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 from nezha_tf.util.errors import UserError
 
-METHODS = ("beam", "greedy", "sample")
 # Tokens that readers do not want in a text.
 BANNED_TOKENS = (PAD, UNK, CLS, MASK)
 # Far beyond these, float32 has no more numbers for the quotients: all tokens would be alike.
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-6, 1e6
+_COUNTS = ("max_length", "min_length", "beam_size", "num_return_sequences")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,29 +55,30 @@ class GenerationOptions:
     banned_tokens: tuple[str, ...] = BANNED_TOKENS
 
     def __post_init__(self):
-        if self.method not in METHODS:
-            raise UserError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
-        for name in ("max_length", "min_length", "beam_size", "num_return_sequences"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        most = {"beam": self.beam_size, "greedy": 1}.get(self.method, self.num_return_sequences)
+        coldest, hottest = LEAST_TEMPERATURE, MOST_TEMPERATURE
+        temperatures = f"from {coldest} to {hottest:.0f}"
+        for name, is_right, bound in (
+            ("method", self.method in SEARCH_METHODS, f"one of {', '.join(SEARCH_METHODS)}"),
+            *((name, getattr(self, name) >= 1, "at least 1") for name in _COUNTS),
+            (
+                "temperature",
+                LEAST_TEMPERATURE <= self.temperature <= MOST_TEMPERATURE,
+                temperatures,
+            ),
+            ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
+            ("top_k", self.top_k >= 0, "at least 0"),
+            ("no_repeat_ngram_size", self.no_repeat_ngram_size >= 0, "at least 0"),
+        ):
+            if not is_right:
+                raise UserError(f"{name} must be {bound}, not {getattr(self, name)!r}")
         if self.min_length > self.max_length:
             raise UserError(
                 f"min_length {self.min_length} is more than max_length {self.max_length}"
             )
-        if not LEAST_TEMPERATURE <= self.temperature <= MOST_TEMPERATURE:
-            raise UserError(
-                f"temperature must be from {LEAST_TEMPERATURE} to {MOST_TEMPERATURE:.0f}, not "
-                f"{self.temperature}"
-            )
-        if not 0 < self.top_p <= 1:
-            raise UserError(f"top_p must be above 0 and at most 1, not {self.top_p}")
-        for name in ("top_k", "no_repeat_ngram_size"):
-            if getattr(self, name) < 0:
-                raise UserError(f"{name} must be at least 0, not {getattr(self, name)}")
         if SEP in self.banned_tokens:
             raise UserError(f"{SEP} ends each target, so it cannot be banned; leave it out")
-        most = {"beam": self.beam_size, "greedy": 1}.get(self.method)
-        if most is not None and self.num_return_sequences > most:
+        if self.num_return_sequences > most:
             raise UserError(
                 f"method {self.method!r} returns at most {most} hypotheses, but "
                 f"num_return_sequences is {self.num_return_sequences}"
@@ -86,3 +88,50 @@ class GenerationOptions:
     def num_hypotheses(self):
         """The number of hypotheses of an example that the search extends at a time."""
         return self.beam_size if self.method == "beam" else self.num_return_sequences
+
+
+def options_of(values, tokenizer):
+    """Returns the `GenerationOptions` of settings.
+
+    Args:
+      values: dict with the fields of `SearchSettings` except `predict_batch_size`, and
+        `max_target_length`.
+      tokenizer: `FullTokenizer`.
+
+    Raises:
+      UserError: settings are invalid, a word is not in the vocabulary, or a banned one is not a
+        single token.
+    """
+    exempt = []
+    for word in values["exempt_words"]:
+        exempt += _tokens("exempt_words", word, tokenizer)
+    # [UNK] is allowed, because the source often shows what it means.
+    banned = [token for token in BANNED_TOKENS if token != UNK]
+    for word in values["banned_words"]:
+        tokens = _tokens("banned_words", word, tokenizer)
+        if len(tokens) != 1:
+            raise UserError(
+                f"--banned_words: {word!r} has {len(tokens)} tokens ({' '.join(tokens)}), but only "
+                "single tokens can be banned"
+            )
+        banned += tokens
+    names = ("beam_size", "num_return_sequences", "length_penalty", "temperature", "top_k", "top_p")
+    return GenerationOptions(
+        method=values["decoding"],
+        max_length=values["max_target_length"],
+        min_length=values["min_target_length"],
+        no_repeat_ngram_size=values["no_repeat_ngram_size"],
+        exempt_tokens=tuple(exempt),
+        banned_tokens=tuple(banned),
+        **{name: values[name] for name in names},
+    )
+
+
+def _tokens(flag, word, tokenizer):
+    """Returns the tokens of a word; an entry of the vocabulary ([UNK], ##s) is one token."""
+    if word in tokenizer.vocabulary:
+        return [word]
+    tokens = tokenizer.tokenize(word)
+    if UNK in tokens:  # It stands for every unknown word.
+        raise UserError(f"--{flag}: {word!r} is not in the vocabulary; leave it out")
+    return tokens

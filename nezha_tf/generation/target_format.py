@@ -1,13 +1,61 @@
 """The format of source and target: visibility, segments, and places of predictions."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from nezha_tf.config import SEGMENT_IDS, TARGET_PREDICTIONS
+from nezha_tf.text.vocabulary import UNK
 from nezha_tf.util.errors import UserError
 
-MODES = ("seq2seq", "left_to_right")
+
+class Mode(NamedTuple):
+    """A way to write: the row of a mode in `MODES`.
+
+    Attributes:
+      source: what its input is called, "source" or "prompt".
+      special_tokens: how many of [CLS] and [SEP] are in the input.
+      truncate: the end that is cut off from inputs that are too long, unless a flag decides; None:
+        what the model folder says.
+      ranks: function from the lengths S and T to the attention ranks of input and target, int32
+        [S + T].
+      segment_ids: those of the objective that trains it, if no one says others.
+      search: dict of `GenerationOptions` for models that were pretrained for it.
+      banned: tokens that are not written. A source often shows what [UNK] means, a prompt does not.
+    """
+
+    source: str
+    special_tokens: int
+    truncate: str
+    ranks: Callable
+    segment_ids: tuple[int, int]
+    search: dict
+    banned: tuple[str, ...] = ()
+
+
+# Beam search finds the most probable targets of a source. Continuations of a prompt are sampled,
+# because the most probable ones repeat themselves (Holtzman et al., arXiv 1904.09751 §3).
+MODES = {
+    "seq2seq": Mode(
+        source="source",
+        special_tokens=2,
+        truncate=None,
+        ranks=lambda source, target: tf.maximum(tf.range(1 - source, 1 + target), 0),
+        segment_ids=SEGMENT_IDS["seq2seq"],
+        search={"method": "beam", "length_penalty": 0.7, "min_length": 2},
+    ),
+    "left_to_right": Mode(
+        source="prompt",
+        special_tokens=1,
+        truncate="head",  # The text goes on at the end of the prompt.
+        ranks=lambda source, target: tf.range(source + target),
+        segment_ids=SEGMENT_IDS["left_to_right"],
+        search={"method": "sample", "top_p": 0.9, "min_length": 1},
+        banned=(UNK,),
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,8 +68,7 @@ class TargetFormat:
         them).
       target_prediction: "masked" (a [MASK] after the last token predicts the next one, as in
         UniLM) or "shift" (the last token itself predicts the next one).
-      segment_ids: (segment id of the source, segment id of the target); None: those of the
-        objective in `SEGMENT_IDS`.
+      segment_ids: (segment id of the source, segment id of the target); None: those of the mode.
 
     Raises:
       UserError: `mode` or `target_prediction` is unknown.
@@ -38,7 +85,7 @@ class TargetFormat:
                     f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}"
                 )
         if self.segment_ids is None:
-            object.__setattr__(self, "segment_ids", SEGMENT_IDS[self.mode])
+            object.__setattr__(self, "segment_ids", MODES[self.mode].segment_ids)
 
     @property
     def is_masked(self):
@@ -57,7 +104,4 @@ class TargetFormat:
 
     def ranks(self, source_length, target_length):
         """Returns the attention ranks of a source and its target, int32 [1, S + T]."""
-        if self.mode == "left_to_right":
-            return tf.range(source_length + target_length)[None]
-        source = tf.zeros((source_length,), tf.int32)
-        return tf.concat([source, 1 + tf.range(target_length)], axis=0)[None]
+        return MODES[self.mode].ranks(source_length, target_length)[None]

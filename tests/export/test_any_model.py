@@ -13,9 +13,9 @@ from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.data.rows import Row
 from nezha_tf.demo.models import open_models
 from nezha_tf.export.exporter import export_folder
-from nezha_tf.inference.fill import BlankFiller
-from nezha_tf.inference.texts import pack
-from nezha_tf.inference.vectors import make_step
+from nezha_tf.generation.fill import BlankFiller
+from nezha_tf.tasks.sentence_vectors.texts import pack
+from nezha_tf.tasks.sentence_vectors.vectors import make_step
 from nezha_tf.util.errors import UserError
 
 LENGTH = 40

@@ -23,7 +23,7 @@ from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES
 from nezha_tf.tasks.finetuning.evaluation import predict
-from nezha_tf.tasks.finetuning.packing import TextPacking
+from nezha_tf.text.packing import TextPacking
 
 LENGTH = 24
 LABELS = ["差评", "好评", "中评"]

@@ -19,11 +19,12 @@ from generation_models import CLS, SEP, random_model, vocabulary_of
 from nezha_tf import FullTokenizer
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.rows import Row
+from nezha_tf.generation import writing
 from nezha_tf.generation.options import GenerationOptions
+from nezha_tf.generation.sources import Packing, Side
 from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.generation.writing_format import format_of
 from nezha_tf.serving.saved_model import write
-from nezha_tf.tasks.seq2seq import writing
-from nezha_tf.tasks.seq2seq.packing import Packing, Side
 from nezha_tf.tasks.seq2seq.serving import WritingServing
 from nezha_tf.text.detokenization import detokenize
 
@@ -72,19 +73,10 @@ def from_python(folder, texts, seed):
     """What run_seq2seq.py would write: a list of `Hypothesis` for each text."""
     folder = open_folder(folder)
     task, tokenizer = folder.task, folder.tokenizer
-    packing = Packing(
-        tokenizer, task["max_source_length"], task["max_target_length"], task["truncate_source"]
-    )
+    form = format_of(task, tokenizer)
+    packing = Packing(tokenizer, form.source)
     rows = [Row({"src": text}, "", number) for number, text in enumerate(texts)]
-    writer = writing.TargetWriter(
-        folder.make_model(),
-        tokenizer,
-        TargetFormat(target_prediction=task["target_prediction"]),
-        writing.options_of(task, tokenizer),
-        len(texts),
-        seed,
-        False,
-    )
+    writer = writing.TargetWriter(folder.make_model(), tokenizer, form, len(texts), seed, False)
     return writer(rows, packing.pack(rows))
 
 

@@ -11,7 +11,7 @@ from helpers import load_golden_model, random_batch
 
 from nezha_tf import NezhaConfig, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.objectives.bert import MaskedLMLoss
+from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.optimization import schedules, table
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.training import recipe as recipes
@@ -41,7 +41,13 @@ def new_step(optimizer, replicas=1, **changes):
         keras.utils.set_random_seed(3)
         model = NezhaForPreTraining(CONFIG)
         recipe = recipes.make(given, model, {})
-        step = TrainStep(strategy, model, MaskedLMLoss(), recipe, training=False)
+        step = TrainStep(
+            strategy,
+            model,
+            ObjectiveMixture.from_text("bidirectional").loss(of_pairs=True),
+            recipe,
+            training=False,
+        )
     return model, recipe.optimizer, step
 
 

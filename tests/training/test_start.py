@@ -21,8 +21,8 @@ from nezha_tf.checkpoints import folder as model_folder
 from nezha_tf.checkpoints.conversion_source import open_source
 from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.inference.loading import load_model, open_model
-from nezha_tf.inference.settings import ModelSettings
+from nezha_tf.generation.model import load_model, open_model
+from nezha_tf.generation.settings import TrainedModelSettings
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import run as training_run
@@ -69,7 +69,7 @@ def test_all_ways_to_a_model_give_the_same_weights(folder, uses_averages, name):
         "init_checkpoint": str(path / name),
     }
     for way in (flags, {"model_folder": str(path)}):
-        of_tools, _ = load_model(open_model(ModelSettings(**way)))
+        of_tools, _ = load_model(open_model(TrainedModelSettings(**way)))
         assert is_averaged(path, of_tools) == uses_averages
     model = kinds()["pretraining"].model(config, 0)
     del flags["init_checkpoint"]
@@ -123,7 +123,7 @@ def test_all_ways_read_a_configuration_as_pytorch_does_beside_its_weights(tmp_pa
         "do_lower_case": True,
     }
     for way in ({"model_folder": str(tmp_path)}, {**flags, "init_checkpoint": str(tmp_path)}):
-        model, _ = load_model(open_model(ModelSettings(**way)))
+        model, _ = load_model(open_model(TrainedModelSettings(**way)))
         check(model.config)
         assert capsys.readouterr().err.splitlines() == notes
     check(nezha_tf.load(tmp_path)[1].config)
@@ -149,7 +149,7 @@ def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     _, vocabulary, case = start.load_initial(model, str(path), (), PretrainingSettings(**flags))
     config_file = str(path / "bert_config.json")
     way = {"bert_config_file": config_file, "init_checkpoint": str(path)}
-    load_model(open_model(ModelSettings(**flags, **way)))
+    load_model(open_model(TrainedModelSettings(**flags, **way)))
     assert capsys.readouterr().err == f"{vocabulary}\n{case}\n"
     assert "is another vocabulary than" in vocabulary and "--nodo_lower_case" in case
     (path / "task.json").unlink()

@@ -2,7 +2,7 @@
 
 from nezha_tf.serving.predictor import Classes, Predictor
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
-from nezha_tf.tasks.finetuning.packing import TextPacking
+from nezha_tf.text.packing import TextPacking
 
 
 class Classifier(Predictor):

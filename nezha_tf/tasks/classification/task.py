@@ -9,10 +9,10 @@ from nezha_tf.tasks.classification import confusion, metrics
 from nezha_tf.tasks.classification.data_sets import data_set_of
 from nezha_tf.tasks.classification.examples import pack, read_part
 from nezha_tf.tasks.classification.labels import label_type_of
-from nezha_tf.tasks.finetuning.packing import TextPacking
 from nezha_tf.tasks.finetuning.part_files import files_of
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.task import FineTuning
+from nezha_tf.text.packing import TextPacking
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.settings import refuse
 

@@ -3,10 +3,11 @@
 import numpy as np
 
 from nezha_tf.data.rows import Row
+from nezha_tf.generation.sources import Pairs
+from nezha_tf.generation.target_format import MODES
+from nezha_tf.generation.writing import TargetWriter
+from nezha_tf.generation.writing_format import pretrained_format
 from nezha_tf.objectives.uses import uses_of
-from nezha_tf.tasks.pretraining.writing import SEARCHES, form_of
-from nezha_tf.tasks.seq2seq.packing import Pairs
-from nezha_tf.tasks.seq2seq.writing import TargetWriter
 from nezha_tf.util.errors import UserError
 
 # Number of texts to show.
@@ -22,11 +23,11 @@ class PretrainedWriter:
         model: the model of `folder.make_model`.
         ability: "left_to_right" or "seq2seq".
         """
-        form = form_of(folder, ability, SHOWN)
-        self._side, self._tokenizer = form.side, folder.tokenizer
+        form = pretrained_format(folder, ability, SHOWN)
+        self._side, self._tokenizer = form.source, folder.tokenizer
         # Compiling with XLA would take too long for a page.
         self._write = TargetWriter(
-            model, folder.tokenizer, *form[1:], batch_size=1, seed=1, jit_compile=False
+            model, folder.tokenizer, form, batch_size=1, seed=1, jit_compile=False
         )
 
     def __call__(self, text):
@@ -44,5 +45,5 @@ class PretrainedWriter:
 
 def writers_of(folder, model):
     """Returns a dict of ability to `PretrainedWriter`, for the abilities of the model."""
-    abilities = [ability for ability in uses_of(folder.task) if ability in SEARCHES]
+    abilities = [ability for ability in uses_of(folder.task) if ability in MODES]
     return {ability: PretrainedWriter(folder, model, ability) for ability in abilities}

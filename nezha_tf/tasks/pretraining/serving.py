@@ -1,6 +1,6 @@
 """Exports of pretrained models that write: continuations of prompts, or targets of sources."""
 
-from nezha_tf.tasks.pretraining.writing import form_of
+from nezha_tf.generation.writing_format import pretrained_format
 from nezha_tf.tasks.seq2seq.serving import WritingServing
 
 
@@ -16,7 +16,7 @@ class PretrainedWritingServing(WritingServing):
         Raises:
           UserError: no objective of the run trains for this, or see `WritingServing`.
         """
-        form = form_of(folder, self.ability)
+        form = pretrained_format(folder, self.ability)
         super().__init__(folder.make_model(), folder.tokenizer, *form)
 
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from nezha_tf.tasks.finetuning.packing import truncated_lengths
+from nezha_tf.text.packing import truncated_lengths
 from nezha_tf.text.vocabulary import MASK, SPECIAL_TOKENS, UNK
 from nezha_tf.util.errors import UserError
 

@@ -11,10 +11,10 @@ from nezha_tf.data.rows import read_rows
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.tasks.classification import metrics
 from nezha_tf.tasks.classification.label_types import Number
-from nezha_tf.tasks.finetuning.packing import TextPacking
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.sentence_vectors.loss import ContrastiveLoss
+from nezha_tf.text.packing import TextPacking
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_flag
 

@@ -51,14 +51,14 @@ def measure(predictions, references):
     scorer = RougeScorer(list(_ROUGE.values()), tokenizer=_Tokenizer())
     pairs = list(zip(predictions, references, strict=True))
     scores = [scorer.score(reference, prediction) for prediction, reference in pairs]
-    found = {
+    results = {
         name: sum(score[key].fmeasure for score in scores) / len(scores)
         for name, key in _ROUGE.items()
     }
-    found["bleu"] = sacrebleu.corpus_bleu(predictions, [references], tokenize="zh").score
-    found["chrf"] = sacrebleu.corpus_chrf(predictions, [references]).score
-    found["exact_match"] = sum(_bare(a) == _bare(b) for a, b in pairs) / len(pairs)
-    return found
+    results["bleu"] = sacrebleu.corpus_bleu(predictions, [references], tokenize="zh").score
+    results["chrf"] = sacrebleu.corpus_chrf(predictions, [references]).score
+    results["exact_match"] = sum(_bare(a) == _bare(b) for a, b in pairs) / len(pairs)
+    return results
 
 
 class _Tokenizer:

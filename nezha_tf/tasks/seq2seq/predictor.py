@@ -1,10 +1,12 @@
 """Writes texts for one source."""
 
+import dataclasses
+
 from nezha_tf.data.rows import Row
-from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.generation.sources import Packing
+from nezha_tf.generation.writing import TargetWriter
+from nezha_tf.generation.writing_format import format_of
 from nezha_tf.serving.predictor import Predictor
-from nezha_tf.tasks.seq2seq.packing import Packing
-from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of
 
 
 class Writer(Predictor):
@@ -14,14 +16,12 @@ class Writer(Predictor):
 
     def __init__(self, folder, model):
         super().__init__(folder, model)
-        task, tokenizer = folder.task, folder.tokenizer
-        lengths = (task["max_source_length"], task["max_target_length"], task["truncate_source"])
-        self._packing = Packing(tokenizer, *lengths)
-        target_format = TargetFormat(target_prediction=task["target_prediction"])
-        options = options_of({**task, "num_return_sequences": _hypotheses(task)}, tokenizer)
+        form = format_of(folder.task, folder.tokenizer)
+        options = dataclasses.replace(form.options, num_return_sequences=_hypotheses(folder.task))
+        self._packing = Packing(folder.tokenizer, form.source)
         # Compiling with XLA would take too long for a page.
         self._write = TargetWriter(
-            model, tokenizer, target_format, options, 1, seed=1, jit_compile=False
+            model, folder.tokenizer, form._replace(options=options), 1, seed=1, jit_compile=False
         )
 
     def __call__(self, source):

@@ -4,12 +4,10 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.generation.generator import Generator, check_room
-from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.generation.writing_format import format_of
 from nezha_tf.modeling import positions
 from nezha_tf.serving.saved_model import Serving, as_graphs
-from nezha_tf.serving.text_reader import INPUT_MEANINGS, ids_specs, text_spec
-from nezha_tf.tasks.seq2seq.packing import Side
-from nezha_tf.tasks.seq2seq.writing import options_of
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, ids_specs, padded, text_spec
 from nezha_tf.text.graph_detokenizer import GraphDetokenizer
 
 # The seed if the caller passes none.
@@ -96,14 +94,10 @@ class WritingServing(Serving):
         side = self._side
         room = side.max_length - side.special_tokens
         ids = ids[:, :room] if side.truncate == "tail" else ids[:, -room:]
-        inputs = self._reader.packed(ids)
-        input_ids, input_mask = inputs["input_ids"], inputs["input_mask"]
-        if side.special_tokens == 2:
-            return input_ids, input_mask
-        # Remove the [SEP] at the end.
-        lengths = tf.reduce_sum(input_mask, axis=1, keepdims=True) - 1
-        input_mask = tf.cast(tf.range(tf.shape(input_ids)[1] - 1) < lengths, tf.int32)
-        return input_ids[:, :-1] * input_mask, input_mask
+        special = (self._reader.vocabulary.cls_id, self._reader.vocabulary.sep_id)
+        begin, end = (tf.fill([ids.nrows(), 1], token) for token in special)
+        parts = [begin, ids, end][: side.special_tokens + 1]
+        return padded(tf.concat(parts, axis=1), side.special_tokens)
 
     def _search(self, input_ids, input_mask, seeds):
         """Returns the `Generated` of sources, padded on the right."""
@@ -111,20 +105,22 @@ class WritingServing(Serving):
             seeds = tf.fill(tf.shape(input_ids)[:1], SEED)
         if self._longest_source is not None:
             longest = tf.reduce_max(tf.reduce_sum(input_mask, axis=1))
-            told = f"a source has more than {self._longest_source} tokens; shorten it"
+            message = f"a source has more than {self._longest_source} tokens; shorten it"
             with tf.control_dependencies(
-                [tf.debugging.assert_less_equal(longest, self._longest_source, told)]
+                [tf.debugging.assert_less_equal(longest, self._longest_source, message)]
             ):
                 input_ids = tf.identity(input_ids)
         return self._generator.search(
             *(_padded_left(array, input_mask) for array in (input_ids, input_mask)), seeds
         )
 
-    def _texts(self, found):
-        shape = tf.shape(found.lengths)
-        texts = self._detokenizer.detokenize(tf.reshape(found.ids, (-1, found.ids.shape[-1])))
-        texts = tf.ensure_shape(tf.reshape(texts, shape), found.lengths.shape)
-        return {self.written: texts, "scores": found.scores, "log_probs": found.log_probs}
+    def _texts(self, generated):
+        shape = tf.shape(generated.lengths)
+        texts = self._detokenizer.detokenize(
+            tf.reshape(generated.ids, (-1, generated.ids.shape[-1]))
+        )
+        texts = tf.ensure_shape(tf.reshape(texts, shape), generated.lengths.shape)
+        return {self.written: texts, "scores": generated.scores, "log_probs": generated.log_probs}
 
 
 class Seq2SeqServing(WritingServing):
@@ -137,14 +133,8 @@ class Seq2SeqServing(WritingServing):
         Raises:
           UserError: see `WritingServing`.
         """
-        task, tokenizer = folder.task, folder.tokenizer
-        super().__init__(
-            folder.make_model(),
-            tokenizer,
-            Side("source", 2, task["max_source_length"], task["truncate_source"]),
-            TargetFormat(target_prediction=task["target_prediction"]),
-            options_of(task, tokenizer),
-        )
+        form = format_of(folder.task, folder.tokenizer)
+        super().__init__(folder.make_model(), folder.tokenizer, *form)
 
 
 def _padded_left(values, input_mask):

@@ -8,17 +8,17 @@ from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.in_memory import InMemoryReader
+from nezha_tf.data.pairs import read_pairs
 from nezha_tf.data.schema import Lengths
-from nezha_tf.generation.target_format import TargetFormat
+from nezha_tf.generation.sources import Packing, Side
+from nezha_tf.generation.writing import TargetWriter, write_predictions
+from nezha_tf.generation.writing_format import format_of, source_side
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.policies import check_share
 from nezha_tf.tasks.seq2seq import metrics
 from nezha_tf.tasks.seq2seq.features import TrainingFeatures
 from nezha_tf.tasks.seq2seq.loss import Seq2SeqLoss
-from nezha_tf.tasks.seq2seq.packing import Packing
-from nezha_tf.tasks.seq2seq.reading import read_pairs
 from nezha_tf.tasks.seq2seq.targets import MaskedTarget, ShiftedTarget
-from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.evaluation import Evaluation
@@ -42,15 +42,10 @@ class Seq2Seq(Task):
             require_flag(settings.vocab_file, "vocab_file"), settings.do_lower_case
         )
         check_vocabulary(self.config, self._tokenizer.vocabulary)
-        self._packing = Packing(
-            self._tokenizer,
-            settings.max_source_length,
-            settings.max_target_length,
-            settings.truncate_source,
-            settings.truncate_target,
-        )
-        self._options = options_of(vars(settings), self._tokenizer)
-        length = self._packing.max_seq_length
+        target = Side("target", 1, settings.max_target_length, settings.truncate_target)
+        self._packing = Packing(self._tokenizer, source_side(vars(settings)), target)
+        self._form = format_of(vars(settings), self._tokenizer)
+        length = settings.max_source_length + settings.max_target_length
         self.check_length(length, "max_source_length + --max_target_length")
         self._prediction = self._make_prediction()
         self.lengths = Lengths(length, self._prediction.max_predictions_per_seq)
@@ -69,7 +64,7 @@ class Seq2Seq(Task):
                 metrics.require_libraries()
 
     def task_file_settings(self):
-        own = {"task": "seq2seq", "max_seq_length": self._packing.max_seq_length}
+        own = {"task": "seq2seq", "max_seq_length": self.lengths.max_seq_length}
         names = TASKS["seq2seq"].settings
         return own | {name: getattr(self.settings, name) for name in names}
 
@@ -148,22 +143,15 @@ class Seq2Seq(Task):
         return rows, pairs
 
     def _reader(self, pairs):
-        features = TrainingFeatures(pairs, self._prediction, self._packing.max_seq_length)
+        features = TrainingFeatures(pairs, self._prediction, self.lengths.max_seq_length)
         return InMemoryReader(len(pairs), features)
 
     def _writer(self, model):
         """Returns the run's only writer, so that it is compiled only once."""
         settings = self.settings
         if self._made_writer is None:
-            self._made_writer = TargetWriter(
-                model,
-                self._tokenizer,
-                TargetFormat(target_prediction=settings.target_prediction),
-                self._options,
-                settings.predict_batch_size,
-                settings.seed,
-                settings.jit_compile,
-            )
+            given = (settings.predict_batch_size, settings.seed, settings.jit_compile)
+            self._made_writer = TargetWriter(model, self._tokenizer, self._form, *given)
         return self._made_writer
 
 

@@ -15,8 +15,8 @@ import nezha_tf
 from nezha_tf import resources
 from nezha_tf.checkpoints import loading
 from nezha_tf.checkpoints.folder import open_folder, weights_of
-from nezha_tf.inference.score import score_text
-from nezha_tf.inference.settings import ScoreSettings
+from nezha_tf.generation.score import score_text
+from nezha_tf.generation.settings import ScoreSettings
 
 MINI = RESOURCES / "mini"
 MOST_BYTES = 12e6

@@ -14,13 +14,13 @@ import nezha_tf
 from nezha_tf import Vocabulary
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.demo.predictors import predictors_of
+from nezha_tf.generation.generate import generate_text
 from nezha_tf.generation.generator import Generator
+from nezha_tf.generation.score import score_text
+from nezha_tf.generation.settings import GenerateSettings, ScoreSettings
 from nezha_tf.generation.sources import pad_left
-from nezha_tf.inference.generate import generate_text
-from nezha_tf.inference.score import score_text
-from nezha_tf.inference.settings import GenerateSettings, ScoreSettings
+from nezha_tf.generation.writing_format import pretrained_format
 from nezha_tf.tasks.pretraining.evaluation import lengths_of
-from nezha_tf.tasks.pretraining.writing import form_of
 
 LENGTH = LENGTHS.max_seq_length
 
@@ -58,7 +58,7 @@ def test_a_causal_model_goes_on_and_scores(trained, tmp_path):
     found = json.loads(output_file.read_text(encoding="utf-8"))
     tokenizer, model = nezha_tf.load(str(folder))
     ids = tokenizer.convert_tokens_to_ids(["[CLS]", *prompt, *wanted])
-    target_format = form_of(open_folder(folder), "left_to_right").target_format
+    target_format = pretrained_format(open_folder(folder), "left_to_right").target_format
     logits = [next_logits(model, ids[:n], [[]], target_format)[0] for n in range(1, 7)]
     parts = tf.nn.log_softmax(logits).numpy()[range(6), ids[1:]]
     assert found["tokens"] == 6
@@ -82,7 +82,7 @@ def test_targets_have_the_probability_of_their_tokens(tmp_path):
     )
     folder = open_folder(tmp_path / "run")
     model, vocabulary = folder.make_model(), folder.tokenizer.vocabulary
-    form = form_of(folder, "seq2seq")
+    form = pretrained_format(folder, "seq2seq")
     assert form.target_format.target_prediction == "shift"
     source = vocabulary.ids_of(["[CLS]", *"今天很冷", "[SEP]"])
     generator = Generator(model, vocabulary, form.target_format, form.options, jit_compile=False)

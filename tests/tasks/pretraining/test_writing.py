@@ -1,28 +1,27 @@
-"""The uses of a pretrained model: by its objectives, as an export and on the page."""
+"""What a pretrained model writes, by its objectives; what its export is."""
 
 import generation_models
 import numpy as np
 import pytest
 import tensorflow as tf
-from demo_folders import assert_says_alike
-from export_folders import ODD_TEXTS, ask, real_texts, run_readme, write_folder
+from export_folders import ODD_TEXTS, real_texts, write_folder
 
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.rows import Row
-from nezha_tf.demo.models import open_models
 from nezha_tf.export import exporter
 from nezha_tf.export.exporter import export_folder
 from nezha_tf.export.features import FeaturesServing
 from nezha_tf.export.fill_mask import FillMaskServing
+from nezha_tf.generation import writing
+from nezha_tf.generation.sources import Packing
+from nezha_tf.generation.writing_format import pretrained_format
 from nezha_tf.tasks.pretraining.serving import ContinuationServing, TargetServing
-from nezha_tf.tasks.pretraining.writing import form_of
-from nezha_tf.tasks.seq2seq import writing
-from nezha_tf.tasks.seq2seq.packing import Pairs
 from nezha_tf.text.detokenization import detokenize
 from nezha_tf.util.errors import UserError
 
 LENGTH = 24
 TEXTS = [*real_texts()[:6], *filter(str.strip, ODD_TEXTS)]
+UNILM = "bidirectional,seq2seq,left_to_right,right_to_left"
 
 
 @pytest.fixture(scope="module")
@@ -40,30 +39,13 @@ def folder_for(tmp_path_factory):
     return make
 
 
-@pytest.fixture(scope="module")
-def export_for(folder_for):
-    def make(objectives, task=None):
-        output_dir = folder_for(objectives).with_suffix(f".{task}")
-        if not output_dir.exists():
-            export_folder(str(folder_for(objectives)), str(output_dir), task)
-        return output_dir
-
-    return make
-
-
-UNILM = "bidirectional,seq2seq,left_to_right,right_to_left"
-
-
 @pytest.mark.parametrize(
     "objectives, task, name, serving",
     (
-        ("bidirectional", None, "fill_mask", FillMaskServing),
-        ("left_to_right", None, "left_to_right", ContinuationServing),
         ("seq2seq", None, "seq2seq", TargetServing),
         ("right_to_left", None, "features", FeaturesServing),
         (UNILM, None, "fill_mask", FillMaskServing),
         (UNILM, "left_to_right", "left_to_right", ContinuationServing),
-        (UNILM, "seq2seq", "seq2seq", TargetServing),
         ("left_to_right", "fill_mask", "fill_mask", FillMaskServing),
     ),
 )
@@ -73,114 +55,62 @@ def test_an_export_is_of_what_was_trained(
     """Which of them it is; what they write is looked at below."""
     written = []
     monkeypatch.setattr(exporter, "write", lambda *arguments: written.append(arguments))
-    said = export_folder(str(folder_for(objectives)), str(tmp_path / "export"), task)
+    message = export_folder(str(folder_for(objectives)), str(tmp_path / "export"), task)
     [(found, folder)] = written
     assert type(found) is serving and folder == str(tmp_path / "export")
-    assert said.startswith(f"{name} in {folder}")
+    assert message.startswith(f"{name} in {folder}")
 
 
-@pytest.mark.parametrize("objectives, output", ((UNILM, "candidates"), ("right_to_left", "mean")))
-def test_what_an_export_of_pretraining_answers(export_for, objectives, output):
-    export = tf.saved_model.load(str(export_for(objectives)))
-    assert output in export.signatures["serving_default"].structured_outputs
-
-
-def test_what_was_not_trained_is_refused(folder_for, tmp_path):
+def test_what_was_not_trained_is_refused(folder_for):
     for objectives, task, message in (
-        (
-            "bidirectional",
-            "left_to_right",
-            r"not trained for left_to_right; it serves as fill_mask",
-        ),
+        ("bidirectional", "left_to_right", r"not trained for left_to_right; it serves as fill_ma"),
         ("left_to_right", "seq2seq", r"not trained for seq2seq; it serves as left_to_right, feat"),
         ("right_to_left", "seq2seq", r"not trained for seq2seq; it serves as features$"),
     ):
         with pytest.raises(UserError, match=message):
-            export_folder(str(folder_for(objectives)), str(tmp_path / "export"), task)
+            pretrained_format(open_folder(folder_for(objectives)), task)
 
 
-def python_path(path, ability, texts, seed):
-    """Returns what the programs' `TargetWriter` writes: a list of `Hypothesis` for each text."""
-    folder = open_folder(path)
-    side, *form = form_of(folder, ability)
-    tokenizer = folder.tokenizer
-    cls_id, sep_id = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
-    end = [sep_id] if ability == "seq2seq" else []
-    rows = [Row({"src": text}, "", 1) for text in texts]
-    ids = []
-    for text in texts:
-        tokens = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
-        room = LENGTH - LENGTH // 2 - 1 - len(end)
-        tokens = tokens[:room] if ability == "seq2seq" else tokens[-room:]
-        ids.append(np.array([cls_id, *tokens, *end], np.int32))
-    assert side.max_length == LENGTH // 2
-    write = writing.TargetWriter(folder.make_model(), tokenizer, *form, len(texts), seed, False)
-    return write(rows, Pairs(ids, list(map(len, ids)), {}))
-
-
-@pytest.mark.parametrize("ability", ("left_to_right", "seq2seq"))
-def test_texts_equal_the_python_path(folder_for, export_for, ability, monkeypatch):
+@pytest.mark.parametrize("serving", (ContinuationServing, TargetServing))
+def test_what_is_served_is_what_the_programs_write(folder_for, serving, monkeypatch):
     """Of a mixture; without words that programs take from the source; a seed for each text."""
     monkeypatch.setattr(writing, "detokenize", lambda tokens, *_: detokenize(tokens))
-    expected = python_path(folder_for(UNILM), ability, TEXTS, seed=5)
-    if ability == "left_to_right":
-        seeds = 5 + np.arange(len(TEXTS))
-        found = ask(export_for(UNILM, ability), "with_seed", text=TEXTS, seed=seeds)
-        texts = found["continuations"]
+    folder = open_folder(folder_for(UNILM))
+    form = pretrained_format(folder, serving.ability)
+    assert form.source.max_length == LENGTH // 2
+    rows = [Row({"src": text}, "", 1) for text in TEXTS]
+    tokenizer, batch = folder.tokenizer, (len(TEXTS), 5, False)
+    writer = writing.TargetWriter(folder.make_model(), tokenizer, form, *batch)
+    expected = writer(rows, Packing(tokenizer, form.source).pack(rows))
+    functions = serving(folder).signatures()
+    if "with_seed" in functions:
+        found = functions["with_seed"](tf.constant(TEXTS), 5 + tf.range(len(TEXTS)))
     else:
-        found = ask(export_for(UNILM, ability), text=TEXTS)
-        texts = found["texts"]
-    assert texts.tolist() == [[h.text for h in row] for row in expected]
-    np.testing.assert_allclose(
-        found["log_probs"], [[h.log_prob for h in row] for row in expected], rtol=1e-4, atol=1e-4
-    )
-    assert len(set(texts.ravel())) > len(TEXTS) / 2
+        found = functions["serving_default"](tf.constant(TEXTS))
+    texts = [[text.decode() for text in row] for row in found[serving.written].numpy()]
+    assert texts == [[h.text for h in row] for row in expected]
+    log_probs = [[h.log_prob for h in row] for row in expected]
+    np.testing.assert_allclose(found["log_probs"], log_probs, rtol=1e-4, atol=1e-4)
+    assert len({text for row in texts for text in row}) > len(TEXTS) / 2
 
 
 @pytest.mark.parametrize("objective", ("left_to_right", "causal"))
-def test_a_continuation_has_the_probability_of_its_tokens(
-    folder_for, export_for, monkeypatch, objective
-):
+def test_a_continuation_has_the_probability_of_its_tokens(folder_for, monkeypatch, objective):
     """For each token, with a separate forward pass that sees only what is left of it."""
     folder = open_folder(folder_for(objective))
     model, vocabulary = folder.make_model(), folder.tokenizer.vocabulary
     monkeypatch.setattr(generation_models, "MASK", vocabulary.mask_id)
     prompt = [vocabulary.cls_id, *vocabulary.ids_of(folder.tokenizer.tokenize("今天很冷"))]
-    found = ask(
-        export_for(objective),
-        "from_ids",
-        input_ids=[[*prompt, 0, 0]],
-        input_mask=[[1] * len(prompt) + [0, 0]],
-        seed=[3],
-    )
-    written = found["ids"][0, 0, : found["lengths"][0, 0]].tolist()
-    total = 0.0
-    target_format = form_of(folder, "left_to_right").target_format
+    serving = ContinuationServing(folder)
+    assert "Prompts are cut at their front to 12 tokens, including `[CLS]`." in serving.about
+    from_ids = serving.signatures()["from_ids"]
+    mask = [1] * len(prompt) + [0, 0]
+    found = from_ids(tf.constant([[*prompt, 0, 0]]), tf.constant([mask]), tf.constant([3]))
+    written = found["ids"][0, 0, : found["lengths"][0, 0]].numpy().tolist()
+    target_format = pretrained_format(folder, "left_to_right").target_format
     assert (target_format.mode, target_format.segment_ids) == ("left_to_right", (2, 2))
+    total = 0.0
     for n, token in enumerate(written):
         logits = generation_models.next_logits(model, prompt, [written[:n]], target_format)
         total += float(tf.nn.log_softmax(logits)[0, token])
     np.testing.assert_allclose(found["log_probs"][0, 0], total, atol=1e-3)
-
-
-def test_the_page_shows_what_was_trained(folder_for, export_for):
-    path = folder_for(UNILM)
-    models = open_models([str(path)])
-    assert set(models) == {"fill_mask", "left_to_right", "seq2seq", "attention"}
-    assert set(open_models([str(folder_for("right_to_left"))])) == {"attention"}
-    for ability in ("left_to_right", "seq2seq"):
-        written = models[ability][path.name]("今天很冷")
-        scores = [score for _, score in written]
-        assert len(written) == 3 and scores == sorted(scores, reverse=True)
-        with pytest.raises(UserError, match="has no tokens"):
-            models[ability][path.name](" ")
-    assert_says_alike(folder_for("seq2seq"), export_for("seq2seq"), "李小明在北京。")
-    [ability] = open_models([str(export_for("left_to_right"))])
-    assert ability == "left_to_right"
-
-
-def test_the_folder_explains_itself(export_for):
-    outputs = run_readme(export_for("left_to_right"))
-    assert outputs["continuations"].shape == (1, 1)
-    text = (export_for("left_to_right") / "README.md").read_text(encoding="utf-8")
-    assert "Prompts are cut at their front to 12 tokens, including `[CLS]`." in text

@@ -12,9 +12,9 @@ from export_folders import ask
 from nezha_tf import NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.export.exporter import export_folder
-from nezha_tf.inference.extract import extract_features
-from nezha_tf.inference.settings import ExtractSettings
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
+from nezha_tf.tasks.sentence_vectors.extract import extract_features
+from nezha_tf.tasks.sentence_vectors.extract_settings import ExtractSettings
 from nezha_tf.tasks.sentence_vectors.loss import ContrastiveLoss
 from nezha_tf.tasks.sentence_vectors.settings import SentenceVectorSettings
 from nezha_tf.tasks.sentence_vectors.task import SentenceVectors

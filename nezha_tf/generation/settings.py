@@ -1,14 +1,81 @@
-"""The settings of the tools that run a trained model."""
+"""The settings of search, and of the tools that run a trained model."""
 
 import dataclasses
 
-from nezha_tf.config import TARGET_PREDICTIONS
-from nezha_tf.tasks.seq2seq.settings import ENDS, SEARCH_DEFAULTS, PairColumns, SearchSettings
+from nezha_tf.config import SEARCH_METHODS, TARGET_PREDICTIONS
 from nezha_tf.util.settings import flag, undecided
+
+ENDS = ("tail", "head")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelSettings:
+class SearchSettings:
+    """The settings of the search for targets."""
+
+    decoding: str = flag("beam", "Method of the search for targets.", choices=SEARCH_METHODS)
+    predict_batch_size: int = flag(16, "Number of sources in a decoding step.", 1)
+    beam_size: int = flag(4, "Number of hypotheses that beam search keeps.", 1)
+    length_penalty: float = flag(
+        0.7, "Exponent of the length penalty; larger values prefer longer targets."
+    )
+    num_return_sequences: int = flag(1, "Number of targets for a source.", 1)
+    min_target_length: int = flag(2, "Fewest tokens of a target, the final [SEP] included.", 1)
+    temperature: float = flag(1.0, "Temperature of sampling.", 0)
+    top_k: int = flag(0, "Sample from this many most probable tokens; 0: from all.", 0)
+    top_p: float = flag(
+        1.0, "Sample from the most probable tokens that together have this probability.", 0, 1
+    )
+    no_repeat_ngram_size: int = flag(
+        0, "No n-gram of this size occurs twice in a target; 0: off.", 0
+    )
+    exempt_words: tuple[str, ...] = flag((), "Words whose n-grams may be repeated.")
+    banned_words: tuple[str, ...] = flag((), "Words of one token that must not be written.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FormatSettings:
+    """How a target follows its source."""
+
+    max_source_length: int = flag(
+        128, "Most tokens of a source or prompt, [CLS] and [SEP] included.", 1
+    )
+    max_target_length: int = flag(64, "Most tokens of a target, the final [SEP] included.", 1)
+    truncate_source: str = flag(
+        "tail", "The end to cut off from sources that are too long.", choices=ENDS
+    )
+    target_prediction: str = flag(
+        "masked",
+        "masked: predict the masked tokens of the target; shift: predict the next token at each "
+        "position of the target.",
+        choices=TARGET_PREDICTIONS,
+    )
+
+
+def _defaults(settings_class, *others):
+    fields = dataclasses.fields(settings_class)
+    return {field.name: field.default for field in fields if field.name not in others}
+
+
+# The defaults of the fields that `task.json` contains.
+SEARCH_DEFAULTS = _defaults(SearchSettings, "predict_batch_size")
+FORMAT_DEFAULTS = _defaults(FormatSettings)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairColumns:
+    """Which columns of a file are the source and the target."""
+
+    source_column: str = flag("src", "Column, or key, of the source.")
+    target_column: str = flag("tgt", "Column, or key, of the target.")
+
+    @property
+    def pair_columns(self):
+        """Both names, as for `read_pairs`."""
+        return self.source_column, self.target_column
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainedModelSettings:
     """Which model runs: a folder, or a bare checkpoint with its configuration and vocabulary."""
 
     model_folder: str | None = flag(
@@ -38,40 +105,21 @@ class ModelSettings:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FormSettings(ModelSettings):
-    """How a target follows its source."""
+class ModelFormatSettings(undecided(FormatSettings, FORMAT_DEFAULTS), TrainedModelSettings):
+    """How a target follows its source; what is not given is as the model folder says.
 
-    target_prediction: str | None = flag(
-        None,
-        "Where the model predicts the next token. masked: at a [MASK] after the last token; "
-        "shift: at the last token itself; default: what the model folder says, or masked.",
-        choices=TARGET_PREDICTIONS,
-    )
+    Without a model folder, it is as for run_seq2seq.py; but of a prompt the head is cut off.
+    """
+
     segment_ids: tuple[str, ...] | None = flag(
         None, "Segment ids of source and target, as 0,1; default: those of --mode."
-    )
-    max_source_length: int | None = flag(
-        None,
-        "Longest source or prompt in tokens, [CLS] and [SEP] included; default: what the model "
-        "folder says, or 128.",
-        3,
-    )
-    max_target_length: int | None = flag(
-        None,
-        "Longest target in tokens, the final [SEP] included; default: what the model folder says, "
-        "or 64.",
-        2,
-    )
-    truncate_source: str | None = flag(
-        None,
-        "Which end of a source that is too long is cut off; default: what the model folder says, "
-        "or tail. The default for a prompt is always head.",
-        choices=ENDS,
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GenerateSettings(undecided(SearchSettings, SEARCH_DEFAULTS), PairColumns, FormSettings):
+class GenerateSettings(
+    undecided(SearchSettings, SEARCH_DEFAULTS), PairColumns, ModelFormatSettings
+):
     """The settings of tools/generate_text.py; the model folder decides how targets are searched."""
 
     input_file: str | None = flag(
@@ -95,7 +143,7 @@ class GenerateSettings(undecided(SearchSettings, SEARCH_DEFAULTS), PairColumns, 
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ScoreSettings(PairColumns, FormSettings):
+class ScoreSettings(PairColumns, ModelFormatSettings):
     """The settings of tools/score_text.py."""
 
     input_file: str | None = flag(
@@ -119,7 +167,7 @@ class ScoreSettings(PairColumns, FormSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FillMaskSettings(ModelSettings):
+class FillMaskSettings(TrainedModelSettings):
     """The settings of tools/fill_mask.py."""
 
     input_file: str | None = flag(
@@ -127,58 +175,3 @@ class FillMaskSettings(ModelSettings):
     )
     text: str | None = flag(None, "One text, instead of --input_file.")
     top_k: int = flag(5, "Number of candidates for each [MASK].", 1)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ExtractSettings(ModelSettings):
-    """The settings of tools/extract_features.py."""
-
-    input_file: str | None = flag(
-        None,
-        'Texts: .txt or .tsv with one on each line, or .json or .jsonl with {"text": ...} on each '
-        'line; pairs have a second column, or "text_pair"; .gz too; file names or globs, '
-        "comma-separated. The first line of a .tsv may name its columns; it must if flags name "
-        "other columns than these.",
-    )
-    output_file: str | None = flag(
-        None,
-        "File to write, in the order of the input. .jsonl: one line for each text; .npy: one row "
-        "for each text, or for each token or character of all texts one after the other. Default "
-        "with --similarity: the similarities are shown on the screen.",
-    )
-    level: str = flag(
-        "text",
-        "What has a vector: each text, each of its tokens ([CLS] and [SEP] are tokens), or each "
-        "of its characters.",
-        choices=("token", "character", "text"),
-    )
-    layers: tuple[str, ...] | None = flag(
-        None,
-        "Layers whose vectors are joined, comma-separated: 0 is the embeddings, -1 the last layer, "
-        "mix the learned mixture of all layers of a model that was trained with --layer_mix; "
-        "default: mix of such a model, -1 of others.",
-    )
-    pooling: str | None = flag(
-        None,
-        "How a text gets one vector; default: what the model folder says, or mean. mean, max: mean "
-        "or maximum of its tokens without [CLS] and [SEP]; cls: the vector of [CLS]; pooler: the "
-        "output of the pooler.",
-        choices=("mean", "cls", "max", "pooler"),
-    )
-    similarity: bool = flag(
-        False, "Write the cosine similarity of the two texts of each pair instead of vectors."
-    )
-    text_column: str = flag("text", "Column, or key, of the text.")
-    text_pair_column: str = flag("text_pair", "Column of the second text of a pair.")
-    label_column: str | None = flag(
-        None,
-        "With --similarity: column of how alike the texts are, a number; then the correlation of "
-        "Spearman is told.",
-    )
-    max_seq_length: int | None = flag(
-        None,
-        "Longest text in tokens, [CLS] and [SEP] included; default: what the model folder says, "
-        "or 128.",
-        3,
-    )
-    predict_batch_size: int = flag(32, "Texts that the model reads at a time.", 1)

@@ -8,26 +8,21 @@ import tensorflow as tf
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.lines import filled_lines
-from nezha_tf.inference.loading import load_model, open_model
-from nezha_tf.inference.settling import require_blanks
+from nezha_tf.generation.model import load_model, open_model
 from nezha_tf.modeling import positions
+from nezha_tf.objectives.uses import uses_of
 from nezha_tf.text.vocabulary import MASK
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError, require_unicode
 
 
 class BlankFiller:
-    """A function from a text to candidates for its blanks.
+    """A function from a text to the `top_k` likeliest candidates for each of its blanks.
 
-    The model sees the text on both sides of a blank; each blank is filled independently.
+    The `NezhaForMaskedLM` sees the text on both sides of a blank; each blank is filled by itself.
     """
 
     def __init__(self, model, tokenizer, top_k):
-        """Args:
-        model: `NezhaForMaskedLM`.
-        tokenizer: `FullTokenizer`.
-        top_k: number of candidates for each blank.
-        """
         self._model, self._tokenizer, self._top_k = model, tokenizer, top_k
 
     def __call__(self, text):
@@ -59,10 +54,12 @@ class BlankFiller:
             }
         )
         probs = tf.nn.softmax(outputs["masked_lm_logits"][0])[:, : len(vocabulary)]
-        found = tf.math.top_k(probs, min(self._top_k, len(vocabulary)))
+        candidates = tf.math.top_k(probs, min(self._top_k, len(vocabulary)))
         return [
             list(zip(vocabulary.tokens_of(tokens), values.tolist(), strict=True))
-            for tokens, values in zip(found.indices.numpy(), np.array(found.values), strict=True)
+            for tokens, values in zip(
+                candidates.indices.numpy(), np.array(candidates.values), strict=True
+            )
         ]
 
 
@@ -78,48 +75,49 @@ def fill_mask(settings):
     """
     if settings.input_file and settings.text:
         raise UserError("--text and --input_file: pass one of them")
+    bad_rows = BadRows()
     if settings.text:
         require_unicode(settings.text, "text")
-    if settings.input_file:
-        bad_rows = BadRows()
+        lines = [("--text", settings.text)]
+    elif settings.input_file:
         lines = _file_lines(settings.input_file, bad_rows)
+    else:
+        lines = iter(_typed, ("", ""))
     opened = open_model(settings)
     require_blanks(opened)
     filler = BlankFiller(*load_model(opened), settings.top_k)
-    if settings.text:
-        print(_shown(settings.text, filler(settings.text)))
-        return
-    if settings.input_file:
-        for place, text in lines:
-            try:
-                print(_shown(text, filler(text)))
-            except UserError as error:
-                raise UserError(f"{place}: {error}") from error
-        if bad_rows.num_blank:
-            print(bad_rows.note().removeprefix("; "))
-        return
-    while text := _typed():
+    for place, text in lines:
         try:
             print(_shown(text, filler(text)))
         except UserError as error:
+            if place:
+                raise UserError(f"{place}: {error}") from error
             print(error)
+    if bad_rows.num_blank:
+        print(bad_rows.note().removeprefix("; "))
+
+
+def require_blanks(opened):
+    """Raises a `UserError` if a model was pretrained for objectives of which none fills blanks."""
+    objectives = opened.task.get("objectives")
+    if objectives is not None and "fill_mask" not in uses_of(opened.task):
+        raise UserError(
+            f"the model was pretrained for {objectives} and cannot fill blanks; take one whose "
+            "objectives contain bidirectional"
+        )
 
 
 def _file_lines(path, bad_rows):
     """Returns a list of (place, text) for the lines of a file; `place` names file and line."""
     lines = filled_lines(path, bad_rows)
-    found = [(f"{path}, line {line.number}", line.text.strip()) for line in lines]
-    if not found:
+    lines = [(f"{path}, line {line.number}", line.text.strip()) for line in lines]
+    if not lines:
         raise UserError(f"{path} has no lines; write one text on each line")
-    return found
+    return lines
 
 
 def _typed():
-    """Returns a line from standard input; "" if the line is empty or the input has ended.
-
-    Raises:
-      UserError: the line is not text in the encoding of the terminal.
-    """
+    """Returns ("", a line of standard input); at its end, or for an empty line, ("", "")."""
     if sys.stdin.isatty():
         print(f"text with {MASK} (an empty line ends the program): ", end="", flush=True)
     try:
@@ -127,7 +125,7 @@ def _typed():
         line.encode()
     except UnicodeError as error:
         raise UserError("the line is not UTF-8; convert the text") from error
-    return line
+    return "", line
 
 
 def _shown(text, blanks):

@@ -1,5 +1,6 @@
-"""The model that the flags name: opened and loaded."""
+"""The model that the flags name, and what it says where a flag is not given."""
 
+import dataclasses
 import functools
 import os
 import sys
@@ -32,23 +33,25 @@ class BareCheckpoint:
 
     def __init__(self, settings):
         """Args:
-          settings: `ModelSettings` with `init_checkpoint`; the others of `BARE_FLAGS` are those
-            beside the weights if they are not given. Text is lower-cased unless `do_lower_case`
-            is False.
+          settings: `TrainedModelSettings` with `init_checkpoint`; the others of `BARE_FLAGS` are
+            those beside the weights if they are not given. Text is lower-cased unless
+            `do_lower_case` is False.
 
         Raises:
           UserError: a flag is missing, the configuration is invalid, or a `task.json` beside the
             weights is damaged.
         """
         settings = with_files_beside(settings)
-        config_file, self._vocab_file, self._checkpoint = (
+        config_file, self._vocab_file, path = (
             require_flag(getattr(settings, name), name) for name in BARE_FLAGS
         )
         self._do_lower_case = settings.do_lower_case is not False
-        self.config, notes = read_config(config_file, weights_of(self._checkpoint)[0])
+        self._checkpoint, self._averages = weights_of(path)
+        self.config, notes = read_config(config_file, self._checkpoint)
         for line in notes:
             print(line, file=sys.stderr)
-        self.task = {"task": None, "layer_mix": _has_layer_mix(self._checkpoint)}
+        beside = task_file.read(os.path.dirname(self._checkpoint)) or {}
+        self.task = {"task": None, "layer_mix": beside.get("layer_mix", False)}
 
     @functools.cached_property
     def tokenizer(self):
@@ -61,24 +64,18 @@ class BareCheckpoint:
         """Does what `ModelFolder.load_into` does.
 
         If a vocabulary or a `task.json` beside the weights contradicts the flags, a line on stderr
-        says so. From the folder of a run with --ema_decay it loads the moving averages.
+        says so.
         """
-        checkpoint, averages = weights_of(self._checkpoint)
-        for line in differences(checkpoint, self._vocab_file, self._do_lower_case):
+        for line in differences(self._checkpoint, self._vocab_file, self._do_lower_case):
             print(line, file=sys.stderr)
-        loading.load(model, checkpoint, may_be_missing, averages=averages)
-
-
-def _has_layer_mix(checkpoint):
-    folder = os.path.dirname(weights_of(checkpoint)[0])
-    return (task_file.read(folder) or {}).get("layer_mix", False)
+        loading.load(model, self._checkpoint, may_be_missing, averages=self._averages)
 
 
 def open_model(settings):
     """Opens the model that the flags name, or that of the package; does not load its weights yet.
 
     Args:
-      settings: `ModelSettings`.
+      settings: `TrainedModelSettings`.
 
     Returns:
       `ModelFolder` or `BareCheckpoint`.
@@ -98,19 +95,13 @@ def open_model(settings):
     return open_folder(settings.model_folder or DEFAULT_MODEL, settings.do_lower_case)
 
 
-def load_model(
-    opened,
-    check=lambda config: None,
-    model_class=NezhaForMaskedLM,
-    may_be_missing=UNREAD_NAMES,
-):
+def load_model(opened, model_class=NezhaForMaskedLM, may_be_missing=UNREAD_NAMES):
     """Loads the model and the tokenizer of what `open_model` returned.
 
     From the folder of a run with --ema_decay it loads the moving averages of the weights.
 
     Args:
       opened: `ModelFolder` or `BareCheckpoint`.
-      check: function of the configuration; raises `UserError` if the model is unsuitable.
       model_class: class of the Keras model; it is called with the configuration and, if the
         weights have a mixture of layers, with `layer_mix`.
       may_be_missing: as for `checkpoints.load`.
@@ -121,8 +112,23 @@ def load_model(
     Raises:
       UserError: files are damaged, or do not belong together.
     """
-    check(opened.config)
     mixed = {"layer_mix": True} if opened.task.get("layer_mix") else {}
     tokenizer, model = opened.tokenizer, model_class(opened.config, **mixed)
     opened.load_into(model, may_be_missing)
     return model, tokenizer
+
+
+def with_defaults(settings, opened, defaults):
+    """Returns the settings with values for flags that were not given.
+
+    Args:
+      settings: a dataclass; None stands for a flag that was not given.
+      opened: as returned by `open_model`.
+      defaults: dict of field names to the values that hold if the model folder does not say one.
+    """
+    missing = {
+        name: opened.task.get(name, default)
+        for name, default in defaults.items()
+        if getattr(settings, name) is None
+    }
+    return dataclasses.replace(settings, **missing)

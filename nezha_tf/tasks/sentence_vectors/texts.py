@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nezha_tf.data.rows import read_rows, renamed
-from nezha_tf.tasks.finetuning.packing import TextPacking
+from nezha_tf.text.packing import TextPacking
 from nezha_tf.util.errors import UserError
 
 COLUMNS = ("text", "text_pair")
@@ -22,6 +22,7 @@ class Texts(NamedTuple):
       spans: list of int arrays [m, 2]: each of the m tokens of the first text covers its
         characters [start, end).
       truncated: number of texts that were too long and were cut.
+      max_seq_length: the length to which they were cut.
     """
 
     rows: list
@@ -30,6 +31,7 @@ class Texts(NamedTuple):
     is_text: list[np.ndarray]
     spans: list[np.ndarray]
     truncated: int
+    max_seq_length: int
 
     @property
     def arrays(self):
@@ -55,8 +57,8 @@ def read_pairs(paths, needed, columns=COLUMNS, label_column=None, bad_rows=None)
     names = dict(zip(columns, COLUMNS, strict=True))
     names |= {label_column: "label"} if label_column else {}
     if len(names) < len(columns) + bool(label_column):
-        told = ", ".join(filter(None, (*columns, label_column)))
-        raise UserError(f"the columns of texts and label are {told}; name another one for each")
+        given = ", ".join(filter(None, (*columns, label_column)))
+        raise UserError(f"the columns of texts and label are {given}; name another one for each")
     optional = () if needed else columns[1:]
     file_columns = COLUMNS if tuple(columns) == COLUMNS and not label_column else ()
     read = (tuple(names), optional, file_columns, (label_column,), bad_rows)
@@ -64,13 +66,13 @@ def read_pairs(paths, needed, columns=COLUMNS, label_column=None, bad_rows=None)
     alone = [row for row in rows if COLUMNS[1] not in row.values]
     if 0 < len(alone) < len(rows):
         raise UserError(
-            f"{alone[0].place}: one text, where other lines have two; give all lines a text_pair, "
-            "or none"
+            f"{alone[0].place}: one text, where other lines have two; give all lines a text_pair"
+            ", or none"
         )
     return rows
 
 
-def each_alone(rows):
+def split_pairs(rows):
     """Returns two rows for each pair: one for its first text, one for its second."""
     return [row._replace(values={"text": row.values[column]}) for row in rows for column in COLUMNS]
 
@@ -79,7 +81,7 @@ def pack(rows, tokenizer, max_seq_length):
     """Returns the `Texts` of rows.
 
     Args:
-      rows: as returned by `read_pairs` or `each_alone`.
+      rows: as returned by `read_pairs` or `split_pairs`.
       tokenizer: `FullTokenizer`.
       max_seq_length: longest text or pair in tokens, [CLS] and [SEP] included.
 
@@ -91,7 +93,10 @@ def pack(rows, tokenizer, max_seq_length):
     packing = TextPacking(vocabulary, max_seq_length, is_pair=len(columns) == 2)
     ids, segment_ids, is_text, spans = [], [], [], []
     for row in rows:
-        sides = [_tokens(row, column, tokenizer) for column in columns]
+        sides = [tokenizer.tokenize_with_offsets(row.values[column]) for column in columns]
+        for column, tokens in zip(columns, sides, strict=True):
+            if not tokens:
+                raise UserError(f"{row.place}: {column} has no tokens; write a text")
         row_ids, row_segments = packing(*(vocabulary.ids_of(p.text for p in s) for s in sides))
         special = (vocabulary.cls_id, vocabulary.sep_id)
         kept = np.count_nonzero(row_segments == 0) - 2
@@ -99,15 +104,7 @@ def pack(rows, tokenizer, max_seq_length):
         segment_ids.append(row_segments)
         is_text.append(np.isin(row_ids, special, invert=True).astype(np.int32))
         spans.append(np.array([(token.start, token.end) for token in sides[0][:kept]]))
-    return Texts(rows, ids, segment_ids, is_text, spans, packing.num_truncated)
-
-
-def _tokens(row, column, tokenizer):
-    """Returns the tokens of a row's text, with offsets."""
-    tokens = tokenizer.tokenize_with_offsets(row.values[column])
-    if not tokens:
-        raise UserError(f"{row.place}: {column} holds no token of text")
-    return tokens
+    return Texts(rows, ids, segment_ids, is_text, spans, packing.num_truncated, max_seq_length)
 
 
 def covered_characters(spans):

@@ -3,21 +3,14 @@
 import dataclasses
 
 from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.pairs import read_pairs
 from nezha_tf.data.rows import Row
-from nezha_tf.inference.loading import load_model, open_model
-from nezha_tf.inference.prompts import pack_prompts
-from nezha_tf.inference.settling import (
-    check_form,
-    settled,
-    settled_form,
-    settled_mode,
-    target_format_of,
-)
-from nezha_tf.tasks.seq2seq.packing import Packing
-from nezha_tf.tasks.seq2seq.reading import read_pairs
-from nezha_tf.tasks.seq2seq.settings import SEARCH_DEFAULTS
-from nezha_tf.tasks.seq2seq.writing import TargetWriter, options_of, write_predictions
-from nezha_tf.text.vocabulary import UNK
+from nezha_tf.generation.model import load_model, open_model, with_defaults
+from nezha_tf.generation.settings import SEARCH_DEFAULTS
+from nezha_tf.generation.sources import Packing
+from nezha_tf.generation.target_format import MODES
+from nezha_tf.generation.writing import TargetWriter, write_predictions
+from nezha_tf.generation.writing_format import format_of, with_format
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_unicode
 from nezha_tf.util.settings import refuse
@@ -46,19 +39,13 @@ def generate_text(settings):
     bad_rows = BadRows()
     rows = _read(settings, bad_rows)
     opened = open_model(settings)
-    settings = _settled(settings, opened)
-    target_format = target_format_of(settings)
-    model, tokenizer = load_model(opened, check_form(target_format, settings))
-    pairs = _packed(rows, tokenizer, settings)
-    writer = TargetWriter(
-        model,
-        tokenizer,
-        target_format,
-        options_of(vars(settings), tokenizer),
-        min(settings.predict_batch_size, len(rows)),
-        settings.seed,
-        settings.jit_compile,
-    )
+    settings = _with_values(settings, opened)
+    form = format_of(vars(settings), opened.tokenizer)
+    form.check(opened.config)
+    model, tokenizer = load_model(opened)
+    pairs = Packing(tokenizer, form.source).pack(rows)
+    batch_size = min(settings.predict_batch_size, len(rows))
+    writer = TargetWriter(model, tokenizer, form, batch_size, settings.seed, settings.jit_compile)
     written = writer(rows, pairs)
     done = f"{console.plural(len(rows), 'text')}{pairs.truncation()}{bad_rows.note()}"
     if settings.output_file:
@@ -88,24 +75,12 @@ def _read(settings, bad_rows):
     return read_pairs(paths, settings.pair_columns, optional=("tgt",), bad_rows=bad_rows)
 
 
-def _settled(settings, opened):
+def _with_values(given, opened):
     """Returns the settings with values for all flags that were not given."""
-    given, settings = settings, settled_form(settled_mode(settings, opened), opened)
-    settings = settled(settings, opened, SEARCH_DEFAULTS)
+    settings = with_defaults(with_format(given, opened), opened, SEARCH_DEFAULTS)
     unread = [n for n in _UNREAD[settings.decoding] if getattr(given, n) != SEARCH_DEFAULTS[n]]
     refuse(given, unread, f"--decoding={settings.decoding}")
     if given.exempt_words and not settings.no_repeat_ngram_size:
         refuse(given, ("exempt_words",), "--no_repeat_ngram_size=0")
-    if settings.mode != "left_to_right":
-        return settings
-    # [UNK] is replaced by a word of the source, and a prompt is no source.
-    return dataclasses.replace(settings, banned_words=(*settings.banned_words, UNK))
-
-
-def _packed(rows, tokenizer, settings):
-    """Returns the `Pairs` of rows, without targets."""
-    if settings.mode == "left_to_right":
-        return pack_prompts(rows, tokenizer, settings.max_source_length, settings.truncate_source)
-    lengths = (settings.max_source_length, settings.max_target_length)
-    packing = Packing(tokenizer, *lengths, settings.truncate_source)
-    return packing.pack([row._replace(values={"src": row.values["src"]}) for row in rows])
+    banned = (*settings.banned_words, *MODES[settings.mode].banned)
+    return dataclasses.replace(settings, banned_words=banned)

@@ -6,12 +6,12 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from commands import run
 
 from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
-from nezha_tf.inference.extract import extract_features
-from nezha_tf.inference.settings import ExtractSettings
-from nezha_tf.inference.texts import covered_characters, read_pairs
+from nezha_tf.generation.model import open_model, with_defaults
+from nezha_tf.tasks.sentence_vectors.extract import DEFAULTS, extract_features
+from nezha_tf.tasks.sentence_vectors.extract_settings import ExtractSettings
+from nezha_tf.tasks.sentence_vectors.texts import covered_characters, read_pairs
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 
@@ -255,19 +255,16 @@ def test_columns_are_found_by_the_first_line(tmp_path):
             read(text, needed=True, columns=("a", "b"))
 
 
-def test_a_reading_of_columns_through_the_tool(model):
-    folder, _ = model
-    # Blank lines have no vectors.
-    (folder / "in.tsv").write_text("".join(f"{a}\t{b}\n\n" for a, b in PAIRS), encoding="utf-8")
-    standard = ("--bert_config_file=config.json", "--vocab_file=vocab.txt", "--input_file=in.tsv")
-    standard += ("--init_checkpoint=model.ckpt", "--max_seq_length=12", "--output_file=out/x.npy")
-    result = run("tools/extract_features.py", *standard, "--pooling=cls", folder=folder)
-    assert result.returncode == 0 and result.stderr == "", result.stderr
-    said = "3 texts; vectors in out/x.npy; too long, so truncated: 1; blank lines passed over: 3 "
-    assert result.stdout == f"{said}(the first: in.tsv, line 2)\n"
-    found = np.load(folder / "out" / "x.npy")
-    np.testing.assert_allclose(found[0], outputs_of(model, *PAIRS[0])[1][2][0], atol=1e-5)
-    assert [path.name for path in (folder / "out").iterdir()] == ["x.npy"]
+def test_a_table_with_blank_lines_into_a_new_folder(model, extract, tmp_path):
+    """Blank lines have no vectors."""
+    path = tmp_path / "in.tsv"
+    path.write_text("".join(f"{a}\t{b}\n\n" for a, b in PAIRS), encoding="utf-8")
+    output, said = extract([], "out/x.npy", input_file=str(path), pooling="cls")
+    told = f"3 texts; vectors in {output}; too long, so truncated: 1; blank lines passed over: 3 "
+    assert said == f"{told}(the first: {path}, line 2)"
+    expected = outputs_of(model, *PAIRS[0])[1][2][0]
+    np.testing.assert_allclose(np.load(output)[0], expected, atol=1e-5)
+    assert [path.name for path in output.parent.iterdir()] == ["x.npy"]
 
 
 def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
@@ -286,15 +283,13 @@ def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
     for name, changes in (
         ("folder", {**way, "max_seq_length": None}),
         ("bare", {"max_seq_length": 7}),
-        ("folder_and_flag", {**way, "max_seq_length": 9}),
-        ("bare_and_flag", {"max_seq_length": 9}),
+        ("flag", {**way, "max_seq_length": 9}),
     ):
         path, said = extract(singles(TEXTS), f"{name}.npy", **changes)
         written[name] = np.load(path)
         # Texts of 5, 6 and 20 tokens are the longest.
-        assert said.endswith("truncated: 1" if "flag" in name else "truncated: 2")
+        assert said.endswith("truncated: 1" if name == "flag" else "truncated: 2")
     np.testing.assert_array_equal(written["folder"], written["bare"])
-    np.testing.assert_array_equal(written["folder_and_flag"], written["bare_and_flag"])
     with pytest.raises(UserError, match="--max_seq_length=128 is past"):
         extract(singles(TEXTS), max_seq_length=None)
 
@@ -309,19 +304,15 @@ def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
         (None, "mean"),
     ),
 )
-def test_the_pooling_is_that_of_sentence_transformers(model, extract, tmp_path, said, pooling):
+def test_the_pooling_is_that_of_sentence_transformers(model, tmp_path, said, pooling):
     """Where its file says one that is known; else the mean."""
     folder = tmp_path / "published"
     shutil.copytree(model[0], folder)
     if said is not None:
         (folder / "1_Pooling").mkdir()
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(said))
-    flags = ("bert_config_file", "vocab_file", "init_checkpoint")
-    of_folder = {**dict.fromkeys(flags), "model_folder": str(folder)}
-    path, _ = extract(singles(["甲乙", "丙"]), **of_folder)
-    found = [row["vector"] for row in read_lines(path)]
-    path, _ = extract(singles(["甲乙", "丙"]), **of_folder, pooling=pooling)
-    assert found == [row["vector"] for row in read_lines(path)]
+    settings = ExtractSettings(model_folder=str(folder))
+    assert with_defaults(settings, open_model(settings), DEFAULTS).pooling == pooling
 
 
 def test_similarities_may_be_remote_and_leave_nothing_here(extract, tmp_path, monkeypatch):
@@ -343,7 +334,7 @@ def test_mistakes_are_one_line(extract, tmp_path, monkeypatch):
         ([pair], {"level": "character"}, r"line 1: --level=character takes one text"),
         ([pair], {"similarity": True, "level": "token"}, r"leave out --level=token"),
         ([alone, {"text": " "}], {}, r"line 2: text is empty"),
-        ([alone, {"text": "\u0007"}], {}, r"line 2: text holds no token of text"),
+        ([alone, {"text": "\u0007"}], {}, r"line 2: text has no tokens"),
         ([alone], {"output": None}, r"--output_file is needed"),
         ([alone], {"output": "out.txt"}, r"out.txt must end in .json, .jsonl, .npy"),
         ([pair], {"output": "out.npy", "similarity": True}, r"out.npy must end in .json, .jsonl$"),
@@ -362,7 +353,7 @@ def test_mistakes_are_one_line(extract, tmp_path, monkeypatch):
             {"layers": ("0",), "pooling": "pooler"},
             r"--pooling=pooler reads the last layer",
         ),
-        ([pair], {"label_column": "y"}, r"--label_column=y does nothing without --similarity"),
+        ([pair], {"label_column": "y"}, r"--label_column=y does nothing with --similarity=false"),
         *(
             ([alone], {"level": level, "pooling": "mean"}, rf"=mean does nothing with .*={level};")
             for level in ("token", "character")

@@ -4,7 +4,8 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data.array_reader import ArrayReader
-from nezha_tf.inference.texts import covered_characters
+from nezha_tf.modeling.sentence_vectors import pooled
+from nezha_tf.tasks.sentence_vectors.texts import covered_characters
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
@@ -54,8 +55,8 @@ def make_step(model, layers, pooling):
     Args:
       model: `NezhaEncoder`.
       layers: list of int, as returned by `layer_numbers`.
-      pooling: "mean" or "max" of the tokens without [CLS] and [SEP]; "cls": the vector of [CLS];
-        "pooler": the output of the pooler, whatever the layers; None: a vector for each token.
+      pooling: that of `pooled`; "pooler": the output of the pooler, whatever the layers; None: a
+        vector for each token.
 
     Returns:
       Function from a dict of inputs, int [B, T], to vectors: [B, T, D] without pooling, [B, D] with
@@ -76,24 +77,39 @@ def make_step(model, layers, pooling):
     return step
 
 
-def pooled(vectors, is_text, pooling):
-    """Returns the vectors of texts, [B, D], from those of their tokens.
+def write_vectors(path, step, width, texts, level, batch_size):
+    """Writes the vectors of all texts as a `.npy` file, float32 [rows, D], in the texts' order.
+
+    A batch holds texts of similar length, so rows are written in any order. The file is no memory
+    map: with one, a full disk would kill the program without a message.
 
     Args:
-      vectors: [B, T, D].
-      is_text: int [B, T]: 1 for tokens of text, 0 for [CLS], [SEP] and padding.
-      pooling: "mean", "cls" or "max".
+      path: the file.
+      step: as returned by `make_step`.
+      width: D.
+      texts: `Texts`.
+      level: "token", "character" or "text".
+      batch_size: texts in a batch.
+
+    Returns:
+      int64 [N + 1]: the rows of text i are [offsets[i], offsets[i + 1]).
     """
-    if pooling == "cls":
-        return vectors[:, 0]
-    is_text = is_text[:, :, None] > 0
-    if pooling == "max":
-        return tf.reduce_max(tf.where(is_text, vectors, vectors.dtype.min), axis=1)
-    weights = tf.cast(is_text, vectors.dtype)
-    return tf.reduce_sum(vectors * weights, axis=1) / tf.reduce_sum(weights, axis=1)
+    offsets = np.cumsum([0, *_row_counts(texts, level)])
+    reader = ArrayReader(texts.arrays, texts.max_seq_length)
+    batches, total = reader.evaluation_batches(batch_size), reader.batches_per_epoch(batch_size)
+    with open(path, "wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (int(offsets[-1]), width)}
+        np.lib.format.write_array_header_1_0(file, header)
+        start = file.tell()
+        for batch in console.progress(batches, total=total, desc="reading", unit="batch"):
+            vectors = step(batch).numpy()
+            for index, own in zip(batch["example_index"].numpy(), vectors, strict=True):
+                file.seek(start + int(offsets[index]) * width * 4)
+                file.write(np.ascontiguousarray(_rows(own, texts, index, level), "<f4").tobytes())
+    return offsets
 
 
-def row_counts(texts, level):
+def _row_counts(texts, level):
     """Returns how many vectors each text has at a level: list of int."""
     if level == "text":
         return [1] * len(texts.ids)
@@ -102,68 +118,13 @@ def row_counts(texts, level):
     return [len(covered_characters(spans)[0]) for spans in texts.spans]
 
 
-def write_vectors(file, step, texts, level, max_seq_length, batch_size):
-    """Computes and writes the vectors of all texts; a batch holds texts of similar length.
-
-    Args:
-      file: `VectorFile`; gets the vectors in the order of the texts.
-      step: as returned by `make_step`.
-      texts: `Texts`.
-      level: "token", "character" or "text".
-      max_seq_length: the same as for `texts.pack`.
-      batch_size: texts in a batch.
-
-    Returns:
-      int64 [N + 1]: the rows of text i are [offsets[i], offsets[i + 1]).
-    """
-    offsets = np.cumsum([0, *row_counts(texts, level)])
-    reader = ArrayReader(texts.arrays, max_seq_length)
-    total = reader.batches_per_epoch(batch_size)
-    batches = reader.evaluation_batches(batch_size)
-    for batch in console.progress(batches, total=total, desc="reading", unit="batch"):
-        vectors = step(batch).numpy()
-        for index, found in zip(batch["example_index"].numpy(), vectors, strict=True):
-            file.write(offsets[index], _rows(found, texts, index, level))
-    return offsets
-
-
-def _rows(found, texts, index, level):
+def _rows(vectors, texts, index, level):
     """Returns the vectors of one text, [rows, D], from what `step` gave: [T, D] or [D]."""
     if level == "text":
-        return found[None]
+        return vectors[None]
     if level == "token":
-        return found[: len(texts.ids[index])]
+        return vectors[: len(texts.ids[index])]
     positions, place, token = covered_characters(texts.spans[index])
-    sums = np.zeros((len(positions), found.shape[1]), np.float32)
-    np.add.at(sums, place, found[1 + token])  # The first vector is that of [CLS].
+    sums = np.zeros((len(positions), vectors.shape[1]), np.float32)
+    np.add.at(sums, place, vectors[1 + token])  # The first vector is that of [CLS].
     return sums / np.bincount(place)[:, None]
-
-
-class VectorFile:
-    """A `.npy` file of float32 [rows, D], whose rows are written in any order.
-
-    It is no memory map: with one, a full disk would kill the program without a message.
-    """
-
-    def __init__(self, path, rows, width):
-        """Args:
-        path: the file.
-        rows: number of rows.
-        width: D.
-        """
-        self._file = open(path, "wb")
-        self._width = width
-        header = {"descr": "<f4", "fortran_order": False, "shape": (int(rows), int(width))}
-        np.lib.format.write_array_header_1_0(self._file, header)
-        self._start = self._file.tell()
-
-    def write(self, first_row, vectors):
-        """Writes vectors [n, D] to the n rows that begin with `first_row`."""
-        self._file.seek(self._start + int(first_row) * self._width * 4)
-        self._file.write(np.ascontiguousarray(vectors, "<f4").tobytes())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._file.close()

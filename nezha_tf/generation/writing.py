@@ -6,15 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nezha_tf.generation.generator import Generator
-from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.sources import pad_left, rounded_up
 from nezha_tf.text.detokenization import detokenize
-from nezha_tf.text.vocabulary import CLS, MASK, PAD, UNK
 from nezha_tf.util import console, files
-from nezha_tf.util.errors import UserError
-
-# Tokens that are never written. [UNK] is allowed, because the source often shows what it means.
-BANNED_TOKENS = (PAD, CLS, MASK)
 
 
 class Hypothesis(NamedTuple):
@@ -28,16 +22,17 @@ class Hypothesis(NamedTuple):
 class TargetWriter:
     """Writes the targets of sources with a model's current weights."""
 
-    def __init__(self, model, tokenizer, target_format, options, batch_size, seed, jit_compile):
+    def __init__(self, model, tokenizer, form, batch_size, seed, jit_compile):
         """Args:
         model: a `NezhaForMaskedLM`.
         tokenizer: the `FullTokenizer` of its texts.
-        target_format, options, jit_compile: see `Generator`.
+        form: its `WritingFormat`.
         batch_size: number of sources in a batch.
         seed: seed of sampling; a row's seed is this plus its number, so batches do not matter.
+        jit_compile: see `Generator`.
         """
         self._generator = Generator(
-            model, tokenizer.vocabulary, target_format, options, jit_compile
+            model, tokenizer.vocabulary, form.target_format, form.options, jit_compile
         )
         self._tokenizer = tokenizer
         self._batch_size = batch_size
@@ -48,14 +43,12 @@ class TargetWriter:
 
         Args:
           rows: list of `data.rows.Row`.
-          pairs: their `packing.Pairs`.
+          pairs: their `sources.Pairs`.
 
         Returns:
           A list with, for each row, a list of `Hypothesis`, best first.
         """
-        sources = [
-            ids[:end].tolist() for ids, end in zip(pairs.ids, pairs.target_starts, strict=True)
-        ]
+        sources = [source for source, _ in pairs.sides()]
         longest = rounded_up(max(map(len, sources)))
         firsts = range(0, len(sources), self._batch_size)
         written = []
@@ -63,9 +56,9 @@ class TargetWriter:
             batch = sources[first : first + self._batch_size]
             # Every batch is filled up, so that only one shape is compiled.
             full = batch + batch[:1] * (self._batch_size - len(batch))
-            found = self._generator(*pad_left(full, longest), seed=self._seed + first)
-            found = [np.array(values)[: len(batch)] for values in found]
-            for row, *hypotheses in zip(rows[first : first + len(batch)], *found, strict=True):
+            generated = self._generator(*pad_left(full, longest), seed=self._seed + first)
+            generated = [np.array(values)[: len(batch)] for values in generated]
+            for row, *hypotheses in zip(rows[first : first + len(batch)], *generated, strict=True):
                 written.append(self._texts(row.values["src"], *hypotheses))
         return written
 
@@ -97,52 +90,3 @@ def write_predictions(path, rows, written):
             line["hypotheses"] = [hypothesis._asdict() for hypothesis in hypotheses]
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
     files.write_text(path, "".join(lines))
-
-
-def options_of(values, tokenizer):
-    """Returns the `GenerationOptions` of settings.
-
-    Args:
-      values: dict with the fields of `SearchSettings` except `predict_batch_size`, and
-        `max_target_length`.
-      tokenizer: `FullTokenizer`.
-
-    Raises:
-      UserError: settings are invalid, a word is not in the vocabulary, or a banned one is not a
-        single token.
-    """
-    exempt = [
-        token
-        for word in values["exempt_words"]
-        for token in _tokens("exempt_words", word, tokenizer)
-    ]
-    banned = list(BANNED_TOKENS)
-    for word in values["banned_words"]:
-        tokens = _tokens("banned_words", word, tokenizer)
-        if len(tokens) != 1:
-            raise UserError(
-                f"--banned_words: {word!r} has {len(tokens)} tokens ({' '.join(tokens)}), but only "
-                "single tokens can be banned"
-            )
-        banned += tokens
-    names = ("beam_size", "num_return_sequences", "length_penalty", "temperature", "top_k")
-    return GenerationOptions(
-        method=values["decoding"],
-        max_length=values["max_target_length"],
-        min_length=values["min_target_length"],
-        top_p=values["top_p"],
-        no_repeat_ngram_size=values["no_repeat_ngram_size"],
-        exempt_tokens=tuple(exempt),
-        banned_tokens=tuple(banned),
-        **{name: values[name] for name in names},
-    )
-
-
-def _tokens(flag, word, tokenizer):
-    """Returns the tokens of a word; an entry of the vocabulary ([UNK], ##s) is one token."""
-    if word in tokenizer.vocabulary:
-        return [word]
-    tokens = tokenizer.tokenize(word)
-    if UNK in tokens:  # It stands for every unknown word.
-        raise UserError(f"--{flag}: {word!r} is not in the vocabulary; leave it out")
-    return tokens

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf.tasks.finetuning.packing import TextPacking, truncated_lengths
+from nezha_tf.text.packing import TextPacking, truncated_lengths
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *"abcdefgh"])

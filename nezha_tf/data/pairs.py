@@ -3,10 +3,10 @@
 from nezha_tf.data.rows import read_rows, renamed
 from nezha_tf.util.errors import UserError
 
-ROLES = ("src", "tgt")
+COLUMNS = ("src", "tgt")
 
 
-def read_pairs(paths, columns=ROLES, optional=(), bad_rows=None):
+def read_pairs(paths, columns=COLUMNS, optional=(), bad_rows=None):
     """Returns the pairs of files: list of `data.rows.Row` with the values "src" and "tgt".
 
     Args:
@@ -19,15 +19,15 @@ def read_pairs(paths, columns=ROLES, optional=(), bad_rows=None):
     Raises:
       UserError: both columns have one name, or as `read_rows`.
     """
-    names = dict(zip(columns, ROLES, strict=True))
-    if len(names) < len(ROLES):
+    names = dict(zip(columns, COLUMNS, strict=True))
+    if len(names) < len(COLUMNS):
         raise UserError(
             f"--source_column and --target_column are both {columns[0]}; name another one"
         )
     optional = tuple(name for name, role in names.items() if role in optional)
-    file_columns = ROLES if set(columns) == set(ROLES) else ()
+    file_columns = COLUMNS if set(columns) == set(COLUMNS) else ()
 
-    def _rows(path):
+    def rows_of(path):
         return read_rows(path, tuple(names), optional, file_columns, bad_rows=bad_rows)
 
-    return [row for path in paths for row in renamed(_rows(path), names)]
+    return [row for path in paths for row in renamed(rows_of(path), names)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nezha_tf.tasks.finetuning.packing import TextPacking, truncated_lengths
+from nezha_tf.text.packing import TextPacking, truncated_lengths
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from nezha_tf.util.errors import UserError
 

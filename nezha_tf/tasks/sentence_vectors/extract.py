@@ -8,29 +8,20 @@ import tempfile
 import numpy as np
 
 from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.inference import texts as text_files
-from nezha_tf.inference.loading import UNREAD_NAMES, load_model, open_model
-from nezha_tf.inference.settling import settled
-from nezha_tf.inference.vectors import (
-    MIX,
-    VectorFile,
-    layer_numbers,
-    make_step,
-    row_counts,
-    write_vectors,
-)
+from nezha_tf.generation.model import UNREAD_NAMES, load_model, open_model, with_defaults
 from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.tasks.classification import metrics
 from nezha_tf.tasks.classification.label_types import Number
+from nezha_tf.tasks.sentence_vectors import texts as text_files
+from nezha_tf.tasks.sentence_vectors.vectors import MIX, layer_numbers, make_step, write_vectors
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.settings import refuse
 
 LAST_LAYER = ("-1",)
-# The default of --max_seq_length if the model folder does not say one.
-MAX_SEQ_LENGTH = 128
-# That of --pooling.
-POOLING = "mean"
+# The defaults of --max_seq_length and --pooling if the model folder does not say one.
+DEFAULTS = {"max_seq_length": 128, "pooling": "mean"}
 # Decimals of the numbers in JSON, as in extract_features.py of BERT.
 DECIMALS = 6
 
@@ -62,18 +53,20 @@ def extract_features(settings):
             f"{rows[0].place}: --level=character takes one text on each line, not a pair"
         )
     opened = open_model(settings)
-    settings = settled(settings, opened, _defaults(opened))
+    # The mixture is what the head of the model reads, and what sentence vectors are trained for.
+    layers = (MIX,) if opened.task.get("layer_mix") else LAST_LAYER
+    settings = with_defaults(settings, opened, {**DEFAULTS, "layers": layers})
     model, tokenizer = _load(settings, opened)
-    alone = text_files.each_alone(rows) if settings.similarity else rows
-    texts = text_files.pack(alone, tokenizer, settings.max_seq_length)
+    singles = text_files.split_pairs(rows) if settings.similarity else rows
+    texts = text_files.pack(singles, tokenizer, settings.max_seq_length)
     if settings.similarity:
-        said = _write_similarity(settings, model, texts, rows, labels)
+        message = _write_similarity(settings, model, texts, rows, labels)
     elif settings.output_file.endswith(".npy"):
-        said = _write_array(settings, model, texts)
+        message = _write_array(settings, model, texts)
     else:
-        said = _write_lines(settings, model, texts, tokenizer.vocabulary)
+        message = _write_lines(settings, model, texts, tokenizer.vocabulary)
     truncated = f"; too long, so truncated: {texts.truncated:,}" if texts.truncated else ""
-    return f"{said}{truncated}{bad_rows.note()}"
+    return f"{message}{truncated}{bad_rows.note()}"
 
 
 def _check(settings):
@@ -82,6 +75,7 @@ def _check(settings):
     endings = (".json", ".jsonl") if settings.similarity else (".json", ".jsonl", ".npy")
     if not settings.similarity:
         require_flag(output_file, "output_file")
+        refuse(settings, ("label_column",), "--similarity=false")
     elif settings.level != "text":
         raise UserError(f"--similarity compares whole texts; leave out --level={settings.level}")
     if output_file and not output_file.endswith(endings):
@@ -92,55 +86,32 @@ def _check(settings):
             f"--output_file={output_file} is not on this machine; name a file here, and copy it "
             "there"
         )
-    if settings.label_column and not settings.similarity:
-        raise UserError(
-            f"--label_column={settings.label_column} does nothing without --similarity; leave it "
-            "out"
-        )
-    if settings.pooling and settings.level != "text":
-        raise UserError(
-            f"--pooling={settings.pooling} does nothing with --level={settings.level}; leave it out"
-        )
+    if settings.level != "text":
+        refuse(settings, ("pooling",), f"--level={settings.level}")
     if settings.pooling == "pooler" and settings.layers not in (None, LAST_LAYER):
         raise UserError(
             "--pooling=pooler reads the last layer or the learned mixture; leave out --layers"
         )
 
 
-def _defaults(opened):
-    """Returns the values of flags that neither the user nor the model folder gives, a dict."""
-    # What the head of the model reads, and what sentence vectors are trained for.
-    layers = (MIX,) if opened.task.get("layer_mix") else LAST_LAYER
-    return {"max_seq_length": MAX_SEQ_LENGTH, "pooling": POOLING, "layers": layers}
-
-
 def _load(settings, opened):
     """Returns (`NezhaEncoder`, `FullTokenizer`)."""
-
-    def check(config):
-        has_mix = opened.task.get("layer_mix", False)
-        layer_numbers(settings.layers, config.num_hidden_layers, has_mix)
-        length = settings.max_seq_length
-        positions.of(config).check_length(
-            config, length, f"--max_seq_length={length}", where=settings.bert_config_file
-        )
-
+    config, length = opened.config, settings.max_seq_length
+    layer_numbers(settings.layers, config.num_hidden_layers, opened.task.get("layer_mix", False))
+    positions.of(config).check_length(
+        config, length, f"--max_seq_length={length}", where=settings.bert_config_file
+    )
     reads_pooler = settings.level == "text" and settings.pooling == "pooler"
-    return load_model(opened, check, NezhaEncoder, () if reads_pooler else UNREAD_NAMES)
+    return load_model(opened, NezhaEncoder, () if reads_pooler else UNREAD_NAMES)
 
 
 def _write_vectors(settings, model, texts, path):
     """Writes the vectors of `texts` as a `.npy` file; returns the offsets, see `write_vectors`."""
-    level = settings.level
-    pooling = settings.pooling if level == "text" else None
-    has_mix = model.layer_mix is not None
-    layers = layer_numbers(settings.layers, model.config.num_hidden_layers, has_mix)
-    width = model.config.hidden_size * len(layers)
-    step = make_step(model, layers, pooling)
-    with VectorFile(path, sum(row_counts(texts, level)), width) as file:
-        return write_vectors(
-            file, step, texts, level, settings.max_seq_length, settings.predict_batch_size
-        )
+    has_mix, config = model.layer_mix is not None, model.config
+    layers = layer_numbers(settings.layers, config.num_hidden_layers, has_mix)
+    step = make_step(model, layers, settings.pooling if settings.level == "text" else None)
+    width = config.hidden_size * len(layers)
+    return write_vectors(path, step, width, texts, settings.level, settings.predict_batch_size)
 
 
 def _write_array(settings, model, texts):
@@ -148,13 +119,13 @@ def _write_array(settings, model, texts):
     path = settings.output_file
     with files.whole_file(path) as temporary:
         offsets = _write_vectors(settings, model, texts, temporary)
-    said = f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
+    message = f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
     if settings.level == "text":
-        return said
+        return message
     offsets_path = f"{path.removesuffix('.npy')}.offsets.npy"
     with files.whole_file(offsets_path) as temporary, open(temporary, "wb") as file:
         np.save(file, offsets)
-    return f"{said}; text i has its rows [offsets[i], offsets[i + 1]), {offsets_path}"
+    return f"{message}; text i has its rows [offsets[i], offsets[i + 1]), {offsets_path}"
 
 
 def _write_lines(settings, model, texts, vocabulary):
@@ -165,9 +136,9 @@ def _write_lines(settings, model, texts, vocabulary):
         vectors = np.load(scratch, mmap_mode="r")
         with open(temporary, "w", encoding="utf-8") as file:
             for index in console.progress(range(len(texts.rows)), desc="writing", unit="text"):
-                found = vectors[offsets[index] : offsets[index + 1]]
-                found = found.astype(np.float64).round(DECIMALS).tolist()
-                line = _line(texts, index, settings.level, found, vocabulary)
+                own = vectors[offsets[index] : offsets[index + 1]]
+                own = own.astype(np.float64).round(DECIMALS).tolist()
+                line = _line(texts, index, settings.level, own, vocabulary)
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
 
@@ -202,18 +173,19 @@ def _write_similarity(settings, model, texts, rows, labels):
     else:
         for row, value in zip(rows, similarities, strict=True):
             print(f"{value:.4f}  {row.values['text']}  |  {row.values['text_pair']}")
-    said = f"{console.plural(len(rows), 'pair')}; similarity {np.mean(similarities):.4f} on average"
+    mean = f"similarity {np.mean(similarities):.4f} on average"
+    message = f"{console.plural(len(rows), 'pair')}; {mean}"
     if labels is None:
-        return said
-    found = metrics.regression(np.array(similarities), np.array(labels))["spearman"]
-    return f"{said}; Spearman correlation with the labels {found:.4f}"
+        return message
+    correlation = metrics.regression(np.array(similarities), np.array(labels))["spearman"]
+    return f"{message}; Spearman correlation with the labels {correlation:.4f}"
 
 
 def _labels(rows):
-    """Returns the labels of rows as numbers, a list of float.
+    """Returns the labels of rows as numbers; checks that the library for the correlation is there.
 
     Raises:
-      UserError: a label is no number, or the library for the correlation is missing.
+      UserError: a label is no number, or the library is missing.
     """
     metrics.require_libraries()
     numbers, label_type = [], Number()

@@ -1,0 +1,147 @@
+"""How a model writes: its input, the format of its targets, and the search for them.
+
+The flags of a tool, the task of a fine-tuned model or the objectives of a pretrained one say it.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from nezha_tf.generation.generator import check_room
+from nezha_tf.generation.model import with_defaults
+from nezha_tf.generation.options import GenerationOptions, options_of
+from nezha_tf.generation.settings import FORMAT_DEFAULTS
+from nezha_tf.generation.sources import Side
+from nezha_tf.generation.target_format import MODES, TargetFormat
+from nezha_tf.objectives.uses import uses_of
+from nezha_tf.util.errors import UserError
+
+# Most tokens that a pretrained model writes; at most half of an example's length.
+MAX_LENGTH = 64
+# The assumed length of examples if the folder does not contain it.
+MAX_SEQ_LENGTH = 512
+
+
+class WritingFormat(NamedTuple):
+    """How a model writes.
+
+    Attributes:
+      source: the `Side` of its input: [CLS] source [SEP], or [CLS] prompt.
+      target_format: `TargetFormat`.
+      options: `GenerationOptions`.
+    """
+
+    source: Side
+    target_format: TargetFormat
+    options: GenerationOptions
+
+    def check(self, config):
+        """Raises a `UserError` if the model has no rows for the segments, or for the positions."""
+        self.target_format.check(config)
+        check_room(config, np.array([self.source.max_length]), self.options.max_length)
+
+
+def format_of(values, tokenizer):
+    """Returns the `WritingFormat` of a fine-tuned model, or of the flags of a tool.
+
+    Args:
+      values: dict with the fields of `FormatSettings` and `SearchSettings`, as in the `task.json`
+        of run_seq2seq.py; it may also have those of `ModelFormatSettings`.
+      tokenizer: `FullTokenizer`.
+
+    Raises:
+      UserError: see `target_format_of` and `options_of`.
+    """
+    return WritingFormat(
+        source_side(values), target_format_of(values), options_of(values, tokenizer)
+    )
+
+
+def source_side(values):
+    """Returns the `Side` of sources or prompts; the argument is that of `format_of`."""
+    row = MODES[values.get("mode", "seq2seq")]
+    ends = values["max_source_length"], values["truncate_source"]
+    return Side(row.source, row.special_tokens, *ends)
+
+
+def target_format_of(values):
+    """Returns the `TargetFormat`; the argument is that of `format_of`.
+
+    Raises:
+      UserError: --segment_ids is not two numbers.
+    """
+    segment_ids = values.get("segment_ids")
+    if segment_ids is not None:
+        if len(segment_ids) != 2 or not all(part.isdecimal() for part in segment_ids):
+            raise UserError(f"--segment_ids={','.join(segment_ids)} must be two numbers, as in 0,1")
+        segment_ids = tuple(map(int, segment_ids))
+    return TargetFormat(
+        mode=values.get("mode", "seq2seq"),
+        target_prediction=values["target_prediction"],
+        segment_ids=segment_ids,
+    )
+
+
+def pretrained_format(folder, mode, num_return_sequences=1):
+    """Returns the `WritingFormat` of a pretrained model, in which an objective has trained it.
+
+    Args:
+      folder: its `ModelFolder`.
+      mode: a key of `MODES`.
+      num_return_sequences: number of texts for each source or prompt.
+
+    Raises:
+      UserError: the model was not trained for this mode, or its examples are too short.
+    """
+    uses = uses_of(folder.task)
+    if mode not in uses:
+        raise UserError(
+            f"the model in {folder.path} was not trained for {mode}; it serves as "
+            f"{', '.join([*uses, 'features'])}"
+        )
+    longest = folder.task.get("max_seq_length") or MAX_SEQ_LENGTH
+    max_length = max(1, min(MAX_LENGTH, longest // 2))
+    truncate = MODES[mode].truncate or FORMAT_DEFAULTS["truncate_source"]
+    source = Side(MODES[mode].source, MODES[mode].special_tokens, longest - max_length, truncate)
+    source.check()
+    target_format = TargetFormat(
+        mode=mode,
+        target_prediction=uses[mode].target_prediction,
+        segment_ids=uses[mode].segment_ids,
+    )
+    search = MODES[mode].search
+    options = GenerationOptions(
+        max_length=max_length,
+        num_return_sequences=num_return_sequences,
+        **{**search, "min_length": min(search["min_length"], max_length)},
+    )
+    return WritingFormat(source, target_format, options)
+
+
+def with_format(settings, opened, other=None):
+    """Returns the settings with a mode, and with values for all flags of the format.
+
+    Without --mode, it is the first of `MODES` that the model was pretrained for, or else the first
+    of all. What flags do not give is that of the objective, if the model was pretrained for the
+    mode; else what its folder says; else what run_seq2seq.py would take.
+
+    Args:
+      settings: `ModelFormatSettings` with a `mode`.
+      opened: as returned by `open_model`.
+      other: the mode of a model that is known to be pretrained and to fill blanks, but not to
+        write; None: the first of all.
+    """
+    uses = uses_of(opened.task)
+    mode = settings.mode or next((mode for mode in MODES if mode in uses), None)
+    if mode is None and "objectives" in opened.task and "fill_mask" in uses:
+        mode = other
+    mode = mode or next(iter(MODES))
+    values = {"mode": mode}
+    if mode in MODES and not settings.truncate_source:
+        values["truncate_source"] = MODES[mode].truncate
+    if mode in MODES and mode in uses:
+        use = uses[mode]
+        values["segment_ids"] = settings.segment_ids or tuple(map(str, use.segment_ids))
+        values["target_prediction"] = settings.target_prediction or use.target_prediction
+    return with_defaults(dataclasses.replace(settings, **values), opened, FORMAT_DEFAULTS)

@@ -1,1 +1,0 @@
-"""What a trained model is asked for: blanks, texts, scores, vectors."""
