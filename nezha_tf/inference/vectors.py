@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.inference.texts import covered_characters
+from nezha_tf.modeling.sentence_vectors import pooled
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
@@ -74,23 +75,6 @@ def make_step(model, layers, pooling):
         return vectors if pooling is None else pooled(vectors, batch["is_text"], pooling)
 
     return step
-
-
-def pooled(vectors, is_text, pooling):
-    """Returns the vectors of texts, [B, D], from those of their tokens.
-
-    Args:
-      vectors: [B, T, D].
-      is_text: int [B, T]: 1 for tokens of text, 0 for [CLS], [SEP] and padding.
-      pooling: "mean", "cls" or "max".
-    """
-    if pooling == "cls":
-        return vectors[:, 0]
-    is_text = is_text[:, :, None] > 0
-    if pooling == "max":
-        return tf.reduce_max(tf.where(is_text, vectors, vectors.dtype.min), axis=1)
-    weights = tf.cast(is_text, vectors.dtype)
-    return tf.reduce_sum(vectors * weights, axis=1) / tf.reduce_sum(weights, axis=1)
 
 
 def row_counts(texts, level):

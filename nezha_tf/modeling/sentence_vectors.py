@@ -1,6 +1,8 @@
-"""The model whose training brings the vectors of like texts together."""
+"""Vectors of texts, and the model whose training brings those of like texts together."""
 
 import keras
+import numpy as np
+from keras import ops
 
 from nezha_tf.modeling.encoder import NezhaEncoder
 
@@ -31,3 +33,20 @@ class NezhaForSentenceVectors(keras.Model):
         """
         outputs = self.encoder(inputs, training=training)
         return {**outputs, "input_mask": inputs["input_mask"]}
+
+
+def pooled(vectors, is_text, pooling):
+    """Returns the vectors of texts, [B, D], from those of their tokens.
+
+    Args:
+      vectors: float [B, T, D].
+      is_text: int [B, T]: 1 for tokens of text, 0 for [CLS], [SEP] and padding.
+      pooling: "mean", "cls" or "max".
+    """
+    if pooling == "cls":
+        return vectors[:, 0]
+    is_text = is_text[:, :, None] > 0
+    if pooling == "max":
+        return ops.max(ops.where(is_text, vectors, float(np.finfo("float32").min)), axis=1)
+    weights = ops.cast(is_text, vectors.dtype)
+    return ops.sum(vectors * weights, axis=1) / ops.sum(weights, axis=1)

@@ -1,12 +1,16 @@
 """Exports of models that write texts: tokenizer, search and detokenizer in one graph."""
 
+import copy
+import dataclasses
+import functools
+
 import numpy as np
 import tensorflow as tf
 
 from nezha_tf.generation.generator import Generator, check_room
 from nezha_tf.generation.target_format import TargetFormat
 from nezha_tf.modeling import positions
-from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, ids_specs, text_spec
 from nezha_tf.tasks.seq2seq.packing import Side
 from nezha_tf.tasks.seq2seq.writing import options_of
@@ -33,6 +37,8 @@ class WritingServing(Serving):
     example = 'text=tf.constant(["今天很冷。"])'
     # The name of the output with the texts.
     written = "texts"
+    # How many texts the page shows; None: all that the search finds.
+    num_on_page = None
 
     def __init__(self, model, tokenizer, side, target_format, options):
         """Args:
@@ -48,7 +54,10 @@ class WritingServing(Serving):
         super().__init__(model, tokenizer)
         check_room(model.config, np.array([side.max_length]), options.max_length)
         self._side, self._options = side, options
-        self._generator = Generator(model, tokenizer.vocabulary, target_format, options)
+        self._make_generator = functools.partial(
+            Generator, model, tokenizer.vocabulary, target_format
+        )
+        self._generator = self._make_generator(options)
         self._detokenizer = GraphDetokenizer(tokenizer.vocabulary)
         self._is_drawn = options.method == "sample"
         longest = positions.of(model.config).longest(model.config)
@@ -91,6 +100,13 @@ class WritingServing(Serving):
         functions["from_ids"] = (from_ids, ids + (seed if self._is_drawn else []))
         return as_graphs(functions)
 
+    def for_page(self):
+        count = self.num_on_page or self._options.num_hypotheses
+        other = copy.copy(self)
+        other._options = dataclasses.replace(self._options, num_return_sequences=count)
+        other._generator = self._make_generator(other._options)
+        return other
+
     def _packed(self, ids):
         """Returns (input_ids, input_mask), int32 [B, S]; `ids` is a RaggedTensor [B, (n)]."""
         side = self._side
@@ -130,16 +146,17 @@ class WritingServing(Serving):
 class Seq2SeqServing(WritingServing):
     """Writes the targets of a sequence-to-sequence task."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, model):
         """Args:
           folder: `ModelFolder` of a sequence-to-sequence task.
+          model: as returned by `folder.make_model`.
 
         Raises:
           UserError: see `WritingServing`.
         """
         task, tokenizer = folder.task, folder.tokenizer
         super().__init__(
-            folder.make_model(),
+            model,
             tokenizer,
             Side("source", 2, task["max_source_length"], task["truncate_source"]),
             TargetFormat(target_prediction=task["target_prediction"]),

@@ -1,19 +1,18 @@
 """The uses of a pretrained model: by its objectives, as an export and on the page."""
 
+import functools
+
 import generation_models
 import numpy as np
 import pytest
 import tensorflow as tf
-from demo_folders import assert_says_alike
-from export_folders import ODD_TEXTS, ask, real_texts, run_readme, write_folder
+from export_folders import ODD_TEXTS, ask, real_texts, write_folder
 
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.rows import Row
-from nezha_tf.demo.models import open_models
-from nezha_tf.export import exporter
-from nezha_tf.export.exporter import export_folder
-from nezha_tf.export.features import FeaturesServing
-from nezha_tf.export.fill_mask import FillMaskServing
+from nezha_tf.serving.any_model import FeaturesServing, FillMaskServing
+from nezha_tf.serving.export import serving_of
+from nezha_tf.serving.page import open_models
 from nezha_tf.tasks.pretraining.serving import ContinuationServing, TargetServing
 from nezha_tf.tasks.pretraining.writing import form_of
 from nezha_tf.tasks.seq2seq import writing
@@ -41,12 +40,12 @@ def folder_for(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def export_for(folder_for):
-    def make(objectives, task=None):
-        output_dir = folder_for(objectives).with_suffix(f".{task}")
-        if not output_dir.exists():
-            export_folder(str(folder_for(objectives)), str(output_dir), task)
-        return output_dir
+def served(folder_for):
+    """Returns a function from objectives and a task to the `Serving` of such a model."""
+
+    @functools.cache
+    def make(objectives, task):
+        return serving_of(open_folder(folder_for(objectives)), task)[1]
 
     return make
 
@@ -67,25 +66,12 @@ UNILM = "bidirectional,seq2seq,left_to_right,right_to_left"
         ("left_to_right", "fill_mask", "fill_mask", FillMaskServing),
     ),
 )
-def test_an_export_is_of_what_was_trained(
-    folder_for, tmp_path, monkeypatch, objectives, task, name, serving
-):
-    """Which of them it is; what they write is looked at below."""
-    written = []
-    monkeypatch.setattr(exporter, "write", lambda *arguments: written.append(arguments))
-    said = export_folder(str(folder_for(objectives)), str(tmp_path / "export"), task)
-    [(found, folder)] = written
-    assert type(found) is serving and folder == str(tmp_path / "export")
-    assert said.startswith(f"{name} in {folder}")
+def test_a_model_serves_what_it_was_trained_for(folder_for, objectives, task, name, serving):
+    found = serving_of(open_folder(folder_for(objectives)), task)
+    assert found[0] == name and type(found[1]) is serving
 
 
-@pytest.mark.parametrize("objectives, output", ((UNILM, "candidates"), ("right_to_left", "mean")))
-def test_what_an_export_of_pretraining_answers(export_for, objectives, output):
-    export = tf.saved_model.load(str(export_for(objectives)))
-    assert output in export.signatures["serving_default"].structured_outputs
-
-
-def test_what_was_not_trained_is_refused(folder_for, tmp_path):
+def test_what_was_not_trained_is_refused(folder_for):
     for objectives, task, message in (
         (
             "bidirectional",
@@ -96,7 +82,7 @@ def test_what_was_not_trained_is_refused(folder_for, tmp_path):
         ("right_to_left", "seq2seq", r"not trained for seq2seq; it serves as features$"),
     ):
         with pytest.raises(UserError, match=message):
-            export_folder(str(folder_for(objectives)), str(tmp_path / "export"), task)
+            serving_of(open_folder(folder_for(objectives)), task)
 
 
 def python_path(path, ability, texts, seed):
@@ -119,16 +105,17 @@ def python_path(path, ability, texts, seed):
 
 
 @pytest.mark.parametrize("ability", ("left_to_right", "seq2seq"))
-def test_texts_equal_the_python_path(folder_for, export_for, ability, monkeypatch):
+def test_texts_equal_the_program(folder_for, served, ability, monkeypatch):
     """Of a mixture; without words that programs take from the source; a seed for each text."""
     monkeypatch.setattr(writing, "detokenize", lambda tokens, *_: detokenize(tokens))
     expected = python_path(folder_for(UNILM), ability, TEXTS, seed=5)
+    signatures = served(UNILM, ability).signatures()
     if ability == "left_to_right":
         seeds = 5 + np.arange(len(TEXTS))
-        found = ask(export_for(UNILM, ability), "with_seed", text=TEXTS, seed=seeds)
+        found = ask(signatures, "with_seed", text=TEXTS, seed=seeds)
         texts = found["continuations"]
     else:
-        found = ask(export_for(UNILM, ability), text=TEXTS)
+        found = ask(signatures, text=TEXTS)
         texts = found["texts"]
     assert texts.tolist() == [[h.text for h in row] for row in expected]
     np.testing.assert_allclose(
@@ -139,7 +126,7 @@ def test_texts_equal_the_python_path(folder_for, export_for, ability, monkeypatc
 
 @pytest.mark.parametrize("objective", ("left_to_right", "causal"))
 def test_a_continuation_has_the_probability_of_its_tokens(
-    folder_for, export_for, monkeypatch, objective
+    folder_for, served, monkeypatch, objective
 ):
     """For each token, with a separate forward pass that sees only what is left of it."""
     folder = open_folder(folder_for(objective))
@@ -147,7 +134,7 @@ def test_a_continuation_has_the_probability_of_its_tokens(
     monkeypatch.setattr(generation_models, "MASK", vocabulary.mask_id)
     prompt = [vocabulary.cls_id, *vocabulary.ids_of(folder.tokenizer.tokenize("今天很冷"))]
     found = ask(
-        export_for(objective),
+        served(objective, None).signatures(),
         "from_ids",
         input_ids=[[*prompt, 0, 0]],
         input_mask=[[1] * len(prompt) + [0, 0]],
@@ -163,24 +150,16 @@ def test_a_continuation_has_the_probability_of_its_tokens(
     np.testing.assert_allclose(found["log_probs"][0, 0], total, atol=1e-3)
 
 
-def test_the_page_shows_what_was_trained(folder_for, export_for):
+def test_the_page_shows_what_was_trained(folder_for):
     path = folder_for(UNILM)
     models = open_models([str(path)])
-    assert set(models) == {"fill_mask", "left_to_right", "seq2seq", "attention"}
-    assert set(open_models([str(folder_for("right_to_left"))])) == {"attention"}
-    for ability in ("left_to_right", "seq2seq"):
-        written = models[ability][path.name]("今天很冷")
-        scores = [score for _, score in written]
-        assert len(written) == 3 and scores == sorted(scores, reverse=True)
-        with pytest.raises(UserError, match="has no tokens"):
-            models[ability][path.name](" ")
-    assert_says_alike(folder_for("seq2seq"), export_for("seq2seq"), "李小明在北京。")
-    [ability] = open_models([str(export_for("left_to_right"))])
-    assert ability == "left_to_right"
+    assert set(models) == {"Fill in", "Continuation", "Writing", "Attention"}
+    assert set(open_models([str(folder_for("right_to_left"))])) == {"Attention"}
+    for title in ("Continuation", "Writing"):
+        scores = models[title][path.name](text="今天很冷")["scores"]
+        assert len(scores) == 3 and scores == sorted(scores, reverse=True)
 
 
-def test_the_folder_explains_itself(export_for):
-    outputs = run_readme(export_for("left_to_right"))
-    assert outputs["continuations"].shape == (1, 1)
-    text = (export_for("left_to_right") / "README.md").read_text(encoding="utf-8")
-    assert "Prompts are cut at their front to 12 tokens, including `[CLS]`." in text
+def test_the_readme_says_how_prompts_are_cut(served):
+    about = served("left_to_right", None).about
+    assert "Prompts are cut at their front to 12 tokens, including `[CLS]`." in about
