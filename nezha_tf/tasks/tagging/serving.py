@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.data.entity_tags import OUTSIDE, SCHEMES, TagSet
-from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
 from nezha_tf.serving.windows import in_chunks, windows_on
 from nezha_tf.tasks.tagging.examples import SPECIAL_TOKENS
@@ -45,11 +45,12 @@ class TaggingServing(Serving):
     meanings = MEANINGS
     example = 'text=tf.constant(["李白在长安。"])'
 
-    def __init__(self, folder):
+    def __init__(self, folder, model):
         """Args:
         folder: `ModelFolder` of a tagging task.
+        model: as returned by `folder.make_model`.
         """
-        model, task = folder.make_model(), folder.task
+        task = folder.task
         super().__init__(model, folder.tokenizer)
         self._objective = CrfTaggingLoss() if task["crf"] else TaggingLoss()
         self._tag_set = TagSet.of_model(task["labels"], folder.path)

@@ -9,10 +9,10 @@ from commands import assert_one_line, run
 from export_folders import make_export, write_folder
 
 from nezha_tf.checkpoints.tf1 import write_tensors
-from nezha_tf.export import runtimes
-from nezha_tf.export.exporter import export_folder
-from nezha_tf.export.runtimes import convert_export
-from nezha_tf.export.settings import ConvertExportSettings
+from nezha_tf.serving import runtimes
+from nezha_tf.serving.export import export_folder
+from nezha_tf.serving.runtimes import convert_export
+from nezha_tf.serving.settings import ConvertExportSettings
 from nezha_tf.util.errors import UserError
 
 SETTINGS = {
@@ -139,7 +139,7 @@ def test_mistakes_are_one_line(exported, tmp_path, monkeypatch):
     for saved_model, name, variant, message in (
         (exported, "model.pb", "float32", r"must end in \.tflite or \.onnx"),
         (exported, "model.onnx", "float16", "--variant=float16 is for TFLite"),
-        (tmp_path, "model.tflite", "float32", "is no export: .*does not exist"),
+        (tmp_path, "model.tflite", "float32", "is no export"),
     ):
         with pytest.raises(UserError, match=message):
             convert(saved_model, tmp_path / name, variant)

@@ -1,11 +1,9 @@
-"""Exports of tagging, in a process without our code, against the Python path."""
+"""Serving of tagging against what the programs predict."""
 
 import numpy as np
 import pytest
-from demo_folders import assert_says_alike
-from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real_texts
+from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts
 
-from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import TagSet
@@ -33,7 +31,7 @@ def exports(tmp_path_factory):
             "crf": crf,
             "window_stride": stride,
         }
-        found[name] = make_export(root / name, settings)
+        found[name] = Served(root / name, settings)
     return found
 
 
@@ -47,9 +45,9 @@ def entities_in(found, row):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_entities_equal_the_python_path(exports, name):
+def test_entities_equal_the_program(exports, name):
     _, crf, stride = KINDS[name]
-    folder = open_folder(exports[name].with_name(name))
+    folder = exports[name].folder
     examples = WindowedSentences(
         SENTENCES, folder.tokenizer, TagSet(folder.task["labels"]), LENGTH, stride
     )
@@ -84,7 +82,7 @@ def test_one_by_one_no_text_no_utf_8_and_a_very_long_one(exports):
 
 
 def test_ids_give_the_tag_of_each_token(exports):
-    tokenizer = open_folder(exports["single"].with_name("single")).tokenizer
+    tokenizer = exports["single"].folder.tokenizer
     text = next(text for text in TEXTS if len(text) == 29)
     ids = [2, *tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)), 3]
     ids[0], ids[-1] = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
@@ -95,15 +93,3 @@ def test_ids_give_the_tag_of_each_token(exports):
     by_text = entities_in(ask(exports["single"], text=[text]), 0)
     assert [(e.label, e.start, e.end) for e in entities] == [e[:3] for e in by_text]
     assert found["tag"][0][0] == found["tag"][0][-1] == "" and found["probability"][0][1] > 0
-
-
-def test_the_tags_lie_beside_the_model(exports):
-    for name, path in exports.items():
-        labels = open_folder(path.with_name(name)).task["labels"]
-        assert (path / "assets" / "tags.txt").read_text().splitlines() == labels
-
-
-def test_the_demo_says_what_it_says_of_the_folder(exports):
-    assert_says_alike(
-        exports["single"].with_name("single"), exports["single"], "李小明在北京，" * 8
-    )

@@ -1,22 +1,18 @@
-"""Exports of multiple choice, in a process without our code, against the Python path."""
+"""Serving of multiple choice against what the programs predict."""
 
 import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  (its operations are in the graph)
-from demo_folders import assert_says_alike
-from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real_texts, run_readme
+from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts
 
-from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.choices import ONE_BLANK, Columns, Question, read_chid, read_own
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.examples import Packer
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
-from nezha_tf.tasks.multiple_choice.predictor import ChoiceFinder
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
 LENGTH = 24
@@ -31,7 +27,7 @@ def settings_of(name):
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
     root = tmp_path_factory.mktemp("choices")
-    return {name: make_export(root / name, settings_of(name)) for name in KINDS}
+    return {name: Served(root / name, settings_of(name)) for name in KINDS}
 
 
 def questions_of(name):
@@ -69,9 +65,9 @@ def predicted(folder, questions):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_outputs_equal_the_python_path(exports, name):
+def test_outputs_equal_the_program(exports, name):
     questions = questions_of(name)
-    examples, probabilities = predicted(open_folder(exports[name].with_name(name)), questions)
+    examples, probabilities = predicted(exports[name].folder, questions)
     # Only questions whose text has no token are left out.
     assert len(examples.questions) >= len(questions) - 2
     found = ask(exports[name], **inputs_of(examples.questions))
@@ -120,35 +116,29 @@ def test_other_blanks_and_punctuation_are_read_as_in_training(exports, tmp_path,
     export = exports.get(name)
     if export is None:
         settings = settings_of("blanks") | {"ascii_punctuation": True}
-        export = make_export(tmp_path / name, settings)
-    folder = open_folder(export.with_name(name))
+        export = Served(tmp_path / name, settings)
+    folder = export.folder
     examples, probabilities = predicted(folder, read(name, mark, tmp_path / "rows.json"))
     assert np.ptp(probabilities, axis=0).min() > 1e-3
-    finder = ChoiceFinder(folder, folder.make_model())
     # The text of a ChID's row, in which the export and the page call the blank #idiom#.
     texts = [text for text in OTHERS if name == "chid" or ONE_BLANK not in text]
     for text, expected in zip(texts, probabilities, strict=True):
         # What stands before it may not have this mark.
         text = text.replace(ONE_BLANK, "#idiom5#").format(ONE_BLANK)
-        found = finder(text, None, IDIOMS).probabilities.values()
-        np.testing.assert_allclose(list(found), expected, atol=1e-5, err_msg=text)
         answered = ask(export, context=[text], choices=[IDIOMS])["probabilities"][0]
         np.testing.assert_allclose(answered, expected, atol=1e-5, err_msg=text)
     # FewCLUE's rows have several blanks of one mark, of which the first is asked for.
     text = "雨#idiom#，他#idiom#。"
     twice = examples.questions[0]._replace(context=text, blank=ONE_BLANK)
     expected = predicted(folder, [twice])[1][0]
-    found = finder(text, None, IDIOMS).probabilities.values()
-    np.testing.assert_allclose(list(found), expected, atol=1e-5)
     answered = ask(export, context=[text], choices=[IDIOMS])["probabilities"][0]
     np.testing.assert_allclose(answered, expected, atol=1e-5)
 
 
 def test_no_text_and_no_utf_8(exports):
-    loaded = tf.saved_model.load(str(exports["questions"]))
     none = {name: tf.zeros([0], tf.string) for name in ("context", "question")}
     none["choices"] = tf.zeros([0, 2], tf.string)
-    for values in loaded.signatures["serving_default"](**none).values():
+    for values in exports["questions"]["serving_default"](**none).values():
         assert len(values) == 0
     texts = [INVALID, INVALID.decode("utf-8", "ignore")]
     choices = [["好", INVALID.decode("utf-8", "ignore")]] * 2
@@ -158,7 +148,7 @@ def test_no_text_and_no_utf_8(exports):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_no_question_is_lost_for_want_of_choices(exports, name):
-    answer = tf.saved_model.load(str(exports[name])).signatures["serving_default"]
+    answer = exports[name]["serving_default"]
     texts = tf.constant([f"他{ONE_BLANK}", f"她{ONE_BLANK}"])
     own = {} if KINDS[name] else {"question": texts}
     for count in (1, 3):
@@ -170,7 +160,7 @@ def test_no_question_is_lost_for_want_of_choices(exports, name):
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("rows", (0, 2))
 def test_no_choices_at_all_are_refused(exports, name, rows):
-    signatures = tf.saved_model.load(str(exports[name])).signatures
+    signatures = exports[name]
     texts = tf.fill([rows], f"他{ONE_BLANK}")
     own = {} if KINDS[name] else {"question": texts}
     with pytest.raises(tf.errors.InvalidArgumentError, match="there must be a choice"):
@@ -188,15 +178,3 @@ def test_what_the_programs_refuse_is_answered(exports):
     np.testing.assert_allclose(*found["probabilities"][:2], atol=1e-6)
     np.testing.assert_allclose(found["probabilities"][2], 1 / 3, atol=1e-6)
     assert found["choice"][2] in ("", b"")
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_the_folder_explains_itself(exports, name):
-    assert run_readme(exports[name])["choice"].shape == (1,)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_the_demo_says_what_it_says_of_the_folder(exports, name):
-    context = "他在北京。" + (ONE_BLANK if KINDS[name] else "")
-    texts = (context, "他在哪里？", ["北京", "上海", "南京"])
-    assert_says_alike(exports[name].with_name(name), exports[name], *texts)

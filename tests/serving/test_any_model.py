@@ -1,19 +1,18 @@
-"""Exports of features and of filling blanks, without our code, against the Python path."""
+"""Serving of features and of filling blanks against what the tools find."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from demo_folders import assert_says_alike
-from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, ask, make_export, real_texts, write_folder
+from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts, write_folder
 
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.data.rows import Row
-from nezha_tf.demo.models import open_models
-from nezha_tf.export.exporter import export_folder
 from nezha_tf.generation.fill import BlankFiller
+from nezha_tf.serving.export import serving_of
 from nezha_tf.tasks.sentence_vectors.texts import pack
 from nezha_tf.tasks.sentence_vectors.vectors import make_step
 from nezha_tf.util.errors import UserError
@@ -33,25 +32,23 @@ BLANKS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("any") / "model"
-    make_export(path, SETTINGS, "features")
-    export_folder(str(path), str(path.with_name("fill")))
-    return path
+def features(tmp_path_factory):
+    return Served(tmp_path_factory.mktemp("any") / "model", SETTINGS, "features")
 
 
 @pytest.fixture(scope="module")
-def opened(folder):
-    return open_folder(folder)
+def opened(features):
+    return features.folder
 
 
-def ask_features(folder, texts, signature="serving_default"):
-    return ask(folder.with_name("model_export"), signature, text=texts)
+@pytest.fixture(scope="module")
+def fill(opened):
+    return serving_of(opened)[1].signatures()
 
 
-def test_vectors_equal_the_python_path(folder, opened):
-    found = ask_features(folder, TEXTS)
-    of_tokens = ask_features(folder, TEXTS, "tokens")
+def test_vectors_equal_the_program(features, opened):
+    found = ask(features, text=TEXTS)
+    of_tokens = ask(features, "tokens", text=TEXTS)
     tokenizer, encoder = opened.tokenizer, opened.make_model().encoder
     steps = {n: make_step(encoder, [1], n) for n in ("mean", "max", "cls", "pooler", None)}
     for row, text in enumerate(TEXTS):
@@ -83,26 +80,26 @@ def test_tokens_of_the_golden_strings_are_the_originals(shared_golden, tmp_path,
     cases = json.loads((shared_golden / "tokenization.json").read_text(encoding="utf-8"))
     cases = [case for case in cases if case["do_lower_case"] == do_lower_case]
     settings = {**SETTINGS, "max_seq_length": 512, "do_lower_case": do_lower_case}
-    export = make_export(tmp_path / "model", settings, "features", shared_golden / "vocab.txt")
+    export = Served(tmp_path / "model", settings, "features", shared_golden / "vocab.txt")
     found = ask(export, "tokens", text=[case["text"] for case in cases])
     assert len(cases) == 70
     for case, tokens, count in zip(cases, found["token"], found["num_tokens"], strict=True):
         assert tokens[1 : count - 1].tolist() == case["tokens"]
 
 
-def test_features_one_by_one_no_text_no_utf_8_and_from_ids(folder, opened):
-    together = ask_features(folder, TEXTS)
+def test_features_one_by_one_no_text_no_utf_8_and_from_ids(features, opened):
+    together = ask(features, text=TEXTS)
     for row in range(len(TEXTS) - 7, len(TEXTS)):
-        for name, values in ask_features(folder, TEXTS[row : row + 1]).items():
+        for name, values in ask(features, text=TEXTS[row : row + 1]).items():
             np.testing.assert_allclose(values[0], together[name][row], atol=1e-5)
-    assert ask_features(folder, [])["mean"].shape[0] == 0
-    assert ask_features(folder, [], "tokens")["vectors"].shape[0] == 0
-    first, second = ask_features(folder, [INVALID, INVALID.decode("utf-8", "ignore")])["mean"]
+    assert ask(features, text=[])["mean"].shape[0] == 0
+    assert ask(features, "tokens", text=[])["vectors"].shape[0] == 0
+    first, second = ask(features, text=[INVALID, INVALID.decode("utf-8", "ignore")])["mean"]
     np.testing.assert_allclose(first, second, atol=1e-6)
     packed = pack([Row({"text": TEXTS[0]}, 1, "")], opened.tokenizer, LENGTH)
     ids = {n: packed.arrays[n] for n in ("input_ids", "segment_ids")}
     ids["input_mask"] = [np.ones_like(packed.ids[0])]
-    by_ids = ask(folder.with_name("model_export"), "from_ids", **ids)
+    by_ids = ask(features, "from_ids", **ids)
     for name, values in by_ids.items():
         np.testing.assert_allclose(values[0], together[name][0], atol=1e-5)
 
@@ -112,10 +109,10 @@ def with_blanks():
     return BLANKS + [f"{text[:6]}[MASK]{text[6:14]}[MASK]{text[14:20]}" for text in TEXTS]
 
 
-def test_candidates_equal_the_python_path(folder, opened):
+def test_candidates_equal_the_program(fill, opened):
     filler = BlankFiller(opened.make_model(), opened.tokenizer, 10)
     texts = with_blanks()
-    found = ask(folder.with_name("fill"), text=texts)
+    found = ask(fill, text=texts)
     for row, text in enumerate(texts):
         expected = filler(text) if "[MASK]" in text else []
         count = found["num_masks"][row]
@@ -130,8 +127,8 @@ def test_candidates_equal_the_python_path(folder, opened):
         assert not found["probabilities"][row][count:].any()
 
 
-def test_blanks_one_by_one_none_at_all_and_behind_the_cut(folder):
-    fill, texts = folder.with_name("fill"), with_blanks()
+def test_blanks_one_by_one_none_at_all_and_behind_the_cut(fill):
+    texts = with_blanks()
     together = ask(fill, text=texts)
     for row in (1, 2, 3, len(texts) - 1):
         alone = ask(fill, text=texts[row : row + 1])
@@ -150,27 +147,22 @@ def test_blanks_one_by_one_none_at_all_and_behind_the_cut(folder):
     assert set(ask(fill, "from_ids", **batch)) == set(found)
 
 
-def test_what_a_model_lacks(folder, opened, tmp_path):
+def test_what_a_model_lacks(features, tmp_path):
     """A classifier fills no blanks; where there is no pooler, nothing is given out for it."""
     labels = {"label_type": "single", "labels": ["a", "b"], "is_pair": False}
     write_folder(tmp_path / "other", {"task": "classification", "max_seq_length": 9, **labels})
     with pytest.raises(UserError, match="has no head of masked LM"):
-        export_folder(str(tmp_path / "other"), str(tmp_path / "export"), "fill_mask")
-    assert not (tmp_path / "export").exists()
-    reader = tf.train.load_checkpoint(str(folder / "model.ckpt-1"))
+        serving_of(open_folder(tmp_path / "other"), "fill_mask")
+    reader = tf.train.load_checkpoint(features.folder.checkpoint)
     names = [n for n in reader.get_variable_to_shape_map() if not n.startswith("bert/pooler/")]
     (tmp_path / "published").mkdir()
     for name in ("bert_config.json", "vocab.txt"):
-        (tmp_path / "published" / name).write_bytes((folder / name).read_bytes())
+        (tmp_path / "published" / name).write_bytes(
+            (Path(features.folder.path) / name).read_bytes()
+        )
     write_tensors(tmp_path / "published" / "model.ckpt", {n: reader.get_tensor(n) for n in names})
-    export_folder(str(tmp_path / "published"), str(tmp_path / "export"), "features")
-    found, whole = ask(tmp_path / "export", text=["今天"]), ask_features(folder, ["今天"])
+    serving = serving_of(open_folder(tmp_path / "published"), "features")[1]
+    found, whole = ask(serving.signatures(), text=["今天"]), ask(features, text=["今天"])
     assert set(whole) - set(found) == {"pooler"}
     for name, values in found.items():
         np.testing.assert_allclose(values, whole[name], atol=1e-6)
-
-
-def test_the_demo_says_what_it_says_of_the_folder(folder):
-    assert_says_alike(folder, folder.with_name("fill"), "今天[MASK]气[MASK]")
-    with pytest.raises(UserError, match="the page has no tab"):
-        open_models([str(folder.with_name("model_export"))])

@@ -1,30 +1,18 @@
-"""Exports that write texts, in a process without our code, against the Python path."""
+"""Serving of models that write texts against what the programs write."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from demo_folders import assert_says_alike
-from export_folders import (
-    INVALID,
-    LONG_TEXT,
-    NUM_TEXTS,
-    ODD_TEXTS,
-    ask,
-    make_export,
-    real_texts,
-    run_readme,
-)
+from export_folders import INVALID, LONG_TEXT, NUM_TEXTS, ODD_TEXTS, Served, ask, real_texts
 from generation_models import CLS, SEP, random_model, vocabulary_of
 
 from nezha_tf import FullTokenizer
-from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.rows import Row
 from nezha_tf.generation import writing
 from nezha_tf.generation.options import GenerationOptions
 from nezha_tf.generation.sources import Packing, Side
 from nezha_tf.generation.target_format import TargetFormat
-from nezha_tf.generation.writing_format import format_of
-from nezha_tf.serving.saved_model import write
+from nezha_tf.generation.writing_format import WritingFormat, format_of
 from nezha_tf.tasks.seq2seq.serving import WritingServing
 from nezha_tf.text.detokenization import detokenize
 
@@ -66,12 +54,11 @@ TEXTS = [*real_texts()[: NUM_TEXTS // 2], *filter(str.strip, ODD_TEXTS), LONG_TE
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
     root = tmp_path_factory.mktemp("seq2seq")
-    return {name: make_export(root / name, {**COMMON, **kind}) for name, kind in KINDS.items()}
+    return {name: Served(root / name, {**COMMON, **kind}) for name, kind in KINDS.items()}
 
 
 def from_python(folder, texts, seed):
     """What run_seq2seq.py would write: a list of `Hypothesis` for each text."""
-    folder = open_folder(folder)
     task, tokenizer = folder.task, folder.tokenizer
     form = format_of(task, tokenizer)
     packing = Packing(tokenizer, form.source)
@@ -81,10 +68,10 @@ def from_python(folder, texts, seed):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_texts_and_scores_equal_the_python_path(exports, name, monkeypatch):
+def test_texts_and_scores_equal_the_program(exports, name, monkeypatch):
     """But for what the Python path takes from the source."""
     monkeypatch.setattr(writing, "detokenize", lambda tokens, *_: detokenize(tokens))
-    python = from_python(exports[name].with_name(name), TEXTS, seed=5)
+    python = from_python(exports[name].folder, TEXTS, seed=5)
     if name == "sample":
         found = ask(exports[name], "with_seed", text=TEXTS, seed=5 + np.arange(len(TEXTS)))
     else:
@@ -116,7 +103,7 @@ def test_seeds(exports):
     rows = ask(exports["sample"], "with_seed", **ask_for)["texts"].tolist()
     assert rows[0] == rows[2] == ask(exports["sample"], text=TEXTS[:1])["texts"][0].tolist()
     assert len({tuple(row) for row in rows}) == 3
-    tokenizer = open_folder(exports["sample"].with_name("sample")).tokenizer
+    tokenizer = exports["sample"].folder.tokenizer
     tokens = ["[CLS]", *tokenizer.tokenize(TEXTS[0])[-22:], "[SEP]"]
     ids = np.array([tokenizer.convert_tokens_to_ids(tokens)] * 4)
     inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "seed": ask_for["seed"]}
@@ -127,8 +114,7 @@ def test_seeds(exports):
 
 def test_ids_that_are_padded_anyhow(exports):
     """Longer padding than there need be, and the tokens are those of the texts."""
-    folder = open_folder(exports["beam"].with_name("beam"))
-    tokenizer, texts = folder.tokenizer, TEXTS[:4]
+    tokenizer, texts = exports["beam"].folder.tokenizer, TEXTS[:4]
     rows = [["[CLS]", *tokenizer.tokenize(text)[:22], "[SEP]"] for text in texts]
     ids = np.zeros((len(rows), 30), int)
     for row, tokens in enumerate(rows):
@@ -145,30 +131,19 @@ def test_ids_that_are_padded_anyhow(exports):
             assert detokenize(tokenizer.convert_ids_to_tokens(row[:length])) == text
 
 
-def test_ids_past_the_table_of_positions_are_told(exports, tmp_path):
+def test_ids_past_the_table_of_positions_are_told(exports):
     """40 absolute positions, of which a target takes 6; relative ones have no bound."""
     tokenizer = FullTokenizer(vocabulary=vocabulary_of(30))
     options = GenerationOptions(method="greedy", max_length=6)
     source = Side("source", 2, 20, "tail")
-    serving = WritingServing(random_model("absolute"), tokenizer, source, TargetFormat(), options)
-    write(serving, str(tmp_path / "absolute"))
-    served = tf.saved_model.load(str(tmp_path / "absolute")).signatures["from_ids"]
+    serving = WritingServing(
+        random_model("absolute"), tokenizer, WritingFormat(source, TargetFormat(), options)
+    )
+    served = serving.signatures()["from_ids"]
     ids = tf.constant([[CLS, *[7] * 32, SEP, 0, 0, 0], [CLS, *[8] * 34, SEP, 0]])
     lengths = np.array([[34], [36]])
     mask = tf.constant(np.arange(37) < lengths, tf.int32)
     assert served(input_ids=ids[:1], input_mask=mask[:1])["ids"].shape == (1, 1, 6)
     with pytest.raises(tf.errors.InvalidArgumentError, match="a source has more than 34 tokens"):
         served(input_ids=ids, input_mask=mask)
-    relative = tf.saved_model.load(str(exports["beam"])).signatures["from_ids"]
-    assert relative(input_ids=ids, input_mask=mask)["ids"].shape[0] == 2
-
-
-def test_the_folder_explains_itself(exports):
-    outputs = run_readme(exports["beam"])
-    assert outputs["texts"].shape == (1, 3) and (np.diff(outputs["scores"]) <= 0).all()
-    text = (exports["sample"] / "README.md").read_text(encoding="utf-8")
-    assert "an unknown token is left out" in text and "`with_seed`" in text
-
-
-def test_the_demo_says_what_it_says_of_the_folder(exports):
-    assert_says_alike(exports["beam"].with_name("beam"), exports["beam"], "李小明在北京。")
+    assert exports["beam"]["from_ids"](input_ids=ids, input_mask=mask)["ids"].shape[0] == 2

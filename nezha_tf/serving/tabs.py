@@ -1,10 +1,14 @@
 """The tabs of the page. Each function lays out one tab.
 
-Its argument `models` is a dict of name to predictor: the models that have the ability of the tab.
+Its argument `models` is a dict of name to `serving.signature.Servable`: the models of the tab.
 """
+
+import math
 
 import gradio as gr
 
+from nezha_tf.data.choices import ONE_BLANK
+from nezha_tf.text.vocabulary import MASK
 from nezha_tf.util.errors import UserError
 
 # The model would take too long for longer texts, and too much memory for more choices.
@@ -17,17 +21,28 @@ _NEWS = "李小明昨天从北京飞往上海，参加复旦大学的毕业典�
 
 def classification(models):
     """Lays out the tab of classification."""
-    has_pairs = any(model.is_pair for model in models.values())
+    has_pairs = any("text_pair" in model.inputs for model in models.values())
     texts = [text_box("Text", _TEXT), text_box("Second text", _TEXT, visible=has_pairs)]
     shown = [gr.Label(show_label=False, num_top_classes=10, render=False)]
 
     def classify(model, text, text_pair):
-        found = model(text, text_pair) if model.is_pair else model(text)
-        if found.probabilities is None:
-            return [f"{found.value:.4g}"], ""
+        pair = {"text_pair": text_pair} if "text_pair" in model.inputs else {}
+        found = model(text=text, **pair)
+        if "value" in found:
+            return [f"{found['value']:.4g}"], ""
+        probabilities = dict(zip(model.labels, found["probabilities"], strict=True))
         # One predicted class is the likeliest, which the page shows anyway.
-        labels = ", ".join(found.predicted) or "none"
-        return [found.probabilities], "" if len(found.predicted) == 1 else f"predicted: {labels}"
+        predicted = (
+            [found["label"]]
+            if "label" in found
+            else [
+                label
+                for label, is_on in zip(model.labels, found["labels_on"], strict=True)
+                if is_on
+            ]
+        )
+        line = f"predicted: {', '.join(predicted) or 'none'}"
+        return [probabilities], "" if len(predicted) == 1 else line
 
     fill_tab(models, "Classify", texts, shown, classify)
 
@@ -38,10 +53,12 @@ def entities(models):
     shown = [_highlighted(), table("label", "text", "from", "to", "probability")]
 
     def find(model, text):
-        found = model(text)
-        rows = [[f.label, f.text, f.start, f.end, _percent(f.probability)] for f in found]
-        marked = _marked(text, [(f.start, f.end, f.label) for f in found])
-        return [marked, rows], "" if found else "no entity"
+        found = model(text=text)
+        names = ("label", "entity", "start", "end", "probability")
+        rows = list(zip(*(found[name][: found["num_entities"]] for name in names), strict=True))
+        marked = _marked(text, [(start, end, label) for label, _, start, end, _ in rows])
+        rows = [[*row, _percent(probability)] for *row, probability in rows]
+        return [marked, rows], "" if rows else "no entity"
 
     fill_tab(models, "Find entities", texts, shown, find)
 
@@ -52,11 +69,20 @@ def answers(models):
     shown = [_highlighted(), table("answer", "from", "to", "probability")]
 
     def answer(model, question, passage):
-        found = model(question, passage)
-        best = found[0]
-        stretches = [] if best.start is None else [(best.start, best.end, "answer")]
-        rows = [[f.text or "(none)", f.start, f.end, _percent(f.probability)] for f in found]
+        found = model(question=question, passage=passage)
+        names = ("answers", "starts", "ends", "probabilities")
+        if "answers" in found:
+            rows = [row for row in zip(*(found[name] for name in names), strict=True) if row[3]]
+        else:  # an export gives the best answer alone
+            rows = [[found[name] for name in ("answer", "start", "end", "probability")]]
+        stretches = [] if rows[0][1] < 0 else [(*rows[0][1:3], "answer")]
         line = "" if stretches else "the passage holds no answer"
+        rows = [
+            [text, start, end, _percent(share)]
+            if start >= 0
+            else ["(none)", None, None, _percent(share)]
+            for text, start, end, share in rows
+        ]
         return [_marked(passage, stretches), rows], line
 
     fill_tab(models, "Answer", texts, shown, answer)
@@ -64,7 +90,7 @@ def answers(models):
 
 def choices(models):
     """Lays out the tab of multiple choice."""
-    has_questions = any(not model.has_blanks for model in models.values())
+    has_questions = any("question" in model.inputs for model in models.values())
     context = _PASSAGE if has_questions else "雨#idiom#，下个不停。"
     offered = "2个\n3个\n5个" if has_questions else "绵绵不断\n画蛇添足\n一日千里"
     texts = [
@@ -77,7 +103,14 @@ def choices(models):
     shown = [gr.Label(show_label=False, num_top_classes=10, render=False)]
 
     def choose(model, context, question, choices):
-        return [model(context, question, lines_of(choices)).probabilities], ""
+        texts = choices_of(choices)
+        if "question" in model.inputs:
+            found = model(context=context, question=question, choices=texts)
+        elif context.strip() and ONE_BLANK not in context:
+            raise UserError(f"the text has no blank; write {ONE_BLANK} where a choice belongs")
+        else:
+            found = model(context=context, choices=texts)
+        return [dict(zip(texts, found["probabilities"], strict=True))], ""
 
     fill_tab(models, "Choose", texts, shown, choose)
 
@@ -88,9 +121,14 @@ def blanks(models):
     shown = [table("[MASK] 1")]
 
     def fill(model, text):
-        found = model(text)
-        cells = [[f"{token}  {_percent(p)}" for token, p in candidates] for candidates in found]
-        headers = [f"[MASK] {number}" for number in range(1, len(found) + 1)]
+        found = model(text=text)
+        if not found["num_masks"]:
+            raise UserError(f"no {MASK} in the text; write one for each token to fill in")
+        blanks = zip(found["candidates"], found["probabilities"], strict=True)
+        cells = [
+            [f"{token}  {_percent(p)}" for token, p in zip(*blank, strict=True)] for blank in blanks
+        ]
+        headers = [f"[MASK] {number}" for number in range(1, len(cells) + 1)]
         rows = [list(row) for row in zip(*cells, strict=True)]
         return [{"headers": headers, "data": rows}], ""
 
@@ -103,7 +141,9 @@ def writing(models):
     shown = [table("text", "score")]
 
     def write(model, source):
-        return [[[text, f"{score:.3f}"] for text, score in model(source)]], ""
+        found = model(text=source)
+        pairs = zip(found["texts"], found["scores"], strict=True)
+        return [[[text, f"{score:.3f}"] for text, score in pairs if math.isfinite(score)]], ""
 
     fill_tab(models, "Write", texts, shown, write)
 
@@ -114,7 +154,11 @@ def continuation(models):
     shown = [table("text", "score")]
 
     def go_on(model, prompt):
-        return [[[prompt + text, f"{score:.3f}"] for text, score in model(prompt)]], ""
+        found = model(text=prompt)
+        pairs = zip(found["continuations"], found["scores"], strict=True)
+        return [
+            [[prompt + text, f"{score:.3f}"] for text, score in pairs if math.isfinite(score)]
+        ], ""
 
     fill_tab(models, "Continue", texts, shown, go_on)
 
@@ -140,11 +184,11 @@ def fill_tab(models, verb, inputs, shown, function):
     """Lays out a tab: the choice of the model, the texts, the button, a message, the results.
 
     Args:
-      models: dict of name to predictor.
+      models: dict of name to `Servable`.
       verb: label of the button.
       inputs: list of text components; the return key in a box of one line is as the button.
       shown: list of components that show the results.
-      function: function of a predictor and the texts; returns (list of results, a message or "").
+      function: function of a `Servable` and the texts; returns (list of results, a message or "").
     """
     names = list(models)
     choice = gr.Dropdown(names, value=names[0], label="Model", visible=len(names) > 1)
@@ -194,15 +238,18 @@ def _checked(text):
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def lines_of(choices):
-    """Returns the lines of a text; raises `UserError` if there are too many."""
-    lines = choices.splitlines()
+def choices_of(text):
+    """Returns the lines of a text that are not empty; a `UserError` unless 2 to 50 that differ."""
+    lines = text.splitlines()
     if len(lines) > MOST_CHOICES:
         raise UserError(
             f"there are {len(lines):,} lines of choices, but this page takes {MOST_CHOICES} at "
             "most; write fewer"
         )
-    return lines
+    choices = [line.strip() for line in lines if line.strip()]
+    if len(choices) < 2 or len(set(choices)) < len(choices):
+        raise UserError("write at least two choices, all different")
+    return choices
 
 
 def _marked(text, stretches):

@@ -1,4 +1,4 @@
-"""Exports of classification, in a process without our code, against the Python path."""
+"""Serving of classification against what the programs predict."""
 
 import json
 
@@ -6,20 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from commands import assert_one_line, run
-from demo_folders import assert_says_alike
-from export_folders import (
-    INVALID,
-    LONG_TEXT,
-    ODD_TEXTS,
-    VOCABULARY,
-    ask,
-    make_export,
-    real_texts,
-    run_readme,
-    write_folder,
-)
+from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts, write_folder
 
-from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.tasks.classification.label_types import LABEL_TYPES
 from nezha_tf.tasks.finetuning.evaluation import predict
@@ -41,16 +29,15 @@ OTHERS = [text[: 3 * number] for number, text in enumerate(reversed(TEXTS))]
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
     root = tmp_path_factory.mktemp("classification")
-    return {name: make_export(root / name, {**SETTINGS, **kind}) for name, kind in KINDS.items()}
+    return {name: Served(root / name, {**SETTINGS, **kind}) for name, kind in KINDS.items()}
 
 
 def inputs_of(name, texts=TEXTS, others=OTHERS):
     return {"text": texts, "text_pair": others} if name == "pair" else {"text": texts}
 
 
-def packed(export, texts, others=None):
-    """Returns the ids and segments that the Python path makes of texts."""
-    tokenizer = open_folder(export.with_name(export.name.removesuffix("_export"))).tokenizer
+def packed(tokenizer, texts, others=None):
+    """Returns the ids and segments that the programs make of texts."""
     packing = TextPacking(tokenizer.vocabulary, LENGTH, others is not None)
     sides = [[tokenizer.convert_tokens_to_ids(tokenizer.tokenize(t)) for t in texts]]
     if others is not None:
@@ -60,14 +47,14 @@ def packed(export, texts, others=None):
 
 
 def expected(export, name, texts, others):
-    folder = open_folder(export.with_name(name))
-    arrays = packed(export, texts, others if name == "pair" else None)
+    folder = export.folder
+    arrays = packed(folder.tokenizer, texts, others if name == "pair" else None)
     objective = LABEL_TYPES[KINDS[name]["label_type"]].objective()
     return predict(folder.make_model(), objective, ArrayReader(arrays, LENGTH), 32, False)
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_outputs_equal_the_python_path(exports, name):
+def test_outputs_equal_the_program(exports, name):
     found = ask(exports[name], **inputs_of(name))
     python = expected(exports[name], name, TEXTS, OTHERS)
     for key, values in python.items():
@@ -102,8 +89,8 @@ def test_one_by_one_no_text_and_no_utf_8(exports, name):
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
-def test_ids_are_those_of_the_python_path(exports):
-    arrays = packed(exports["pair"], TEXTS, OTHERS)
+def test_ids_are_those_of_the_program(exports):
+    arrays = packed(exports["pair"].folder.tokenizer, TEXTS, OTHERS)
     batch = {
         "input_ids": tf.ragged.constant([ids.tolist() for ids in arrays["input_ids"]]),
         "segment_ids": tf.ragged.constant([ids.tolist() for ids in arrays["segment_ids"]]),
@@ -112,12 +99,6 @@ def test_ids_are_those_of_the_python_path(exports):
     found = ask(exports["pair"], "from_ids", **{n: v.to_tensor() for n, v in batch.items()})
     by_text = ask(exports["pair"], **inputs_of("pair"))
     np.testing.assert_allclose(found["probabilities"], by_text["probabilities"], atol=1e-6)
-
-
-def test_the_folder_explains_itself(exports):
-    assert run_readme(exports["single"])["label"].shape == (1,)
-    assert (exports["single"] / "assets" / "labels.txt").read_text() == "差评\n好评\n中评\n"
-    assert (exports["single"] / "assets" / "vocab.txt").read_bytes() == VOCABULARY.read_bytes()
 
 
 def test_mistakes_are_one_line(exports, tmp_path):
@@ -136,11 +117,3 @@ def test_mistakes_are_one_line(exports, tmp_path):
     mistake("no model in nowhere", model="nowhere")
     (tmp_path / "model" / "task.json").write_text(json.dumps({**settings, "labels": ["a"]}))
     mistake("output_weights has shape [3, 16], and the model's is [1, 16]")
-
-
-@pytest.mark.parametrize("name", ("pair", "number"))
-def test_the_demo_says_what_it_says_of_the_folder(exports, name):
-    texts = ("他在北京。", "她在上海。")
-    assert_says_alike(
-        exports[name].with_name(name), exports[name], *texts[: 1 + KINDS[name]["is_pair"]]
-    )

@@ -11,10 +11,10 @@ import urllib.request
 import pytest
 from commands import assert_one_line, run
 from conftest import REPOSITORY
-from demo_folders import write_folder
+from export_folders import SETTINGS, write_folder
 from waiting import ended, read_line
 
-from nezha_tf.demo import serve
+from nezha_tf.serving import page as page_module
 from nezha_tf.util.errors import UserError
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -49,7 +49,9 @@ def served(tmp_path_factory):
         pytest.skip("there is no chromium to look at the page with")
     folder = tmp_path_factory.mktemp("models")
     names = ("names", "nezha", "questions", "reviews", "titles")
-    paths = ",".join(write_folder(folder, name) for name in names)
+    for name in names:
+        write_folder(folder / name, SETTINGS[name])
+    paths = ",".join(str(folder / name) for name in names)
     command = [sys.executable, "-c", WATCHED, str(REPOSITORY / "tools" / "demo.py")]
     for _ in range(5):
         with socket.socket() as free:
@@ -151,21 +153,25 @@ def picture(page, name):
         page.screenshot(path=os.path.join(folder, f"{name}.png"), full_page=True)
 
 
-def test_more_choices_than_the_page_takes_are_refused():
+def test_the_choices_of_a_text():
     pytest.importorskip("gradio", reason="the page is made with gradio")
-    from nezha_tf.demo.tabs import MOST_CHOICES, lines_of
+    from nezha_tf.serving.tabs import MOST_CHOICES, choices_of
 
     lines = [str(number) for number in range(MOST_CHOICES)]
-    assert lines_of("\n".join(lines)) == lines
-    with pytest.raises(UserError, match=f"there are {MOST_CHOICES + 1} lines of choices"):
-        lines_of("\n".join([*lines, "x"]))
+    assert choices_of(" \n".join(lines)) == lines
+    for text, message in (
+        ("\n".join([*lines, "x"]), f"there are {MOST_CHOICES + 1} lines of choices"),
+        ("a\n\na", "at least two choices, all different"),
+    ):
+        with pytest.raises(UserError, match=message):
+            choices_of(text)
 
 
 def test_an_address_that_is_taken_is_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"--host=127.0.0.1 --port={port}: Address already in"):
-            serve.check_address("127.0.0.1", port)
+            page_module.check_address("127.0.0.1", port)
 
 
 @pytest.mark.parametrize("before", (None, "", "example.org,localhost"))
@@ -175,7 +181,7 @@ def test_the_page_asks_itself_past_a_proxy(monkeypatch, before):
         if before is not None:
             monkeypatch.setenv(name, before)
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
-    serve.reach_without_proxy("10.1.2.3")
+    page_module.reach_without_proxy("10.1.2.3")
     for host in ("127.0.0.1", "localhost", "10.1.2.3"):
         assert urllib.request.proxy_bypass(host)
     assert not urllib.request.proxy_bypass("example.com")

@@ -1,15 +1,34 @@
-"""The SavedModel that gives vectors of raw texts and of their tokens, for any model."""
+"""What any model serves: vectors of raw texts and of their tokens, and candidates for blanks."""
 
 import tensorflow as tf
 
 from nezha_tf.checkpoints import loading
 from nezha_tf.checkpoints.kinds import POOLER
+from nezha_tf.config import SEGMENT_IDS
+from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.modeling.sentence_vectors import pooled
-from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_spec
+from nezha_tf.text.vocabulary import MASK
+from nezha_tf.util.errors import UserError
 
-MEANINGS = {
+# The longest text in tokens if the model folder does not say it.
+MAX_SEQ_LENGTH = 512
+SPECIAL_TOKENS = 2  # [CLS] and [SEP]
+# The number of candidates for a blank.
+TOP_K = 10
+
+
+def length_of(folder):
+    """Returns the length of a model's longest text in tokens, [CLS] and [SEP] included."""
+    length = folder.task.get("max_seq_length") or MAX_SEQ_LENGTH
+    longest = positions.of(folder.config).longest(folder.config)
+    return length if longest is None else min(length, longest)
+
+
+FEATURES_MEANINGS = {
     **INPUT_MEANINGS,
     "mean": "mean of the vectors of a text's tokens without `[CLS]` and `[SEP]`; 0 if it has none",
     "max": "maximum of the same vectors; 0 if the text has no token",
@@ -21,7 +40,6 @@ MEANINGS = {
     "end": "the character after each token's last one; -1 as for `start`",
     "vectors": "the vector of each token; 0 after the last one",
 }
-SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 
 
 class FeaturesServing(Serving):
@@ -30,14 +48,14 @@ class FeaturesServing(Serving):
     They are the last layer's or, of a model with `layer_mix`, the mixture that its head reads.
     """
 
-    meanings = MEANINGS
+    meanings = FEATURES_MEANINGS
     example = 'text=tf.constant(["今天很冷。"])'
 
-    def __init__(self, folder, max_seq_length):
+    def __init__(self, folder):
         """Args:
         folder: `ModelFolder` of any model.
-        max_seq_length: longest text in tokens, [CLS] and [SEP] included.
         """
+        max_seq_length = length_of(folder)
         layer_mix = folder.task.get("layer_mix", False)
         model = NezhaEncoder(folder.config, max_seq_length, layer_mix=layer_mix)
         folder.load_into(model, (POOLER,))
@@ -100,3 +118,78 @@ class FeaturesServing(Serving):
         shape = tf.shape(is_token) - [0, 1]  # [CLS] comes before them.
         kept = values[:, : self._room].to_tensor(-1, shape=shape)
         return tf.pad(kept, [[0, 0], [1, 0]], constant_values=-1)
+
+
+FILL_MASK_MEANINGS = {
+    **INPUT_MEANINGS,
+    "text": f"the texts, with one {MASK} for each token to fill in",
+    "num_masks": f"number of {MASK} in each text",
+    "candidates": f"the likeliest tokens for each {MASK}, likeliest first; empty after the last",
+    "probabilities": "the probability of each candidate; 0 after the last",
+}
+
+
+class FillMaskServing(Serving):
+    """Serves the likeliest tokens for each [MASK] of a text; see `generation.fill.BlankFiller`."""
+
+    meanings = FILL_MASK_MEANINGS
+    example = f'text=tf.constant(["今天天{MASK}很好。"])'
+
+    def __init__(self, folder, model):
+        """Args:
+          folder: `ModelFolder` of a model with the head of masked LM.
+          model: as returned by `folder.make_model`.
+
+        Raises:
+          UserError: the model does not have this head.
+        """
+        if not isinstance(model, NezhaForMaskedLM):
+            raise UserError(
+                f"the model in {folder.path} has no head of masked LM, so it cannot fill {MASK}; "
+                "pass --task=features"
+            )
+        super().__init__(model, folder.tokenizer)
+        self._room = length_of(folder) - SPECIAL_TOKENS
+
+    @property
+    def about(self):
+        return (
+            f"Gives the {TOP_K} likeliest tokens for each {MASK} of a text. Longer texts are cut "
+            f"to {self._room + SPECIAL_TOKENS} tokens, `[CLS]` and `[SEP]` included; a {MASK} "
+            "after that is not filled in."
+        )
+
+    def signatures(self):
+        def of_texts(text):
+            ids = self._reader.ids_with(text, MASK, self._reader.vocabulary.mask_id)
+            inputs = self._reader.packed(heads(ids, self._room))
+            segment_ids = tf.fill(tf.shape(inputs["input_ids"]), SEGMENT_IDS["bidirectional"][0])
+            return self._filled({**inputs, "segment_ids": segment_ids})
+
+        return as_graphs(
+            {
+                "serving_default": (of_texts, [text_spec("text")]),
+                "from_ids": of_ids(self._filled),
+            }
+        )
+
+    def _filled(self, inputs):
+        """Returns the outputs, dict of name to tensor, for a dict of the model's inputs [B, T]."""
+        is_mask = inputs["input_ids"] == self._reader.vocabulary.mask_id
+        is_mask &= inputs["input_mask"] > 0
+        where = tf.where(is_mask)
+        masks = tf.RaggedTensor.from_value_rowids(
+            tf.cast(where[:, 1], tf.int32), where[:, 0], tf.shape(is_mask, tf.int64)[0]
+        )
+        positions = masks.to_tensor()
+        outputs = self._model({**inputs, "masked_lm_positions": positions})
+        tokens = self._reader.vocabulary.tokens
+        # The model's table of tokens may be larger than the vocabulary.
+        probabilities = tf.nn.softmax(outputs["masked_lm_logits"])[:, :, : len(tokens)]
+        found = tf.math.top_k(probabilities, min(TOP_K, len(tokens)))
+        is_there = tf.sequence_mask(masks.row_lengths(), tf.shape(positions)[1])[..., None]
+        return {
+            "num_masks": tf.cast(masks.row_lengths(), tf.int32),
+            "candidates": tf.where(is_there, tf.gather(tokens, found.indices), ""),
+            "probabilities": tf.where(is_there, found.values, 0.0),
+        }

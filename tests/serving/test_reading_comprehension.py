@@ -1,12 +1,10 @@
-"""Exports of reading comprehension, in a process without our code, against the Python path."""
+"""Serving of reading comprehension against what the programs predict."""
 
 import numpy as np
 import pytest
 from conftest import SHARED
-from demo_folders import assert_says_alike
-from export_folders import INVALID, LONG_TEXT, NUM_TEXTS, ODD_TEXTS, ask, make_export, real_texts
+from export_folders import INVALID, LONG_TEXT, NUM_TEXTS, ODD_TEXTS, Served, ask, real_texts
 
-from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.squad import Question, read_questions
 from nezha_tf.tasks.finetuning.evaluation import predict
@@ -53,7 +51,7 @@ def exports(tmp_path_factory):
     root, found = tmp_path_factory.mktemp("reading"), {}
     for name, kind in KINDS.items():
         settings = {**SETTINGS, **kind, "null_score_diff_threshold": -1.8}
-        found[name] = make_export(root / name, settings)
+        found[name] = Served(root / name, settings)
     return found
 
 
@@ -63,8 +61,8 @@ def ask_all(export, pairs):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_answers_equal_the_python_path(exports, name):
-    folder = open_folder(exports[name].with_name(name))
+def test_answers_equal_the_program(exports, name):
+    folder = exports[name].folder
     task = folder.task
     lengths = (task[n] for n in ("max_seq_length", "max_query_length", "doc_stride"))
     rows = [Question(str(n), passage, text, ()) for n, (text, passage) in enumerate(QUESTIONS)]
@@ -125,8 +123,3 @@ def test_ids_give_the_logits(exports):
         "start_logits": (1, 5),
         "end_logits": (1, 5),
     }
-
-
-def test_the_demo_says_what_it_says_of_the_folder(exports):
-    folder, export = exports["negative"].with_name("negative"), exports["negative"]
-    assert_says_alike(folder, export, "谁在北京？", "他在北京，她在上海。" * 6)

@@ -9,9 +9,8 @@ import re
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401 - the operations of the exports
 
-from nezha_tf.serving.saved_model import require_loadable
+from nezha_tf.serving.export import open_export
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, first_line, require_flag
 
@@ -70,11 +69,7 @@ def _checked_suffix(path, variant):
 
 def _load(folder):
     """Returns the loaded SavedModel; raises `UserError` if it has no signature that takes ids."""
-    require_loadable(folder, "saved_model")
-    try:
-        exported = tf.saved_model.load(folder)
-    except (OSError, ValueError, tf.errors.OpError) as error:
-        raise UserError(f"--saved_model={folder} is no export: {first_line(error)}") from error
+    exported = open_export(folder, "saved_model")
     if SIGNATURE not in exported.signatures:
         raise UserError(
             f"--saved_model={folder} has no signature {SIGNATURE!r}, but only "

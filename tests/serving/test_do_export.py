@@ -8,7 +8,7 @@ import tensorflow as tf
 from commands import assert_each_one_line, run
 from export_folders import ask, write_folder
 
-from nezha_tf.export.exporter import check_output_dir, export_folder, run_and_export
+from nezha_tf.serving.export import check_output_dir, export_folder, run_and_export
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.util.errors import UserError
 
