@@ -10,7 +10,7 @@ import sys
 from absl import app, flags
 
 try:
-    from nezha_tf.generation.sources import COLUMNS, read_pairs
+    from nezha_tf.data.pairs import COLUMNS, read_pairs
     from nezha_tf.tasks.seq2seq import metrics
     from nezha_tf.util.errors import UserError
 except ImportError as error:

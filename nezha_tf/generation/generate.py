@@ -3,10 +3,11 @@
 import dataclasses
 
 from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.pairs import read_pairs
 from nezha_tf.data.rows import Row
 from nezha_tf.generation.model import load_model, open_model, with_defaults
 from nezha_tf.generation.settings import SEARCH_DEFAULTS
-from nezha_tf.generation.sources import Packing, read_pairs
+from nezha_tf.generation.sources import Packing
 from nezha_tf.generation.target_format import MODES
 from nezha_tf.generation.writing import TargetWriter, write_predictions
 from nezha_tf.generation.writing_format import format_of, with_format

@@ -11,12 +11,13 @@ import tensorflow as tf
 
 from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.pairs import read_pairs
 from nezha_tf.data.rows import read_rows
 from nezha_tf.generation.decoder import position_ids
 from nezha_tf.generation.fill import require_blanks
 from nezha_tf.generation.generator import check_room
 from nezha_tf.generation.model import load_model, open_model
-from nezha_tf.generation.sources import Packing, Side, pad_left, pad_right, read_pairs, rounded_up
+from nezha_tf.generation.sources import Packing, Side, pad_left, pad_right, rounded_up
 from nezha_tf.generation.writing_format import source_side, target_format_of, with_format
 from nezha_tf.modeling import attention_mask, positions
 from nezha_tf.util import console, files
