@@ -140,7 +140,7 @@ def write_folder(folder, settings, vocabulary=VOCABULARY):
     task_file.write(str(folder), {**COMMON, **settings})
 
 
-# How many real texts are compared; more by hand, as in EXPORT_TEXTS=500 pytest tests/export.
+# How many real texts are compared; more by hand, as in EXPORT_TEXTS=500 pytest tests/serving.
 NUM_TEXTS = int(os.environ.get("EXPORT_TEXTS", 40))
 # White space and no token at all, capitals and accents, marks apart from their letters, a syllable
 # of several letters, what is dropped, beyond 16 bits, an overlong word, and no UTF-8.
