@@ -130,41 +130,32 @@ FILL_MASK_MEANINGS = {
 
 
 class FillMaskServing(Serving):
-    """Serves the likeliest tokens for each [MASK] of a text; see `generation.fill.BlankFiller`."""
+    """Serves the likeliest tokens for each [MASK] of a text, each found by itself."""
 
     meanings = FILL_MASK_MEANINGS
     example = f'text=tf.constant(["今天天{MASK}很好。"])'
 
-    def __init__(self, folder, model):
+    def __init__(self, model, tokenizer, max_seq_length, top_k=TOP_K):
         """Args:
-          folder: `ModelFolder` of a model with the head of masked LM.
-          model: as returned by `folder.make_model`.
-
-        Raises:
-          UserError: the model does not have this head.
+        model: a `NezhaForMaskedLM`.
+        tokenizer: its `FullTokenizer`.
+        max_seq_length: longest text in tokens, [CLS] and [SEP] included.
+        top_k: number of candidates for each blank.
         """
-        if not isinstance(model, NezhaForMaskedLM):
-            raise UserError(
-                f"the model in {folder.path} has no head of masked LM, so it cannot fill {MASK}; "
-                "pass --task=features"
-            )
-        super().__init__(model, folder.tokenizer)
-        self._room = length_of(folder) - SPECIAL_TOKENS
+        super().__init__(model, tokenizer)
+        self._room, self._top_k = max_seq_length - SPECIAL_TOKENS, top_k
 
     @property
     def about(self):
         return (
-            f"Gives the {TOP_K} likeliest tokens for each {MASK} of a text. Longer texts are cut "
-            f"to {self._room + SPECIAL_TOKENS} tokens, `[CLS]` and `[SEP]` included; a {MASK} "
+            f"Gives the {self._top_k} likeliest tokens for each {MASK} of a text. Longer texts are "
+            f"cut to {self._room + SPECIAL_TOKENS} tokens, `[CLS]` and `[SEP]` included; a {MASK} "
             "after that is not filled in."
         )
 
     def signatures(self):
         def of_texts(text):
-            ids = self._reader.ids_with(text, MASK, self._reader.vocabulary.mask_id)
-            inputs = self._reader.packed(heads(ids, self._room))
-            segment_ids = tf.fill(tf.shape(inputs["input_ids"]), SEGMENT_IDS["bidirectional"][0])
-            return self._filled({**inputs, "segment_ids": segment_ids})
+            return self.filled(heads(self.ids_of(text), self._room))
 
         return as_graphs(
             {
@@ -172,6 +163,16 @@ class FillMaskServing(Serving):
                 "from_ids": of_ids(self._filled),
             }
         )
+
+    def ids_of(self, text):
+        """Returns the ids of texts, string [B], as int32 RaggedTensor [B, (n)], not packed."""
+        return self._reader.ids_with(text, MASK, self._reader.vocabulary.mask_id)
+
+    def filled(self, ids):
+        """Returns the outputs, dict of name to tensor, for what `ids_of` returned."""
+        inputs = self._reader.packed(ids)
+        segment_ids = tf.fill(tf.shape(inputs["input_ids"]), SEGMENT_IDS["bidirectional"][0])
+        return self._filled({**inputs, "segment_ids": segment_ids})
 
     def _filled(self, inputs):
         """Returns the outputs, dict of name to tensor, for a dict of the model's inputs [B, T]."""
@@ -186,10 +187,24 @@ class FillMaskServing(Serving):
         tokens = self._reader.vocabulary.tokens
         # The model's table of tokens may be larger than the vocabulary.
         probabilities = tf.nn.softmax(outputs["masked_lm_logits"])[:, :, : len(tokens)]
-        found = tf.math.top_k(probabilities, min(TOP_K, len(tokens)))
+        found = tf.math.top_k(probabilities, min(self._top_k, len(tokens)))
         is_there = tf.sequence_mask(masks.row_lengths(), tf.shape(positions)[1])[..., None]
         return {
             "num_masks": tf.cast(masks.row_lengths(), tf.int32),
             "candidates": tf.where(is_there, tf.gather(tokens, found.indices), ""),
             "probabilities": tf.where(is_there, found.values, 0.0),
         }
+
+
+def fill_mask(folder, model):
+    """Returns the `FillMaskServing` of a `ModelFolder` and its model.
+
+    Raises:
+      UserError: the model does not have the head of masked LM.
+    """
+    if not isinstance(model, NezhaForMaskedLM):
+        raise UserError(
+            f"the model in {folder.path} has no head of masked LM, so it cannot fill {MASK}; pass "
+            "--task=features"
+        )
+    return FillMaskServing(model, folder.tokenizer, length_of(folder))

@@ -13,7 +13,7 @@ from nezha_tf.checkpoints import task_parts
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.objectives.uses import uses_of
-from nezha_tf.serving.any_model import FeaturesServing, FillMaskServing
+from nezha_tf.serving.any_model import FeaturesServing, fill_mask
 from nezha_tf.training import start
 from nezha_tf.util import files, storage
 from nezha_tf.util.errors import UserError, first_line, require_flag
@@ -23,7 +23,7 @@ _OF_PATTERNS = re.compile(r"[*?\[\\]")
 # What a pretrained model serves, if one of its objectives trained it to do so. The first only needs
 # the head of masked LM.
 OF_PRETRAINED = {
-    "fill_mask": FillMaskServing,
+    "fill_mask": fill_mask,
     "left_to_right": task_parts.continuations,
     "seq2seq": task_parts.targets,
 }
