@@ -22,7 +22,7 @@ from nezha_tf.inference.vectors import (
 from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.tasks.classification import metrics
-from nezha_tf.tasks.classification.label_types import Number
+from nezha_tf.tasks.classification.labels import Number
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
 
