@@ -9,7 +9,7 @@ from commands import assert_one_line, run
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts, write_folder
 
 from nezha_tf.data.array_reader import ArrayReader
-from nezha_tf.tasks.classification.label_types import LABEL_TYPES
+from nezha_tf.tasks.classification.labels import LABEL_TYPES
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.text.packing import TextPacking
 

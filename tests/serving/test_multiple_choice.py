@@ -11,7 +11,7 @@ from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.choices import ONE_BLANK, Columns, Question, read_chid, read_own
 from nezha_tf.tasks.finetuning.evaluation import predict
-from nezha_tf.tasks.multiple_choice.examples import Packer
+from nezha_tf.tasks.multiple_choice.data import Packer
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
@@ -58,7 +58,7 @@ def predicted(folder, questions):
     """Returns the `Examples` of questions, and the probabilities that the program predicts."""
     vocabulary, has_blanks = folder.tokenizer.vocabulary, folder.task["has_blanks"]
     packer = Packer(GraphTokenizer(vocabulary, True), vocabulary, LENGTH, has_blanks)
-    examples = packer(questions, ["texts"], BadRows(skip=True))
+    examples, _ = packer(questions, ["texts"], BadRows(skip=True))
     reader = ArrayReader(examples.arrays, LENGTH)
     python = predict(folder.make_model(), MultipleChoiceLoss(), reader, 32, False)
     return examples, np.stack(python["probabilities"])
@@ -69,18 +69,18 @@ def test_outputs_equal_the_program(exports, name):
     questions = questions_of(name)
     examples, probabilities = predicted(exports[name].folder, questions)
     # Only questions whose text has no token are left out.
-    assert len(examples.questions) >= len(questions) - 2
-    found = ask(exports[name], **inputs_of(examples.questions))
+    assert len(examples.rows) >= len(questions) - 2
+    found = ask(exports[name], **inputs_of(examples.rows))
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
     best = probabilities.argmax(axis=-1)
     assert found["index"].tolist() == best.tolist() and len(set(best)) > 1
-    chosen = [q.choices[i] for q, i in zip(examples.questions, best, strict=True)]
+    chosen = [q.choices[i] for q, i in zip(examples.rows, best, strict=True)]
     assert found["choice"].tolist() == chosen
     np.testing.assert_allclose(found["probability"], probabilities.max(axis=-1), atol=1e-5)
 
     # One by one, and without the places of choices that are not there.
-    for index in range(0, len(examples.questions), 5):
-        question = examples.questions[index]
+    for index in range(0, len(examples.rows), 5):
+        question = examples.rows[index]
         alone = ask(exports[name], **inputs_of([question]))["probabilities"][0]
         np.testing.assert_allclose(alone, probabilities[index][: len(alone)], atol=1e-5)
 
@@ -129,7 +129,7 @@ def test_other_blanks_and_punctuation_are_read_as_in_training(exports, tmp_path,
         np.testing.assert_allclose(answered, expected, atol=1e-5, err_msg=text)
     # FewCLUE's rows have several blanks of one mark, of which the first is asked for.
     text = "雨#idiom#，他#idiom#。"
-    twice = examples.questions[0]._replace(context=text, blank=ONE_BLANK)
+    twice = examples.rows[0]._replace(context=text, blank=ONE_BLANK)
     expected = predicted(folder, [twice])[1][0]
     answered = ask(export, context=[text], choices=[IDIOMS])["probabilities"][0]
     np.testing.assert_allclose(answered, expected, atol=1e-5)

@@ -9,8 +9,8 @@ from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.squad import Question, read_questions
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
+from nezha_tf.tasks.reading_comprehension.data import Windowing
 from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
-from nezha_tf.tasks.reading_comprehension.windows import Windowing
 
 SETTINGS = {
     "task": "reading_comprehension",

@@ -8,7 +8,7 @@ from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import TagSet
 from nezha_tf.tasks.finetuning.evaluation import predict
-from nezha_tf.tasks.tagging.examples import WindowedSentences
+from nezha_tf.tasks.tagging.data import WindowedSentences
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 
 LENGTH = 32

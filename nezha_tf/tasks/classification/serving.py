@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, cut, of_ids, text_spec
-from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
+from nezha_tf.tasks.classification.labels import LABEL_TYPES, THRESHOLD
 
 MEANINGS = {
     **INPUT_MEANINGS,

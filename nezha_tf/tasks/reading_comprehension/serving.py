@@ -8,7 +8,7 @@ import tensorflow as tf
 from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_of, text_spec
 from nezha_tf.serving.windows import in_chunks, windows_on
-from nezha_tf.tasks.reading_comprehension.windows import SPECIAL_TOKENS
+from nezha_tf.tasks.reading_comprehension.data import SPECIAL_TOKENS
 
 MEANINGS = {
     **INPUT_MEANINGS,
@@ -128,7 +128,7 @@ class ReadingComprehensionServing(Serving):
         null = tf.math.segment_min(starts[:, 0] + ends[:, 0], windows.rows)
 
         token = tf.ragged.range(tokens.ids.row_lengths())
-        window = _best_windows(windows, token, room, self._stride)
+        window = windows.best(token.value_rowids(), token.values, room, self._stride)
         within = token.values - tf.gather(windows.starts, window)
         offset = tf.gather(query.row_lengths(), window) + 2
         place = window * tf.shape(starts, tf.int64)[1] + offset + within
@@ -282,39 +282,6 @@ def with_marks(tokens):
     bound = tf.where(is_last, length, tf.cast(following[: tf.size(rows)], tf.int64))
     end = tf.maximum(end, tf.minimum(past, bound))
     return tokens._replace(ends=ends.with_values(tf.cast(end, tf.int32)))
-
-
-def _best_windows(windows, token, room, stride):
-    """Returns the window in which each token has the most context, int64 [N].
-
-    It is the window of `best_windows` in `tasks.reading_comprehension.windows`: one of the two
-    windows whose middles are nearest to the token, or the last one, which may be shorter.
-
-    Args:
-      windows: `Windows`.
-      token: int64 RaggedTensor [B, (P)], the tokens' places.
-      room: int64 [B], the number of tokens in a full window.
-      stride: number of tokens between the starts of two windows.
-    """
-    rows, token = token.value_rowids(), token.values
-    first = tf.gather(windows.firsts, rows)
-    last = first + tf.gather(windows.counts, rows) - 1
-    number = (2 * token - (tf.gather(room, rows) - 1)) // (2 * stride)
-    lower = tf.clip_by_value(first + number, first, last)
-    best, most = lower, _context(windows, token, lower)
-    for window in (tf.minimum(lower + 1, last), last):
-        context = _context(windows, token, window)
-        best, most = tf.where(context > most, window, best), tf.maximum(context, most)
-    return best
-
-
-def _context(windows, token, window):
-    """Returns the smaller distance to the window's ends plus a hundredth of its length, float64."""
-    left = token - tf.gather(windows.starts, window)
-    length = tf.gather(windows.lengths, window)
-    right = length - 1 - left
-    context = tf.cast(tf.minimum(left, right), tf.float64) + 0.01 * tf.cast(length, tf.float64)
-    return tf.where((left >= 0) & (right >= 0), context, IMPOSSIBLE)
 
 
 def _candidates(logits):

@@ -12,7 +12,7 @@ from nezha_tf.generation.model import UNREAD_NAMES, load_model, open_model, with
 from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.tasks.classification import metrics
-from nezha_tf.tasks.classification.label_types import Number
+from nezha_tf.tasks.classification.labels import Number
 from nezha_tf.tasks.sentence_vectors import texts as text_files
 from nezha_tf.tasks.sentence_vectors.vectors import MIX, layer_numbers, make_step, write_vectors
 from nezha_tf.util import console, files, storage

@@ -1,9 +1,10 @@
-"""Converts the rows of a data set to a model's examples."""
+"""Reads the rows of a data set, and converts them to a model's examples."""
 
 from typing import NamedTuple
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import read_rows
+from nezha_tf.tasks.finetuning.task import Examples
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
@@ -55,20 +56,6 @@ class Part(NamedTuple):
         """Returns the end of a line on the part: what is not among its examples."""
         without = f"; without an agreed label: {self.unlabelled:,}" if self.unlabelled else ""
         return without + self.bad_rows.note()
-
-
-class Examples(NamedTuple):
-    """Packed examples.
-
-    Attributes:
-      texts: list of `LabelledText`.
-      arrays: the arrays for `ArrayReader`; `label_ids` only if all examples are labelled.
-      labels: for each example its encoded label (see `SingleLabel.encode`), or None.
-    """
-
-    texts: list
-    arrays: dict
-    labels: list
 
 
 def read_part(data_set, part, paths, skip_bad_rows):
