@@ -110,7 +110,6 @@ def _typed():
 
 
 def _shown(text, blanks):
-    """Returns the text, and for each of its blanks a table of candidates."""
     lines = [text]
     for number, candidates in enumerate(blanks, start=1):
         title = f"{MASK} {number}" if len(blanks) > 1 else MASK
