@@ -22,7 +22,7 @@ from nezha_tf.tasks.classification.settings import ClassificationSettings
 
 
 def main(settings):
-    from nezha_tf.export.exporter import run_and_export
+    from nezha_tf.serving.export import run_and_export
     from nezha_tf.tasks.classification.task import Classification
     from nezha_tf.tasks.finetuning.sweep import run
     from nezha_tf.tasks.prompting.task import Prompting

@@ -16,7 +16,7 @@ from nezha_tf.tasks.multiple_choice.settings import MultipleChoiceSettings
 
 
 def main(settings):
-    from nezha_tf.export.exporter import run_and_export
+    from nezha_tf.serving.export import run_and_export
     from nezha_tf.tasks.finetuning.sweep import run
     from nezha_tf.tasks.multiple_choice.task import MultipleChoice
 

@@ -16,7 +16,7 @@ from nezha_tf.tasks.tagging.settings import TaggingSettings
 
 
 def main(settings):
-    from nezha_tf.export.exporter import run_and_export
+    from nezha_tf.serving.export import run_and_export
     from nezha_tf.tasks.finetuning.sweep import run
     from nezha_tf.tasks.tagging.task import NamedEntities
 

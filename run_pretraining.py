@@ -14,7 +14,7 @@ from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 
 
 def main(settings):
-    from nezha_tf.export.exporter import run_and_export
+    from nezha_tf.serving.export import run_and_export
     from nezha_tf.tasks.pretraining.task import Pretraining
     from nezha_tf.training.run import run
 

@@ -16,7 +16,7 @@ from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 
 
 def main(settings):
-    from nezha_tf.export.exporter import run_and_export
+    from nezha_tf.serving.export import run_and_export
     from nezha_tf.tasks.seq2seq.task import Seq2Seq
     from nezha_tf.training.run import run
 

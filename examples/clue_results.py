@@ -10,7 +10,7 @@ from clue_tasks import CHOICES, data_sets, is_few, predictions_file, test_file
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import read_questions
-from nezha_tf.tasks.classification.examples import read_part
+from nezha_tf.tasks.classification.data import read_part
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError
 

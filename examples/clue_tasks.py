@@ -4,12 +4,12 @@ import os
 from typing import NamedTuple
 
 from nezha_tf.tasks.classification import data_sets as of_classes
-from nezha_tf.tasks.finetuning import part_files
-from nezha_tf.tasks.multiple_choice import data_sets as of_choices
+from nezha_tf.tasks.finetuning import data_sets
+from nezha_tf.tasks.multiple_choice import data as of_choices
 
 # The files of FewCLUE, which the programs read if those of CLUE are not there.
 _FEW = ("train_few_all.json", "train_0.json", "dev_few_all.json", "dev_0.json")
-_TESTS = (*part_files.CLUE_TESTS, "test.jsonl")
+_TESTS = (*data_sets.CLUE_TESTS, "test.jsonl")
 
 
 class Task(NamedTuple):
@@ -85,16 +85,16 @@ def data_of(task, root):
 
 def _lacking(folder, choices):
     """Returns which files of a part are not in a folder, as text, or "": all are there."""
-    paths = part_files.found_in(folder, choices)
+    paths = data_sets.found_in(folder, choices)
     if not paths:
-        return part_files.told(choices)
+        return data_sets.told(choices)
     found = {os.path.basename(path) for path in paths}
     whole = next(names for names in choices if found <= set(names))
     return " and ".join(name for name in whole if name not in found)
 
 
 def _file_choices(task):
-    """Returns the possible files of training and of evaluation; see `part_files`."""
+    """Returns the possible files of training and of evaluation; see `data_sets`."""
     if task.name == "cmrc2018":
         return (("train.json",),), (("dev.json",),)
     data_set = data_sets(task)[task.name]
@@ -108,7 +108,7 @@ def data_sets(task):
 
 def training_files(task, data):
     """Returns the paths of what a task is trained and evaluated on, a list."""
-    paths = [p for choices in _file_choices(task) for p in part_files.found_in(data, choices)]
+    paths = [p for choices in _file_choices(task) for p in data_sets.found_in(data, choices)]
     answers = [f"{path.removesuffix('.json')}_answer.json" for path in paths]
     return [*paths, *filter(os.path.exists, answers)]
 

@@ -1,21 +1,20 @@
-"""Tiny models of each task as folders, their exports, and what a clean process makes of them."""
+"""Tiny models of each task as folders, their servings and their exports."""
 
 import csv
 import functools
 import json
 import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
-from conftest import REPOSITORY, RESOURCES, SHARED
-from waiting import read_line
+import tensorflow as tf
+from conftest import RESOURCES, SHARED
 
 from nezha_tf import FullTokenizer, NezhaConfig, checkpoints
 from nezha_tf.checkpoints import task_file
-from nezha_tf.export.exporter import export_folder
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.modeling import finetuning, pretraining
+from nezha_tf.serving.export import export_folder, serving_of
 
 VOCABULARY = RESOURCES / "vocab.txt"
 CONFIG = {
@@ -31,7 +30,76 @@ CONFIG = {
     # So that what is put out depends on what is read.
     "initializer_range": 0.5,
 }
-COMMON = {"do_lower_case": True, "uses_averages": False}
+TOKENS = VOCABULARY.read_text(encoding="utf-8").split()
+# In this order the random weights find some.
+TAGS = ["B-LOC", "I-LOC", "O", "I-PER", "B-PER"]
+# A model of each kind that the page has a use for.
+SETTINGS = {
+    "reviews": {
+        "task": "classification",
+        "label_type": "single",
+        "labels": ["差评", "好评"],
+        "is_pair": False,
+    },
+    "pairs": {
+        "task": "classification",
+        "label_type": "multi",
+        "labels": ["a", "b", "c"],
+        "is_pair": True,
+    },
+    "likeness": {
+        "task": "classification",
+        "label_type": "regression",
+        "labels": [],
+        "is_pair": True,
+    },
+    "names": {
+        "task": "tagging",
+        "labels": TAGS,
+        "scheme": "BIO",
+        "crf": False,
+        "window_stride": 10,
+    },
+    "names_crf": {
+        "task": "tagging",
+        "labels": TAGS,
+        "scheme": "BIO",
+        "crf": True,
+        "window_stride": 10,
+    },
+    "questions": {
+        "task": "reading_comprehension",
+        "max_query_length": 12,
+        "doc_stride": 8,
+        "max_answer_length": 5,
+        "n_best_size": 4,
+        "version_2_with_negative": True,
+        "null_score_diff_threshold": 0.0,
+    },
+    "choices": {"task": "multiple_choice", "has_blanks": False},
+    "idioms": {"task": "multiple_choice", "has_blanks": True},
+    "titles": {
+        "task": "seq2seq",
+        "target_prediction": "masked",
+        "max_source_length": 24,
+        "max_target_length": 8,
+        "truncate_source": "tail",
+        "min_target_length": 2,
+        "decoding": "beam",
+        "beam_size": 2,
+        "num_return_sequences": 1,
+        "length_penalty": 0.7,
+        "temperature": 1.0,
+        "top_k": 0,
+        "top_p": 1.0,
+        "no_repeat_ngram_size": 0,
+        "exempt_words": [],
+        # Words of Latin letters could be parted in several ways.
+        "banned_words": [token for token in TOKENS if token.isascii() and token != "[SEP]"],
+    },
+    "nezha": {"task": "pretraining", "objectives": "bidirectional"},
+}
+COMMON = {"do_lower_case": True, "uses_averages": False, "max_seq_length": 32}
 
 
 def model_of(settings, config):
@@ -72,7 +140,7 @@ def write_folder(folder, settings, vocabulary=VOCABULARY):
     task_file.write(str(folder), {**COMMON, **settings})
 
 
-# How many real texts are compared; more by hand, as in EXPORT_TEXTS=500 pytest tests/export.
+# How many real texts are compared; more by hand, as in EXPORT_TEXTS=500 pytest tests/serving.
 NUM_TEXTS = int(os.environ.get("EXPORT_TEXTS", 40))
 # White space and no token at all, capitals and accents, marks apart from their letters, a syllable
 # of several letters, what is dropped, beyond 16 bits, an overlong word, and no UTF-8.
@@ -84,8 +152,6 @@ ODD_TEXTS = [
     "a\0b\u200bc\ufffd d\u2028e",
     "好" + "x" * 300 + "不好",
 ]
-# Before a text that is sent as bytes.
-BYTES = "\ue001"
 INVALID = b"\xff\xe4\xbd" + "不好\n吗".encode() + b"\xed\xa0\x80z"
 LONG_TEXT = "今天天气不错，Running！" * 7000  # more than 100,000 characters
 
@@ -103,42 +169,57 @@ def real_texts():
 
 
 @functools.cache
-def _clean_process():
-    """The process that `ask` asks; it ends with this one, whose end closes its input."""
-    script = REPOSITORY / "tests" / "export" / "clean_process.py"
-    command = [sys.executable, "-I", str(script)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def signatures_in(export):
+    """Returns the signatures of an export, dict of name to function, loaded in this process."""
+    loaded = tf.saved_model.load(str(export))
+    # The functions do not hold their weights.
+    return {"_owner": loaded, **loaded.signatures}
 
 
-def ask(folder, signature="serving_default", **inputs):
-    """Returns what an export answers in a clean process, dict of name to array.
+class Served(dict):
+    """The signatures of a folder's `Serving`, by name.
+
+    Attributes:
+      folder: the `ModelFolder`.
+      serving: the `Serving`, whose signatures are these, so that they are traced once.
+    """
+
+    def __init__(self, path, settings, task=None, vocabulary=VOCABULARY):
+        write_folder(path, settings, vocabulary)
+        self.folder = open_folder(path)
+        self.serving = serving_of(self.folder, task)[1]
+        super().__init__(self.serving.signatures())
+        self.serving.signatures = self.copy
+
+
+def ask(signatures, signature="serving_default", **inputs):
+    """Returns what a signature answers, dict of name to array, with texts as str.
 
     Args:
-      folder: of the export.
-      signature: its name.
-      **inputs: lists; text that is no UTF-8 as bytes.
+      signatures: a `Served`, or the path of an export.
+      signature: the name of one.
+      **inputs: lists or tensors.
     """
-    sent = {
-        name: [
-            f"{BYTES}{v.decode('latin-1')}" if isinstance(v, bytes) else np.asarray(v).tolist()
-            for v in values
-        ]
-        for name, values in inputs.items()
+    if not isinstance(signatures, dict):
+        signatures = signatures_in(signatures)
+    function = signatures[signature]
+    specs = getattr(function, "input_signature", None)
+    if specs is None:
+        specs = function.structured_input_signature[1].values()
+    tensors = {
+        spec.name: tf.reshape(tf.constant(inputs[spec.name], spec.dtype), [0] * spec.shape.rank)
+        if len(inputs[spec.name]) == 0
+        else tf.constant(inputs[spec.name], spec.dtype)
+        for spec in specs
     }
-    return _answered(str(folder), signature, sent)
+    outputs = function(**tensors)
+    return {name: np.array(_decoded(value.numpy().tolist())) for name, value in outputs.items()}
 
 
-def run_readme(folder):
-    """Runs the lines of Python in an export's README as they stand; returns the outputs."""
-    text = (folder / "README.md").read_text(encoding="utf-8")
-    return _answered(str(folder), None, text.split("```python\n")[1].split("```")[0])
-
-
-def _answered(*question):
-    process = _clean_process()
-    print(json.dumps(question), file=process.stdin, flush=True)
-    answered = json.loads(read_line(process.stdout))
-    return {name: np.array(values) for name, values in answered.items()}
+def _decoded(value):
+    if isinstance(value, list):
+        return [_decoded(each) for each in value]
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def make_export(folder, settings, task=None, vocabulary=VOCABULARY):

@@ -16,7 +16,7 @@ from conftest import REPOSITORY
 from terminals import heeds_hangups
 from waiting import ended, wait_until
 
-from nezha_tf.tasks.finetuning import part_files
+from nezha_tf.tasks.finetuning import data_sets
 from nezha_tf.util.errors import Terminated, UserError
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -44,7 +44,7 @@ def test_the_newest_test_set_is_predicted(tmp_path, name):
     for file in ("test1.0.json", "test.json", "test1.1.json"):
         (tmp_path / file).touch()
         assert clue.test_file(str(tmp_path)) == str(tmp_path / file)
-        assert part_files.found_in(str(tmp_path), choices) == [str(tmp_path / file)]
+        assert data_sets.found_in(str(tmp_path), choices) == [str(tmp_path / file)]
 
 
 def test_another_working_directory_is_no_obstacle(tmp_path):

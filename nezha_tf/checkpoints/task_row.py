@@ -97,10 +97,19 @@ class Kind:
 
 
 class Tab(NamedTuple):
-    """A tab of the demo's page: its title, and "module:function" of its content."""
+    """A tab of the demo's page.
+
+    Attributes:
+      title: its title, which no other tab has.
+      layout: function of the module `serving.tabs` and a dict of a model's name to its
+        `serving.signature.Servable`; lays out the content.
+      outputs: sets of names of outputs. An export that has all names of one of the sets is shown
+        here, because no other tab's exports have them all.
+    """
 
     title: str
-    layout: str
+    layout: Callable
+    outputs: tuple[set[str], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,13 +123,9 @@ class Task:
       optional: the same of keys that may be missing; a run writes them only if it uses them.
       head_settings: dict of those `settings` that say what the head is and what it reads to the
         flags that decide them (often of the same name); a run's folder is only used with the same.
-      training: "module:name" of the `training.task.Task` that trains it.
-      serving: "module:name" of a function (or class) of a `ModelFolder` that returns its
-        `serving.saved_model.Serving`, or None. Without it, the export fills blanks.
-      predictor: "module:name" of a function (or class) of a `ModelFolder` and its model that
-        returns its `serving.predictor.Predictor`.
-      exported: "module:name" of the same for an export, a `demo.exports.Exported`.
-      tab: the `Tab` for predictors whose ability has the task's name.
+      serving: function (or class) of a `ModelFolder` and its model that returns its
+        `serving.signature.Serving`; None: the model serves as its objectives trained it to.
+      tab: the `Tab` of such a serving; None: the page only shows the model's attention.
       published: function of a `hugging_face_settings.Published` that returns the settings of a
         published model; None: published models of this kind have no task.
       model_class: function of the settings that returns the class of the model; None: the class
@@ -133,10 +138,7 @@ class Task:
     kinds: tuple[Kind, ...]
     optional: dict[str, Value] = dataclasses.field(default_factory=dict)
     head_settings: dict[str, str] = dataclasses.field(default_factory=dict)
-    training: str | None = None
-    serving: str | None = None
-    predictor: str | None = None
-    exported: str | None = None
+    serving: Callable | None = None
     tab: Tab | None = None
     published: Callable | None = None
     model_class: Callable | None = None

@@ -1,13 +1,10 @@
 """The table of tasks: one row with everything that the rest of the code must know about a task.
 
 No other code tests a task's name. To add a task, assign a row to `TASKS` in any module;
-`docs/en/extending.md` explains it by an example. Classes of higher rooms are not imported here but
-named as "module:name"; the code that uses them imports them with `part`.
+`docs/en/extending.md` explains it by an example.
 """
 
-import importlib
-
-from nezha_tf.checkpoints import hugging_face_settings
+from nezha_tf.checkpoints import hugging_face_settings, task_parts
 from nezha_tf.checkpoints.task_row import Head, Kind, Tab, Task
 from nezha_tf.checkpoints.values import BOOL, NAMES, NUMBER, TEXT, TEXTS, at_least, one_of
 from nezha_tf.config import SEARCH_METHODS, TARGET_PREDICTIONS
@@ -72,6 +69,12 @@ def _same(*names):
     return dict(zip(names, names, strict=True))
 
 
+_CLASSES = Tab(
+    "Classification",
+    lambda tabs, models: tabs.classification(models),
+    ({"label", "probabilities"}, {"labels_on", "probabilities"}, {"value"}),
+)
+
 # Tasks with heads of pretraining come first, because `kind_of` depends on the order.
 TASKS = {
     "pretraining": Task(
@@ -80,7 +83,6 @@ TASKS = {
         model_class=lambda settings: (
             ObjectiveMixture.from_text(settings["objectives"], "objectives").model
         ),
-        training="nezha_tf.tasks.pretraining.task:Pretraining",
     ),
     "seq2seq": Task(
         settings={
@@ -102,11 +104,8 @@ TASKS = {
         },
         kinds=(MASKED_LM,),
         head_settings=_same("target_prediction"),
-        training="nezha_tf.tasks.seq2seq.task:Seq2Seq",
-        serving="nezha_tf.tasks.seq2seq.serving:Seq2SeqServing",
-        predictor="nezha_tf.tasks.seq2seq.predictor:Writer",
-        exported="nezha_tf.demo.exports:ExportedWriter",
-        tab=Tab("Writing", "nezha_tf.demo.tabs:writing"),
+        serving=task_parts.seq2seq,
+        tab=Tab("Writing", lambda tabs, models: tabs.writing(models), ({"texts", "scores"},)),
         form="seq2seq",
     ),
     "classification": Task(
@@ -125,11 +124,8 @@ TASKS = {
             ),
         ),
         head_settings={**_same("label_type"), "is_pair": "text_pair_column"},
-        training="nezha_tf.tasks.classification.task:Classification",
-        serving="nezha_tf.tasks.classification.serving:ClassificationServing",
-        predictor="nezha_tf.tasks.classification.predictor:Classifier",
-        exported="nezha_tf.demo.exports:ExportedClassifier",
-        tab=Tab("Classification", "nezha_tf.demo.tabs:classification"),
+        serving=task_parts.classification,
+        tab=_CLASSES,
         published=hugging_face_settings.classification,
     ),
     "prompting": Task(
@@ -142,9 +138,8 @@ TASKS = {
         },
         kinds=(MASKED_LM,),
         head_settings={**_same("pattern", "label_words"), "is_pair": "text_pair_column"},
-        training="nezha_tf.tasks.prompting.task:Prompting",
-        serving="nezha_tf.tasks.prompting.serving:PromptingServing",
-        predictor="nezha_tf.tasks.prompting.predictor:PromptedClassifier",
+        serving=task_parts.prompting,
+        tab=_CLASSES,
     ),
     "tagging": Task(
         settings={
@@ -171,11 +166,8 @@ TASKS = {
             ),
         ),
         head_settings=_same("crf"),
-        training="nezha_tf.tasks.tagging.task:NamedEntities",
-        serving="nezha_tf.tasks.tagging.serving:TaggingServing",
-        predictor="nezha_tf.tasks.tagging.predictor:EntityFinder",
-        exported="nezha_tf.demo.exports:ExportedEntityFinder",
-        tab=Tab("Entities", "nezha_tf.demo.tabs:entities"),
+        serving=task_parts.tagging,
+        tab=Tab("Entities", lambda tabs, models: tabs.entities(models), ({"num_entities"},)),
         published=hugging_face_settings.tagging,
     ),
     "reading_comprehension": Task(
@@ -197,18 +189,14 @@ TASKS = {
             ),
         ),
         head_settings=_same("version_2_with_negative"),
-        training="nezha_tf.tasks.reading_comprehension.task:ReadingComprehension",
-        serving="nezha_tf.tasks.reading_comprehension.serving:ReadingComprehensionServing",
-        predictor="nezha_tf.tasks.reading_comprehension.predictor:AnswerFinder",
-        exported="nezha_tf.demo.exports:ExportedAnswerFinder",
-        tab=Tab("Reading comprehension", "nezha_tf.demo.tabs:answers"),
+        serving=task_parts.reading_comprehension,
+        tab=Tab("Reading comprehension", lambda tabs, models: tabs.answers(models), ({"answer"},)),
         published=hugging_face_settings.reading_comprehension,
     ),
     "sentence_vectors": Task(
         settings={"pooling": one_of("cls", "mean")},
         kinds=(Kind("sentence_vectors", NezhaForSentenceVectors, (), None, ("max_seq_length",)),),
         head_settings=_same("pooling"),
-        training="nezha_tf.tasks.sentence_vectors.task:SentenceVectors",
     ),
     "multiple_choice": Task(
         settings={"has_blanks": BOOL},
@@ -225,17 +213,12 @@ TASKS = {
             ),
         ),
         head_settings={"has_blanks": "task_name"},
-        training="nezha_tf.tasks.multiple_choice.task:MultipleChoice",
-        serving="nezha_tf.tasks.multiple_choice.serving:MultipleChoiceServing",
-        predictor="nezha_tf.tasks.multiple_choice.predictor:ChoiceFinder",
-        exported="nezha_tf.demo.exports:ExportedChoiceFinder",
-        tab=Tab("Multiple choice", "nezha_tf.demo.tabs:choices"),
+        serving=task_parts.multiple_choice,
+        tab=Tab(
+            "Multiple choice",
+            lambda tabs, models: tabs.choices(models),
+            ({"choice", "probabilities"},),
+        ),
         published=hugging_face_settings.multiple_choice,
     ),
 }
-
-
-def part(name):
-    """Imports and returns an object that a row names as "module:name"."""
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)

@@ -2,28 +2,26 @@
 
 import sys
 
-import numpy as np
 import tensorflow as tf
 
-from nezha_tf.config import SEGMENT_IDS
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.lines import filled_lines
 from nezha_tf.generation.model import load_model, open_model
 from nezha_tf.modeling import positions
 from nezha_tf.objectives.uses import uses_of
+from nezha_tf.serving.any_model import SPECIAL_TOKENS, FillMaskServing
 from nezha_tf.text.vocabulary import MASK
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError, require_unicode
 
 
 class BlankFiller:
-    """A function from a text to the `top_k` likeliest candidates for each of its blanks.
-
-    The `NezhaForMaskedLM` sees the text on both sides of a blank; each blank is filled by itself.
-    """
+    """A function from a text to the `top_k` likeliest candidates for each of its blanks."""
 
     def __init__(self, model, tokenizer, top_k):
-        self._model, self._tokenizer, self._top_k = model, tokenizer, top_k
+        self._config = model.config
+        longest = positions.of(self._config).longest(self._config) or tf.int32.max
+        self._serving = FillMaskServing(model, tokenizer, longest, top_k)
 
     def __call__(self, text):
         """Returns for each [MASK] of a text a list of (token, probability), likeliest first.
@@ -31,35 +29,18 @@ class BlankFiller:
         Raises:
           UserError: the text has no [MASK], or is longer than the model's table of positions.
         """
-        vocabulary = self._tokenizer.vocabulary
-        # The tokenizer would split "[MASK]" into the brackets and the word.
-        parts = [self._tokenizer.tokenize(part) for part in text.split(MASK)]
-        if len(parts) == 1:
+        if MASK not in text:
             raise UserError(f"no {MASK} in the text; write one for each token to fill in")
-        ids = [vocabulary.cls_id]
-        blanks = []
-        for part in parts:
-            ids += [*vocabulary.ids_of(part), vocabulary.mask_id]
-            blanks.append(len(ids) - 1)
-        # What follows the last part is no blank, but the end of the text.
-        ids[blanks.pop()] = vocabulary.sep_id
-        config = self._model.config
-        positions.of(config).check_length(config, len(ids), f"a text of {len(ids)} tokens")
-        outputs = self._model(
-            {
-                "input_ids": tf.constant([ids]),
-                "input_mask": tf.ones((1, len(ids)), tf.int32),
-                "segment_ids": tf.fill((1, len(ids)), SEGMENT_IDS["bidirectional"][0]),
-                "masked_lm_positions": tf.constant([blanks]),
-            }
+        ids = self._serving.ids_of(tf.constant([text]))
+        length = int(ids.row_lengths()[0]) + SPECIAL_TOKENS
+        positions.of(self._config).check_length(self._config, length, f"a text of {length} tokens")
+        outputs = self._serving.filled(ids)
+        tokens, probabilities = (
+            outputs[name][0].numpy().tolist() for name in ("candidates", "probabilities")
         )
-        probs = tf.nn.softmax(outputs["masked_lm_logits"][0])[:, : len(vocabulary)]
-        candidates = tf.math.top_k(probs, min(self._top_k, len(vocabulary)))
         return [
-            list(zip(vocabulary.tokens_of(tokens), values.tolist(), strict=True))
-            for tokens, values in zip(
-                candidates.indices.numpy(), np.array(candidates.values), strict=True
-            )
+            [(token.decode(), share) for token, share in zip(*blank, strict=True)]
+            for blank in zip(tokens, probabilities, strict=True)
         ]
 
 
@@ -129,7 +110,6 @@ def _typed():
 
 
 def _shown(text, blanks):
-    """Returns the text, and for each of its blanks a table of candidates."""
     lines = [text]
     for number, candidates in enumerate(blanks, start=1):
         title = f"{MASK} {number}" if len(blanks) > 1 else MASK

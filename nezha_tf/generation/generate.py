@@ -76,7 +76,6 @@ def _read(settings, bad_rows):
 
 
 def _with_values(given, opened):
-    """Returns the settings with values for all flags that were not given."""
     settings = with_defaults(with_format(given, opened), opened, SEARCH_DEFAULTS)
     unread = [n for n in _UNREAD[settings.decoding] if getattr(given, n) != SEARCH_DEFAULTS[n]]
     refuse(given, unread, f"--decoding={settings.decoding}")

@@ -127,7 +127,6 @@ _WAYS = {
 
 
 def _ids_of(rows, tokenizer):
-    """Yields the ids of the rows' texts, lists of int."""
     for row in rows:
         ids = tokenizer.vocabulary.ids_of(tokenizer.tokenize(row.values["text"]))
         if not ids:

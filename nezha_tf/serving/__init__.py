@@ -1,1 +1,1 @@
-"""What a task needs to be served: SavedModels that take raw text, and predictors for one text."""
+"""From raw text to answers: signatures, exports as SavedModels, other runtimes, and the page."""

@@ -24,22 +24,23 @@ def text_spec(name):
     return tf.TensorSpec([None], tf.string, name=name)
 
 
-def ids_specs():
-    """Returns the specs of a model's inputs, int32 [B, T]."""
-    return [tf.TensorSpec([None, None], tf.int32, name=name) for name in MODEL_INPUTS]
+def ids_specs(rank=2):
+    """Returns the specs of a model's inputs, int32 [B, T], or of those of choices, [B, C, T]."""
+    return [tf.TensorSpec([None] * rank, tf.int32, name=name) for name in MODEL_INPUTS]
 
 
-def of_ids(function):
-    """Returns a signature that takes a model's inputs, int32 [B, T]: (function, input specs).
+def of_ids(function, rank=2):
+    """Returns a signature that takes a model's inputs: (function, input specs).
 
     Args:
       function: function of a dict of `MODEL_INPUTS`.
+      rank: see `ids_specs`.
     """
 
     def from_ids(input_ids, input_mask, segment_ids):
         return function(dict(zip(MODEL_INPUTS, (input_ids, input_mask, segment_ids), strict=True)))
 
-    return from_ids, ids_specs()
+    return from_ids, ids_specs(rank)
 
 
 class Tokens(NamedTuple):
@@ -175,7 +176,7 @@ def heads(ragged, lengths):
 
 
 def cut(first, second, room):
-    """Cuts texts or pairs to `room` tokens, as `truncated_lengths` of tasks.finetuning.packing.
+    """Cuts texts or pairs to `room` tokens, as `truncated_lengths` of text.packing.
 
     Args:
       first: RaggedTensor [B, (n)].

@@ -33,6 +33,35 @@ class Windows(NamedTuple):
         begin = tf.gather(ragged.row_starts(), self.rows) + self.starts
         return tf.gather(ragged.values, tf.ragged.range(begin, begin + self.lengths))
 
+    def best(self, rows, tokens, size, stride):
+        """Returns the window in which each token has the most context, int64 [N].
+
+        The context is the smaller distance to the window's ends plus a hundredth of its length; of
+        ties the first window counts (`_check_is_max_context` of run_squad.py). It is one of the two
+        windows whose middles are nearest to the token, or the last one, which may be shorter.
+
+        Args:
+          rows: int64 [N], the text of each token.
+          tokens: int64 [N], the place of each token in its text.
+          size, stride: see `windows_on`.
+        """
+        size = tf.gather(tf.broadcast_to(tf.cast(size, tf.int64), tf.shape(self.counts)), rows)
+        first = tf.gather(self.firsts, rows)
+        last = first + tf.gather(self.counts, rows) - 1
+        lower = tf.clip_by_value(first + (2 * tokens - (size - 1)) // (2 * stride), first, last)
+        best, most = lower, self._context(tokens, lower)
+        for window in (tf.minimum(lower + 1, last), last):
+            context = self._context(tokens, window)
+            best, most = tf.where(context > most, window, best), tf.maximum(context, most)
+        return best
+
+    def _context(self, tokens, window):
+        left = tokens - tf.gather(self.starts, window)
+        length = tf.gather(self.lengths, window)
+        right = length - 1 - left
+        context = tf.cast(tf.minimum(left, right), tf.float64) + 0.01 * tf.cast(length, tf.float64)
+        return tf.where((left >= 0) & (right >= 0), context, tf.float64.min)
+
 
 def windows_on(num_tokens, size, stride, is_last_full):
     """Returns the `Windows` of texts; each text has at least one, even an empty text.
@@ -42,8 +71,8 @@ def windows_on(num_tokens, size, stride, is_last_full):
       size: int, or int64 [B]: largest number of tokens of a window.
       stride: int, number of tokens from the start of one window to the start of the next.
       is_last_full: whether the last window begins earlier so that it is full (as in
-        `tagging.alignment.window_starts`), or has only the rest of the text (as in `stretches_of`
-        of `reading_comprehension.windows`).
+        `tagging.data.window_starts`), or has only the rest of the text (as in `stretches_of`
+        of `reading_comprehension.data`).
     """
     size = tf.broadcast_to(tf.cast(size, tf.int64), tf.shape(num_tokens))
     beyond = tf.maximum(num_tokens - size, 0)

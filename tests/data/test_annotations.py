@@ -8,7 +8,7 @@ from annotation_forms import ALL, FORMS, RIGHT, TEXTS, marks, rows, task
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import Sentence, read_entity_file
-from nezha_tf.tasks.tagging.examples import FoundEntity
+from nezha_tf.tasks.tagging.data import FoundEntity
 from nezha_tf.util.errors import UserError
 
 

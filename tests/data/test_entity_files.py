@@ -7,7 +7,7 @@ import pytest
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import Sentence, read_entity_file
-from nezha_tf.tasks.tagging.examples import FoundEntity
+from nezha_tf.tasks.tagging.data import FoundEntity
 from nezha_tf.util.errors import UserError
 
 JSON = {"text": "李四在北京", "entities": [{"start": 3, "end": 5, "label": "LOC"}]}

@@ -11,7 +11,7 @@ from mutated_json import mutations
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import Sentence, read_entity_file
 from nezha_tf.data.entity_tags import SCHEMES, Entity, tags_of
-from nezha_tf.tasks.tagging.examples import FoundEntity
+from nezha_tf.tasks.tagging.data import FoundEntity
 from nezha_tf.util.errors import UserError
 
 # No lone surrogate, which is not text, and no line end.

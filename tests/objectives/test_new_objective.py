@@ -10,9 +10,9 @@ from small_runs import CLS, LENGTHS, SEP, TOKENS, record, text_of, write_data
 import nezha_tf
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data import schema
-from nezha_tf.demo.predictors import predictors_of
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM, NezhaForPreTraining
 from nezha_tf.objectives.table import OBJECTIVES
+from nezha_tf.serving.page import models_of
 from nezha_tf.util.errors import UserError
 
 
@@ -50,14 +50,14 @@ def test_it_is_trained_in_a_mixture_and_loaded(toy, folder):
     assert tf.argmax(logits, axis=-1).numpy().tolist() == [[ids[0][3], ids[0][2]]]
     assert tokenizer.vocabulary.tokens_of([5]) == [TOKENS[5]]
     # The model's use is that of the mixture's other objective.
-    assert set(predictors_of(open_folder(folder / "mixture"))) == {"fill_mask", "attention"}
+    assert set(models_of(open_folder(folder / "mixture"))) == {"Fill in", "Attention"}
 
 
 def test_it_is_trained_alone_with_its_own_model(toy, folder, monkeypatch):
     results = train(folder, "alone", toy_objective.NAME, "--num_train_steps=60")
     assert results["masked_lm_accuracy"] > 0.5 and "next_sentence_loss" not in results
     assert type(nezha_tf.load(str(folder / "alone"))[1]) is NezhaForMaskedLM
-    assert set(predictors_of(open_folder(folder / "alone"))) == {"attention"}
+    assert set(models_of(open_folder(folder / "alone"))) == {"Attention"}
     monkeypatch.delitem(OBJECTIVES, toy_objective.NAME)
     with pytest.raises(UserError, match="there is no objective 'previous_token'; they are bidir"):
         nezha_tf.load(str(folder / "alone"))

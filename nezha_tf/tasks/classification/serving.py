@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, cut, of_ids, text_spec
-from nezha_tf.tasks.classification.label_types import LABEL_TYPES, THRESHOLD
+from nezha_tf.tasks.classification.labels import LABEL_TYPES, THRESHOLD
 
 MEANINGS = {
     **INPUT_MEANINGS,
@@ -22,11 +22,12 @@ class ClassificationServing(Serving):
 
     meanings = MEANINGS
 
-    def __init__(self, folder):
+    def __init__(self, folder, model):
         """Args:
         folder: `ModelFolder` of a classification run.
+        model: as returned by `folder.make_model`.
         """
-        model, task = folder.make_model(), folder.task
+        task = folder.task
         super().__init__(model, folder.tokenizer)
         self._kind = task["label_type"]
         self._labels = list(task.get("labels") or ())

@@ -5,12 +5,11 @@ import dataclasses
 import numpy as np
 
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
-from nezha_tf.tasks.classification import confusion, metrics
+from nezha_tf.tasks.classification import metrics
+from nezha_tf.tasks.classification.data import pack, read_part
 from nezha_tf.tasks.classification.data_sets import data_set_of
-from nezha_tf.tasks.classification.examples import pack, read_part
 from nezha_tf.tasks.classification.labels import label_type_of
-from nezha_tf.tasks.finetuning.part_files import files_of
-from nezha_tf.tasks.finetuning.predictions import write_predictions
+from nezha_tf.tasks.finetuning.data_sets import files_of
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.text.packing import TextPacking
 from nezha_tf.util.errors import UserError
@@ -41,11 +40,8 @@ class Classification(FineTuning):
     def read(self, part):
         settings = self.settings
         is_pair = self.data_set.is_pair(part)
-        if is_pair and self.pairs_need_segments and self.config.type_vocab_size < 2:
-            raise UserError(
-                f"pairs need type_vocab_size 2 in {settings.bert_config_file}, not "
-                f"{self.config.type_vocab_size}"
-            )
+        if is_pair and self.pairs_need_segments:
+            self.require_segments("pairs")
         packing = self.make_packing(is_pair)
         paths = files_of(self.data_set, part, settings)
         found = read_part(self.data_set, part, paths, settings.skip_bad_rows)
@@ -54,7 +50,7 @@ class Classification(FineTuning):
             self.label_type = label_type_of(settings, self.data_set, training, self.task_name)
         examples = pack(found, self.graph_tokenizer, packing, self.label_type)
         what = "pair" if is_pair else "text"
-        self.notes.append(found.note(what, len(examples.texts), packing.num_truncated))
+        self.notes.append(found.note(what, len(examples.rows), packing.num_truncated))
         return examples
 
     def make_packing(self, is_pair):
@@ -85,10 +81,10 @@ class Classification(FineTuning):
             return []
         labels, folder = self.label_type.labels, self.settings.output_dir
         predicted = self.label_type.predicted(outputs)
-        matrix = confusion.confusion_matrix(self._held_out(outputs), predicted, len(labels))
-        lines = [confusion.write_table(folder, matrix, labels)]
+        matrix = metrics.confusion_matrix(self._held_out(outputs), predicted, len(labels))
+        lines = [metrics.write_table(folder, matrix, labels)]
         if self.settings.plot:
-            lines.append(confusion.draw(folder, matrix, labels))
+            lines.append(metrics.draw_matrix(folder, matrix, labels))
         return lines
 
     def write_predictions(self, outputs):
@@ -103,10 +99,9 @@ class Classification(FineTuning):
                 "label": text.label,
                 **prediction,
             }
-            for text, prediction in zip(examples.texts, found, strict=True)
+            for text, prediction in zip(examples.rows, found, strict=True)
         ]
-        settings = self.settings
-        write_predictions(settings.output_dir, settings.predictions_format, entries)
+        self.write_entries(entries)
         labelled = [i for i, label in enumerate(examples.labels) if label is not None]
         if not labelled:
             return {}

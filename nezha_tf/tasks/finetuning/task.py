@@ -3,17 +3,35 @@
 import abc
 import copy
 import os
+from typing import NamedTuple
 
+from nezha_tf.checkpoints import run_folder, task_file
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
 from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
+from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.r_drop import RDrop
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.task import Task
+from nezha_tf.util import files, storage
 from nezha_tf.util.errors import UserError, require_flag
+
+
+class Examples(NamedTuple):
+    """The packed examples of a part.
+
+    Attributes:
+      rows: what each was made of, a list.
+      arrays: the arrays for `ArrayReader`; `label_ids` only if all examples are labelled.
+      labels: for each its encoded label, or None.
+    """
+
+    rows: list
+    arrays: dict
+    labels: list
 
 
 class FineTuning(Task):
@@ -57,6 +75,27 @@ class FineTuning(Task):
             self.lengths = (self.train_reader.mean_length, 0)
             self._set_course()
 
+    def paths_of(self, part):
+        """Returns the files of --train_file, --eval_file or --predict_file, a list."""
+        flag = f"{part}_file"
+        return files.expand(require_flag(getattr(self.settings, flag), flag), flag)
+
+    def require_segments(self, what):
+        """Raises a `UserError` if the configuration does not have segments 0 and 1.
+
+        Args:
+          what: what has two segments, for the message.
+        """
+        count = self.config.type_vocab_size
+        if count < 2:
+            raise UserError(
+                f"{what} need type_vocab_size 2 in {self.settings.bert_config_file}, not {count}"
+            )
+
+    def write_entries(self, entries):
+        """Writes the predictions; see `predictions.write_predictions`."""
+        write_predictions(self.settings.output_dir, self.settings.predictions_format, entries)
+
     def require_dropout(self, what):
         """Raises a `UserError` if the configuration has no dropout.
 
@@ -82,7 +121,7 @@ class FineTuning(Task):
         The examples of "predict" may have no labels.
 
         Returns:
-          An object with `arrays`, the dict of name to values that `ArrayReader` takes.
+          `Examples`, or another object with `arrays`.
 
         Raises:
           UserError: the data is bad.
@@ -148,3 +187,34 @@ class FineTuning(Task):
             self.resolve(num_train_steps=max(1, round(per_epoch * settings.num_train_epochs)))
         if settings.save_checkpoints_steps is None:
             self.resolve(save_checkpoints_steps=per_epoch)
+
+
+# One label per line, in folders that are older than `task.json`.
+OLD_FILE = "labels.txt"
+
+
+def labels_of_run(folder, task):
+    """Returns the labels that are stored in the folder of a run.
+
+    Args:
+      folder: the --output_dir.
+      task: the name of the task in `task.json`.
+
+    Returns:
+      (path of the file with the labels, list of str); [] if there is no such file.
+
+    Raises:
+      UserError: the file cannot be read or belongs to another task.
+    """
+    path = os.path.join(folder or "", task_file.FILE_NAME)
+    settings = run_folder.read_settings(folder or "", task)
+    if settings:
+        return path, settings["labels"]
+    old_path = os.path.join(folder or "", OLD_FILE)
+    try:
+        with storage.open_text(old_path) as file:
+            return old_path, file.read().splitlines()
+    except FileNotFoundError:
+        return path, []
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read {old_path}: {error}") from error

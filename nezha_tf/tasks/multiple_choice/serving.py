@@ -3,8 +3,15 @@
 import tensorflow as tf
 
 from nezha_tf.data.choices import CHID_PUNCTUATION, ONE_BLANK
-from nezha_tf.serving.saved_model import Serving, as_graphs
-from nezha_tf.serving.text_reader import INPUT_MEANINGS, MODEL_INPUTS, heads, text_spec, valid
+from nezha_tf.serving.signature import Serving, as_graphs
+from nezha_tf.serving.text_reader import (
+    INPUT_MEANINGS,
+    MODEL_INPUTS,
+    heads,
+    of_ids,
+    text_spec,
+    valid,
+)
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.packing import (
     OTHER_BLANK,
@@ -34,11 +41,12 @@ class MultipleChoiceServing(Serving):
 
     meanings = MEANINGS
 
-    def __init__(self, folder):
+    def __init__(self, folder, model):
         """Args:
         folder: `ModelFolder` of a multiple choice run.
+        model: as returned by `folder.make_model`.
         """
-        super().__init__(folder.make_model(), folder.tokenizer)
+        super().__init__(model, folder.tokenizer)
         self._has_blanks = folder.task["has_blanks"]
         self._is_ascii = folder.task.get("ascii_punctuation", False)
         packing = BlankPacking if self._has_blanks else QuestionPacking
@@ -73,13 +81,7 @@ class MultipleChoiceServing(Serving):
         else:
             specs.insert(1, text_spec("question"))
             default = (self._of_texts, specs)
-        ids = [tf.TensorSpec([None, None, None], tf.int32, name=name) for name in MODEL_INPUTS]
-
-        def of_ids(input_ids, input_mask, segment_ids):
-            values = (input_ids, input_mask, segment_ids)
-            return self._found(dict(zip(MODEL_INPUTS, values, strict=True)))
-
-        return as_graphs({"serving_default": default, "from_ids": (of_ids, ids)})
+        return as_graphs({"serving_default": default, "from_ids": of_ids(self._found, rank=3)})
 
     def _of_texts(self, context, question, choices):
         """Returns the outputs for texts, string [B], and choices, string [B, C]."""

@@ -6,15 +6,11 @@ import itertools
 import numpy as np
 
 from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.modeling.finetuning import NezhaForMultipleChoice
-from nezha_tf.tasks.finetuning.part_files import files_of
-from nezha_tf.tasks.finetuning.predictions import write_predictions
+from nezha_tf.modeling.finetuning import NO_CHOICE, NezhaForMultipleChoice
+from nezha_tf.tasks.finetuning.data_sets import files_of
 from nezha_tf.tasks.finetuning.task import FineTuning
-from nezha_tf.tasks.multiple_choice.assignment import chosen
-from nezha_tf.tasks.multiple_choice.data_sets import data_set_of
-from nezha_tf.tasks.multiple_choice.examples import Packer
+from nezha_tf.tasks.multiple_choice.data import Packer, data_set_of
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
-from nezha_tf.util.errors import UserError
 
 
 class MultipleChoice(FineTuning):
@@ -33,10 +29,10 @@ class MultipleChoice(FineTuning):
         if not needs_answers:  # predictions are told apart by their ids
             of_files = _with_own_ids(paths, of_files, bad_rows)
         questions = list(itertools.chain(*of_files))
-        examples = self._packer(questions, paths, bad_rows)
+        examples, note = self._packer(questions, paths, bad_rows)
         if part == "train":
             self.sequences_per_example = len(examples.arrays["input_ids"][0])
-        self.notes.append(examples.note)
+        self.notes.append(note)
         return examples
 
     def task_file_settings(self):
@@ -57,7 +53,7 @@ class MultipleChoice(FineTuning):
         return []
 
     def write_predictions(self, outputs):
-        questions = self.examples["predict"].questions
+        questions = self.examples["predict"].rows
         found = self._chosen("predict", outputs)
         entries = [
             {
@@ -71,8 +67,7 @@ class MultipleChoice(FineTuning):
                 questions, found, outputs["probabilities"], strict=True
             )
         ]
-        settings = self.settings
-        write_predictions(settings.output_dir, settings.predictions_format, entries)
+        self.write_entries(entries)
         if any(question.answer is None for question in questions):
             return {}
         return self._measured("predict", found)
@@ -80,23 +75,20 @@ class MultipleChoice(FineTuning):
     @functools.cached_property
     def _packer(self):
         settings, has_blanks = self.settings, self._data_set.has_blanks
-        if not has_blanks and self.config.type_vocab_size < 2:
-            raise UserError(
-                f"questions need type_vocab_size 2 in {settings.bert_config_file}, not "
-                f"{self.config.type_vocab_size}"
-            )
+        if not has_blanks:
+            self.require_segments("questions")
         vocabulary, length = self.tokenizer.vocabulary, settings.max_seq_length
         return Packer(self.graph_tokenizer, vocabulary, length, has_blanks)
 
     def _chosen(self, part, outputs):
         """Returns the indices of the choices, int [n]; with --max_eval_steps n may be smaller."""
         logits = np.stack(outputs["logits"])
-        questions = self.examples[part].questions[: len(logits)]
+        questions = self.examples[part].rows[: len(logits)]
         are_different = self.settings.different_choices
         return chosen(logits, [q.group for q in questions] if are_different else None)
 
     def _measured(self, part, found):
-        answers = [question.answer for question in self.examples[part].questions]
+        answers = [question.answer for question in self.examples[part].rows]
         return {"accuracy": float(np.mean(found == answers[: len(found)]))}
 
 
@@ -128,3 +120,40 @@ def _with_own_id(questions, bad_rows):
         else:
             found[question.id] = question
     return list(found.values())
+
+
+def chosen(logits, groups=None):
+    """Returns the index of the choice for each question, int [n].
+
+    The blanks of a group get different choices: the pair of blank and choice with the highest
+    score comes first, then the highest of the pairs that are left
+    (`logits_matrix_to_array` of CLUE's program for ChID). Blanks for which no choice is left get
+    their most probable one.
+
+    Args:
+      logits: float [n, C], `NO_CHOICE` where a question has no such choice.
+      groups: for each question the number of its group, or None if it has none; None: no question
+        has one.
+    """
+    best = np.argmax(logits, axis=-1)
+    members = {}
+    for index, group in enumerate(groups or ()):
+        if group is not None:
+            members.setdefault(group, []).append(index)
+    for rows in members.values():
+        if len(rows) > 1:
+            best[rows] = _different(logits[rows], best[rows])
+    return best
+
+
+def _different(logits, best):
+    """Returns different choices for the blanks of a group, int [m]."""
+    found = best.copy()
+    blanks, choices = set(range(len(logits))), set(range(logits.shape[1]))
+    for place in np.argsort(-logits, axis=None, kind="stable"):
+        blank, choice = divmod(int(place), logits.shape[1])
+        if blank in blanks and choice in choices and logits[blank, choice] > NO_CHOICE:
+            found[blank] = choice
+            blanks.remove(blank)
+            choices.remove(choice)
+    return found

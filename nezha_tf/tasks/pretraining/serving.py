@@ -8,16 +8,17 @@ class PretrainedWritingServing(WritingServing):
     """Writes texts as an objective of the run has trained the model to do."""
 
     ability: str
+    num_on_page = 3
 
-    def __init__(self, folder):
+    def __init__(self, folder, model):
         """Args:
           folder: `ModelFolder` of a pretraining run.
+          model: as returned by `folder.make_model`.
 
         Raises:
           UserError: no objective of the run trains for this, or see `WritingServing`.
         """
-        form = pretrained_format(folder, self.ability)
-        super().__init__(folder.make_model(), folder.tokenizer, *form)
+        super().__init__(model, folder.tokenizer, pretrained_format(folder, self.ability))
 
 
 class ContinuationServing(PretrainedWritingServing):

@@ -4,8 +4,8 @@ import tensorflow as tf
 
 from nezha_tf.serving.text_reader import cut, padded
 from nezha_tf.tasks.classification.serving import MEANINGS, ClassificationServing
-from nezha_tf.tasks.prompting.pattern import TEXT
-from nezha_tf.tasks.prompting.predictor import objective_of, pattern_of
+from nezha_tf.tasks.prompting.loss import PromptLoss
+from nezha_tf.tasks.prompting.pattern import TEXT, Pattern, label_tokens
 
 _MEANINGS = {
     **MEANINGS,
@@ -20,12 +20,14 @@ class PromptingServing(ClassificationServing):
 
     meanings = _MEANINGS
 
-    def __init__(self, folder):
-        super().__init__(folder)
-        self._pattern = pattern_of(folder)
-        self._objective = objective_of(folder, self._pattern)
-        self._text = folder.task["pattern"]
-        self._words = dict(zip(self._labels, folder.task["label_words"], strict=True))
+    def __init__(self, folder, model):
+        super().__init__(folder, model)
+        task, tokenizer = folder.task, folder.tokenizer
+        self._text, words = task["pattern"], task["label_words"]
+        self._pattern = Pattern(self._text, tokenizer, self._length, self._is_pair)
+        tokens = label_tokens(self._labels, words, tokenizer, self._pattern.num_blanks)
+        self._objective = PromptLoss(tokens, tokenizer.vocabulary.mask_id)
+        self._words = dict(zip(self._labels, words, strict=True))
 
     @property
     def about(self):

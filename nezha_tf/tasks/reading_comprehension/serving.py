@@ -1,13 +1,14 @@
 """Exports of models that answer questions, with each answer's characters in the raw passage."""
 
+import copy
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_of, text_spec
 from nezha_tf.serving.windows import in_chunks, windows_on
-from nezha_tf.tasks.reading_comprehension.windows import SPECIAL_TOKENS
+from nezha_tf.tasks.reading_comprehension.data import SPECIAL_TOKENS
 
 MEANINGS = {
     **INPUT_MEANINGS,
@@ -27,14 +28,19 @@ LOGITS = {"start_logits": tf.float32, "end_logits": tf.float32}
 IMPOSSIBLE = tf.float64.min
 
 
-class Best(NamedTuple):
-    """The best span of a passage: float64 scores; tokens `first` to `last`, -1 if no answer."""
+class Ranked(NamedTuple):
+    """The K answers of a passage: the predicted one, then the others by falling score.
 
-    score: tf.Tensor
-    probability: tf.Tensor
+    Attributes:
+      spans: int64 [K, 2], the first and last token; -1 for no answer, and after the last one.
+      scores, probabilities: float64 [K]; 0 after the last one.
+      null_score_diff: float64 [], see `MEANINGS`.
+    """
+
+    spans: tf.Tensor
+    scores: tf.Tensor
+    probabilities: tf.Tensor
     null_score_diff: tf.Tensor
-    first: tf.Tensor
-    last: tf.Tensor
 
 
 class Spans(NamedTuple):
@@ -59,11 +65,12 @@ class ReadingComprehensionServing(Serving):
     meanings = MEANINGS
     example = 'question=tf.constant(["谁去了长安？"]), passage=tf.constant(["李白去了长安。"])'
 
-    def __init__(self, folder):
+    def __init__(self, folder, model):
         """Args:
         folder: `ModelFolder` of a reading comprehension run.
+        model: as returned by `folder.make_model`.
         """
-        model, task = folder.make_model(), folder.task
+        task = folder.task
         super().__init__(model, folder.tokenizer)
         self._length = task["max_seq_length"]
         self._max_query_length = task["max_query_length"]
@@ -72,6 +79,17 @@ class ReadingComprehensionServing(Serving):
         self._max_answer_length = task["max_answer_length"]
         has_impossible = task["version_2_with_negative"]
         self._threshold = task["null_score_diff_threshold"] if has_impossible else None
+        self._gives_all = False
+
+    def for_page(self):
+        """Returns one with the further outputs `answers`, `starts`, `ends` and `probabilities`.
+
+        Each is [B, K]: those of `answer`, then those of the others by falling score, whose
+        probability is above 0.
+        """
+        other = copy.copy(self)
+        other._gives_all = True
+        return other
 
     @property
     def about(self):
@@ -110,7 +128,7 @@ class ReadingComprehensionServing(Serving):
         null = tf.math.segment_min(starts[:, 0] + ends[:, 0], windows.rows)
 
         token = tf.ragged.range(tokens.ids.row_lengths())
-        window = _best_windows(windows, token, room, self._stride)
+        window = windows.best(token.value_rowids(), token.values, room, self._stride)
         within = token.values - tf.gather(windows.starts, window)
         offset = tf.gather(query.row_lengths(), window) + 2
         place = window * tf.shape(starts, tf.int64)[1] + offset + within
@@ -129,30 +147,50 @@ class ReadingComprehensionServing(Serving):
             is_inside = length < left[:, None]
             ends = tf.gather(spans.ends, tf.where(is_inside, place[:, None] + length, 0))
             scores = tf.where(is_inside, starts[:, None] + ends, IMPOSSIBLE)
-            return self._best(tokens, row, scores, null[row])
+            return self._ranked(tokens, row, scores, null[row])
 
-        rows = tf.range(tokens.ids.nrows())
-        kinds = Best(*[tf.TensorSpec([], tf.float64)] * 3, *[tf.TensorSpec([], tf.int64)] * 2)
-        found = tf.map_fn(search, rows, fn_output_signature=kinds)
-        is_answer = found.first >= 0
+        rows, most = tf.range(tokens.ids.nrows()), self._n_best_size + 1
+        shapes = Ranked([most, 2], [most], [most], [])
+        specs = [tf.TensorSpec(shape, tf.float64) for shape in shapes[1:]]
+        ranked = tf.map_fn(
+            search, rows, fn_output_signature=Ranked(tf.TensorSpec(shapes.spans, tf.int64), *specs)
+        )
+        count = most if self._gives_all else 1
+        spans = ranked.spans[:, :count]
+        is_answer, base = spans >= 0, splits[:-1, None]
         behind = [tf.size(tokens.starts.values)]  # the index of the -1 that stands for no answer
-        starts, ends = (tf.concat([v.values, [-1]], axis=0) for v in (tokens.starts, tokens.ends))
-        base = splits[:-1]
-        start = tf.gather(starts, tf.where(is_answer, base + found.first, behind))
-        end = tf.gather(ends, tf.where(is_answer, base + found.last, behind))
+        start, end = (
+            tf.gather(
+                tf.concat([values.values, [-1]], axis=0),
+                tf.where(is_answer[..., side], base + spans[..., side], behind),
+            )
+            for side, values in enumerate((tokens.starts, tokens.ends))
+        )
+        places = (tf.repeat(rows, count), tf.reshape(start, [-1]), tf.reshape(end, [-1]))
+        answer = tf.reshape(text_of(tokens.characters, *places), tf.shape(start))
+        scores, probabilities = (
+            tf.cast(values, tf.float32) for values in (ranked.scores, ranked.probabilities)
+        )
         outputs = {
-            "answer": text_of(tokens.characters, rows, start, end),
-            "start": start,
-            "end": end,
-            "score": tf.cast(found.score, tf.float32),
-            "probability": tf.cast(found.probability, tf.float32),
+            "answer": answer[:, 0],
+            "start": start[:, 0],
+            "end": end[:, 0],
+            "score": scores[:, 0],
+            "probability": probabilities[:, 0],
         }
         if self._threshold is not None:
-            outputs["null_score_diff"] = tf.cast(found.null_score_diff, tf.float32)
+            outputs["null_score_diff"] = tf.cast(ranked.null_score_diff, tf.float32)
+        if self._gives_all:
+            outputs |= {
+                "answers": answer,
+                "starts": start,
+                "ends": end,
+                "probabilities": probabilities,
+            }
         return outputs
 
-    def _best(self, tokens, row, scores, null):
-        """Returns the `Best` of a passage, the same as `answers.AnswerSearch` finds.
+    def _ranked(self, tokens, row, scores, null):
+        """Returns the `Ranked` of a passage, the same as `answers.AnswerSearch` finds.
 
         Args:
           tokens: `Tokens` of all passages.
@@ -162,27 +200,33 @@ class ReadingComprehensionServing(Serving):
         """
         spans, values = self._distinct(tokens, row, scores)
         # A passage without tokens has no span.
-        best = tf.concat([values, [IMPOSSIBLE]], axis=0)[0]
-        is_answer = tf.size(values) > 0
-        null_score_diff, kept, otherwise = null - best, values, tf.zeros_like(best)
+        null_score_diff = null - tf.concat([values, [IMPOSSIBLE]], axis=0)[0]
+        predicted = 0
         if self._threshold is not None:
-            is_answer &= null_score_diff <= self._threshold
             # Among equal scores no answer is last, and it is always kept.
             rank = tf.reduce_sum(tf.cast(values >= null, tf.int32))
             others = tf.where(rank < self._n_best_size, max(1, self._n_best_size - 1), rank)
-            kept, otherwise = tf.concat([values[:others], [null]], axis=0), null
-        score = tf.where(is_answer, best, otherwise)
-        probability = tf.math.divide_no_nan(
-            tf.cast(tf.size(kept) > 0, tf.float64), tf.reduce_sum(tf.exp(kept - score))
+            spans = tf.concat([spans[:others], [[-1, -1]]], axis=0)
+            values = tf.concat([values[:others], [null]], axis=0)
+            predicted = tf.where(null_score_diff > self._threshold, tf.size(values) - 1, 0)
+        is_predicted = tf.range(tf.size(values)) == predicted
+        order = tf.argsort(
+            tf.where(is_predicted, values.dtype.max, values), direction="DESCENDING", stable=True
         )
-        first = tf.concat([spans, [[-1, -1]]], axis=0)[0]
-        first, last = tf.unstack(tf.where(is_answer, first, -1))
-        return Best(score, probability, null_score_diff, first, last)
+        most = self._n_best_size + 1
+
+        def filled(ordered, fill):
+            return tf.concat([tf.gather(ordered, order), fill], axis=0)[:most]
+
+        spans = filled(spans, tf.fill([most, 2], tf.constant(-1, tf.int64)))
+        none = tf.zeros([most], tf.float64)
+        scores, probabilities = filled(values, none), filled(tf.nn.softmax(values), none)
+        return Ranked(spans, scores, probabilities, null_score_diff)
 
     def _distinct(self, tokens, row, scores):
         """Returns the best spans with different texts, best first, at most --n_best_size.
 
-        The arguments are those of `_best`.
+        The arguments are those of `_ranked`.
 
         Returns:
           (first and last token, int64 [n, 2]; scores, float64 [n]).
@@ -238,39 +282,6 @@ def with_marks(tokens):
     bound = tf.where(is_last, length, tf.cast(following[: tf.size(rows)], tf.int64))
     end = tf.maximum(end, tf.minimum(past, bound))
     return tokens._replace(ends=ends.with_values(tf.cast(end, tf.int32)))
-
-
-def _best_windows(windows, token, room, stride):
-    """Returns the window in which each token has the most context, int64 [N].
-
-    It is the window of `best_windows` in `tasks.reading_comprehension.windows`: one of the two
-    windows whose middles are nearest to the token, or the last one, which may be shorter.
-
-    Args:
-      windows: `Windows`.
-      token: int64 RaggedTensor [B, (P)], the tokens' places.
-      room: int64 [B], the number of tokens in a full window.
-      stride: number of tokens between the starts of two windows.
-    """
-    rows, token = token.value_rowids(), token.values
-    first = tf.gather(windows.firsts, rows)
-    last = first + tf.gather(windows.counts, rows) - 1
-    number = (2 * token - (tf.gather(room, rows) - 1)) // (2 * stride)
-    lower = tf.clip_by_value(first + number, first, last)
-    best, most = lower, _context(windows, token, lower)
-    for window in (tf.minimum(lower + 1, last), last):
-        context = _context(windows, token, window)
-        best, most = tf.where(context > most, window, best), tf.maximum(context, most)
-    return best
-
-
-def _context(windows, token, window):
-    """Returns the smaller distance to the window's ends plus a hundredth of its length, float64."""
-    left = token - tf.gather(windows.starts, window)
-    length = tf.gather(windows.lengths, window)
-    right = length - 1 - left
-    context = tf.cast(tf.minimum(left, right), tf.float64) + 0.01 * tf.cast(length, tf.float64)
-    return tf.where((left >= 0) & (right >= 0), context, IMPOSSIBLE)
 
 
 def _candidates(logits):

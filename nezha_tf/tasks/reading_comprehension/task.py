@@ -8,12 +8,10 @@ from nezha_tf.data.squad import read_questions
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.reading_comprehension import metrics
-from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
+from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch, write_answers
+from nezha_tf.tasks.reading_comprehension.data import Windowing
 from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
-from nezha_tf.tasks.reading_comprehension.windows import Windowing
-from nezha_tf.tasks.reading_comprehension.writing import write_answers
-from nezha_tf.util import console, files
-from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util import console
 from nezha_tf.util.settings import refuse
 
 
@@ -40,14 +38,8 @@ class ReadingComprehension(FineTuning):
 
     def read(self, part):
         """Returns the `Windows` of a part."""
-        segments = self.config.type_vocab_size
-        if segments < 2:
-            raise UserError(
-                f"questions need type_vocab_size 2 in {self.settings.bert_config_file}, not "
-                f"{segments}"
-            )
-        flag = f"{part}_file"
-        names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
+        self.require_segments("questions")
+        names = self.paths_of(part)
         bad_rows = BadRows(self.settings.skip_bad_rows)
         is_prediction = part == "predict"
         with_impossible = is_prediction or self.settings.version_2_with_negative

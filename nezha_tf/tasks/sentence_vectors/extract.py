@@ -12,7 +12,7 @@ from nezha_tf.generation.model import UNREAD_NAMES, load_model, open_model, with
 from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.tasks.classification import metrics
-from nezha_tf.tasks.classification.label_types import Number
+from nezha_tf.tasks.classification.labels import Number
 from nezha_tf.tasks.sentence_vectors import texts as text_files
 from nezha_tf.tasks.sentence_vectors.vectors import MIX, layer_numbers, make_step, write_vectors
 from nezha_tf.util import console, files, storage
@@ -70,7 +70,6 @@ def extract_features(settings):
 
 
 def _check(settings):
-    """Raises `UserError` for flags that contradict each other."""
     output_file = settings.output_file
     endings = (".json", ".jsonl") if settings.similarity else (".json", ".jsonl", ".npy")
     if not settings.similarity:
@@ -144,7 +143,6 @@ def _write_lines(settings, model, texts, vocabulary):
 
 
 def _line(texts, index, level, vectors, vocabulary):
-    """Returns the object that a text's line of JSON holds."""
     values = {"line": texts.rows[index].line, **texts.rows[index].values}
     if level == "text":
         return {**values, "vector": vectors[0]}
@@ -182,11 +180,6 @@ def _write_similarity(settings, model, texts, rows, labels):
 
 
 def _labels(rows):
-    """Returns the labels of rows as numbers; checks that the library for the correlation is there.
-
-    Raises:
-      UserError: a label is no number, or the library is missing.
-    """
     metrics.require_libraries()
     numbers, label_type = [], Number()
     for row in rows:

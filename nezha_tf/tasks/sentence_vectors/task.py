@@ -1,7 +1,5 @@
 """The task of `run_sentence_vectors.py`."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from nezha_tf.data.bad_rows import BadRows
@@ -10,29 +8,14 @@ from nezha_tf.data.lines import filled_lines
 from nezha_tf.data.rows import read_rows
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.tasks.classification import metrics
-from nezha_tf.tasks.classification.label_types import Number
-from nezha_tf.tasks.finetuning.predictions import write_predictions
-from nezha_tf.tasks.finetuning.task import FineTuning
+from nezha_tf.tasks.classification.labels import Number
+from nezha_tf.tasks.finetuning.task import Examples, FineTuning
 from nezha_tf.tasks.sentence_vectors.loss import ContrastiveLoss
 from nezha_tf.text.packing import TextPacking
-from nezha_tf.util import console, files
-from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util import console
+from nezha_tf.util.errors import UserError
 
 _PLAIN = ".txt"
-
-
-class Examples(NamedTuple):
-    """Packed texts, or pairs as two sequences of an example.
-
-    Attributes:
-      rows: the `Row`s of pairs; [] for texts.
-      arrays: the arrays for `ArrayReader`.
-      labels: list of float, or None where a pair has no label; [] for texts.
-    """
-
-    rows: list
-    arrays: dict
-    labels: list
 
 
 class SentenceVectors(FineTuning):
@@ -62,8 +45,7 @@ class SentenceVectors(FineTuning):
 
     def read(self, part):
         """Returns the `Examples` of a part: texts of "train", pairs of the others."""
-        flag = f"{part}_file"
-        paths = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
+        paths = self.paths_of(part)
         bad_rows = BadRows(self.settings.skip_bad_rows)
         packing = TextPacking(self.tokenizer.vocabulary, self.settings.max_seq_length, False)
         if part == "train":
@@ -118,7 +100,7 @@ class SentenceVectors(FineTuning):
                 examples.rows, examples.labels, outputs["similarity"], strict=True
             )
         ]
-        write_predictions(settings.output_dir, settings.predictions_format, entries)
+        self.write_entries(entries)
         if None in examples.labels:
             return {}
         return _correlations(outputs, examples.labels)

@@ -16,9 +16,9 @@ class Texts(NamedTuple):
 
     Attributes:
       rows: list of `data.rows.Row`.
-      ids: list of int32 arrays [n]: [CLS] text [SEP], or [CLS] text [SEP] text_pair [SEP].
-      segment_ids: list of int32 arrays [n].
-      is_text: list of int32 arrays [n]: 1 for tokens of the texts, 0 for [CLS] and [SEP].
+      arrays: dict of inputs for `ArrayReader`, each a list of int32 arrays [n]: `input_ids` ([CLS]
+        text [SEP], or [CLS] text [SEP] text_pair [SEP]), `segment_ids`, and `is_text`, 1 for tokens
+        of the texts, 0 for [CLS] and [SEP].
       spans: list of int arrays [m, 2]: each of the m tokens of the first text covers its
         characters [start, end).
       truncated: number of texts that were too long and were cut.
@@ -26,17 +26,15 @@ class Texts(NamedTuple):
     """
 
     rows: list
-    ids: list[np.ndarray]
-    segment_ids: list[np.ndarray]
-    is_text: list[np.ndarray]
+    arrays: dict[str, list[np.ndarray]]
     spans: list[np.ndarray]
     truncated: int
     max_seq_length: int
 
     @property
-    def arrays(self):
-        """Dict of the model's inputs by name, for `ArrayReader`."""
-        return {"input_ids": self.ids, "segment_ids": self.segment_ids, "is_text": self.is_text}
+    def ids(self):
+        """The ids of each text, list of int32 arrays [n]."""
+        return self.arrays["input_ids"]
 
 
 def read_pairs(paths, needed, columns=COLUMNS, label_column=None, bad_rows=None):
@@ -91,20 +89,19 @@ def pack(rows, tokenizer, max_seq_length):
     vocabulary = tokenizer.vocabulary
     columns = [column for column in COLUMNS if column in rows[0].values]
     packing = TextPacking(vocabulary, max_seq_length, is_pair=len(columns) == 2)
-    ids, segment_ids, is_text, spans = [], [], [], []
+    arrays, spans = {"input_ids": [], "segment_ids": [], "is_text": []}, []
     for row in rows:
         sides = [tokenizer.tokenize_with_offsets(row.values[column]) for column in columns]
         for column, tokens in zip(columns, sides, strict=True):
             if not tokens:
                 raise UserError(f"{row.place}: {column} has no tokens; write a text")
-        row_ids, row_segments = packing(*(vocabulary.ids_of(p.text for p in s) for s in sides))
-        special = (vocabulary.cls_id, vocabulary.sep_id)
-        kept = np.count_nonzero(row_segments == 0) - 2
-        ids.append(row_ids)
-        segment_ids.append(row_segments)
-        is_text.append(np.isin(row_ids, special, invert=True).astype(np.int32))
+        ids, segment_ids = packing(*(vocabulary.ids_of(p.text for p in side) for side in sides))
+        is_text = np.isin(ids, (vocabulary.cls_id, vocabulary.sep_id), invert=True)
+        for name, values in zip(arrays, (ids, segment_ids, is_text.astype(np.int32)), strict=True):
+            arrays[name].append(values)
+        kept = np.count_nonzero(segment_ids == 0) - 2
         spans.append(np.array([(token.start, token.end) for token in sides[0][:kept]]))
-    return Texts(rows, ids, segment_ids, is_text, spans, packing.num_truncated, max_seq_length)
+    return Texts(rows, arrays, spans, packing.num_truncated, max_seq_length)
 
 
 def covered_characters(spans):

@@ -1,12 +1,15 @@
 """Exports of models that write texts: tokenizer, search and detokenizer in one graph."""
 
-import numpy as np
+import copy
+import dataclasses
+import functools
+
 import tensorflow as tf
 
-from nezha_tf.generation.generator import Generator, check_room
+from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.writing_format import format_of
 from nezha_tf.modeling import positions
-from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, ids_specs, padded, text_spec
 from nezha_tf.text.graph_detokenizer import GraphDetokenizer
 
@@ -31,27 +34,30 @@ class WritingServing(Serving):
     example = 'text=tf.constant(["今天很冷。"])'
     # The name of the output with the texts.
     written = "texts"
+    # How many texts the page shows; None: all that the search finds.
+    num_on_page = None
 
-    def __init__(self, model, tokenizer, side, target_format, options):
+    def __init__(self, model, tokenizer, form):
         """Args:
           model: a `NezhaForMaskedLM`.
           tokenizer: its `FullTokenizer`.
-          side: the `Side` of the input; with two special tokens, it ends with [SEP].
-          target_format: `TargetFormat`.
-          options: `GenerationOptions`.
+          form: its `WritingFormat`.
 
         Raises:
           UserError: the model does not have the segments, or is too short for source and target.
         """
         super().__init__(model, tokenizer)
-        check_room(model.config, np.array([side.max_length]), options.max_length)
-        self._side, self._options = side, options
-        self._generator = Generator(model, tokenizer.vocabulary, target_format, options)
+        form.check(model.config)
+        self._side, _, self._options = form
+        self._make_generator = functools.partial(
+            Generator, model, tokenizer.vocabulary, form.target_format
+        )
+        self._generator = self._make_generator(form.options)
         self._detokenizer = GraphDetokenizer(tokenizer.vocabulary)
-        self._is_drawn = options.method == "sample"
+        self._is_drawn = form.options.method == "sample"
         longest = positions.of(model.config).longest(model.config)
         # Past the table of positions, the decoder would take its last row again and again.
-        self._longest_source = None if longest is None else longest - options.max_length
+        self._longest_source = None if longest is None else longest - form.options.max_length
 
     @property
     def about(self):
@@ -88,6 +94,13 @@ class WritingServing(Serving):
             functions["with_seed"] = (of_texts, [text_spec("text"), *seed])
         functions["from_ids"] = (from_ids, ids + (seed if self._is_drawn else []))
         return as_graphs(functions)
+
+    def for_page(self):
+        count = self.num_on_page or self._options.num_hypotheses
+        other = copy.copy(self)
+        other._options = dataclasses.replace(self._options, num_return_sequences=count)
+        other._generator = self._make_generator(other._options)
+        return other
 
     def _packed(self, ids):
         """Returns (input_ids, input_mask), int32 [B, S]; `ids` is a RaggedTensor [B, (n)]."""
@@ -126,15 +139,15 @@ class WritingServing(Serving):
 class Seq2SeqServing(WritingServing):
     """Writes the targets of a sequence-to-sequence task."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, model):
         """Args:
           folder: `ModelFolder` of a sequence-to-sequence task.
+          model: as returned by `folder.make_model`.
 
         Raises:
           UserError: see `WritingServing`.
         """
-        form = format_of(folder.task, folder.tokenizer)
-        super().__init__(folder.make_model(), folder.tokenizer, *form)
+        super().__init__(model, folder.tokenizer, format_of(folder.task, folder.tokenizer))
 
 
 def _padded_left(values, input_mask):

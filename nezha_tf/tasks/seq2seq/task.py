@@ -130,7 +130,6 @@ class Seq2Seq(Task):
         return MaskedTarget(self._tokenizer.vocabulary, share, most, settings.max_target_length)
 
     def _read(self, flag, optional=()):
-        """Returns the rows and the pairs of a flag's files; adds a note on them."""
         names = files.expand(require_flag(getattr(self.settings, flag), flag), flag)
         bad_rows = BadRows()
         rows = read_pairs(names, self.settings.pair_columns, optional, bad_rows)

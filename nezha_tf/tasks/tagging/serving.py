@@ -5,10 +5,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.data.entity_tags import OUTSIDE, SCHEMES, TagSet
-from nezha_tf.serving.saved_model import Serving, as_graphs
+from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
 from nezha_tf.serving.windows import in_chunks, windows_on
-from nezha_tf.tasks.tagging.examples import SPECIAL_TOKENS
+from nezha_tf.tasks.tagging.data import SPECIAL_TOKENS
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 
 MEANINGS = {
@@ -25,7 +25,7 @@ OUTPUTS = {"tag_ids": tf.int32, "probabilities": tf.float32}
 
 
 class Units(NamedTuple):
-    """The U units (`tasks.tagging.alignment.Unit`) of all texts, concatenated.
+    """The U units (`tasks.tagging.data.Unit`) of all texts, concatenated.
 
     Attributes:
       rows: int64 [U], the index of each unit's text.
@@ -45,11 +45,12 @@ class TaggingServing(Serving):
     meanings = MEANINGS
     example = 'text=tf.constant(["李白在长安。"])'
 
-    def __init__(self, folder):
+    def __init__(self, folder, model):
         """Args:
         folder: `ModelFolder` of a tagging task.
+        model: as returned by `folder.make_model`.
         """
-        model, task = folder.make_model(), folder.task
+        task = folder.task
         super().__init__(model, folder.tokenizer)
         self._objective = CrfTaggingLoss() if task["crf"] else TaggingLoss()
         self._tag_set = TagSet.of_model(task["labels"], folder.path)
@@ -105,27 +106,9 @@ class TaggingServing(Serving):
         shape = tf.shape(inputs["input_ids"]) - [0, 1]  # [CLS] comes first.
         inputs["label_mask"] = tf.pad(shown.to_tensor(shape=shape), [[0, 0], [1, 0]])
         found = in_chunks(self._predict, inputs, OUTPUTS)
-        window = self._best_windows(windows, units)
+        window = windows.best(units.rows, units.places, self._size, self._stride)
         where = tf.stack([window, units.places - tf.gather(windows.starts, window) + 1], axis=1)
         return tuple(tf.gather_nd(found[name], where) for name in OUTPUTS)
-
-    def _best_windows(self, windows, units):
-        """Returns the window with the most context around each unit's token, int64 [U].
-
-        It is the window of `alignment.best_windows`. All windows of a text have the same length, so
-        it is one of the two whose middles are nearest to the token.
-        """
-        first = tf.gather(windows.firsts, units.rows)
-        last = first + tf.gather(windows.counts, units.rows) - 1
-        number = (2 * units.places - (self._size - 1)) // (2 * self._stride)
-        lower = tf.clip_by_value(first + number, first, last)
-        upper = tf.minimum(lower + 1, last)
-
-        def context(window):
-            left = units.places - tf.gather(windows.starts, window)
-            return tf.minimum(left, tf.gather(windows.lengths, window) - 1 - left)
-
-        return tf.where(context(upper) > context(lower), upper, lower)
 
     def _entities(self, tokens, units, tag_ids, probabilities):
         """Returns the outputs for the entities that `TagSet.entities_of` returns."""

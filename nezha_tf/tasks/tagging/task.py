@@ -7,12 +7,16 @@ from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import read_entity_file
 from nezha_tf.data.entity_tags import SCHEMES, TagSet
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
-from nezha_tf.tasks.finetuning.labels import labels_of_run
-from nezha_tf.tasks.finetuning.task import FineTuning
+from nezha_tf.tasks.finetuning.task import FineTuning, labels_of_run
 from nezha_tf.tasks.tagging import metrics
-from nezha_tf.tasks.tagging.examples import SPECIAL_TOKENS, WindowedSentences
+from nezha_tf.tasks.tagging.data import (
+    SPECIAL_TOKENS,
+    WindowedSentences,
+    table_rows,
+    write_exports,
+    write_predictions,
+)
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
-from nezha_tf.tasks.tagging.writing import table_rows, write_exports, write_predictions
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import refuse

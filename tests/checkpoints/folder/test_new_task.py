@@ -18,8 +18,8 @@ from nezha_tf.checkpoints.convert import convert_checkpoint
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.settings import ConversionSettings
 from nezha_tf.checkpoints.task_table import TASKS
-from nezha_tf.demo.models import open_models
-from nezha_tf.export.exporter import export_folder
+from nezha_tf.serving.export import export_folder
+from nezha_tf.serving.page import open_models
 from nezha_tf.tasks.finetuning import sweep
 from nezha_tf.util.errors import UserError
 
@@ -86,7 +86,7 @@ def test_its_export_and_the_demo_say_what_the_model_says(run, tmp_path):
     found = exported(text=tf.constant(TEXTS))
     tokenizer, model = nezha_tf.load(run)
     demos = open_models([str(run), str(tmp_path / "export")])
-    assert set(demos) == {toy_row.NAME, "attention"}
+    assert set(demos) == {"Marks", "Attention"}
     for row, text in enumerate(TEXTS):
         ids = np.array([[2, *tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)), 3]])
         zeros = np.zeros_like(ids)
@@ -95,8 +95,9 @@ def test_its_export_and_the_demo_say_what_the_model_says(run, tmp_path):
         np.testing.assert_allclose(found["scores"][row], logits, atol=1e-5)
         best = toy_row.MARKS[logits.argmax()]
         assert found["mark"][row].numpy().decode() == best
-        for answer in demos[toy_row.NAME].values():
-            assert answer(text) == (best, pytest.approx(logits.max(), abs=1e-5))
+        for answer in demos["Marks"].values():
+            said = answer(text=text)
+            assert said["mark"] == best and max(said["scores"]) == pytest.approx(logits.max())
 
 
 def test_it_is_converted_where_its_head_has_a_place(run, tmp_path):

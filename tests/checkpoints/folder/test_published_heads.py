@@ -5,7 +5,8 @@ from published_heads import CLASSIFIER, READER, ROWS, TAGGER, folder_of
 
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.tasks.tagging.predictor import EntityFinder
+from nezha_tf.serving.export import serving_of
+from nezha_tf.serving.signature import Servable
 from nezha_tf.util.errors import UserError
 
 # Of each kind of model one is made, which takes most of the time.
@@ -40,9 +41,11 @@ def test_a_published_model_opens(tmp_path, capsys, row):
     if row.opens == TAGGER:
         folder.tokenizer  # noqa: B018
         if not row.refused:
-            spans = EntityFinder(folder, model)("李白在长安。")
-            assert all("李白在长安。"[s.start : s.end] == s.text for s in spans)
+            _, serving = serving_of(folder)
+            found = Servable(serving.signatures(), serving)(text="李白在长安。")
+            spans = zip(found["start"], found["end"], found["entity"], strict=True)
+            assert all("李白在长安。"[start:end] == text for start, end, text in spans)
             return
         with pytest.raises(UserError, match=row.refused) as error:
-            EntityFinder(folder, model)
+            serving_of(folder)
         assert "\n" not in str(error.value)

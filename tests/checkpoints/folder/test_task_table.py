@@ -3,11 +3,7 @@
 import pytest
 
 from nezha_tf.checkpoints.kinds import kind_of, kind_of_architecture, kinds, task_of
-from nezha_tf.checkpoints.task_table import TASKS, part
-from nezha_tf.demo.exports import Exported
-from nezha_tf.serving.predictor import Predictor
-from nezha_tf.serving.saved_model import Serving
-from nezha_tf.training.task import Task
+from nezha_tf.serving.page import all_tabs
 
 LABELS = ("output_weights", "output_bias")
 BODY = ("bert/embeddings/word_embeddings",)
@@ -15,19 +11,9 @@ POOLER = ("bert/pooler/dense/kernel",)
 MASKED_LM = ("cls/predictions/output_bias", "cls/predictions/transform/dense/kernel")
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_what_a_row_names_is_there(name):
-    row = TASKS[name]
-    for named, base in (
-        (row.training, Task),
-        (row.serving, Serving),
-        (row.predictor, Predictor),
-        (row.exported, Exported),
-    ):
-        found = part(named) if named else None
-        assert not isinstance(found, type) or issubclass(found, base)
-        ability = getattr(found, "ability", None)
-        assert ability is None or TASKS[ability].tab
+def test_an_export_belongs_to_one_tab():
+    outputs = [names for tab in all_tabs() for names in tab.outputs]
+    assert not [(a, b) for a in outputs for b in outputs if a < b]
 
 
 @pytest.mark.parametrize(

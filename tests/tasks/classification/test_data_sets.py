@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from nezha_tf.tasks.classification.data import read_part
 from nezha_tf.tasks.classification.data_sets import DATA_SETS, data_set_of
-from nezha_tf.tasks.classification.examples import read_part
-from nezha_tf.tasks.classification.label_types import LABEL_TYPES
+from nezha_tf.tasks.classification.labels import LABEL_TYPES
 from nezha_tf.tasks.classification.settings import ClassificationSettings as Settings
-from nezha_tf.tasks.finetuning.part_files import files_of
+from nezha_tf.tasks.finetuning.data_sets import files_of
 from nezha_tf.util.errors import UserError
 
 XNLI_HEADER = "language\tgold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpromptID"

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from nezha_tf.tasks.classification import confusion, metrics
+from nezha_tf.tasks.classification import metrics
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
@@ -72,8 +72,8 @@ def test_missing_libraries_name_the_extra(monkeypatch):
 
 def test_the_confusion_matrix_as_a_file_and_as_a_table(tmp_path):
     labels = ["正面", "b"]
-    matrix = confusion.confusion_matrix([0, 0, 0, 1], [0, 1, 1, 1], 2)
-    table = confusion.write_table(str(tmp_path), matrix, labels)
+    matrix = metrics.confusion_matrix([0, 0, 0, 1], [0, 1, 1, 1], 2)
+    table = metrics.write_table(str(tmp_path), matrix, labels)
     lines = (tmp_path / "confusion.tsv").read_text(encoding="utf-8").splitlines()
     assert lines == ["right \\ predicted\t正面\tb", "正面\t1\t2", "b\t0\t1"]
     assert table.splitlines()[1:] == [
@@ -82,7 +82,7 @@ def test_the_confusion_matrix_as_a_file_and_as_a_table(tmp_path):
         "  b                     0  1",
     ]
     many = [str(number) for number in range(40)]
-    table = confusion.write_table(str(tmp_path), np.eye(40, dtype=int), many)
+    table = metrics.write_table(str(tmp_path), np.eye(40, dtype=int), many)
     assert table == f"confusion matrix in {tmp_path / 'confusion.tsv'}"
 
 
@@ -97,6 +97,6 @@ def test_a_table_of_names_and_values_is_flush_left():
 def test_a_picture_without_characters_that_no_font_has(tmp_path, labels):
     """matplotlib warns for each character that it draws as a box."""
     matrix = np.arange(len(labels) ** 2).reshape(len(labels), -1)
-    line = confusion.draw(str(tmp_path), matrix, labels)
+    line = metrics.draw_matrix(str(tmp_path), matrix, labels)
     picture = tmp_path / "confusion.png"
     assert picture.read_bytes().startswith(b"\x89PNG") and str(picture) in line

@@ -243,7 +243,7 @@ def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
         assert f"{bad}, line 2: " in str(error.value) and message in str(error.value)
         assert len(str(error.value).splitlines()) == 1
         task = Classification(settings(kind, **changes, skip_bad_rows=True))
-        assert len(task.examples[part].texts) == 2
+        assert len(task.examples[part].rows) == 2
         [note] = [note for note in task.notes if bad in note]
         assert "2 texts" in note and f"skipped: 1 (the first: {bad}, line 2" in note
 

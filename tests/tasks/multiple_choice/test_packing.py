@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from laws import examples
 
 from nezha_tf.modeling.finetuning import NO_CHOICE
-from nezha_tf.tasks.multiple_choice.assignment import chosen
 from nezha_tf.tasks.multiple_choice.packing import (
     OTHER_BLANK,
     BlankPacking,
@@ -15,6 +14,7 @@ from nezha_tf.tasks.multiple_choice.packing import (
     around,
     truncated_lengths,
 )
+from nezha_tf.tasks.multiple_choice.task import chosen
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util.errors import UserError
 

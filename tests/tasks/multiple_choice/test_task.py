@@ -118,8 +118,8 @@ def test_choices_of_a_batch_are_those_one_by_one(settings, data):
     examples = task.examples["predict"]
     model, objective = task.make_model("float32"), MultipleChoiceLoss()
     batches = predict(model, objective, ArrayReader(examples.arrays, LENGTH), 8, False)
-    assert {len(q.choices) for q in examples.questions[:9]} == {2, 3, 4}
-    for number, question in enumerate(examples.questions[:9]):
+    assert {len(q.choices) for q in examples.rows[:9]} == {2, 3, 4}
+    for number, question in enumerate(examples.rows[:9]):
         count = len(question.choices)
         alone = {
             name: [values[number][:count]]
@@ -195,7 +195,7 @@ def test_a_blank_that_stands_twice_is_told_or_counted(settings, tmp_path):
     with pytest.raises(UserError, match=told):
         MultipleChoice(settings(**flags))
     task = MultipleChoice(settings(**flags, skip_bad_rows=True))
-    questions = task.examples["predict"].questions
+    questions = task.examples["predict"].rows
     assert [question.id for question in questions] == ["#idiom000001#", "#idiom000002#"]
     assert "bad rows skipped: 1" in task.notes[-1]
 
@@ -206,11 +206,11 @@ def test_ids_of_several_files_do_not_depend_on_the_rows_before(settings, tmp_pat
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_text(json.dumps([[["甲乙"], [good, bad, good], "1"]]))
     flags = {"do_predict": True, "skip_bad_rows": True, "predict_file": str(tmp_path / "?.json")}
-    questions = MultipleChoice(settings(**flags)).examples["predict"].questions
+    questions = MultipleChoice(settings(**flags)).examples["predict"].rows
     expected = [f"{tmp_path}/{name}.json:{number}" for name in "ab" for number in (0, 2)]
     assert [question.id for question in questions] == expected
     flags["predict_file"] = str(tmp_path / "b.json")
-    questions = MultipleChoice(settings(**flags)).examples["predict"].questions
+    questions = MultipleChoice(settings(**flags)).examples["predict"].rows
     assert [question.id for question in questions] == ["0", "2"]
 
 

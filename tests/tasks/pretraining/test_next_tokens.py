@@ -13,13 +13,13 @@ from small_runs import LENGTHS, TEXT, text_of
 import nezha_tf
 from nezha_tf import Vocabulary
 from nezha_tf.checkpoints.folder import open_folder
-from nezha_tf.demo.predictors import predictors_of
 from nezha_tf.generation.generate import generate_text
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.score import score_text
 from nezha_tf.generation.settings import GenerateSettings, ScoreSettings
 from nezha_tf.generation.sources import pad_left
 from nezha_tf.generation.writing_format import pretrained_format
+from nezha_tf.serving.page import models_of
 from nezha_tf.tasks.pretraining.evaluation import lengths_of
 
 LENGTH = LENGTHS.max_seq_length
@@ -65,7 +65,7 @@ def test_a_causal_model_goes_on_and_scores(trained, tmp_path):
     np.testing.assert_allclose(found["log_prob"], parts.sum(), rtol=1e-4)
     # All but the first are nearly certain.
     assert parts[1:].min() > -1.0 > parts[0]
-    assert set(predictors_of(open_folder(folder))) == {"left_to_right", "attention"}
+    assert set(models_of(open_folder(folder))) == {"Continuation", "Attention"}
 
 
 def test_the_characters_of_tokens():

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 from commands import QUICK_CONFIG, run
-from demo_folders import assert_says_alike
-from export_folders import ODD_TEXTS, ask, make_export
+from export_folders import ODD_TEXTS, Served, ask, make_export
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import examples
@@ -149,41 +148,37 @@ def test_classes_are_learnt_and_exported(settings, tmp_path):
 def test_an_export_with_several_blanks_takes_no_texts(tmp_path):
     own = {"label_words": ["也不像", "真的像"], "is_pair": False}
     settings = {**SETTINGS, **own, "pattern": "{text}[MASK][MASK][MASK]"}
-    export = make_export(tmp_path / "model", settings)
+    export = Served(tmp_path / "model", settings)
     assert set(map(len, ask(export, text=[]).values())) == {0}
     assert ask(export, text=["他在北京。"])["label"][0] in settings["labels"]
 
 
-def test_the_export_and_the_page_say_what_the_model_says(tmp_path):
-    shared = {**SETTINGS, "label_words": ["不", "很"]}
-    for name, is_pair, pattern in (("pair", True, "{text}和{text_pair}的意思[MASK]像。"),):
-        folder = tmp_path / name
-        export = make_export(folder, {**shared, "is_pair": is_pair, "pattern": pattern})
-        texts = ["他在北京。", "今天天气不错，" * 9, *[text for text in ODD_TEXTS if text.strip()]]
-        others = texts[::-1]
-        inputs = {"text": texts, "text_pair": others} if is_pair else {"text": texts}
-        found = ask(export, **inputs)
-        assert set(map(len, ask(export, **{name: [] for name in inputs}).values())) == {0}
-        opened = open_folder(folder)
-        model, tokenizer = opened.make_model(), opened.tokenizer
-        packing = Pattern(pattern, tokenizer, 24, is_pair)
-        tokens = label_tokens(shared["labels"], shared["label_words"], tokenizer, 1)
-        for number, row in enumerate(zip(texts, others, strict=True)):
-            sides = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in row]
-            packed, _ = packing(*sides[: 1 + is_pair])
-            place = packed.tolist().index(tokenizer.vocabulary.mask_id)
-            logits = model(
-                {
-                    "input_ids": packed[None],
-                    "input_mask": np.ones_like(packed)[None],
-                    "segment_ids": np.zeros_like(packed)[None],
-                    "masked_lm_positions": np.array([[place]]),
-                }
-            )["masked_lm_logits"][0, 0]
-            chosen = np.exp([float(logits[token]) for (token,) in tokens])
-            expected = chosen / chosen.sum()
-            np.testing.assert_allclose(found["probabilities"][number], expected, atol=1e-5)
-        assert_says_alike(folder, export, *("他在北京。", "她在上海。")[: 1 + is_pair])
+def test_what_is_served_is_what_the_model_says(tmp_path):
+    pattern = "{text}和{text_pair}的意思[MASK]像。"
+    settings = {**SETTINGS, "label_words": ["不", "很"], "is_pair": True, "pattern": pattern}
+    served = Served(tmp_path / "pair", settings)
+    texts = ["他在北京。", "今天天气不错，" * 9, *[text for text in ODD_TEXTS if text.strip()]]
+    others = texts[::-1]
+    found = ask(served, text=texts, text_pair=others)
+    assert set(map(len, ask(served, text=[], text_pair=[]).values())) == {0}
+    model, tokenizer = served.folder.make_model(), served.folder.tokenizer
+    packing = Pattern(pattern, tokenizer, 24, True)
+    tokens = label_tokens(settings["labels"], settings["label_words"], tokenizer, 1)
+    for number, row in enumerate(zip(texts, others, strict=True)):
+        sides = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in row]
+        packed, _ = packing(*sides)
+        place = packed.tolist().index(tokenizer.vocabulary.mask_id)
+        logits = model(
+            {
+                "input_ids": packed[None],
+                "input_mask": np.ones_like(packed)[None],
+                "segment_ids": np.zeros_like(packed)[None],
+                "masked_lm_positions": np.array([[place]]),
+            }
+        )["masked_lm_logits"][0, 0]
+        chosen = np.exp([float(logits[token]) for (token,) in tokens])
+        expected = chosen / chosen.sum()
+        np.testing.assert_allclose(found["probabilities"][number], expected, atol=1e-5)
 
 
 def test_it_is_told_which_word_is_of_which_class(settings):

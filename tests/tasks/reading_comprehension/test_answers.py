@@ -7,8 +7,7 @@ import pytest
 
 from nezha_tf.data.squad import Question
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch, highest
-from nezha_tf.tasks.reading_comprehension.passages import Passage
-from nezha_tf.tasks.reading_comprehension.windows import Example, best_windows, stretches_of
+from nezha_tf.tasks.reading_comprehension.data import Example, Passage, best_windows, stretches_of
 
 
 def make_example(rng, alphabet, is_whole_numbers):

@@ -11,8 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from nezha_tf.data.squad import Question
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
-from nezha_tf.tasks.reading_comprehension.passages import Passage
-from nezha_tf.tasks.reading_comprehension.windows import Example, stretches_of
+from nezha_tf.tasks.reading_comprehension.data import Example, Passage, stretches_of
 
 # Few values, so that scores are equal, or values of usual sizes.
 LOGITS = st.integers(-3, 3).map(float) | st.floats(-40, 40, width=32)

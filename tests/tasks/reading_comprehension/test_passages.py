@@ -5,7 +5,7 @@ import random
 import pytest
 from conftest import RESOURCES
 
-from nezha_tf.tasks.reading_comprehension.passages import make_passage
+from nezha_tf.tasks.reading_comprehension.data import make_passage
 from nezha_tf.text import characters
 from nezha_tf.text.tokenization import FullTokenizer
 

@@ -7,7 +7,7 @@ import pytest
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import Answer, Question
-from nezha_tf.tasks.reading_comprehension.windows import (
+from nezha_tf.tasks.reading_comprehension.data import (
     Stretch,
     Windowing,
     best_windows,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.data.squad import Answer, Question
-from nezha_tf.tasks.reading_comprehension.windows import Windowing, best_windows, stretches_of
+from nezha_tf.tasks.reading_comprehension.data import Windowing, best_windows, stretches_of
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from nezha_tf.util.errors import UserError

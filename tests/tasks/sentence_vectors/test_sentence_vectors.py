@@ -11,8 +11,8 @@ from export_folders import ask
 
 from nezha_tf import NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.checkpoints.folder import open_folder
-from nezha_tf.export.exporter import export_folder
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
+from nezha_tf.serving.export import serving_of
 from nezha_tf.tasks.sentence_vectors.extract import extract_features
 from nezha_tf.tasks.sentence_vectors.extract_settings import ExtractSettings
 from nezha_tf.tasks.sentence_vectors.loss import ContrastiveLoss
@@ -146,8 +146,7 @@ def assert_extracted_as_predicted(folder, data):
 
 
 def assert_exported_as_predicted(folder, rows):
-    export = folder.with_name("export")
-    export_folder(str(folder), str(export))
+    export = serving_of(open_folder(folder))[1].signatures()
     vectors = [ask(export, text=[row[c] for row in rows])["mean"] for c in ("text", "text_pair")]
     cosines = (unit(vectors[0]) * unit(vectors[1])).sum(-1)
     np.testing.assert_allclose(cosines, [row["similarity"] for row in rows], atol=1e-5)

@@ -8,8 +8,8 @@ import pytest
 
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import Entity, TagSet
-from nezha_tf.tasks.tagging import alignment
-from nezha_tf.tasks.tagging.examples import WindowedSentences
+from nezha_tf.tasks.tagging import data as alignment
+from nezha_tf.tasks.tagging.data import WindowedSentences
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import Vocabulary
 

@@ -3,8 +3,7 @@
 import json
 
 from nezha_tf.data.entity_files import read_entity_file
-from nezha_tf.tasks.tagging.examples import FoundEntity
-from nezha_tf.tasks.tagging.writing import write_predictions
+from nezha_tf.tasks.tagging.data import FoundEntity, write_predictions
 
 TAGGED = (
     "李\tS-PER\n❤\ufe0f\tO\n北\tB-LOC\n京\tM-LOC\n城\tE-LOC\ne\u0301\tS-X\n\n"

@@ -1,1 +1,0 @@
-"""Exports models as SavedModels that take raw text, and converts these for other runtimes."""

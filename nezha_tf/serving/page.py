@@ -1,0 +1,207 @@
+"""The web page on which models can be tried, made with gradio: a tab for each thing they can do."""
+
+import os
+import socket
+
+from nezha_tf.checkpoints.folder import open_folder
+from nezha_tf.checkpoints.task_row import Tab
+from nezha_tf.checkpoints.task_table import TASKS
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.objectives.uses import uses_of
+from nezha_tf.pictures import attention_maps
+from nezha_tf.pictures.visualize import encoder_of, objective_of
+from nezha_tf.serving.export import OF_PRETRAINED, open_export
+from nezha_tf.serving.signature import DEFAULT, Servable
+from nezha_tf.util.errors import UserError, require_flag
+
+EXPORT_FILE = "saved_model.pb"
+# What a pretrained model does, and the tab that shows it.
+_TABS = {
+    "fill_mask": Tab("Fill in", lambda tabs, models: tabs.blanks(models), ({"num_masks"},)),
+    "left_to_right": Tab(
+        "Continuation", lambda tabs, models: tabs.continuation(models), ({"continuations"},)
+    ),
+    "seq2seq": TASKS["seq2seq"].tab,
+}
+_ATTENTION = Tab("Attention", lambda tabs, models: tabs.attention(models))
+
+
+def serve(settings):
+    """Serves the page until the program is interrupted.
+
+    Args:
+      settings: `DemoSettings`.
+
+    Raises:
+      UserError: gradio is not installed, a folder has no model, or the address cannot be used.
+    """
+    require_gradio()
+    import gradio as gr
+
+    host, port = settings.host, settings.port
+    check_address(host, port)
+    page = make_page(open_models(settings.model_folder))
+    reach_without_proxy(host)
+    # Fonts of the system, so that the page loads nothing from the internet.
+    theme = gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"])
+    try:
+        page.launch(
+            server_name=host,
+            server_port=port,
+            share=False,
+            quiet=True,
+            show_error=True,
+            prevent_thread_lock=True,
+            enable_monitoring=False,
+            ssr_mode=False,
+            footer_links=[],
+            theme=theme,
+        )
+    except OSError as error:  # another program took the port meanwhile
+        raise UserError(f"cannot listen on --host={host} --port={port}: {error}") from error
+    print(f"the page is on http://{host}:{port}; Ctrl-C ends it", flush=True)
+    page.block_thread()
+
+
+def make_page(models):
+    """Returns the page of models, a `gradio.Blocks`.
+
+    Args:
+      models: as returned by `open_models`.
+    """
+    import gradio as gr
+
+    from nezha_tf.serving import tabs
+
+    with gr.Blocks(title="nezha_tf", analytics_enabled=False) as page:
+        gr.Markdown("# nezha_tf")
+        for tab in all_tabs():
+            if tab.title in models:
+                with gr.Tab(tab.title):
+                    tab.layout(tabs, models[tab.title])
+    return page
+
+
+def all_tabs():
+    """Returns all `Tab`s in the order of the page.
+
+    First come the tasks that understand text, then the tasks that fill in or write text. The last
+    tab is the attention, which every model has.
+    """
+    rows = [row for row in TASKS.values() if row.tab]
+    reads = [row.tab for row in rows if row.form == "bidirectional"]
+    writes = [row.tab for row in rows if row.form != "bidirectional"]
+    found = [*reads, _TABS["fill_mask"], *writes, _TABS["left_to_right"], _ATTENTION]
+    return list({tab.title: tab for tab in found}.values())
+
+
+def open_models(paths):
+    """Opens models.
+
+    Args:
+      paths: sequence of paths of model folders or exports (`tools/export_saved_model.py`).
+
+    Returns:
+      dict of a tab's title to dict of a model's name to its `Servable`; that of the attention has
+      functions as `attention_of` returns them.
+
+    Raises:
+      UserError: no path, a folder has no model, or the page has no tab for it.
+    """
+    require_flag(paths, "model_folder")
+    models = {}
+    for name, path in zip(_names(paths), paths, strict=True):
+        is_export = os.path.exists(os.path.join(path, EXPORT_FILE))
+        found = _of_export(path) if is_export else models_of(open_folder(path))
+        for title, model in found.items():
+            models.setdefault(title, {})[name] = model
+    return models
+
+
+def _names(paths):
+    """Returns the last part of each path; or the paths, if two of these parts are the same."""
+    if len(set(map(os.path.abspath, paths))) < len(paths):
+        raise UserError("--model_folder names a folder twice; name each once")
+    names = [os.path.basename(os.path.abspath(path)) for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)
+
+
+def models_of(folder):
+    """Returns dict of a tab's title to what it asks, for everything that a `ModelFolder` can do.
+
+    Raises:
+      UserError: as for `ModelFolder.make_model`.
+    """
+    model, row = folder.make_model(), TASKS.get(folder.task["task"])
+    made = []
+    if row and row.serving:
+        made = [(row.tab, row.serving)] if row.tab else []
+    elif isinstance(model, NezhaForMaskedLM):
+        made = [(_TABS[use], OF_PRETRAINED[use]) for use in uses_of(folder.task)]
+    found = {}
+    for tab, make in made:
+        serving = make(folder, model).for_page()
+        found[tab.title] = Servable(serving.signatures(), serving)
+    return {**found, _ATTENTION.title: attention_of(folder, model)}
+
+
+def attention_of(folder, model):
+    """Returns a function of (text, text_pair, layers, heads) as `attention_maps.draw` has them.
+
+    It returns (matplotlib figure, a line or "").
+    """
+    encoder, objective = encoder_of(model), objective_of(folder)
+
+    def paint(text, text_pair, layers, heads):
+        inputs = (text, text_pair, layers, heads, objective)
+        return attention_maps.draw(encoder, folder.tokenizer, *inputs)
+
+    return paint
+
+
+def _of_export(path):
+    """Returns {title of the tab: `Servable`} of an export."""
+    loaded = open_export(path, "model_folder")
+    if DEFAULT in loaded.signatures:
+        outputs = set(loaded.signatures[DEFAULT].structured_outputs)
+        for tab in all_tabs():
+            if any(names <= outputs for names in tab.outputs):
+                return {tab.title: Servable(loaded.signatures, loaded)}
+    raise UserError(
+        f"{path} is an export for which the page has no tab; name an export of another task, or "
+        "the folder of its model"
+    )
+
+
+def reach_without_proxy(host):
+    """Lets this process reach its own page past any proxy: gradio asks it whether it answers."""
+    for name in ("NO_PROXY", "no_proxy"):
+        known = [os.environ[name]] if os.environ.get(name) else []
+        os.environ[name] = ",".join(dict.fromkeys([*known, "127.0.0.1", "localhost", host]))
+
+
+def require_gradio():
+    """Imports gradio, its telemetry switched off; raises `UserError` if it is not installed."""
+    # gradio reads these variables when it is imported.
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    try:
+        import gradio  # noqa: F401
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"the page needs gradio and matplotlib ({error}): pip install -e '.[demo]' in the clone"
+        ) from error
+
+
+def check_address(host, port):
+    """Raises `UserError` if the program cannot listen on an address."""
+    if ":" in host:
+        raise UserError(f"--host={host}: the page needs an IPv4 address, such as 127.0.0.1")
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        raise UserError(
+            f"cannot listen on --host={host} --port={port}: {error.strerror}"
+        ) from error

@@ -1,0 +1,76 @@
+"""Data sets: their files, those of a flag or those known by name; and the user's own."""
+
+import os
+
+from nezha_tf.util import files
+from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.settings import changed, flag_text
+
+# The test sets of CLUE's archives, the one that the site takes first. Where there is no
+# test1.1.json (ChID and C3 have one), test.json is version 1.1; test1.0.json is an older one, kept
+# for reference (README of TNEWS's archive).
+CLUE_TESTS = ("test1.1.json", "test.json", "test1.0.json")
+
+
+def files_of(data_set, part, settings):
+    """Returns the list of a part's files, from --train_file and similar flags or in --data_dir.
+
+    Args:
+      data_set: an object with `file_choices(part)`: a tuple of tuples of file names (see
+        `found_in`); (): the flag must name the files.
+      part: "train", "eval" or "predict".
+      settings: an object with `data_dir`, `train_file`, `eval_file` and `predict_file`.
+
+    Raises:
+      UserError: there is no such file.
+    """
+    flag, choices = f"{part}_file", data_set.file_choices(part)
+    if getattr(settings, flag) or not choices:
+        return files.expand(require_flag(getattr(settings, flag), flag), flag)
+    folder = settings.data_dir
+    if not folder:
+        raise UserError(f"--data_dir is needed (or --{flag}): the folder of {told(choices)}")
+    found = found_in(folder, choices)
+    if not found:
+        raise UserError(f"--data_dir={folder} has no {told(choices)}; or pass --{flag}")
+    return found
+
+
+def found_in(folder, choices):
+    """Returns the paths of the files of the first choice that has any in the folder, a list.
+
+    Args:
+      folder: a path.
+      choices: tuple of tuples of file names. The files of one tuple belong together.
+    """
+    for names in choices:
+        paths = [os.path.join(folder, name) for name in names]
+        found = [path for path in paths if os.path.exists(path)]
+        if found:
+            return found
+    return []
+
+
+def told(choices):
+    """Returns the choices as text."""
+    return " or ".join(" and ".join(names) for names in choices)
+
+
+# The --task_name of the user's own data.
+CUSTOM = "custom"
+
+
+def refuse_flags_of_custom(settings, names):
+    """Raises a `UserError` if a flag that only the user's own data need is given.
+
+    Args:
+      settings: settings with a `task_name`, that of a data set known by name.
+      names: sequence of names of such flags.
+    """
+    given = changed(settings)
+    for name in filter(given.__contains__, names):
+        raise UserError(
+            f"--{name}={flag_text(given[name])} does nothing with "
+            f"--task_name={settings.task_name}, whose columns are known; leave it out, or pass "
+            f"--task_name={CUSTOM}"
+        )

@@ -1,0 +1,119 @@
+"""Serving of classification against what the programs predict."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from commands import assert_one_line, run
+from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts, write_folder
+
+from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.tasks.classification.labels import LABEL_TYPES
+from nezha_tf.tasks.finetuning.evaluation import predict
+from nezha_tf.text.packing import TextPacking
+
+LENGTH = 24
+LABELS = ["差评", "好评", "中评"]
+SETTINGS = {"task": "classification", "max_seq_length": LENGTH, "labels": LABELS}
+KINDS = {
+    "single": {"label_type": "single", "is_pair": False},
+    "pair": {"label_type": "multi", "is_pair": True, "labels": list("甲乙丙丁戊己庚辛")},
+    "number": {"label_type": "regression", "is_pair": False, "labels": []},
+}
+TEXTS = [*real_texts(), *ODD_TEXTS, LONG_TEXT]
+# Shorter and longer than the text that they stand beside.
+OTHERS = [text[: 3 * number] for number, text in enumerate(reversed(TEXTS))]
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    root = tmp_path_factory.mktemp("classification")
+    return {name: Served(root / name, {**SETTINGS, **kind}) for name, kind in KINDS.items()}
+
+
+def inputs_of(name, texts=TEXTS, others=OTHERS):
+    return {"text": texts, "text_pair": others} if name == "pair" else {"text": texts}
+
+
+def packed(tokenizer, texts, others=None):
+    """Returns the ids and segments that the programs make of texts."""
+    packing = TextPacking(tokenizer.vocabulary, LENGTH, others is not None)
+    sides = [[tokenizer.convert_tokens_to_ids(tokenizer.tokenize(t)) for t in texts]]
+    if others is not None:
+        sides.append([tokenizer.convert_tokens_to_ids(tokenizer.tokenize(t)) for t in others])
+    ids, segments = zip(*(packing(*row) for row in zip(*sides, strict=True)), strict=True)
+    return {"input_ids": list(ids), "segment_ids": list(segments)}
+
+
+def expected(export, name, texts, others):
+    folder = export.folder
+    arrays = packed(folder.tokenizer, texts, others if name == "pair" else None)
+    objective = LABEL_TYPES[KINDS[name]["label_type"]].objective()
+    return predict(folder.make_model(), objective, ArrayReader(arrays, LENGTH), 32, False)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_outputs_equal_the_program(exports, name):
+    found = ask(exports[name], **inputs_of(name))
+    python = expected(exports[name], name, TEXTS, OTHERS)
+    for key, values in python.items():
+        np.testing.assert_allclose(found[key], np.stack(values), atol=1e-5)
+    if name == "single":
+        best = np.argmax(np.stack(python["probabilities"]), axis=-1)
+        assert found["label"].tolist() == [LABELS[index] for index in best]
+        assert len(set(best)) > 1
+        np.testing.assert_allclose(found["probability"], found["probabilities"].max(axis=-1))
+        assert ask(exports[name], "labels")["labels"].tolist() == LABELS
+    if name == "pair":
+        assert (found["labels_on"] == (np.stack(python["probabilities"]) >= 0.5)).all()
+        assert 0 < found["labels_on"].mean() < 1
+
+
+@pytest.mark.parametrize("name", ("single", "pair"))
+def test_one_by_one_no_text_and_no_utf_8(exports, name):
+    together = ask(exports[name], **inputs_of(name))
+    for index in range(len(TEXTS) - 9, len(TEXTS)):
+        row = slice(index, index + 1)
+        alone = ask(exports[name], **inputs_of(name, TEXTS[row], OTHERS[row]))
+        for key, values in alone.items():
+            if values.dtype.kind == "f":
+                np.testing.assert_allclose(values, together[key][row], atol=1e-5)
+            else:
+                assert (values == together[key][row]).all()
+    for values in ask(exports[name], **inputs_of(name, [], [])).values():
+        assert len(values) == 0
+    # What is no UTF-8 becomes U+FFFD, which the tokenizer drops.
+    texts = [INVALID, INVALID.decode("utf-8", "ignore")]
+    first, second = ask(exports[name], **inputs_of(name, texts, ["", ""]))["probabilities"]
+    np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+def test_ids_are_those_of_the_program(exports):
+    arrays = packed(exports["pair"].folder.tokenizer, TEXTS, OTHERS)
+    batch = {
+        "input_ids": tf.ragged.constant([ids.tolist() for ids in arrays["input_ids"]]),
+        "segment_ids": tf.ragged.constant([ids.tolist() for ids in arrays["segment_ids"]]),
+    }
+    batch["input_mask"] = tf.ones_like(batch["input_ids"])
+    found = ask(exports["pair"], "from_ids", **{n: v.to_tensor() for n, v in batch.items()})
+    by_text = ask(exports["pair"], **inputs_of("pair"))
+    np.testing.assert_allclose(found["probabilities"], by_text["probabilities"], atol=1e-6)
+
+
+def test_mistakes_are_one_line(exports, tmp_path):
+    write_folder(tmp_path / "model", {**SETTINGS, **KINDS["single"]})
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").touch()
+    settings = json.loads((tmp_path / "model" / "task.json").read_text())
+
+    def mistake(*parts, model="model", output="export"):
+        flags = (f"--model_folder={model}", f"--output_dir={output}")
+        assert_one_line(run("tools/export_saved_model.py", *flags, folder=tmp_path), *parts)
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "model", "there"]
+
+    mistake("there exists already", output="there")
+    mistake("file/export", output="file/export")
+    mistake("no model in nowhere", model="nowhere")
+    (tmp_path / "model" / "task.json").write_text(json.dumps({**settings, "labels": ["a"]}))
+    mistake("output_weights has shape [3, 16], and the model's is [1, 16]")

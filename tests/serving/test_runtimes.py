@@ -1,0 +1,179 @@
+"""TFLite and ONNX from an export, run by their own interpreters."""
+
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from commands import assert_one_line, run
+from export_folders import make_export, write_folder
+
+from nezha_tf.checkpoints.tf1 import write_tensors
+from nezha_tf.serving import runtimes
+from nezha_tf.serving.export import export_folder
+from nezha_tf.serving.runtimes import convert_export
+from nezha_tf.serving.settings import ConvertExportSettings
+from nezha_tf.util.errors import UserError
+
+SETTINGS = {
+    "task": "classification",
+    "max_seq_length": 24,
+    "label_type": "single",
+    "labels": ["差评", "好评", "中评"],
+    "is_pair": False,
+}
+# Largest differences in probability.
+TOLERANCES = {"float32": 1e-5, "float16": 2e-3, "dynamic_range": 3e-2}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    return make_export(tmp_path_factory.mktemp("runtimes") / "model", SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def model(exported):
+    return tf.saved_model.load(str(exported))
+
+
+def convert(saved_model, output_file, variant="float32"):
+    paths = {"saved_model": str(saved_model), "output_file": str(output_file)}
+    return convert_export(ConvertExportSettings(**paths, variant=variant))
+
+
+def assert_same(run, model, tolerance):
+    """On batches of several shapes, padded too, whose labels are not all the same."""
+    rng, labels = np.random.default_rng(1), set()
+    for shape in ((1, 2), (6, 24), (3, 9)):
+        lengths = rng.integers(2, shape[1] + 1, (shape[0], 1))
+        mask = (np.arange(shape[1]) < lengths).astype("int32")
+        ids = rng.integers(5, 9000, shape).astype("int32") * mask
+        inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(ids)}
+        found = run(inputs)
+        tensors = {name: tf.constant(values) for name, values in inputs.items()}
+        expected = model.signatures["from_ids"](**tensors)
+        np.testing.assert_allclose(
+            found["probabilities"], expected["probabilities"], atol=tolerance
+        )
+        labels |= set(np.argmax(found["probabilities"], axis=-1))
+    assert len(labels) > 1
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+def test_tflite_in_three_sizes(exported, model, tmp_path):
+    sizes = []
+    for variant, tolerance in TOLERANCES.items():
+        path = tmp_path / f"{variant}.tflite"
+        assert "probabilities" in convert(exported, path, variant)
+        runner = tf.lite.Interpreter(str(path)).get_signature_runner("from_ids")
+        assert_same(lambda inputs, runner=runner: runner(**inputs), model, tolerance)
+        sizes.append(path.stat().st_size)
+    assert sizes[1] < 0.6 * sizes[0] and sizes[2] < 0.6 * sizes[1]
+
+
+def test_onnx(exported, model, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    convert(exported, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    assert all(spec.shape == ["batch", "tokens"] for spec in session.get_inputs())
+    names = [output.name for output in session.get_outputs()]
+    assert_same(
+        lambda inputs: dict(zip(names, session.run(None, inputs), strict=True)), model, 1e-5
+    )
+
+
+@pytest.fixture(scope="module")
+def choices(tmp_path_factory):
+    settings = {"task": "multiple_choice", "max_seq_length": 24, "has_blanks": False}
+    return make_export(tmp_path_factory.mktemp("choices") / "model", settings)
+
+
+def assert_same_choices(run, exported):
+    """For other numbers of questions and choices, some of which are not there."""
+    rng, signature = np.random.default_rng(2), tf.saved_model.load(str(exported)).signatures
+    for shape in ((2, 4, 9), (1, 2, 24)):
+        mask = np.ones(shape, "int32")
+        mask[0, -1] = 0
+        ids = rng.integers(5, 9000, shape).astype("int32") * mask
+        inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(ids)}
+        tensors = {name: tf.constant(values) for name, values in inputs.items()}
+        expected = signature["from_ids"](**tensors)["probabilities"]
+        assert np.ptp(expected) > 0.01
+        np.testing.assert_allclose(run(inputs)["probabilities"], expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+def test_choices_as_tflite(choices, tmp_path):
+    path = tmp_path / "model.tflite"
+    assert "probabilities" in convert(choices, path)
+    runner = tf.lite.Interpreter(str(path)).get_signature_runner("from_ids")
+    assert_same_choices(lambda inputs: runner(**inputs), choices)
+
+
+def test_choices_as_onnx(choices, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    convert(choices, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    assert all(spec.shape == ["batch", "choices", "tokens"] for spec in session.get_inputs())
+    names = [output.name for output in session.get_outputs()]
+    run = lambda inputs: dict(zip(names, session.run(None, inputs), strict=True))  # noqa: E731
+    assert_same_choices(run, choices)
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+def test_a_model_of_nan_is_not_called_the_same(tmp_path):
+    write_folder(tmp_path / "model", SETTINGS)
+    reader = tf.train.load_checkpoint(str(tmp_path / "model" / "model.ckpt-1"))
+    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    tensors["bert/embeddings/LayerNorm/gamma"][:] = 3e38  # finite, but products are not
+    write_tensors(tmp_path / "model" / "model.ckpt-1", tensors)
+    export_folder(str(tmp_path / "model"), str(tmp_path / "export"))
+    with pytest.raises(UserError, match=r"difference of probabilit\w+ .* is nan, so nothing is"):
+        convert(tmp_path / "export", tmp_path / "out.tflite")
+    assert not (tmp_path / "out.tflite").exists()
+
+
+def test_mistakes_are_one_line(exported, tmp_path, monkeypatch):
+    for saved_model, name, variant, message in (
+        (exported, "model.pb", "float32", r"must end in \.tflite or \.onnx"),
+        (exported, "model.onnx", "float16", "--variant=float16 is for TFLite"),
+        (tmp_path, "model.tflite", "float32", "is no export"),
+    ):
+        with pytest.raises(UserError, match=message):
+            convert(saved_model, tmp_path / name, variant)
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    with pytest.raises(UserError, match=r"pip install -e '\.\[onnx\]'"):
+        convert(exported, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_operations_are_found_in_all_forms_of_the_message():
+    for message in (
+        'loc(callsite(fused["X:", "Y"]))): \'tf.TensorListReserve\' op is neither a custom op nor',
+        "loc(\"X\"): 'tf.TensorListReserve' op requires element_shape to be static during TF Lite",
+        "No Op registered for TensorListReserve with domain_version of 18",
+    ):
+        with pytest.raises(UserError, match="the operations TensorListReserve; serve"):
+            runtimes._quietly("export", "TFLite", lambda text=message: fail(text))
+
+
+def fail(message):
+    raise ValueError(message)
+
+
+def test_what_a_runtime_lacks_is_one_line(tmp_path):
+    """Whatever its converter prints."""
+    module = tf.Module()
+    module.function = tf.function(
+        lambda input_ids: {"texts": tf.strings.as_string(input_ids)},
+        [tf.TensorSpec([None, None], tf.int32, name="input_ids")],
+    )
+    signatures = {"from_ids": module.function.get_concrete_function()}
+    tf.saved_model.save(module, str(tmp_path / "export"), signatures)
+    arguments = ("--saved_model=export", "--output_file=model.tflite")
+    result = run("tools/convert_export.py", *arguments, folder=tmp_path)
+    assert_one_line(result, "cannot be converted to TFLite: it lacks the operations AsString")
+    assert result.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
