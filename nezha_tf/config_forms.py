@@ -206,7 +206,7 @@ def from_albert_zh(values):
 
     Its own program (modeling.py, not modeling_google.py) multiplies the tokens' table by a second
     one before anything is added, so that all embeddings have the width of the layers (see
-    `checkpoints.folding`), and all layers share their weights.
+    `checkpoints.views`), and all layers share their weights.
 
     Raises:
       UserError: the layers normalize before their parts (`ln_type`, of the xxlarge model).

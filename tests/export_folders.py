@@ -13,7 +13,7 @@ from conftest import REPOSITORY, RESOURCES, SHARED
 from waiting import read_line
 
 from nezha_tf import FullTokenizer, NezhaConfig, checkpoints
-from nezha_tf.checkpoints import task_file
+from nezha_tf.checkpoints import run_folder
 from nezha_tf.export.exporter import export_folder
 from nezha_tf.modeling import finetuning, pretraining
 
@@ -69,7 +69,7 @@ def write_folder(folder, settings, vocabulary=VOCABULARY):
         if not variable.numpy().any():  # as transitions and biases begin
             variable.assign(keras.random.normal(variable.shape, stddev=0.5))
     checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt-1"))
-    task_file.write(str(folder), {**COMMON, **settings})
+    run_folder.write_task(str(folder), {**COMMON, **settings})
 
 
 # How many real texts are compared; more by hand, as in EXPORT_TEXTS=500 pytest tests/export.

@@ -7,8 +7,7 @@ import numpy as np
 import tensorflow as tf
 from toy_task import LABELS, ToyTask
 
-from nezha_tf.checkpoints.task_row import Head, Kind, Tab, Task
-from nezha_tf.checkpoints.values import NAMES
+from nezha_tf.checkpoints.task_row import NAMES, Head, Kind, Tab, Task
 from nezha_tf.demo.exports import Exported
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.serving.predictor import Predictor

@@ -7,7 +7,6 @@ import numpy as np
 
 from nezha_tf.checkpoints.name_table import model_type_of, tf1_name_of
 from nezha_tf.checkpoints.pickles import Pickle, is_pickle, missing_library
-from nezha_tf.checkpoints.prefixes import bare_names
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.config import model_types
 from nezha_tf.hub import WEIGHT_FILES as FILE_NAMES
@@ -27,6 +26,10 @@ _OUTPUT_BIAS = "cls/predictions/output_bias"
 # ERNIE adds the row of the kind of task to every token, which is row 0 where nobody says a kind.
 _SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
 _TASK_TABLE = "bert/embeddings/task_type_embeddings"
+# Every model has this table, so what stands before it is the prefix of the model.
+_ANCHOR = "embeddings.word_embeddings.weight"
+# PyTorch's own wrappers may stand at any place of a name.
+_WRAPPERS = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 
 
 def find_weights(path):
@@ -68,7 +71,7 @@ class HuggingFaceReader:
             if _BUFFERS.isdisjoint(name.split("."))
         }
         self._places = {}  # TF1 name -> (file, name in it)
-        self._bare = bare_names(files, path)
+        self._bare = _bare_names(files, path)
         self.model_type = model_type_of(self._bare.values())
         for theirs, bare in self._bare.items():
             self._place(tf1_name_of(bare, self.model_type), files[theirs], theirs)
@@ -233,3 +236,47 @@ def write_safetensors(path, tensors):
         save_file(tensors, path, metadata={"format": "pt"})
     except (SafetensorError, OSError) as error:
         raise UserError(f"cannot write {path}: {first_line(error)}") from error
+
+
+def _bare_names(names, path):
+    """Returns dict of each name to the name that transformers would give the weight.
+
+    Wrappers (DataParallel, Lightning, torch.compile, a class of one's own with a model in it) put
+    their names before those of the model: `module.bert.…`, `model.encoder.…`. The names of the
+    model keep the prefix of its kind (`bert.`); names of heads are looked for beside the model and
+    beside what it is part of. A name elsewhere stays as it is.
+    """
+    cleaned = {name: _without_wrappers(name) for name in names}
+    body = _prefix_of_body(cleaned.values(), path)
+    parts = body.split(".")[:-1]
+    beside = [".".join([*parts[:count], ""]) for count in range(len(parts) - 1, 0, -1)]
+    kind = f"{parts[-1]}." if parts and parts[-1] in model_types() else ""
+    return {name: _bare(own, body, kind, beside) for name, own in cleaned.items()}
+
+
+def _without_wrappers(name):
+    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+
+
+def _prefix_of_body(names, path):
+    """Returns the prefix of the names of the model, or "" if there is no table of words.
+
+    Of several models, the one with the prefix that transformers gives is meant.
+    """
+    found = {n.removesuffix(_ANCHOR) for n in names if f".{n}".endswith(f".{_ANCHOR}")}
+    usual = found & {"", *(f"{model_type}." for model_type in model_types())}
+    meant = usual if usual else found
+    if len(meant) > 1:
+        told = " and ".join(f"{prefix}{_ANCHOR}" for prefix in sorted(meant))
+        raise UserError(
+            f"checkpoint {path} holds several models ({told}); save the weights of one alone"
+        )
+    return next(iter(meant), "")
+
+
+def _bare(name, body, kind, beside):
+    """Returns a name without prefixes: of the model's own (`body`), all but its `kind` goes."""
+    if body and name.startswith(body):
+        return kind + name.removeprefix(body)
+    prefix = next(filter(name.startswith, beside), "")
+    return name.removeprefix(prefix)

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from nezha_tf.checkpoints import hugging_face, task_file, tf1
+from nezha_tf.checkpoints import hugging_face, run_folder, tf1
 from nezha_tf.checkpoints.folder import model_of_task
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER
 from nezha_tf.checkpoints.name_table import OTHER_NAMES, hugging_face_name, tf1_names
@@ -79,14 +79,9 @@ def check_format(layout, weights, config, dtype):
 
 
 def _check_names(weights, reader, theirs=None):
-    """Raises `UserError` if a weight has no counterpart in the original models.
+    """Raises a `UserError` that names all weights without a counterpart in the original models.
 
-    The message names everything that must be left out.
-
-    Args:
-      weights: `Weights`.
-      reader: who would read the weights, for the message.
-      theirs: their `HuggingFaceModel`, or None: they are TF1's programs.
+    `reader` says who would read them; `theirs` is their `HuggingFaceModel`; None: TF1's programs.
     """
     own_names = OTHER_NAMES.get(theirs and theirs.class_name(weights.kind.architecture or ""), ())
     without_pooler = theirs and not theirs.has_pooler and not own_names
@@ -140,9 +135,9 @@ def write(folder, layout, source, weights, config):
         write_text(os.path.join(folder, VOCAB_FILE), "".join(lines))
     task = _task(source, weights, config)
     if task:
-        task_file.write(folder, task)
-    elif source.do_lower_case is not None and layout != HUGGING_FACE:
-        _write_json(folder, TOKENIZER_FILE, {"do_lower_case": source.do_lower_case})
+        run_folder.write_task(folder, task)
+    elif source.stated_case is not None and layout != HUGGING_FACE:
+        _write_json(folder, TOKENIZER_FILE, {"do_lower_case": source.stated_case})
     return path
 
 
@@ -184,10 +179,10 @@ def _write_hugging_face(folder, source, weights, config):
     if source.vocabulary:
         values["pad_token_id"] = source.vocabulary.tokens.index(PAD)
     _write_json(folder, HUGGING_FACE_CONFIG_FILE, values)
-    if source.do_lower_case is not None:
+    if source.stated_case is not None:
         tokenizer = {
             "tokenizer_class": "BertTokenizer",
-            "do_lower_case": source.do_lower_case,
+            "do_lower_case": source.stated_case,
             "model_max_length": config.max_position_embeddings,
         }
         _write_json(folder, TOKENIZER_FILE, tokenizer)
@@ -203,11 +198,7 @@ def _in_used_groups(name, config):
 
 
 def _labels(source, weights):
-    """Returns the entries of `config.json` about the labels of a head; {} if it has none.
-
-    Raises:
-      UserError: the head has another number of rows than `task.json` names labels.
-    """
+    """Returns the entries of `config.json` about the labels of a head; {} if it has none."""
     kind = weights.kind
     if not kind.has_labels or not any(n.startswith(kind.prefixes[0]) for n in weights.values):
         return {}
@@ -216,8 +207,8 @@ def _labels(source, weights):
     by_id = {str(index): label for index, label in enumerate(labels)}
     if len(labels) != weights.num_labels:
         raise UserError(
-            f"the head of {source.path} has {weights.num_labels} rows, but task.json beside it "
-            f"names {len(labels)} labels; put the task.json there that belongs to the model"
+            f"the head of {source.checkpoint} has {weights.num_labels} rows, but task.json beside "
+            f"it names {len(labels)} labels; put the task.json there that belongs to the model"
         )
     keys = {"id2label": by_id, "label2id": {label: int(key) for key, label in by_id.items()}}
     problem = _PROBLEM_TYPES.get(task.get("label_type"))

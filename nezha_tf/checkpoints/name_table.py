@@ -10,21 +10,18 @@ import re
 
 from nezha_tf.config import model_types
 
+# The name of a moving average is its weight's name, a slash and this.
+AVERAGE_SUFFIX = "ExponentialMovingAverage"
+_TF1_LAYER, _HUGGING_FACE_LAYER = "bert/encoder/layer_{i}", "encoder.layer.{i}"
 # Where ALBERT's programs keep the weights of a group of layers.
 _TF1_GROUP = "bert/encoder/transformer/group_{i}/inner_group_0"
 _HUGGING_FACE_GROUP = "encoder.albert_layer_groups.{i}.albert_layers.0"
 # (our name, TF1's name, Hugging Face's name without the model's prefix); None: no such variable.
 # For the head of a new task, append a row.
 ROWS = [
-    (
-        "embeddings/word_embeddings",
-        "bert/embeddings/word_embeddings",
-        "embeddings.word_embeddings.weight",
-    ),
-    (
-        "embeddings/token_type_embeddings",
-        "bert/embeddings/token_type_embeddings",
-        "embeddings.token_type_embeddings.weight",
+    *(
+        (f"embeddings/{name}", f"bert/embeddings/{name}", f"embeddings.{name}.weight")
+        for name in ("word_embeddings", "token_type_embeddings")
     ),
     (
         "positions/position_embeddings",
@@ -32,56 +29,25 @@ ROWS = [
         "embeddings.position_embeddings.weight",
     ),
     # ERNIE's table of kinds of tasks, of which a reader adds row 0 to the segments.
-    (
-        None,
-        "bert/embeddings/task_type_embeddings",
-        "embeddings.task_type_embeddings.weight",
-    ),
+    (None, "bert/embeddings/task_type_embeddings", "embeddings.task_type_embeddings.weight"),
     ("embeddings/LayerNorm/", "bert/embeddings/LayerNorm/", "embeddings.LayerNorm."),
     # The originals lack these, because their relative positions are untrained.
     ("positions/keys", "bert/encoder/relative_position/keys", None),
     ("positions/values", "bert/encoder/relative_position/values", None),
     # The weights of any other position encoding.
     ("positions/", "bert/encoder/positions/", None),
-    (
-        "layer_{i}/attention/query/",
-        "bert/encoder/layer_{i}/attention/self/query/",
-        "encoder.layer.{i}.attention.self.query.",
-    ),
-    (
-        "layer_{i}/attention/key/",
-        "bert/encoder/layer_{i}/attention/self/key/",
-        "encoder.layer.{i}.attention.self.key.",
-    ),
-    (
-        "layer_{i}/attention/value/",
-        "bert/encoder/layer_{i}/attention/self/value/",
-        "encoder.layer.{i}.attention.self.value.",
-    ),
-    (
-        "layer_{i}/attention/output/",
-        "bert/encoder/layer_{i}/attention/output/dense/",
-        "encoder.layer.{i}.attention.output.dense.",
-    ),
-    (
-        "layer_{i}/attention/LayerNorm/",
-        "bert/encoder/layer_{i}/attention/output/LayerNorm/",
-        "encoder.layer.{i}.attention.output.LayerNorm.",
-    ),
-    (
-        "layer_{i}/intermediate/",
-        "bert/encoder/layer_{i}/intermediate/dense/",
-        "encoder.layer.{i}.intermediate.dense.",
-    ),
-    (
-        "layer_{i}/output/",
-        "bert/encoder/layer_{i}/output/dense/",
-        "encoder.layer.{i}.output.dense.",
-    ),
-    (
-        "layer_{i}/LayerNorm/",
-        "bert/encoder/layer_{i}/output/LayerNorm/",
-        "encoder.layer.{i}.output.LayerNorm.",
+    *(
+        (f"layer_{{i}}/{ours}", f"{_TF1_LAYER}/{tf1}", f"{_HUGGING_FACE_LAYER}.{hugging_face}")
+        for ours, tf1, hugging_face in (
+            ("attention/query/", "attention/self/query/", "attention.self.query."),
+            ("attention/key/", "attention/self/key/", "attention.self.key."),
+            ("attention/value/", "attention/self/value/", "attention.self.value."),
+            ("attention/output/", "attention/output/dense/", "attention.output.dense."),
+            ("attention/LayerNorm/", "attention/output/LayerNorm/", "attention.output.LayerNorm."),
+            ("intermediate/", "intermediate/dense/", "intermediate.dense."),
+            ("output/", "output/dense/", "output.dense."),
+            ("LayerNorm/", "output/LayerNorm/", "output.LayerNorm."),
+        )
     ),
     # A layer of its own between embeddings and layers, which have these names in ALBERT's programs.
     (
@@ -107,15 +73,13 @@ ROWS = [
     ("layer_mix/", "layer_mix/", None),
     # The query stream of `NezhaForPermutationLM`.
     ("query_embedding", "query_stream/embedding", None),
-    (
-        "masked_lm/transform/",
-        "cls/predictions/transform/dense/",
-        "cls.predictions.transform.dense.",
-    ),
-    (
-        "masked_lm/LayerNorm/",
-        "cls/predictions/transform/LayerNorm/",
-        "cls.predictions.transform.LayerNorm.",
+    *(
+        (
+            f"masked_lm/{ours}/",
+            f"cls/predictions/transform/{theirs}/",
+            f"cls.predictions.transform.{theirs}.",
+        )
+        for ours, theirs in (("transform", "dense"), ("LayerNorm", "LayerNorm"))
     ),
     ("masked_lm/output_bias", "cls/predictions/output_bias", "cls.predictions.bias"),
     # The bias above, in files that have it only under this name.

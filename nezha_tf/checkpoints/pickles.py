@@ -138,13 +138,9 @@ def _reason(error):
 
 
 def _weights_in(path, found, tensor, deepest=2):
-    """Returns the weights in what a file holds: {name: tensor}, or {} if there are none.
+    """Returns the weights in what a file holds: {name: tensor}, {} if there are none.
 
-    Args:
-      path: the file, for messages.
-      found: the object in the file.
-      tensor: the class of tensors.
-      deepest: how many levels of dicts below this one are looked at.
+    `deepest` says how many levels of dicts below this one are looked at.
     """
     if not isinstance(found, dict) or isinstance(found, _Ignored):
         return {}

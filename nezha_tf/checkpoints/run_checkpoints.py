@@ -10,7 +10,7 @@ import os
 import re
 from typing import NamedTuple
 
-from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.checkpoints.refusals import UnreadableCheckpoint
 from nezha_tf.util import forms, storage
 from nezha_tf.util.errors import UserError
@@ -20,7 +20,6 @@ _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
 # What a killed run leaves behind: `tf1.write_tensors`, `files.whole_file` and `files.whole_folder`
 # end a name with the process, and TensorFlow, in `tf1.name_newest`, with a random number.
 _LEFTOVER = re.compile(r".*\.\d+\.tmp|checkpoint\.tmp[0-9a-f]{32}$")
-_ENDINGS = (".index", ".data-00000-of-00001")
 BEST_FILE = "best_checkpoint.json"
 _BEST = {"global_step": forms.is_count, str: forms.is_number}
 
@@ -65,9 +64,6 @@ class RunCheckpoints:
 
     def steps(self):
         """Returns the steps of the existing checkpoints, rising."""
-        return self._listed()
-
-    def _listed(self):
         names = map(_FILE_NAME.match, storage.listdir(self.folder))
         return sorted(int(match[1]) for match in names if match)
 
@@ -99,7 +95,7 @@ class RunCheckpoints:
         for step in reversed(self.steps()):
             try:
                 prefix, reader = tf1.open_checkpoint(self.path(step))
-                tf1.assign(prefix, reader, self._state)
+                loading.assign(prefix, reader, self._state)
                 return prefix
             except UnreadableCheckpoint as error:
                 report(f"{error}; trying the checkpoint before it")
@@ -112,7 +108,7 @@ class RunCheckpoints:
         """Deletes what runs that were killed while they wrote or deleted left half done."""
         names = storage.listdir(self.folder) if self._is_chief else ()
         for name in names:
-            index = name.removesuffix(_ENDINGS[1]) + _ENDINGS[0]
+            index = name.removesuffix(tf1.ENDINGS[1]) + tf1.ENDINGS[0]
             is_half = _FILE_NAME.match(index) and index not in names
             if is_half or _LEFTOVER.match(name):
                 with contextlib.suppress(FileNotFoundError):
@@ -124,12 +120,10 @@ class RunCheckpoints:
         Raises:
           UserError: it cannot be written; older checkpoints are unchanged.
         """
-        if self._is_chief:
-            self._write(step, self._state)
-
-    def _write(self, step, state):
+        if not self._is_chief:
+            return
         try:
-            tf1.write_tensors(self.path(step), state)
+            tf1.write_tensors(self.path(step), self._state)
         except UserError as error:
             raise UserError(f"{error}; older checkpoints are intact") from error
         self._delete_old()
@@ -182,15 +176,8 @@ class RunCheckpoints:
         Raises:
           UserError: `BEST_FILE` is damaged. To take it as absent would delete the best checkpoint.
         """
-        # The chief writes the file; another worker may see it late.
-        return self._best or self._read_best()
-
-    def chosen(self):
-        """Returns the step of the best checkpoint if it exists, else the newest, or None."""
-        steps, best = self.steps(), (self.best() or {}).get("global_step")
-        return best if best in steps else max(steps, default=None)
-
-    def _read_best(self):
+        if self._best:  # The chief writes the file; another worker may see it late.
+            return self._best
         path = os.path.join(self.folder, BEST_FILE)
         best = read_object(path)
         if best is None:
@@ -200,19 +187,26 @@ class RunCheckpoints:
         is_ours = self._best_metric is None or self._best_metric.name in best
         return best if is_ours else None
 
+    def chosen(self):
+        """Returns the step of the best checkpoint if it exists, else the newest, or None."""
+        steps, best = self.steps(), (self.best() or {}).get("global_step")
+        return best if best in steps else max(steps, default=None)
+
     def has_stalled(self, step, patience):
         """Whether the best checkpoint is `patience` or more steps old; no if `patience` is 0."""
         best = self.best() if patience else None
         return best is not None and step - best["global_step"] >= patience
 
     def _delete_old(self):
-        steps = self._listed()
+        steps = self.steps()
         best = (self.best() or {}).get("global_step") if self._keep_best else None
         for old in steps[: -self._keep_max]:
             if old != best:
-                for ending in _ENDINGS:  # The index comes first: without it there is no checkpoint.
+                for (
+                    ending
+                ) in tf1.ENDINGS:  # The index comes first: without it there is no checkpoint.
                     with contextlib.suppress(FileNotFoundError):
                         storage.remove(self.path(old) + ending)
         # TF1's tools find the newest checkpoint by this file; we find it by the names.
-        kept = [os.path.basename(self.path(number)) for number in self._listed()]
+        kept = [os.path.basename(self.path(number)) for number in self.steps()]
         tf1.name_newest(self.folder, kept)

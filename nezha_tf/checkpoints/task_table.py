@@ -8,8 +8,19 @@ named as "module:name"; the code that uses them imports them with `part`.
 import importlib
 
 from nezha_tf.checkpoints import hugging_face_settings
-from nezha_tf.checkpoints.task_row import Head, Kind, Tab, Task
-from nezha_tf.checkpoints.values import BOOL, NAMES, NUMBER, TEXT, TEXTS, at_least, one_of
+from nezha_tf.checkpoints.task_row import (
+    BOOL,
+    NAMES,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    Head,
+    Kind,
+    Tab,
+    Task,
+    at_least,
+    one_of,
+)
 from nezha_tf.config import TARGET_PREDICTIONS
 from nezha_tf.data.entity_tags import SCHEMES
 from nezha_tf.generation.options import METHODS

@@ -4,10 +4,10 @@ import functools
 import os
 import sys
 
-from nezha_tf.checkpoints import loading, task_file
-from nezha_tf.checkpoints.configuration import read_config
+from nezha_tf.checkpoints import loading, run_folder
 from nezha_tf.checkpoints.folder import open_folder, weights_of
 from nezha_tf.checkpoints.kinds import POOLER
+from nezha_tf.checkpoints.published import read_config
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.resources import DEFAULT_MODEL
 from nezha_tf.text.tokenization import FullTokenizer
@@ -71,7 +71,7 @@ class BareCheckpoint:
 
 def _has_layer_mix(checkpoint):
     folder = os.path.dirname(weights_of(checkpoint)[0])
-    return (task_file.read(folder) or {}).get("layer_mix", False)
+    return (run_folder.read_task(folder) or {}).get("layer_mix", False)
 
 
 def open_model(settings):

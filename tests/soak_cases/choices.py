@@ -53,8 +53,6 @@ def _row(case, has_blanks, by_index, do_lower_case):
 def check(case, folder, flags, results):
     """See `classification.check`."""
     rows = corpora.read_json_lines(case.inputs / "dev.jsonl")
-    if flags.get("predictions_format", "jsonl") != "jsonl":
-        return
     lines = corpora.read_json_lines(folder / "predictions.jsonl")
     in_order = [line["id"] for line in lines] == [str(line) for line in range(1, len(rows) + 1)]
     if not case.law("predictions are in the input's order", in_order, lines):

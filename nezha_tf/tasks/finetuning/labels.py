@@ -2,7 +2,7 @@
 
 import os
 
-from nezha_tf.checkpoints import run_folder, task_file
+from nezha_tf.checkpoints import run_folder
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 
@@ -23,7 +23,7 @@ def labels_of_run(folder, task):
     Raises:
       UserError: the file cannot be read or belongs to another task.
     """
-    path = os.path.join(folder or "", task_file.FILE_NAME)
+    path = os.path.join(folder or "", run_folder.TASK_FILE)
     settings = run_folder.read_settings(folder or "", task)
     if settings:
         return path, settings["labels"]

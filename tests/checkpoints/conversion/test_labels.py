@@ -18,7 +18,6 @@ from checkpoint_models import (
 
 from nezha_tf.util.errors import UserError
 
-pytestmark = pytest.mark.usefixtures("no_peer")
 SAFETENSORS = "model.safetensors"
 
 
