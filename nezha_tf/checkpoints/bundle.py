@@ -100,10 +100,10 @@ class BundleReader:
 
     def _entry(self, key, value):
         """Returns the `_Entry` of a key; `ValueError`: there can be no such tensor."""
-        told = ascii(key.decode(errors="replace"))
+        shown = ascii(key.decode(errors="replace"))
         if not key.startswith(_PART) and not key.decode().isprintable():
-            raise ValueError(f"the name {told} has control characters")
-        proto = _parsed(tensor_bundle_pb2.BundleEntryProto, value, told)
+            raise ValueError(f"the name {shown} has control characters")
+        proto = _parsed(tensor_bundle_pb2.BundleEntryProto, value, shown)
         entry = _Entry(
             type=proto.dtype,
             shape=tuple(dimension.size for dimension in proto.shape.dim),
@@ -114,16 +114,16 @@ class BundleReader:
             parts=[[_extent(one) for one in part.extent] for part in proto.slices],
         )
         if not entry.type or entry.type not in types_pb2.DataType.values():
-            raise ValueError(f"{told} is of the type {entry.type}, which TensorFlow does not have")
+            raise ValueError(f"{shown} is of the type {entry.type}, which TensorFlow does not have")
         if proto.shape.unknown_rank or min(entry.shape, default=0) < 0:
-            raise ValueError(f"{told} has no shape, or one below zero")
+            raise ValueError(f"{shown} has no shape, or one below zero")
         if len(entry.shape) > _MOST_DIMENSIONS:
-            raise ValueError(f"{told} has {len(entry.shape)} dimensions")
+            raise ValueError(f"{shown} has {len(entry.shape)} dimensions")
         if not 0 <= entry.file < self._num_files or min(entry.offset, entry.size) < 0:
-            raise ValueError(f"{told} lies in no file")
+            raise ValueError(f"{shown} lies in no file")
         if entry.type in _TYPES and not entry.parts and entry.size != _bytes_of(entry):
             raise ValueError(
-                f"{told} has {entry.size} bytes, but the shape {list(entry.shape)} needs "
+                f"{shown} has {entry.size} bytes, but the shape {list(entry.shape)} needs "
                 f"{_bytes_of(entry)}"
             )
         return entry
@@ -173,11 +173,11 @@ def _number_of_files(value):
     return header.num_shards
 
 
-def _parsed(kind, value, told):
+def _parsed(kind, value, shown):
     try:
         return kind.FromString(value)
     except DecodeError as error:
-        raise ValueError(f"{told} cannot be decoded") from error
+        raise ValueError(f"{shown} cannot be decoded") from error
 
 
 def _bytes_of(entry):

@@ -46,6 +46,12 @@ class Source(ModelFolder):
         else:
             self.task = None
 
+    def _config_file_beside(self):
+        try:
+            return super()._config_file_beside()
+        except UserError as error:
+            raise UserError(f"{error}, or pass --config_file") from error
+
     @property
     def is_hugging_face(self):
         """Whether the weights have Hugging Face's layout."""

@@ -185,7 +185,7 @@ class ModelFolder:
           UserError: there is no model, a file is damaged or names unknown objectives.
         """
         self.path, self.checkpoint = locate(path)
-        self.config_file = config_file or published.config_file_in(self.path, self.checkpoint)
+        self.config_file = config_file or self._config_file_beside()
         self.config, self.notes = published.read_config(self.config_file, self.checkpoint)
         stored = run_folder.read_task(self.path)
         self.has_task_file = stored is not None
@@ -197,6 +197,9 @@ class ModelFolder:
         self.task = stored or published.settings_of(
             self.path, self.config, self.checkpoint, config_file
         )
+
+    def _config_file_beside(self):
+        return published.config_file_in(self.path, self.checkpoint)
 
     @property
     def kind(self):
@@ -240,9 +243,9 @@ class ModelFolder:
         return tokenizer
 
     def reading_notes(self, vocab_file):
-        """Returns what `published.told_reading` says of this model with a vocabulary."""
+        """Returns what `published.reading_warnings` says of this model with a vocabulary."""
         is_said = self.stated_case is not None
-        return published.told_reading(self.path, vocab_file, self.do_lower_case, is_said)
+        return published.reading_warnings(self.path, vocab_file, self.do_lower_case, is_said)
 
     def make_model(self):
         """Returns the task's Keras model, with the weights or with their moving averages.

@@ -112,14 +112,14 @@ class HuggingFaceReader:
           prefix: what the model has before the names of its encoder, such as "bert.".
         """
         places = {**self._places, **({_TASK_TABLE: self._tasks} if self._tasks else {})}
-        found = {}
+        tensors = {}
         for name, (file, theirs) in places.items():
             kind, _, below = self._bare[theirs].partition(".")
             # Of a bare encoder the names have no prefix.
             is_body = kind in model_types() if self._has_kind() else name.startswith("bert/")
             bare = below if kind in model_types() else self._bare[theirs]
-            found[prefix + bare if is_body else bare] = file.tensor(theirs)
-        return found
+            tensors[prefix + bare if is_body else bare] = file.tensor(theirs)
+        return tensors
 
     def _has_kind(self):
         """Whether the names of the encoder have the prefix of the model's kind, such as "bert."."""
@@ -263,15 +263,15 @@ def _prefix_of_body(names, path):
 
     Of several models, the one with the prefix that transformers gives is meant.
     """
-    found = {n.removesuffix(_ANCHOR) for n in names if f".{n}".endswith(f".{_ANCHOR}")}
-    usual = found & {"", *(f"{model_type}." for model_type in model_types())}
-    meant = usual if usual else found
-    if len(meant) > 1:
-        told = " and ".join(f"{prefix}{_ANCHOR}" for prefix in sorted(meant))
+    prefixes = {n.removesuffix(_ANCHOR) for n in names if f".{n}".endswith(f".{_ANCHOR}")}
+    usual = prefixes & {"", *(f"{model_type}." for model_type in model_types())}
+    prefixes = usual or prefixes
+    if len(prefixes) > 1:
+        tables = " and ".join(f"{prefix}{_ANCHOR}" for prefix in sorted(prefixes))
         raise UserError(
-            f"checkpoint {path} holds several models ({told}); save the weights of one alone"
+            f"checkpoint {path} holds several models ({tables}); save the weights of one alone"
         )
-    return next(iter(meant), "")
+    return next(iter(prefixes), "")
 
 
 def _bare(name, body, kind, beside):

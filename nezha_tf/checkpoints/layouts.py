@@ -93,8 +93,8 @@ def _check_names(weights, reader, theirs=None):
     needs_pooler = (POOLER, *(h.prefix for h in weights.kind.heads if h.from_pooler))
     for name in weights.values:
         if without_pooler and name.startswith(needs_pooler):
-            said = f"{name} {_LACKS} Hugging Face's {theirs.name}, which has no pooler"
-            why = {**dict.fromkeys(needs_pooler, said), **why}
+            reason = f"{name} {_LACKS} Hugging Face's {theirs.name}, which has no pooler"
+            why = {**dict.fromkeys(needs_pooler, reason), **why}
         elif hugging_face_name(name, theirs and theirs.model_type) is None:
             why.setdefault("".join(name.partition("/")[:2]), f"{name} {_LACKS} {reader}")
     if why:

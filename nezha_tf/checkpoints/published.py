@@ -170,7 +170,7 @@ def do_lower_case(folder):
     return value
 
 
-def told_reading(folder, vocab_file, lower_cases, is_said):
+def reading_warnings(folder, vocab_file, lower_cases, is_said):
     """Returns warnings if texts may be cut into tokens otherwise than in the model's training.
 
     Args:
@@ -183,7 +183,7 @@ def told_reading(folder, vocab_file, lower_cases, is_said):
       UserError: a file is damaged.
     """
     path = os.path.join(folder, TOKENIZER_FILE)
-    lines = _told_tokenizer_file(path, lower_cases)
+    lines = _tokenizer_warnings(path, lower_cases)
     is_assumed = lower_cases and not is_said
     token = _token_in_capitals(vocab_file) if is_assumed and vocab_file else None
     if token:
@@ -195,7 +195,7 @@ def told_reading(folder, vocab_file, lower_cases, is_said):
     return lines
 
 
-def _told_tokenizer_file(path, lower_cases):
+def _tokenizer_warnings(path, lower_cases):
     """Returns a warning for each key of `tokenizer_config.json` that asks for other tokens."""
     values, lines = read_object(path) or {}, []
     accents = "are stripped" if lower_cases else "stay"

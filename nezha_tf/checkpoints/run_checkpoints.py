@@ -64,6 +64,9 @@ class RunCheckpoints:
 
     def steps(self):
         """Returns the steps of the existing checkpoints, rising."""
+        return self._listed()
+
+    def _listed(self):  # what is there now; a subclass's `steps` waits for a writer
         names = map(_FILE_NAME.match, storage.listdir(self.folder))
         return sorted(int(match[1]) for match in names if match)
 
@@ -120,10 +123,12 @@ class RunCheckpoints:
         Raises:
           UserError: it cannot be written; older checkpoints are unchanged.
         """
-        if not self._is_chief:
-            return
+        if self._is_chief:
+            self._write(step, self._state)
+
+    def _write(self, step, state):
         try:
-            tf1.write_tensors(self.path(step), self._state)
+            tf1.write_tensors(self.path(step), state)
         except UserError as error:
             raise UserError(f"{error}; older checkpoints are intact") from error
         self._delete_old()
@@ -198,7 +203,7 @@ class RunCheckpoints:
         return best is not None and step - best["global_step"] >= patience
 
     def _delete_old(self):
-        steps = self.steps()
+        steps = self._listed()
         best = (self.best() or {}).get("global_step") if self._keep_best else None
         for old in steps[: -self._keep_max]:
             if old != best:
@@ -208,5 +213,5 @@ class RunCheckpoints:
                     with contextlib.suppress(FileNotFoundError):
                         storage.remove(self.path(old) + ending)
         # TF1's tools find the newest checkpoint by this file; we find it by the names.
-        kept = [os.path.basename(self.path(number)) for number in self.steps()]
+        kept = [os.path.basename(self.path(number)) for number in self._listed()]
         tf1.name_newest(self.folder, kept)

@@ -80,13 +80,13 @@ def read_settings(folder, name):
     Raises:
       UserError: see `read_task`; or the file is for another task.
     """
-    found = read_task(folder) or {}
-    if found and found["task"] != name:
+    values = read_task(folder) or {}
+    if values and values["task"] != name:
         raise UserError(
-            f"{folder} is the folder of a run of another task ({found['task']}, not {name}); "
+            f"{folder} is the folder of a run of another task ({values['task']}, not {name}); "
             "pass another --output_dir"
         )
-    return found
+    return values
 
 
 def has_settings(folder):
@@ -112,11 +112,11 @@ def best_sweep_member(folder):
       UserError: `SWEEP_FILE` is damaged.
     """
     path = os.path.join(folder, SWEEP_FILE)
-    found = read_object(path)
-    if found is None:
+    values = read_object(path)
+    if values is None:
         return None
-    forms.require(found, _SWEEP, path)
-    return sweep_member(folder, found["best"]["learning_rate"], found["best"]["seed"])
+    forms.require(values, _SWEEP, path)
+    return sweep_member(folder, values["best"]["learning_rate"], values["best"]["seed"])
 
 
 def read_metrics(folder):

@@ -122,7 +122,7 @@ def differences(checkpoint, vocab_file, do_lower_case):
         flag = "--do_lower_case" if case else "--nodo_lower_case"
         lines.append(f"warning: the weights are of a model with {flag}; pass this flag too")
     is_said = case is not None
-    return lines + published.told_reading(folder, vocab_file or beside, do_lower_case, is_said)
+    return lines + published.reading_warnings(folder, vocab_file or beside, do_lower_case, is_said)
 
 
 def _folder_of(checkpoint):

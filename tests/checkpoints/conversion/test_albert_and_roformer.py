@@ -13,11 +13,12 @@ from checkpoint_models import (
     weights_in,
     weights_like,
     write_model,
+    write_random,
 )
 from conftest import GOLDEN
 from safetensors.numpy import load_file, save_file
 
-from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
+from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.util.errors import UserError
@@ -35,10 +36,7 @@ SIZES = {
 
 def write_albert(folder, **changes):
     """Writes the encoder of an ALBERT as a run leaves it; returns its configuration."""
-    rng = np.random.default_rng(7)
-    config = config_of(rng, **{**SIZES, **changes})
-    write_model(folder, config, weights_like(rng, "encoder", config))
-    return config
+    return write_random(folder, seed=7, **{**SIZES, **changes})[0]
 
 
 def test_an_albert_as_google_published_it(tmp_path):
@@ -61,24 +59,6 @@ def test_an_albert_as_google_published_it(tmp_path):
     assert_equal({name: v.numpy() for name, v in tf1_names(model).items()}, weights)
 
 
-@pytest.mark.parametrize(
-    "changes, layout, message",
-    [
-        ({"position_encoding": "rotary"}, "hugging_face", "'rotary' with embedding_size 5 and"),
-        ({"embedding_size": None}, "hugging_face", "with no embedding_size and num_hidden_groups"),
-        ({"num_hidden_groups": None}, "hugging_face", "embedding_size 5 and no num_hidden_groups"),
-        ({"position_encoding": "functional_relative"}, "tf1", "num_hidden_groups 2 has no counter"),
-        ({"embedding_size": None}, "tf1", "embedding_size None has no counterpart in TF1"),
-        ({"num_hidden_groups": None}, "tf1", "embedding_size 5 has no counterpart in TF1"),
-    ],
-)
-def test_what_the_originals_have_not_is_refused(tmp_path, changes, layout, message):
-    write_albert(tmp_path / "run", **changes)
-    with pytest.raises(UserError, match=message) as error:
-        convert(tmp_path / "run", tmp_path / "there", layout)
-    assert "\n" not in str(error.value) and not (tmp_path / "there").exists()
-
-
 @pytest.fixture(scope="module")
 def checkpoint_paths(tmp_path_factory):
     """Returns {name: (folder of a model with random weights, its configuration)}."""
@@ -93,68 +73,40 @@ def checkpoint_paths(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize(
-    "name, changes, message",
-    [
-        ("albert", {"num_hidden_groups": 4}, 'has 2 groups .* put "num_hidden_groups": 2 into'),
-        ("albert", {"num_hidden_groups": 1}, "has 2 groups of layers, but by the .* it has 1"),
-        ("albert", {"num_hidden_groups": None}, 'of 2 groups, .* "num_hidden_groups": 2 into it'),
-        ("albert", {"embedding_size": 6}, 'of width 5, .* of width 6 .* "embedding_size": 5 into'),
-        ("albert", {"embedding_size": None}, 'of width 5, .* put "embedding_size": 5 into it'),
-        ("plain", {"num_hidden_groups": 2}, r"of 4 layers, .* 2 groups \(num_hidden_groups\): rem"),
-        ("plain", {"embedding_size": 5}, r"of width 5 \(embedding_size\): remove this key"),
-        ("same_width", {"embedding_size": ...}, "lacks bert/encoder/embedding_hidden_mapping_in/"),
-    ],
+WRONG = (
+    ("albert", {"num_hidden_groups": 4}, 'has 2 groups .* put "num_hidden_groups": 2 into'),
+    ("albert", {"num_hidden_groups": 1}, "has 2 groups of layers, but by the .* it has 1"),
+    ("albert", {"num_hidden_groups": None}, 'of 2 groups, .* "num_hidden_groups": 2 into it'),
+    ("albert", {"embedding_size": 6}, 'of width 5, .* of width 6 .* "embedding_size": 5 into'),
+    ("albert", {"embedding_size": None}, 'of width 5, .* put "embedding_size": 5 into it'),
+    ("plain", {"num_hidden_groups": 2}, r"of 4 layers, .* 2 groups \(num_hidden_groups\): rem"),
+    ("plain", {"embedding_size": 5}, r"of width 5 \(embedding_size\): remove this key"),
+    ("same_width", {"embedding_size": ...}, "lacks bert/encoder/embedding_hidden_mapping_in/"),
 )
-def test_a_checkpoint_that_contradicts_the_configuration(
-    tmp_path, checkpoint_paths, name, changes, message
-):
-    """One line, which says what to write into the configuration, of both ways to read weights."""
+
+
+@pytest.mark.parametrize("name, changes, message", WRONG)
+def test_a_checkpoint_that_contradicts_the_configuration(checkpoint_paths, name, changes, message):
+    """One line, which says what to write into the configuration."""
     folder, config = checkpoint_paths[name]
     sizes = {key: config.hidden_size if v is ... else v for key, v in changes.items()}
-    wrong = dataclasses.replace(config, **sizes)
-    wrong.to_json_file(tmp_path / "wrong.json")
-    with pytest.raises(UserError, match=message) as loaded:
-        checkpoints.load(NezhaEncoder(wrong), folder / "model.ckpt-7", may_be_missing=("bert/",))
-    with pytest.raises(UserError, match=message) as converted:
+    model = NezhaEncoder(dataclasses.replace(config, **sizes))
+    with pytest.raises(UserError, match=message) as error:
+        checkpoints.load(model, folder / "model.ckpt-7", may_be_missing=("bert/",))
+    assert "\n" not in str(error.value) and str(folder) in str(error.value)
+
+
+def test_the_converter_names_its_flag_then(tmp_path, checkpoint_paths):
+    folder, config = checkpoint_paths["albert"]
+    dataclasses.replace(config, num_hidden_groups=4).to_json_file(tmp_path / "wrong.json")
+    with pytest.raises(UserError, match=r"has 2 groups .*, or pass another with --config_file$"):
         convert(folder, tmp_path / "new", "nezha_tf", config_file=str(tmp_path / "wrong.json"))
-    for error in (loaded, converted):
-        assert "\n" not in str(error.value) and str(folder) in str(error.value)
 
 
-def write_roformer(folder, kind, task=None, without=()):
-    """Writes a model of rotary positions as a run leaves it; returns its weights."""
-    rng = np.random.default_rng(len(kind))
-    config = config_of(rng, position_encoding="rotary", max_position_embeddings=256)
-    weights = weights_like(rng, kind, config)
-    weights = {name: value for name, value in weights.items() if not name.startswith(without)}
-    write_model(folder, config, weights, task)
-    return weights
-
-
-def test_a_masked_lm_comes_back_bit_by_bit(tmp_path):
-    """Without a flag, though it has no pooler: no RoFormer has one."""
-    weights = write_roformer(tmp_path / "run", "masked_lm", without=(POOLER,))
-    report = convert(tmp_path / "run", tmp_path / "there", "hugging_face")
-    assert "rotary, masked lm" in report and "missing" in report
-    values = json.loads((tmp_path / "there" / "config.json").read_text())
-    assert values["model_type"] == "roformer"
-    assert values["architectures"] == ["RoFormerForMaskedLM"]
-    assert not {"position_encoding", "max_relative_position"} & set(values)
-    names = load_file(tmp_path / "there" / "model.safetensors")
-    assert {name.split(".")[0] for name in names} == {"roformer", "cls"}
-    convert(tmp_path / "there", tmp_path / "back", "nezha_tf")
-    assert_equal(weights_in(tmp_path / "back" / "model.ckpt-0"), weights)
-    configs = [
-        NezhaConfig.from_json_file(tmp_path / name / "bert_config.json") for name in ("run", "back")
-    ]
-    assert configs[0] == configs[1] and configs[0].position_encoding == "rotary"
-
-
-def test_a_published_roformer_opens_as_a_model():
-    """The folder of transformers itself; a pooler, which it lacks, stays random."""
-    model = open_folder(ROFORMER).make_model()
-    assert type(model) is NezhaForMaskedLM and model.config.position_encoding == "rotary"
+def write_roformer(folder, kind, task=None):
+    """Writes a model of rotary positions as a run leaves it."""
+    sizes = {"position_encoding": "rotary", "max_position_embeddings": 256}
+    write_random(folder, kind, task, seed=len(kind), **sizes)
 
 
 def test_what_reads_a_pooler_is_refused_or_left_out(tmp_path):

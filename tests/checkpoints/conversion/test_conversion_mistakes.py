@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from checkpoint_models import (
     CLASSIFICATION,
-    config_of,
     convert,
     weights_in,
-    weights_like,
-    write_model,
+    write_random,
     write_vocabulary,
 )
 from commands import assert_each_one_line, settings_of
@@ -31,9 +29,7 @@ PROGRAM = "tools/convert_checkpoint.py"
 def models(tmp_path_factory):
     """A folder of a run and one of Hugging Face with the same model."""
     folder = tmp_path_factory.mktemp("models")
-    rng = np.random.default_rng(0)
-    config = config_of(rng, num_hidden_layers=2, position_encoding="absolute")
-    write_model(folder / "run", config, weights_like(rng, "pretraining", config))
+    write_random(folder / "run", "pretraining", num_hidden_layers=2, position_encoding="absolute")
     report = convert(folder / "run", folder / "hf", "hugging_face")
     assert f"run/model.ckpt-7 to {folder / 'hf'} (hugging_face)" in report
     assert sorted(os.listdir(folder / "hf")) == [
