@@ -58,12 +58,7 @@ class BundleReader:
     """Reads tensors by name, with the interface of `tf.train.CheckpointReader`."""
 
     def __init__(self, prefix):
-        """Args:
-          prefix: path without ending.
-
-        Raises:
-          UnreadableCheckpoint: the index is damaged, or says what cannot be.
-        """
+        """`prefix` is a path without ending; `UnreadableCheckpoint`: the index is damaged."""
         self._prefix = prefix
         try:
             with storage.open_binary(f"{prefix}.index", "rb") as file:

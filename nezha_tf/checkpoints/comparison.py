@@ -37,12 +37,10 @@ def compare(source, weights, config, written):
     Args:
       source: `Source`, the original.
       weights: its `Weights`, rounded to the dtype of the new weights, with its own segment rows.
-      config: `NezhaConfig` of the new model.
-      written: path of the new weights.
+      config, written: `NezhaConfig` and path of the weights of the new model.
 
     Returns:
-      A table of the largest differences as text. A further line says if the code of Hugging Face
-      could not be run.
+      A table of the largest differences as text, and whether Hugging Face's code could be run.
 
     Raises:
       UserError: the outputs differ by more than `MOST`, or are not finite numbers.
@@ -91,9 +89,9 @@ def _random_inputs(config, segments):
 
 
 def _source_side(source, weights, inputs, notes):
-    """Returns (outputs of the original, dict of arrays; name of the library that computed them).
+    """Returns (outputs of the original, name of the library that computed them).
 
-    Adds a line to the list `notes` if the library of Hugging Face cannot be used.
+    Adds a line to `notes` if the library of Hugging Face cannot be used.
     """
     if source.is_hugging_face:
         values = read_values(source.config_file)
@@ -171,12 +169,8 @@ class _Unavailable(Exception):
 def _theirs(model, kind, config_values, inputs, folder=None, tensors=None):
     """Returns what transformers computes, a dict of arrays by our names.
 
-    Args:
-      model, kind, config_values: `HuggingFaceModel`, `Kind`, and content of `config.json`.
-      inputs: dict of int arrays [B, T] by our names; `masked_lm_positions` is [B, P], and all its
-        rows are the same.
-      folder: path of the model's folder, or None: the weights are
-      tensors: a dict of float32 arrays by the names of transformers.
+    The weights are in a `folder`, or `tensors` by the names of transformers. All rows of
+    `masked_lm_positions` in the inputs are the same.
     """
     absent = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
     if absent:

@@ -52,7 +52,7 @@ class Weights(NamedTuple):
 
 
 def read_weights(source, *, averages=False, drop=(), allow_missing=()):
-    """Reads the weights of a model.
+    """Reads and checks the weights of a model.
 
     Args:
       source: `convert.Source`.
@@ -61,12 +61,9 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
       allow_missing: prefixes of TF1 names; weights with these may be missing. If the model of the
         configuration has no such weights, they are left out.
 
-    Returns:
-      `Weights`.
-
     Raises:
-      UserError: a weight is missing, unexpected or not finite, has another shape than the
-        configuration says, or a file is damaged.
+      UserError: a weight is missing, unexpected or not finite, or has another shape than the
+        configuration says.
     """
     drop, allowed = tuple(filter(None, drop)), tuple(filter(None, allow_missing))
     model = source.config.hugging_face_model
@@ -202,20 +199,10 @@ def _left_out(shapes, weights, kept, unexpected, used):
 
 
 def with_segments(weights, config, rows):
-    """Returns the weights with another number of segment rows.
+    """Returns (the `Weights` with `rows` rows of segments, what was done as text).
 
-    Two rows become six as in UniLM; of six rows the first two are kept.
-
-    Args:
-      weights: `Weights`.
-      config: their `NezhaConfig`.
-      rows: new number of rows; None: the table stays as it is.
-
-    Returns:
-      (`Weights`, text that says what was done, or "").
-
-    Raises:
-      UserError: another change of the number of rows, or the model has no such table.
+    Two rows become six as in UniLM; of six rows the first two are kept. Another change of the
+    number is a `UserError`; with None the table stays as it is.
     """
     present = config.type_vocab_size
     if rows in (None, present):
@@ -233,11 +220,7 @@ def with_segments(weights, config, rows):
 
 
 def rounded(weights, dtype):
-    """Returns the `Weights` in another dtype, "float32" or "float16".
-
-    Raises:
-      UserError: a number is too large for the dtype.
-    """
+    """Returns the `Weights` in "float32" or "float16"; too large a number is a `UserError`."""
     values = {}
     for name, value in weights.values.items():
         with np.errstate(over="ignore"):

@@ -22,13 +22,7 @@ class Source(ModelFolder):
     """
 
     def __init__(self, path, config_file=None, vocab_file=None, do_lower_case=None):
-        """Args:
-          path, config_file, do_lower_case: see `ModelFolder`.
-          vocab_file: path; None: `vocab.txt` beside the weights, if it is there.
-
-        Raises:
-          UserError: see `ModelFolder`; or the vocabulary belongs to another model.
-        """
+        """Arguments are those of `ModelFolder`, and the path of another vocabulary."""
         super().__init__(path, config_file, do_lower_case)
         if not vocab_file:
             vocab_file = os.path.join(self.path, VOCAB_FILE)
@@ -69,10 +63,7 @@ def _read_vocabulary(path, config):
 
 
 def convert_checkpoint(settings):
-    """Converts a model.
-
-    Args:
-      settings: `ConversionSettings`.
+    """Converts a model as `ConversionSettings` say.
 
     Returns:
       A report as text: what was converted, what was left out, and the largest differences.

@@ -35,11 +35,7 @@ class ElectraReader(View):
     """
 
     def __init__(self, reader, table):
-        """Args:
-        reader: reads the checkpoint by ELECTRA's names.
-        table: dict of the beginnings of the model's names to those of BERT's. The first that a
-          name has counts.
-        """
+        """`table` has the beginnings of names, and of BERT's; the first that a name has counts."""
         names, self.others = {}, []
         for name in reader.get_variable_to_shape_map():
             start = next(filter(name.startswith, table), None)
@@ -74,16 +70,9 @@ def models_of(reader):
 def view(reader, config=None, heads=()):
     """Returns a reader by BERT's names of one of the models of ELECTRA's checkpoint.
 
-    It is the model that is as wide as the configuration says; of two such models, the one that has
-    the heads; else the discriminator.
-
-    Args:
-      reader: with the interface of `tf.train.CheckpointReader`.
-      config: the `NezhaConfig` of the model that is wanted, or None.
-      heads: the beginnings of the TF1 names of its heads.
-
-    Returns:
-      `ElectraReader`; or `reader` itself if the checkpoint is not one of ELECTRA.
+    It is the model that is as wide as the `NezhaConfig` says; of two such models, the one that has
+    the heads (the beginnings of their TF1 names); else the discriminator. Of another checkpoint it
+    is the given reader itself.
     """
     if not is_electra(reader.get_variable_to_shape_map()):
         return reader
@@ -96,13 +85,10 @@ def view(reader, config=None, heads=()):
 
 
 def configuration(model):
-    """Returns the keys of a `config.json` for a model; ELECTRA's programs write no such file.
+    """Returns the keys of a `config.json` for an `ElectraReader`; ELECTRA's programs write none.
 
     All sizes are those of the weights but the number of heads: in ELECTRA's programs each head is
     of 64 (`get_generator_config` of run_pretraining.py, and all published models).
-
-    Args:
-      model: `ElectraReader`.
     """
     shapes = model.get_variable_to_shape_map()
     words = shapes["bert/embeddings/word_embeddings"]

@@ -33,16 +33,9 @@ _OTHER_WEIGHTS = {
 
 
 def load(folder):
-    """Returns the tokenizer and the model of a folder.
+    """Returns (`FullTokenizer`, Keras model with its weights) of a folder.
 
-    Args:
-      folder: see `open_folder`.
-
-    Returns:
-      (`FullTokenizer`, the Keras model of `ModelFolder.make_model`, with its weights).
-
-    Raises:
-      UserError: see `open_folder`; or the weights are damaged or belong to another model.
+    Arguments and errors are those of `open_folder` and `ModelFolder.make_model`.
     """
     opened = open_folder(folder)
     return opened.tokenizer, opened.make_model()
@@ -107,9 +100,6 @@ def weights_of(path):
     Returns:
       (path for `loading.open_checkpoint`, whether the moving averages in it are the weights, as
       `task.json` beside it says).
-
-    Raises:
-      UserError: the folder has no weights, or `task.json` is damaged.
     """
     folder, checkpoint = locate(path)
     return checkpoint, bool((run_folder.read_task(folder) or {}).get("uses_averages"))
@@ -178,8 +168,7 @@ class ModelFolder:
     def __init__(self, path, config_file=None, do_lower_case=None):
         """Args:
           path: see `locate`.
-          config_file: path; None: the file beside the weights.
-          do_lower_case: bool; None: what the files beside the weights say.
+          config_file, do_lower_case: replace what the files beside the weights say.
 
         Raises:
           UserError: there is no model, a file is damaged or names unknown objectives.
@@ -229,10 +218,7 @@ class ModelFolder:
 
     @functools.cached_property
     def tokenizer(self):
-        """The `FullTokenizer`; a vocabulary that does not fit the model is a `UserError`.
-
-        Lines on stderr say how it may differ from that of the model's training.
-        """
+        """The `FullTokenizer`; lines on stderr say how it may differ from that of training."""
         tokenizer = FullTokenizer(self.vocab_file, self.do_lower_case)
         try:
             check_vocabulary(self.config, tokenizer.vocabulary)
@@ -253,10 +239,7 @@ class ModelFolder:
         Without a task, the heads in the checkpoint decide: `NezhaForPreTraining`,
         `NezhaDiscriminator`, `NezhaForMaskedLM` or `NezhaEncoder`; a pooler that the checkpoint
         lacks stays random. A line on stderr names weights that are not in this model, such as
-        those of another head.
-
-        Raises:
-          UserError: the weights are damaged or belong to another model.
+        those of another head. Weights of another model are a `UserError`.
         """
         if self.task["task"] is not None:
             model, may_be_missing = model_of_task(self.task, self.config)
@@ -274,17 +257,9 @@ class ModelFolder:
         return model
 
     def load_into(self, model, may_be_missing=()):
-        """Loads the weights, or their moving averages, into a model of another kind.
+        """Loads the weights, or their moving averages, into a Keras model of another kind.
 
-        Args:
-          model: a Keras model whose variables are in the name table.
-          may_be_missing: see `loading.load`.
-
-        Returns:
-          A `LoadReport`.
-
-        Raises:
-          UserError: the weights are damaged or belong to another model.
+        Argument and result are those of `loading.load`.
         """
         averages = self.task.get("uses_averages", False)
         return loading.load(model, self.checkpoint, may_be_missing, averages=averages)
@@ -309,13 +284,10 @@ def model_of_task(settings, config):
 
     Args:
       settings: dict, the contents of `task.json`.
-      config: its `NezhaConfig`.
+      config: its `NezhaConfig`; one that does not fit the settings is a `UserError`.
 
     Returns:
       (Keras model, prefixes of the TF1 names that its checkpoint may lack).
-
-    Raises:
-      UserError: the configuration does not fit the settings, or these name unknown objectives.
     """
     kind = kind_of_settings(settings, config)
     # A regression model has no labels and one output.

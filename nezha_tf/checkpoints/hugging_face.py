@@ -55,8 +55,7 @@ class HuggingFaceReader:
     """
 
     def __init__(self, path):
-        """Args:
-          path: the result of `find_weights`.
+        """`path` is the result of `find_weights`.
 
         Raises:
           UserError: a file or the library that reads it is missing; `UnreadableCheckpoint`: a
@@ -85,11 +84,7 @@ class HuggingFaceReader:
         }
 
     def get_tensor(self, name):
-        """Returns a tensor as a NumPy array; bfloat16 becomes float32.
-
-        Raises:
-          UserError: the tensor is not of a floating-point type.
-        """
+        """Returns a tensor as a NumPy array; bfloat16 becomes float32, other types are errors."""
         value = self._tensor(*self._places[name])
         if name == _SEGMENT_TABLE and self._tasks:
             value = np.add(value, self._tensor(*self._tasks)[0], dtype=np.float32)
@@ -104,9 +99,7 @@ class HuggingFaceReader:
         return value
 
     def tensors(self, prefix=""):
-        """Returns {name in a model of transformers: NumPy array} for the files' tensors.
-
-        Buffers are left out.
+        """Returns {name in a model of transformers: NumPy array} for the tensors but buffers.
 
         Args:
           prefix: what the model has before the names of its encoder, such as "bert.".
@@ -218,14 +211,9 @@ class _Safetensors:
 
 
 def write_safetensors(path, tensors):
-    """Writes named tensors to a safetensors file, as transformers does.
+    """Writes a dict of name to contiguous NumPy array to a safetensors file, as transformers does.
 
-    Args:
-      path: path of the file.
-      tensors: dict of name to contiguous NumPy array.
-
-    Raises:
-      UserError: the file cannot be written, or the library is missing.
+    A file that cannot be written, or a missing library, is a `UserError`.
     """
     try:
         from safetensors import SafetensorError

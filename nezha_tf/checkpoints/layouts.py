@@ -36,10 +36,8 @@ def check_format(layout, weights, config, dtype):
     """Raises `UserError` if the programs of a layout have no such model.
 
     Args:
-      layout: "tf1", "nezha_tf" or "hugging_face".
-      weights: `Weights`.
-      config: their `NezhaConfig`.
-      dtype: "float32" or "float16".
+      layout, dtype: those of `ConversionSettings`.
+      weights, config: `Weights` and their `NezhaConfig`.
     """
     if layout == OURS:
         return
@@ -103,20 +101,12 @@ def _check_names(weights, reader, theirs=None):
 
 
 def write(folder, layout, source, weights, config):
-    """Writes a model into a folder.
+    """Writes a model into an empty folder; returns the path of its weights.
 
     Args:
-      folder: path of an empty folder.
-      layout: "tf1", "nezha_tf" or "hugging_face".
+      folder, layout: path, and format of `ConversionSettings`.
       source: `Source`, the original.
-      weights: `Weights` of the dtype to write.
-      config: their `NezhaConfig`.
-
-    Returns:
-      Path of the weights, as `loading.open_checkpoint` takes it.
-
-    Raises:
-      UserError: the files cannot be written.
+      weights, config: `Weights` of the dtype to write, and their `NezhaConfig`.
     """
     if layout == HUGGING_FACE:
         path = _write_hugging_face(folder, source, weights, config)

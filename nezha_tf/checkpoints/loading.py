@@ -139,11 +139,8 @@ def assign(path, reader, variables, may_be_missing=(), rows=None, needs_finite=F
       needs_finite: whether NaN and infinity are errors.
 
     Returns:
-      List of the names that the checkpoint lacks.
-
-    Raises:
-      UserError: see `load`; of a missing state of training, the message names the flags that
-        decide on it.
+      List of the names that the checkpoint lacks. Of a missing state of training, the `UserError`
+      names the flags that decide on it.
     """
     shapes, rows = reader.get_variable_to_shape_map(), rows or {}
     missing = [name for name in variables if name not in shapes]

@@ -146,12 +146,8 @@ _NORM_PARTS = {"gamma": "gamma", "beta": "beta", "weight": "gamma", "bias": "bet
 def tf1_name(path):
     """Returns the TF1 name of a Keras variable's path.
 
-    Args:
-      path: `variable.path`: the names of the model and of models around it, then a path of the
-        table.
-
-    Raises:
-      KeyError: the table has no row for the path.
+    The path has the names of the model and of models around it, then a path of the table; one
+    without a row is a `KeyError`.
     """
     parts = path.split("/")
     for start in range(1, len(parts)):
@@ -172,17 +168,15 @@ def tf1_names(model):
 def tf1_name_of(name, model_type=None):
     """Returns the TF1 name of a weight of Hugging Face's BERT, Nezha, RoFormer, ALBERT or ELECTRA.
 
-    Weights whose TF1 names end in `/kernel` are transposed: PyTorch's matrices are [out, in].
+    Weights whose TF1 names end in `/kernel` are transposed: PyTorch's matrices are [out, in]. The
+    name itself is returned if the originals have no such weight.
 
     Args:
       name: the name in the file, with or without the model's prefix (`bert.`) before the
         encoder's names, and with PyTorch's `weight` and `bias` or the older `gamma` and `beta`
         of a LayerNorm.
-      model_type: the kind of model (see `model_type_of`). It matters for classes whose names mean
-        something else in other models.
-
-    Returns:
-      The TF1 name; or `name` itself if the originals have no such weight.
+      model_type: the kind of model (see `model_type_of`), for names that mean something else in
+        other models.
     """
     prefix, _, below_model = name.partition(".")
     known = model_types()
@@ -212,15 +206,12 @@ def model_type_of(names):
 def hugging_face_name(name, model_type=None, class_name=None):
     """Returns the name of a weight in Hugging Face's models, or None if they lack it.
 
+    It has no prefix of the model (`bert.`), which models with heads put before the encoder's names.
+
     Args:
       name: TF1's name; if it ends in `/kernel`, PyTorch's matrix is the transpose.
-      model_type: the kind of model, a key of `config.model_types()`; it matters where models
-        differ (`OTHER_NAMES`).
-      class_name: the class of the model, where classes differ.
-
-    Returns:
-      The name without the model's prefix (`bert.`), which models with heads put before the
-      encoder's names.
+      model_type, class_name: the kind of model, a key of `config.model_types()`, and its class;
+        they matter where models differ (`OTHER_NAMES`).
     """
     pattern, number = _without_number(name, _NUMBER_IN_TF1)
     others = (*OTHER_NAMES.get(class_name, ()), *OTHER_NAMES.get(model_type, ()))

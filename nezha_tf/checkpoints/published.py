@@ -44,12 +44,7 @@ _OF_NO_TEXT = re.compile(r"\[.*\]|<.*>")
 def config_file_in(folder, checkpoint):
     """Returns the path of the configuration; of two, the one with the checkpoint's layout.
 
-    Args:
-      folder: the model's folder.
-      checkpoint: see `loading.open_checkpoint`.
-
-    Raises:
-      UserError: there is no configuration, or the checkpoint is damaged.
+    That there is none, is a `UserError`.
     """
     names = [run_folder.CONFIG_FILE, _ALBERT_CONFIG_FILE, CONFIG_FILE]
     is_hugging_face = hugging_face.find_weights(checkpoint)
@@ -90,11 +85,7 @@ def read_config(path, checkpoint, is_trained=False):
       is_trained: whether the model will be trained.
 
     Returns:
-      (`NezhaConfig`, list of lines that tell the user what was assumed of keys that the file
-      lacks).
-
-    Raises:
-      UserError: the configuration is missing or invalid, or the weights are damaged.
+      (`NezhaConfig`, list of lines that tell the user what was assumed of missing keys).
     """
     values = read_values(path)
     assumed, notes = {}, []
@@ -153,11 +144,7 @@ def _read_as(path, whose):
 
 
 def do_lower_case(folder):
-    """Returns `do_lower_case` of `task.json`, else of `tokenizer_config.json`, else None.
-
-    Raises:
-      UserError: a file is damaged.
-    """
+    """Returns `do_lower_case` of `task.json`, else of `tokenizer_config.json`, else None."""
     task = run_folder.read_task(folder)
     if task:
         return task["do_lower_case"]
@@ -174,13 +161,9 @@ def reading_warnings(folder, vocab_file, lower_cases, is_said):
     """Returns warnings if texts may be cut into tokens otherwise than in the model's training.
 
     Args:
-      folder: the model's folder.
-      vocab_file: path of the vocabulary, or None.
+      folder, vocab_file: the model's folder, and the path of the vocabulary or None.
       lower_cases: whether texts are lower-cased.
       is_said: whether a file or the user says so; if not, it is assumed.
-
-    Raises:
-      UserError: a file is damaged.
     """
     path = os.path.join(folder, TOKENIZER_FILE)
     lines = _tokenizer_warnings(path, lower_cases)
@@ -233,17 +216,12 @@ def settings_of(folder, config, checkpoint, config_file=None):
     taken to be for single texts.
 
     Args:
-      folder: the model's folder.
-      config: `NezhaConfig`.
-      checkpoint: see `loading.open_checkpoint`.
+      folder, config, checkpoint: those of the model.
       config_file: path of its `config.json`; default: that in the folder.
 
     Returns:
       Dict as `run_folder.read_task` returns it. For a model without a task's head, {"task": None},
       with "pooling" if a file of sentence-transformers says it.
-
-    Raises:
-      UserError: the checkpoint or the configuration is damaged.
     """
     shapes = loading.open_checkpoint(checkpoint)[1].get_variable_to_shape_map()
     path = config_file or os.path.join(folder, CONFIG_FILE)

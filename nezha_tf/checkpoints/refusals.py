@@ -48,9 +48,8 @@ def check_structure(path, shapes, expected, num_groups=None, advice=""):
     model does not use; the message says which key to change instead.
 
     Args:
-      path: path of the checkpoint, for the message.
-      shapes: dict of TF1 name to shape, of the checkpoint.
-      expected: the same, of the model that the configuration describes.
+      path, shapes: the checkpoint, and dict of its TF1 names to shapes.
+      expected: the same dict of the model that the configuration describes.
       num_groups: `num_hidden_groups` of the configuration, or None.
       advice: what else a user may do, the end of the message.
     """

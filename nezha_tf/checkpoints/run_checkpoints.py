@@ -82,10 +82,7 @@ class RunCheckpoints:
         return f"the last checkpoint is {self.path(steps[-1])}"
 
     def restore_newest(self, report=print):
-        """Sets every variable from the newest readable checkpoint.
-
-        Args:
-          report: called with a line for each checkpoint that cannot be read.
+        """Sets every variable from the newest readable checkpoint; `report` takes a line on others.
 
         Returns:
           The checkpoint's prefix, or None if there are no checkpoints.
@@ -136,10 +133,6 @@ class RunCheckpoints:
     def note_evaluation(self, step, results):
         """Records the held-out results of a saved step; the best step's checkpoint is kept.
 
-        Args:
-          step: the step.
-          results: dict of name to float with the best metric.
-
         Returns:
           Whether the step is the best so far; of equal ones, the first is the best.
         """
@@ -158,12 +151,8 @@ class RunCheckpoints:
     def go_back(self, step, entries):
         """Forgets a best checkpoint that is later than a step from which the run goes on.
 
-        That checkpoint was moved away, or cannot be read, and its step will come again.
-
-        Args:
-          step: the step.
-          entries: those of `read_metrics`; of their evaluations until the step, one becomes the
-            best, if its checkpoint is there.
+        That checkpoint was moved away, or cannot be read, and its step will come again. Of the
+        evaluations until the step in `read_metrics`' entries, one becomes the best instead.
         """
         best = self.best() if self._is_chief else None
         if best is None or best["global_step"] <= step:

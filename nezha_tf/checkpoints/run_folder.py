@@ -27,11 +27,7 @@ _ENTRY = {"step": forms.is_count, str: forms.is_number}
 
 
 def read_task(folder):
-    """Returns the contents of a folder's `task.json`, a dict, or None if there is none.
-
-    Raises:
-      UserError: the file cannot be read, lacks a setting, or has an impossible value.
-    """
+    """Returns the contents of a folder's `task.json`, a dict, or None if there is none."""
     path = os.path.join(folder, TASK_FILE)
     values = read_object(path)
     if values is not None:
@@ -42,10 +38,8 @@ def read_task(folder):
 def write_task(folder, settings):
     """Writes a complete `task.json`, or no file after an error.
 
-    Args:
-      folder: the run's folder.
-      settings: dict of "task", the keys of `COMMON` and those of the task's row; keys of
-        `OPTIONAL` and of the row's `optional` may be there.
+    The settings are "task", the keys of `COMMON` and those of the task's row; keys of `OPTIONAL`
+    and of the row's `optional` may be there.
     """
     path = os.path.join(folder, TASK_FILE)
     check_task(path, settings)
@@ -73,12 +67,7 @@ def check_task(path, values):
 def read_settings(folder, name):
     """Returns the contents of a run's `task.json`, or {} if there is none.
 
-    Args:
-      folder: the run's folder.
-      name: the name of the task.
-
-    Raises:
-      UserError: see `read_task`; or the file is for another task.
+    A file for another task than `name` is a `UserError`.
     """
     values = read_task(folder) or {}
     if values and values["task"] != name:
@@ -106,11 +95,7 @@ def sweep_member(folder, learning_rate, seed):
 
 
 def best_sweep_member(folder):
-    """Returns the folder of the best of several runs, or None if the folder is not of several runs.
-
-    Raises:
-      UserError: `SWEEP_FILE` is damaged.
-    """
+    """Returns the folder of the best of several runs, or None if the folder is not of several."""
     path = os.path.join(folder, SWEEP_FILE)
     values = read_object(path)
     if values is None:

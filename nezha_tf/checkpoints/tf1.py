@@ -43,10 +43,7 @@ def open_checkpoint(prefix):
         means its newest checkpoint.
 
     Returns:
-      (prefix, a `BundleReader`, or a view of one, see `views.unfolded`).
-
-    Raises:
-      UserError: there is no checkpoint; `UnreadableCheckpoint`: it is damaged.
+      (prefix, reader). `UnreadableCheckpoint`: it is damaged.
     """
     prefix = _ENDING.sub("", os.fspath(prefix))
     is_there = storage.exists(f"{prefix}.index")
@@ -85,10 +82,7 @@ def prefixes_in(folder):
 def is_weight(name, names):
     """Whether a variable is a weight, not a run's state, an optimizer's slot or an average.
 
-    Args:
-      name: the variable's name.
-      names: the names of all variables in the checkpoint; the names of slots and averages begin
-        with their weight's name and a slash.
+    The names of slots and averages begin with that of their weight, one of `names`, and a slash.
     """
     return not is_state(name) and name.rpartition("/")[0] not in names
 
@@ -110,9 +104,6 @@ def save_tf1_checkpoint(model, prefix):
     Args:
       model: a Keras model whose variables are in the name table.
       prefix: path without ending; `.index` and `.data-00000-of-00001` are written.
-
-    Raises:
-      UserError: the files cannot be written.
     """
     write_tensors(prefix, {name: variable.value for name, variable in tf1_names(model).items()})
 
@@ -125,9 +116,6 @@ def write_tensors(prefix, tensors):
     Args:
       prefix: path without ending.
       tensors: dict of name to tensor or array.
-
-    Raises:
-      UserError: the files cannot be written.
     """
     prefix = os.fspath(prefix)
     storage.makedirs(os.path.dirname(prefix) or ".")
@@ -155,12 +143,7 @@ def write_tensors(prefix, tensors):
 def name_newest(folder, names):
     """Writes the file `checkpoint`, by which TF1's tools find the newest checkpoint.
 
-    Args:
-      folder: the checkpoints' folder.
-      names: list of their names without folder and ending, the newest last.
-
-    Raises:
-      UserError: the file cannot be written.
+    `names` are those in the folder, without ending, the newest last.
     """
     # Of a folder whose path is not absolute, TensorFlow takes the names as seen from where the
     # program runs, and writes them as seen from the folder.

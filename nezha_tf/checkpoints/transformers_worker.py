@@ -30,18 +30,14 @@ def main(folder):
 
 
 def run(folder, class_name, config, model_folder, outputs, has_choices):
-    """Computes the outputs and writes them to `answer.npz`.
+    """Computes the outputs and writes them to `answer.npz`; returns the answer of a success.
 
     Args:
       folder: as for `main`.
-      class_name: name of the model's class in transformers.
-      config: dict, the content of the model's `config.json`.
+      class_name, config: the model's class in transformers, and the content of `config.json`.
       model_folder: path of the model's folder; None: the weights are in `tensors.npz`.
       outputs: dict of our names of the outputs to the names of transformers.
       has_choices: whether the sequences of the input are the choices of one question.
-
-    Returns:
-      {}.
     """
     os.environ["USE_TF"] = "0"
     import torch
