@@ -54,7 +54,7 @@ POSITION_ENCODINGS = {
         hugging_face=HuggingFaceModel("Bert"),
         hugging_face_in_groups=ALBERT,
         hugging_face_with_gelu=ELECTRA,
-        # ERNIE is a BERT with a table of kinds of tasks, which `checkpoints.folding` adds up.
+        # ERNIE is a BERT with a table of kinds of tasks, which `checkpoints.hugging_face` adds up.
         hugging_face_alike=(HuggingFaceModel("Ernie"),),
     ),
     "rotary": PositionEncoding(

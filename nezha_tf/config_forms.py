@@ -162,12 +162,12 @@ def check_spelling(values, names):
       names: the keys that such a file may have.
     """
     for key in sorted(set(values) - set(names)):
-        meant = _meant(key, sorted(set(names) - set(values)))
-        if meant:
-            raise UserError(f"unknown key {key!r}; is {meant!r} meant?")
+        similar = _similar(key, sorted(set(names) - set(values)))
+        if similar:
+            raise UserError(f"unknown key {key!r}; is {similar!r} meant?")
 
 
-def _meant(key, names):
+def _similar(key, names):
     """Returns the name that an unknown key looks like, or None.
 
     The key is spelt almost like the name, or it is some of the words of a name that every file
@@ -186,9 +186,9 @@ def check_origin(values):
     uers = [key for key in _OF_UER if key in values]
     streams = [v for v in values.values() if isinstance(v, dict) and set(_OF_UER) & set(v)]
     if "num_attention_heads" not in values and (len(uers) > 1 or streams):
-        told = ", ".join(uers) or "stream_0"
+        keys = ", ".join(uers) or "stream_0"
         raise UserError(
-            f"{told}: this is the form of UER-py, whose weights have other "
+            f"{keys}: this is the form of UER-py, whose weights have other "
             "names, too; take the model in Hugging Face's form "
             "(https://huggingface.co/uer has the published ones), or convert a BERT with UER-py's "
             "scripts/convert_bert_from_uer_to_huggingface.py and write its config.json"
@@ -206,7 +206,7 @@ def from_albert_zh(values):
 
     Its own program (modeling.py, not modeling_google.py) multiplies the tokens' table by a second
     one before anything is added, so that all embeddings have the width of the layers (see
-    `checkpoints.folding`), and all layers share their weights.
+    `checkpoints.views`), and all layers share their weights.
 
     Raises:
       UserError: the layers normalize before their parts (`ln_type`, of the xxlarge model).

@@ -13,6 +13,7 @@ from nezha_tf.checkpoints.convert import convert_checkpoint
 from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.settings import ConversionSettings
+from nezha_tf.modeling.finetuning import NezhaForMultipleChoice
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 
 POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
@@ -80,6 +81,15 @@ def write_model(folder, config, weights, task=None, name="model.ckpt-7"):
     write_vocabulary(folder / "vocab.txt", config.vocab_size)
     if task:
         (folder / "task.json").write_text(json.dumps(task))
+
+
+def write_random(folder, kind="encoder", task=None, seed=0, **changes):
+    """Writes a random model as a run does; returns (its configuration, its weights)."""
+    rng = np.random.default_rng(seed)
+    config = config_of(rng, **changes)
+    weights = weights_like(rng, kind, config)
+    write_model(folder, config, weights, task)
+    return config, weights
 
 
 def write_vocabulary(path, tokens):
@@ -153,30 +163,52 @@ def unilm_weights(rng, config, old):
     return {**weights, "cls.predictions.decoder.weight": table.copy()}
 
 
-def outputs_and_figures(folder, **changes):
-    """Returns (our outputs, transformers' outputs) for the inputs of `write_peer`, as dicts."""
-    config = NezhaConfig.from_json_file(folder / "config.json")
+def peer_inputs(figures):
+    """Returns the inputs of `hugging_face_peer.write_peer` by our names."""
+    ids = figures["in.input_ids"]
+    return {
+        "input_ids": ids,
+        "input_mask": figures["in.attention_mask"],
+        "segment_ids": figures["in.token_type_ids"],
+        "masked_lm_positions": np.tile(np.arange(0, ids.shape[1], 20), (len(ids), 1)),
+    }
+
+
+def assert_computes_the_same(folder, model=None):
+    """Asserts that a model computes transformers' figures of a folder, or the folder's model."""
     with np.load(folder / "forward.npz") as file:
         figures = dict(file)
-    has_pooler = "pooled_output" in figures
+    outputs = (model or model_of_peer(folder))(peer_inputs(figures))
+    names = [name for name in figures if not name.startswith("in.")]
+    assert len(names) == (5 if "pooled_output" in figures else 3)
+    for name in names:
+        np.testing.assert_allclose(outputs[name], figures[name], atol=1e-5, rtol=0, err_msg=name)
+
+
+def model_of_peer(folder, **changes):
+    """Returns the model of a folder of `write_peer`, with changes of its configuration."""
+    config = NezhaConfig.from_json_file(folder / "config.json")
+    has_pooler = config.hugging_face_model.has_pooler
     model_class = NezhaForPreTraining if has_pooler else NezhaForMaskedLM
     model = model_class(dataclasses.replace(config, **changes))
     report = checkpoints.load(model, folder, may_be_missing=() if has_pooler else POOLER)
     assert report == ([] if has_pooler else list(POOLER), [], "")
-    ids = figures["in.input_ids"]
-    outputs = model(
-        {
-            "input_ids": ids,
-            "input_mask": figures["in.attention_mask"],
-            "segment_ids": figures["in.token_type_ids"],
-            "masked_lm_positions": np.tile(np.arange(0, ids.shape[1], 20), (len(ids), 1)),
-        }
-    )
-    return outputs, {name: value for name, value in figures.items() if name[:3] != "in."}
+    return model
 
 
-def assert_computes_the_same(folder):
-    outputs, figures = outputs_and_figures(folder)
-    assert len(figures) == (5 if "pooled_output" in figures else 3)
-    for name, value in figures.items():
-        np.testing.assert_allclose(outputs[name], value, atol=1e-5, rtol=0, err_msg=name)
+def logits_and_figures(model, peer):
+    """Returns (a model's logits for the inputs of a peer, the peer's figures).
+
+    They are [B, ...], also of questions, whose choices the sequences are, and of the two ends of
+    answers, which are the last axis.
+    """
+    with np.load(peer / "forward.npz") as file:
+        figures = dict(file)
+    inputs = peer_inputs(figures)
+    del inputs["masked_lm_positions"]
+    if isinstance(model, NezhaForMultipleChoice):
+        return model({name: value[None] for name, value in inputs.items()})["logits"][0], figures
+    outputs = model(inputs)
+    if "logits" in outputs:
+        return outputs["logits"], figures
+    return np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1), figures

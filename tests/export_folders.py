@@ -11,7 +11,7 @@ import tensorflow as tf
 from conftest import RESOURCES, SHARED
 
 from nezha_tf import FullTokenizer, NezhaConfig, checkpoints
-from nezha_tf.checkpoints import task_file
+from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.modeling import finetuning, pretraining
 from nezha_tf.serving.export import export_folder, serving_of
@@ -137,7 +137,7 @@ def write_folder(folder, settings, vocabulary=VOCABULARY):
         if not variable.numpy().any():  # as transitions and biases begin
             variable.assign(keras.random.normal(variable.shape, stddev=0.5))
     checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt-1"))
-    task_file.write(str(folder), {**COMMON, **settings})
+    run_folder.write_task(str(folder), {**COMMON, **settings})
 
 
 # How many real texts are compared; more by hand, as in EXPORT_TEXTS=500 pytest tests/serving.

@@ -25,7 +25,7 @@ with console.stderr_held_back():  # messages of TensorFlow's import on the machi
     from soak_cases.case import Case, faults_noted
 
 # How often each kind is drawn; making data is fastest.
-WEIGHTS = {"data": 8, "pretraining": 3, "finetuning": 2, "exports": 1}
+WEIGHTS = {"data": 8, "pretraining": 3, "finetuning": 2}
 
 
 def main():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nezha_tf import NezhaConfig
 from nezha_tf.ablation import results
 from nezha_tf.ablation.jobs import Runner
-from nezha_tf.checkpoints import metrics_file, run_folder, task_file
+from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.run_checkpoints import BestMetric, RunCheckpoints
 from nezha_tf.corpus import identity, inspection, manifest, provenance, record_check
 from nezha_tf.corpus.output_set import OutputSet
@@ -54,7 +54,7 @@ def best(folder):
 
 
 def metrics(folder):
-    entries = metrics_file.read_metrics(str(folder))
+    entries = run_folder.read_metrics(str(folder))
     assert all(entry["step"] + sum(map(float, entry.values())) is not None for entry in entries)
     summaries._drop_later_entries(str(folder / "metrics.jsonl"), 2)
 
@@ -115,7 +115,7 @@ FILES = {
         look,
     ),
     "a.tfrecord.json": (SUMMARY, go_on),
-    "task.json": (TASK, lambda folder: task_file.read(str(folder))),
+    "task.json": (TASK, lambda folder: run_folder.read_task(str(folder))),
     "sweep.json": (
         {"best": {"learning_rate": 2e-5, "seed": 1, "folder": "x"}},
         lambda folder: run_folder.best_sweep_member(str(folder)),

@@ -6,8 +6,7 @@ It is the task of `toy_task` with another head.
 import tensorflow as tf
 from toy_task import LABELS, ToyTask
 
-from nezha_tf.checkpoints.task_row import Head, Kind, Tab, Task
-from nezha_tf.checkpoints.values import NAMES
+from nezha_tf.checkpoints.task_row import NAMES, Head, Kind, Tab, Task
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec

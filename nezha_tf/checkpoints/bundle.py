@@ -6,6 +6,7 @@ is a sorted table of `BundleEntryProto`, which say in which file and where a ten
 """
 
 import math
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
 
 from nezha_tf.checkpoints.refusals import UnreadableCheckpoint, no_float
-from nezha_tf.checkpoints.sorted_table import read_entries
 from nezha_tf.data.framing import masked_crc
 from nezha_tf.util import storage
 
@@ -31,20 +31,19 @@ _TYPES = {
         *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     )
 }
+_FOOTER_BYTES = 48
+_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
+_TRAILER = struct.Struct("<BI")  # kind of compression; masked CRC-32C of the block and the kind
+_MOST_VARINT_BYTES = 10
+# The keys of an entry repeat the beginning of the key before, so they may be longer than the file;
+# those of weights are so by a small factor.
+_MOST_KEY_BYTES_PER_BYTE = 100
 # What the keys of parts begin with; names have no such character.
 _PART = b"\0"
 
 
 class _Entry(NamedTuple):
-    """What the index says of a tensor, or of a part of one that was saved in parts.
-
-    Attributes:
-      type: number of its `DataType`.
-      shape: tuple of int.
-      file, offset, size: in which file, where and how many bytes it is.
-      crc: the masked CRC-32C of its bytes.
-      parts: for each part, a list of its (first index, length) in each dimension; length -1: all.
-    """
+    """What the index says of a tensor, or of a part of one that was saved in parts."""
 
     type: int
     shape: tuple
@@ -52,23 +51,18 @@ class _Entry(NamedTuple):
     offset: int
     size: int
     crc: int
-    parts: list
+    parts: list  # for each, its (first index, length) by dimension; length -1: all
 
 
 class BundleReader:
     """Reads tensors by name, with the interface of `tf.train.CheckpointReader`."""
 
     def __init__(self, prefix):
-        """Args:
-          prefix: path without ending.
-
-        Raises:
-          UnreadableCheckpoint: the index is damaged, or says what cannot be.
-        """
+        """`prefix` is a path without ending; `UnreadableCheckpoint`: the index is damaged."""
         self._prefix = prefix
         try:
             with storage.open_binary(f"{prefix}.index", "rb") as file:
-                values = read_entries(file.read())
+                values = _read_entries(file.read())
             self._num_files = _number_of_files(values.pop(b"", None))
             self._entries = {key: self._entry(key, value) for key, value in values.items()}
             self._names = {key.decode(): key for key in values if not key.startswith(_PART)}
@@ -101,10 +95,10 @@ class BundleReader:
 
     def _entry(self, key, value):
         """Returns the `_Entry` of a key; `ValueError`: there can be no such tensor."""
-        told = ascii(key.decode(errors="replace"))
+        shown = ascii(key.decode(errors="replace"))
         if not key.startswith(_PART) and not key.decode().isprintable():
-            raise ValueError(f"the name {told} has control characters")
-        proto = _parsed(tensor_bundle_pb2.BundleEntryProto, value, told)
+            raise ValueError(f"the name {shown} has control characters")
+        proto = _parsed(tensor_bundle_pb2.BundleEntryProto, value, shown)
         entry = _Entry(
             type=proto.dtype,
             shape=tuple(dimension.size for dimension in proto.shape.dim),
@@ -115,16 +109,16 @@ class BundleReader:
             parts=[[_extent(one) for one in part.extent] for part in proto.slices],
         )
         if not entry.type or entry.type not in types_pb2.DataType.values():
-            raise ValueError(f"{told} is of the type {entry.type}, which TensorFlow does not have")
+            raise ValueError(f"{shown} is of the type {entry.type}, which TensorFlow does not have")
         if proto.shape.unknown_rank or min(entry.shape, default=0) < 0:
-            raise ValueError(f"{told} has no shape, or one below zero")
+            raise ValueError(f"{shown} has no shape, or one below zero")
         if len(entry.shape) > _MOST_DIMENSIONS:
-            raise ValueError(f"{told} has {len(entry.shape)} dimensions")
+            raise ValueError(f"{shown} has {len(entry.shape)} dimensions")
         if not 0 <= entry.file < self._num_files or min(entry.offset, entry.size) < 0:
-            raise ValueError(f"{told} lies in no file")
+            raise ValueError(f"{shown} lies in no file")
         if entry.type in _TYPES and not entry.parts and entry.size != _bytes_of(entry):
             raise ValueError(
-                f"{told} has {entry.size} bytes, but the shape {list(entry.shape)} needs "
+                f"{shown} has {entry.size} bytes, but the shape {list(entry.shape)} needs "
                 f"{_bytes_of(entry)}"
             )
         return entry
@@ -174,11 +168,11 @@ def _number_of_files(value):
     return header.num_shards
 
 
-def _parsed(kind, value, told):
+def _parsed(kind, value, shown):
     try:
         return kind.FromString(value)
     except DecodeError as error:
-        raise ValueError(f"{told} cannot be decoded") from error
+        raise ValueError(f"{shown} cannot be decoded") from error
 
 
 def _bytes_of(entry):
@@ -218,3 +212,75 @@ def _ordered(number):
     length = (number if number >= 0 else ~number).bit_length() // 7 + 1
     bits = number & ((1 << 8 * length) - 1)
     return (bits ^ (((1 << length) - 1) << 7 * length)).to_bytes(length, "big")
+
+
+def _read_entries(content):
+    """Returns dict of key to value, both bytes, of a table's bytes.
+
+    It is LevelDB's sorted table: blocks of entries, a block that says where they are, and a footer
+    that says where that block is (tensorflow/core/lib/io/format.cc and block.cc). Whatever the
+    bytes are, reading ends with the entries or with a `ValueError`, in time and memory that grow
+    with the file.
+    """
+    footer = content[-_FOOTER_BYTES:]
+    if len(footer) < _FOOTER_BYTES or not footer.endswith(_MAGIC):
+        raise ValueError("it is cut short, or no index of a checkpoint")
+    _, place = _pair(footer, 0)  # of a block about blocks, which is empty in checkpoints
+    handle, _ = _pair(footer, place)
+    entries, last, key_bytes = {}, None, 0
+    for _, block in _entries_of_block(content, *handle):
+        for key, value in _entries_of_block(content, *_pair(block, 0)[0]):
+            key_bytes += len(key)
+            if key_bytes > _MOST_KEY_BYTES_PER_BYTE * len(content):
+                raise ValueError("its names are too long")
+            if last is not None and key <= last:
+                raise ValueError("its names are not in order")
+            entries[key], last = value, key
+    return entries
+
+
+def _entries_of_block(content, offset, size):
+    """Yields (key, value) of the block at a place; a key is given as what differs from the last."""
+    end = offset + size
+    if end + _TRAILER.size > len(content):
+        raise ValueError("a part of it lies behind its end")
+    block = content[offset:end]
+    kind, crc = _TRAILER.unpack_from(content, end)
+    if crc != masked_crc(content[offset : end + 1]):
+        raise ValueError("a checksum is wrong")
+    if kind:
+        raise ValueError("it is compressed, as no release of TensorFlow writes it by itself")
+    # Behind the entries are places where a search may begin, and their number.
+    restarts = int.from_bytes(block[-4:], "little")
+    end_of_entries = size - 4 * (restarts + 1)
+    if size < 4 or end_of_entries < 0:
+        raise ValueError("a block of it is too short")
+    place, key = 0, b""
+    while place < end_of_entries:
+        shared, place = _varint(block, place)
+        unshared, place = _varint(block, place)
+        value_size, place = _varint(block, place)
+        value_place = place + unshared
+        end_of_value = value_place + value_size
+        if shared > len(key) or end_of_value > end_of_entries:
+            raise ValueError("an entry of it is impossible")
+        key = key[:shared] + block[place:value_place]
+        yield key, block[value_place:end_of_value]
+        place = end_of_value
+
+
+def _pair(data, place):
+    """Returns ((offset, size) of a block, the place behind this pair)."""
+    offset, place = _varint(data, place)
+    size, place = _varint(data, place)
+    return (offset, size), place
+
+
+def _varint(data, place):
+    """Returns (a number written in groups of seven bits, the place behind it)."""
+    value = 0
+    for index, byte in enumerate(data[place : place + _MOST_VARINT_BYTES]):
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, place + index + 1
+    raise ValueError("a number in it has no end")

@@ -1,21 +1,34 @@
 """Compares what a converted model computes with what the original model computes."""
 
-import contextlib
+import importlib.util
+import json
 import os
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 
-from nezha_tf.checkpoints import loading, tf1, transformers_peer
+from nezha_tf.checkpoints import loading, transformers_worker
 from nezha_tf.checkpoints.kinds import POOLER, heads
 from nezha_tf.checkpoints.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
 from nezha_tf.config import NezhaConfig, model_type_of, model_types, read_values
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
+from nezha_tf.util.files import write_text
 
 # Models that differ by more are not the same. The rounding of float32 is far below this.
 MOST = 1e-3
 _BATCH, _LENGTH, _STRIDE = 3, 200, 20
 _OF_ENCODER = ("sequence_output", "pooled_output")
+_LIBRARIES = ("torch", "transformers")
+# Our names of the inputs, and those of transformers.
+_INPUTS = {
+    "input_ids": "input_ids",
+    "input_mask": "attention_mask",
+    "segment_ids": "token_type_ids",
+    "masked_lm_positions": "masked_lm_positions",
+}
 
 
 def compare(source, weights, config, written):
@@ -24,12 +37,10 @@ def compare(source, weights, config, written):
     Args:
       source: `Source`, the original.
       weights: its `Weights`, rounded to the dtype of the new weights, with its own segment rows.
-      config: `NezhaConfig` of the new model.
-      written: path of the new weights.
+      config, written: `NezhaConfig` and path of the weights of the new model.
 
     Returns:
-      A table of the largest differences as text. A further line says if the code of Hugging Face
-      could not be run.
+      A table of the largest differences as text, and whether Hugging Face's code could be run.
 
     Raises:
       UserError: the outputs differ by more than `MOST`, or are not finite numbers.
@@ -40,12 +51,11 @@ def compare(source, weights, config, written):
         return f"not compared: the model cannot run without {needed[0]}"
     segments = min(source.config.type_vocab_size, config.type_vocab_size)
     inputs = _random_inputs(source.config, segments)
-    said = []
-    before, one = _source_side(source, weights, inputs, said)
-    after, other = _written_side(weights, config, written, inputs, said)
-    compared = _compared(weights, before, after)
+    notes = []
+    before, one = _source_side(source, weights, inputs, notes)
+    after, other = _written_side(weights, config, written, inputs, notes)
     rows = []
-    for name in compared:
+    for name in _compared(weights, before, after):
         difference = _difference(before[name], after[name])
         rows.append((name, f"{difference:.1e}"))
         if not difference <= MOST:
@@ -56,18 +66,13 @@ def compare(source, weights, config, written):
             )
     batch, length = inputs["input_ids"].shape
     title = f"largest difference on {batch} x {length} random tokens: {one} before, {other} after"
-    return "\n".join([console.table(title, rows), *said])
+    return "\n".join([console.table(title, rows), *dict.fromkeys(notes)])
 
 
 def _random_inputs(config, segments):
-    """Returns the inputs: dict of int32 arrays, one row without padding and two with it.
+    """Returns int32 arrays [3, T], T being 200 or as many positions as the model has.
 
-    They are [3, T], T being 200 or as many positions as the model has; `masked_lm_positions` is
-    [3, P].
-
-    Args:
-      config: `NezhaConfig`.
-      segments: number of segment ids that both models have.
+    One row is without padding, two are with it; `masked_lm_positions` is [3, P].
     """
     rng = np.random.default_rng(0)
     length = min(_LENGTH, config.max_position_embeddings)
@@ -83,13 +88,13 @@ def _random_inputs(config, segments):
     return {name: value.astype("int32") for name, value in inputs.items()}
 
 
-def _source_side(source, weights, inputs, said):
-    """Returns (outputs of the original, dict of arrays; name of the library that computed them).
+def _source_side(source, weights, inputs, notes):
+    """Returns (outputs of the original, name of the library that computed them).
 
-    Adds a line to the list `said` if the library of Hugging Face cannot be used.
+    Adds a line to `notes` if the library of Hugging Face cannot be used.
     """
     if source.is_hugging_face:
-        values = source.config_values
+        values = read_values(source.config_file)
         if "model_type" not in values:
             values = source.config.to_hugging_face()
         if weights.kind.has_labels:
@@ -102,41 +107,32 @@ def _source_side(source, weights, inputs, said):
             name: value.astype(dtype).astype("float32")
             for name, value in source.reader.tensors(prefix).items()
         }
-        with _said_if_unavailable(said):
-            found = transformers_peer.outputs(model, weights.kind, values, inputs, tensors=tensors)
-            return found, "transformers"
-    return _ours(weights, source.config, source.path, weights, inputs), "nezha_tf"
+        try:
+            return _theirs(model, weights.kind, values, inputs, tensors=tensors), "transformers"
+        except _Unavailable as error:
+            notes.append(str(error))
+    return _ours(weights, source.config, source.checkpoint, weights, inputs), "nezha_tf"
 
 
-def _written_side(weights, config, written, inputs, said):
+def _written_side(weights, config, written, inputs, notes):
     """Returns what `_source_side` returns, for the new model."""
     path, reader = loading.open_checkpoint(written)
     folder = os.path.dirname(path)
     config_file = os.path.join(folder, HUGGING_FACE_CONFIG_FILE)
     if os.path.exists(config_file):
-        with _said_if_unavailable(said):
-            model, values = config.hugging_face_model, read_values(config_file)
-            found = transformers_peer.outputs(model, weights.kind, values, inputs, folder=folder)
-            return found, "transformers"
+        model, values = config.hugging_face_model, read_values(config_file)
+        try:
+            return _theirs(model, weights.kind, values, inputs, folder=folder), "transformers"
+        except _Unavailable as error:
+            notes.append(str(error))
         config = NezhaConfig.from_dict(values)
     return _ours(weights, config, path, reader, inputs), "nezha_tf"
-
-
-@contextlib.contextmanager
-def _said_if_unavailable(said):
-    """Adds a line to the list `said` if the block raises `Unavailable`, and goes on after it."""
-    try:
-        yield
-    except transformers_peer.Unavailable as error:
-        line = f"not compared with Hugging Face's code ({error}): pip install -e '.[interop]'"
-        if line not in said:
-            said.append(line)
 
 
 def _ours(weights, config, path, reader, inputs):
     """Returns the outputs of this project's model with the weights of `reader`."""
     model = weights.model(config)
-    tf1.load_weights(model, path, reader, may_be_missing=weights.missing)
+    loading.load_weights(model, path, reader, may_be_missing=weights.missing)
     has_choices = weights.kind.has_choices  # then the sequences are the choices of one question
     outputs = model({n: v[None] if has_choices else v for n, v in inputs.items()})
     names = (*_OF_ENCODER, *weights.kind.outputs)
@@ -160,3 +156,59 @@ def _difference(before, after):
     # A classifier computes its last layer only for the first token.
     length = min(before.shape[1], after.shape[1]) if before.ndim == 3 else None
     return np.max(np.abs(before[:, :length] - after[:, :length]))
+
+
+class _Unavailable(Exception):
+    """The library is not installed, or has no such model; the argument says which."""
+
+    def __str__(self):
+        why = self.args[0]
+        return f"not compared with Hugging Face's code ({why}): pip install -e '.[interop]'"
+
+
+def _theirs(model, kind, config_values, inputs, folder=None, tensors=None):
+    """Returns what transformers computes, a dict of arrays by our names.
+
+    The weights are in a `folder`, or `tensors` by the names of transformers. All rows of
+    `masked_lm_positions` in the inputs are the same.
+    """
+    absent = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
+    if absent:
+        raise _Unavailable(f"{' and '.join(absent)} not installed")
+    request = {
+        "class_name": model.class_name(kind.architecture),
+        "config": config_values,
+        "model_folder": folder and os.path.abspath(folder),
+        "outputs": {ours: model.outputs.get(n, n) for ours, n in kind.outputs.items()},
+        "has_choices": kind.has_choices,
+    }
+    with tempfile.TemporaryDirectory() as exchange:
+        write_text(os.path.join(exchange, "request.json"), json.dumps(request))
+        arrays = {_INPUTS[name]: value for name, value in inputs.items() if name in _INPUTS}
+        np.savez(os.path.join(exchange, "inputs.npz"), **arrays)
+        if tensors is not None:
+            np.savez(os.path.join(exchange, "tensors.npz"), **tensors)
+        _run_worker(exchange)
+        with np.load(os.path.join(exchange, "answer.npz")) as file:
+            return dict(file)
+
+
+def _run_worker(exchange):
+    """Runs the worker on the files of a folder; errors as for `outputs`."""
+    process = subprocess.run(
+        [sys.executable, transformers_worker.__file__, exchange],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    try:
+        with open(os.path.join(exchange, "answer.json"), encoding="utf-8") as file:
+            answer = json.load(file)
+    except FileNotFoundError:
+        last = (process.stderr.strip().splitlines() or [""])[-1]
+        answer = {"unavailable": f"its process ended with status {process.returncode}: {last}"}
+    if "unavailable" in answer:
+        raise _Unavailable(answer["unavailable"])
+    if "refused" in answer:
+        raise UserError(f"transformers refuses the model: {answer['refused']}")

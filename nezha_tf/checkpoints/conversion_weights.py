@@ -1,23 +1,23 @@
-"""Reads the weights of a model from a checkpoint, and checks them."""
+"""Reads the weights of the model to convert, and checks them."""
 
 import re
 from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.checkpoints import structure, tf1
+from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads, kind_of
-from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.checkpoints.refusals import FLOATS, no_float
+from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_names
+from nezha_tf.checkpoints.refusals import FLOATS, check_structure, no_finite, no_float
 from nezha_tf.checkpoints.task_row import Kind
-from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX, ROW_KEYS, SEGMENT_TABLE, UNILM_ROWS
+from nezha_tf.checkpoints.tf1 import ROW_KEYS, SEGMENT_TABLE, UNILM_ROWS
 from nezha_tf.util.errors import UserError
 
 _MOST_NAMES = 6
 
 
 class Weights(NamedTuple):
-    """The weights of one model.
+    """The weights of one model, with the interface of `tf.train.CheckpointReader`.
 
     Attributes:
       kind: `Kind` of the model.
@@ -40,33 +40,30 @@ class Weights(NamedTuple):
     @property
     def has_layer_mix(self):
         """Whether the head of the model reads a mixture of all layers."""
-        return _has_layer_mix(self.values)
-
-    # The interface of `tf.train.CheckpointReader`, which `tf1.load_weights` needs.
+        return _has(LAYER_MIX, self.values)
 
     def get_variable_to_shape_map(self):
+        """Returns {TF1 name: shape, a list of int}."""
         return {name: list(value.shape) for name, value in self.values.items()}
 
     def get_tensor(self, name):
+        """Returns a weight by its TF1 name."""
         return self.values[name]
 
 
 def read_weights(source, *, averages=False, drop=(), allow_missing=()):
-    """Reads the weights of a model.
+    """Reads and checks the weights of a model.
 
     Args:
-      source: `Source`.
+      source: `convert.Source`.
       averages: whether to read the moving averages of the weights, not the weights.
       drop: prefixes of TF1 names; weights with these are left out.
       allow_missing: prefixes of TF1 names; weights with these may be missing. If the model of the
         configuration has no such weights, they are left out.
 
-    Returns:
-      `Weights`.
-
     Raises:
-      UserError: a weight is missing, unexpected or not finite, has another shape than the
-        configuration says, or a file is damaged.
+      UserError: a weight is missing, unexpected or not finite, or has another shape than the
+        configuration says.
     """
     drop, allowed = tuple(filter(None, drop)), tuple(filter(None, allow_missing))
     model = source.config.hugging_face_model
@@ -77,57 +74,43 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
     shapes = source.reader.get_variable_to_shape_map()
     weights = {name for name in shapes if tf1.is_weight(name, shapes)}
     for prefix in drop:
-        if not any(name.startswith(prefix) for name in weights):
+        if not _has(prefix, weights):
             raise UserError(
-                f"--drop={prefix} begins no name of the weights in {source.path}; they are those "
-                "of TF1, such as bert/pooler/dense/kernel"
+                f"--drop={prefix} begins no name of the weights in {source.checkpoint}; they are "
+                "those of TF1, such as bert/pooler/dense/kernel"
             )
-    kept = {name for name in weights if not name.startswith(drop)}
+    kept = {name: shapes[name] for name in weights if not name.startswith(drop)}
     kind = kind_of(kept, source.kind)
-    num_labels = kind.num_labels({name: shapes[name] for name in kept})
-    has_mix = _has_layer_mix(kept)
-    variables = tf1_names(kind.model(source.config, num_labels, layer_mix=has_mix))
-    missing = [name for name in variables if name not in kept]
+    num_labels = kind.num_labels(kept)
+    variables = tf1_names(kind.model(source.config, num_labels, layer_mix=_has(LAYER_MIX, kept)))
+    expected = {name: variable.shape for name, variable in variables.items()}
+    advice = ", or pass another with --config_file"
+    check_structure(source.checkpoint, kept, expected, source.config.num_hidden_groups, advice)
+    missing = [name for name in expected if name not in kept]
     missing += _absent_heads(source.kind, kept, drop)
-    unexpected = sorted(kept - set(variables))
-    foreign = structure.foreign(kept, variables)
-    if foreign:
-        raise UserError(f"checkpoint {source.path} {foreign}")
-    fault = structure.fault(
-        {name: shapes[name] for name in kept},
-        {name: v.shape for name, v in variables.items()},
-        source.config.num_hidden_groups,
-    )
-    if fault:
-        raise UserError(f"checkpoint {source.path} {fault}, or pass another with --config_file")
+    unexpected = sorted(kept.keys() - expected.keys())
     _check_names(source, kept, missing, unexpected, allowed)
-    found = [name for name in variables if name in kept]
-    if not found:
-        raise UserError(f"nothing is left of checkpoint {source.path}; drop less with --drop")
-    for name in found:
-        _check_shape(source, name, shapes[name], variables[name].shape)
-    averaged = _averages(source, shapes, found) if averages else {}
-    values = {name: _tensor(source, averaged.get(name, name)) for name in found}
+    there = [name for name in expected if name in kept]
+    if not there:
+        raise UserError(f"nothing is left of checkpoint {source.checkpoint}; drop less with --drop")
+    for name in there:
+        _check_shape(source, name, shapes[name], expected[name])
+    averaged = _averages(source, shapes, there) if averages else {}
+    values = {name: _tensor(source, averaged.get(name, name)) for name in there}
     left_out = _left_out(shapes, weights, kept, unexpected, set(averaged.values()))
     others = getattr(source.reader, "others", ())
     left_out += [("ELECTRA's other model", sorted(others))] if others else []
     return Weights(kind, num_labels, values, missing, left_out)
 
 
-def _has_layer_mix(names):
-    return any(name.startswith(LAYER_MIX) for name in names)
+def _has(prefix, names):
+    return any(name.startswith(prefix) for name in names)
 
 
-def _absent_heads(said, kept, drop):
-    """Returns the prefixes of the heads of which no weight is there.
-
-    Args:
-      said: `Kind` that a file beside the weights names, or None.
-      kept: set of the names of the weights.
-      drop: prefixes of heads that the user drops.
-    """
-    heads = [head for head in (said.prefixes if said else ()) if not head.startswith(drop)]
-    return [head for head in heads if not any(name.startswith(head) for name in kept)]
+def _absent_heads(named, kept, drop):
+    """Returns the prefixes of the heads of a `Kind` or None of which no weight is there."""
+    expected = [head for head in (named.prefixes if named else ()) if not head.startswith(drop)]
+    return [head for head in expected if not _has(head, kept)]
 
 
 def _check_names(source, kept, missing, unexpected, allowed):
@@ -138,19 +121,21 @@ def _check_names(source, kept, missing, unexpected, allowed):
     if not missing and not unexpected:
         return
     if not kept:
-        raise UserError(f"checkpoint {source.path} has no weights")
-    numbers = [int(found[1]) for found in map(re.compile(r".*/layer_(\d+)/").match, kept) if found]
+        raise UserError(f"checkpoint {source.checkpoint} has no weights")
+    matches = filter(None, (re.match(r".*/layer_(\d+)/", name) for name in kept))
+    numbers = [int(match[1]) for match in matches]
     layers, expected = max(numbers, default=-1) + 1, source.config.num_hidden_layers
     if layers != expected and any("/layer_" in name for name in missing + unexpected):
         raise UserError(
-            f"checkpoint {source.path} has {layers} layers, but its configuration {expected} "
+            f"checkpoint {source.checkpoint} has {layers} layers, but its configuration {expected} "
             "(num_hidden_layers); pass the configuration that belongs to it with --config_file"
         )
     wrong = [f"lacks {_listed(missing)}"] if missing else []
     wrong += [f"has {_listed(unexpected)}, which no such model has"] if unexpected else []
     raise UserError(
-        f"checkpoint {source.path} {' and '.join(wrong)}; to convert without them, name them or "
-        "their beginning in --allow_missing; or pass another configuration with --config_file"
+        f"checkpoint {source.checkpoint} {' and '.join(wrong)}; to convert without them, name "
+        "them or their beginning in --allow_missing; or pass another configuration with "
+        "--config_file"
     )
 
 
@@ -160,20 +145,18 @@ def _listed(names):
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _check_shape(source, name, found, expected):
+def _check_shape(source, name, shape, expected):
     """Raises `UserError` if a weight has another shape than the configuration says."""
-    if tuple(found) == tuple(expected):
+    if tuple(shape) == tuple(expected):
         return
     key = ROW_KEYS.get(name)
-    if key and len(found) == 2 and found[1] == expected[1]:
-        raise UserError(
-            f"checkpoint {source.path}: {name} has {found[0]} rows, but by the configuration it "
-            f"has {expected[0]} ({key}); pass the configuration that belongs to it with "
-            "--config_file"
-        )
+    if key and len(shape) == 2 and shape[1] == expected[1]:
+        has = f"has {shape[0]} rows, but by the configuration it has {expected[0]} ({key})"
+    else:
+        has = f"has shape {list(shape)}, but by the configuration it has {list(expected)}"
     raise UserError(
-        f"checkpoint {source.path}: {name} has shape {list(found)}, but by the configuration it "
-        f"has {list(expected)}; pass the configuration that belongs to it with --config_file"
+        f"checkpoint {source.checkpoint}: {name} {has}; pass the configuration that belongs to it "
+        "with --config_file"
     )
 
 
@@ -184,7 +167,7 @@ def _averages(source, shapes, names):
     }
     if not averaged:
         raise UserError(
-            f"checkpoint {source.path} holds no averages of weights; leave out --averages"
+            f"checkpoint {source.checkpoint} holds no averages of weights; leave out --averages"
         )
     return averaged
 
@@ -193,12 +176,10 @@ def _tensor(source, name):
     """Returns a variable as float32 array; `UserError` if it is not of finite floats."""
     value = source.reader.get_tensor(name)
     if value.dtype.name not in FLOATS:
-        raise no_float(source.path, name, value.dtype.name)
+        raise no_float(source.checkpoint, name, value.dtype.name)
     value = value.astype(np.float32)
     if not np.isfinite(value).all():
-        raise UserError(
-            f"checkpoint {source.path}: {name} holds NaN or infinity; take an earlier checkpoint"
-        )
+        raise no_finite(source.checkpoint, name)
     return value
 
 
@@ -206,32 +187,22 @@ def _left_out(shapes, weights, kept, unexpected, used):
     """Returns list of (what they are, names): the variables that are not converted."""
     others = set(shapes) - weights - used
     averages = {name for name in others if name.endswith(f"/{AVERAGE_SUFFIX}")}
-    state = {name for name in others if name in tf1.STATE or name.startswith("nezha_tf/")}
+    state = set(filter(tf1.is_state, others))
     rows = [
         ("optimizer slots", others - averages - state),
         ("moving averages", averages),
         ("state of the run", state),
-        ("weights of --drop", weights - kept),
+        ("weights of --drop", weights - kept.keys()),
         ("unexpected weights", unexpected),
     ]
     return [(what, sorted(names)) for what, names in rows if names]
 
 
 def with_segments(weights, config, rows):
-    """Returns the weights with another number of segment rows.
+    """Returns (the `Weights` with `rows` rows of segments, what was done as text).
 
-    Two rows become six as in UniLM; of six rows the first two are kept.
-
-    Args:
-      weights: `Weights`.
-      config: their `NezhaConfig`.
-      rows: new number of rows; None: the table stays as it is.
-
-    Returns:
-      (`Weights`, text that says what was done, or "").
-
-    Raises:
-      UserError: another change of the number of rows, or the model has no such table.
+    Two rows become six as in UniLM; of six rows the first two are kept. Another change of the
+    number is a `UserError`; with None the table stays as it is.
     """
     present = config.type_vocab_size
     if rows in (None, present):
@@ -249,11 +220,7 @@ def with_segments(weights, config, rows):
 
 
 def rounded(weights, dtype):
-    """Returns the `Weights` in another dtype, "float32" or "float16".
-
-    Raises:
-      UserError: a number is too large for the dtype.
-    """
+    """Returns the `Weights` in "float32" or "float16"; too large a number is a `UserError`."""
     values = {}
     for name, value in weights.values.items():
         with np.errstate(over="ignore"):

@@ -3,18 +3,67 @@
 import dataclasses
 import os
 
-from nezha_tf.checkpoints import comparison, layouts
-from nezha_tf.checkpoints.conversion_source import open_source
+from nezha_tf.checkpoints import comparison, hugging_face, layouts
 from nezha_tf.checkpoints.conversion_weights import read_weights, rounded, with_segments
+from nezha_tf.checkpoints.folder import ModelFolder
+from nezha_tf.checkpoints.run_folder import VOCAB_FILE
+from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
 
 
-def convert_checkpoint(settings):
-    """Converts a model.
+class Source(ModelFolder):
+    """The model to convert.
 
-    Args:
-      settings: `ConversionSettings`.
+    Attributes:
+      vocabulary: `Vocabulary`, or None if there is none.
+      task: as in `ModelFolder`, or None: neither a `task.json` nor the class of transformers that
+        a config.json names says that the model belongs to a task.
+    """
+
+    def __init__(self, path, config_file=None, vocab_file=None, do_lower_case=None):
+        """Arguments are those of `ModelFolder`, and the path of another vocabulary."""
+        super().__init__(path, config_file, do_lower_case)
+        if not vocab_file:
+            vocab_file = os.path.join(self.path, VOCAB_FILE)
+            if not storage.exists(vocab_file):
+                self.notes.append(
+                    f"no {vocab_file}: the new folder has no vocabulary; to have one, pass "
+                    "--vocab_file"
+                )
+                vocab_file = None
+        self.notes += self.reading_notes(vocab_file)
+        self.vocabulary = _read_vocabulary(vocab_file, self.config) if vocab_file else None
+        is_known = self.has_task_file or self.architecture
+        if is_known and self.task["task"] is not None:
+            self.task = {**self.task, "do_lower_case": self.do_lower_case}
+        else:
+            self.task = None
+
+    def _config_file_beside(self):
+        try:
+            return super()._config_file_beside()
+        except UserError as error:
+            raise UserError(f"{error}, or pass --config_file") from error
+
+    @property
+    def is_hugging_face(self):
+        """Whether the weights have Hugging Face's layout."""
+        return isinstance(self.reader, hugging_face.HuggingFaceReader)
+
+
+def _read_vocabulary(path, config):
+    """Returns the `Vocabulary`; raises `UserError` if it does not belong to the configuration."""
+    vocabulary = Vocabulary.from_file(path)
+    try:
+        check_vocabulary(config, vocabulary)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    return vocabulary
+
+
+def convert_checkpoint(settings):
+    """Converts a model as `ConversionSettings` say.
 
     Returns:
       A report as text: what was converted, what was left out, and the largest differences.
@@ -35,7 +84,7 @@ def convert_checkpoint(settings):
 def _convert(settings, target, steps):
     """Does what `convert_checkpoint` does; `steps` is the progress bar."""
     steps.set_description("reading")
-    source = open_source(
+    source = Source(
         require_flag(settings.source, "from"),
         settings.config_file,
         settings.vocab_file,
@@ -56,20 +105,17 @@ def _convert(settings, target, steps):
     report = _report(source, weights, settings, segments)
     try:
         with files.whole_folder(target) as folder:
-            _next(steps, "writing")
+            steps.update()
+            steps.set_description("writing")
             written = layouts.write(folder, settings.format, source, after, config)
-            _next(steps, "comparing")
+            steps.update()
+            steps.set_description("comparing")
             text = f"{report}\n{comparison.compare(source, before, config, written)}"
             files.write_text(os.path.join(folder, "README.md"), _readme(target, text))
             steps.update()
     except OSError as error:
         raise UserError(f"cannot write {target}: {error.strerror}") from error
     return text
-
-
-def _next(steps, name):
-    steps.update()
-    steps.set_description(name)
 
 
 def _report(source, weights, settings, segments):
@@ -88,7 +134,7 @@ def _report(source, weights, settings, segments):
         rows.append((f"left out, {what}", f"{len(names)}{listed}"))
     if weights.missing:
         rows.append(("missing", f"{len(weights.missing)}: {', '.join(weights.missing)}"))
-    title = f"{source.path} to {settings.to} ({settings.format})"
+    title = f"{source.checkpoint} to {settings.to} ({settings.format})"
     return "\n".join([console.table(title, rows), *source.notes])
 
 

@@ -1,5 +1,7 @@
 """Reads TF1 checkpoints of ELECTRA by the names of BERT: each holds two models."""
 
+from nezha_tf.checkpoints.views import View
+
 _MAPPING = "bert/encoder/embedding_hidden_mapping_in/"
 # By model: the beginnings of its names, and of BERT's.
 _DISCRIMINATOR = {
@@ -24,21 +26,38 @@ _WORDS = "electra/embeddings/word_embeddings"
 _QUERY = "bert/encoder/layer_0/attention/self/query/kernel"
 
 
+class ElectraReader(View):
+    """Reads one model of a checkpoint of ELECTRA.
+
+    Attributes:
+      others: the names in the file that only the other model has.
+      width: the hidden size of the model.
+    """
+
+    def __init__(self, reader, table):
+        """`table` has the beginnings of names, and of BERT's; the first that a name has counts."""
+        names, self.others = {}, []
+        for name in reader.get_variable_to_shape_map():
+            start = next(filter(name.startswith, table), None)
+            if start:
+                names[table[start] + name.removeprefix(start)] = name
+            elif name.startswith(_OF_BOTH):
+                self.others.append(name)
+            else:
+                names[name] = name  # such as the step
+        super().__init__(reader, names)
+        self.width = self.get_variable_to_shape_map().get(_QUERY, [0])[-1]
+
+
 def is_electra(names):
     """Whether these are the names of a TF1 checkpoint of ELECTRA."""
     return _WORDS in names
 
 
 def models_of(reader):
-    """Returns the models of ELECTRA's checkpoint, the discriminator first.
+    """Returns the `ElectraReader`s of a checkpoint's models, the discriminator first.
 
     A masked LM that ELECTRA's program trained without a discriminator is one model.
-
-    Args:
-      reader: with the interface of `tf.train.CheckpointReader`.
-
-    Returns:
-      List of `ElectraReader`.
     """
     names = reader.get_variable_to_shape_map()
     if not any(name.startswith("generator/encoder/") for name in names):
@@ -51,16 +70,9 @@ def models_of(reader):
 def view(reader, config=None, heads=()):
     """Returns a reader by BERT's names of one of the models of ELECTRA's checkpoint.
 
-    It is the model that is as wide as the configuration says; of two such models, the one that has
-    the heads; else the discriminator.
-
-    Args:
-      reader: with the interface of `tf.train.CheckpointReader`.
-      config: the `NezhaConfig` of the model that is wanted, or None.
-      heads: the beginnings of the TF1 names of its heads.
-
-    Returns:
-      `ElectraReader`; or `reader` itself if the checkpoint is not one of ELECTRA.
+    It is the model that is as wide as the `NezhaConfig` says; of two such models, the one that has
+    the heads (the beginnings of their TF1 names); else the discriminator. Of another checkpoint it
+    is the given reader itself.
     """
     if not is_electra(reader.get_variable_to_shape_map()):
         return reader
@@ -72,55 +84,11 @@ def view(reader, config=None, heads=()):
     return max(models_of(reader), key=fits)
 
 
-class ElectraReader:
-    """Reads one model of a checkpoint, with the interface of `tf.train.CheckpointReader`.
-
-    Attributes:
-      others: the names in the file that only the other model has.
-    """
-
-    def __init__(self, reader, table):
-        """Args:
-        reader: reads the checkpoint by ELECTRA's names.
-        table: dict of the beginnings of the model's names to those of BERT's. The first that a
-          name has counts.
-        """
-        self._reader = reader
-        self._shapes = reader.get_variable_to_shape_map()
-        self._names = {}  # BERT's name -> ELECTRA's
-        self.others = []
-        for name in self._shapes:
-            start = next(filter(name.startswith, table), None)
-            if start:
-                self._names[table[start] + name.removeprefix(start)] = name
-            elif name.startswith(_OF_BOTH):
-                self.others.append(name)
-            else:
-                self._names[name] = name  # such as the step
-
-    @property
-    def width(self):
-        """The hidden size of the model."""
-        return self._shapes[self._names[_QUERY]][-1] if _QUERY in self._names else 0
-
-    def get_variable_to_shape_map(self):
-        """Returns {TF1 name: shape, a list of int}."""
-        return {ours: self._shapes[theirs] for ours, theirs in self._names.items()}
-
-    def get_tensor(self, name):
-        """Returns a tensor by BERT's name."""
-        return self._reader.get_tensor(self._names[name])
-
-
 def configuration(model):
-    """Returns the keys of a `config.json` for a model; ELECTRA's programs write no such file.
+    """Returns the keys of a `config.json` for an `ElectraReader`; ELECTRA's programs write none.
 
-    Args:
-      model: `ElectraReader`.
-
-    Returns:
-      Dict. All sizes are those of the weights but the number of heads: in ELECTRA's programs each
-      head is of 64 (`get_generator_config` of run_pretraining.py, and all published models).
+    All sizes are those of the weights but the number of heads: in ELECTRA's programs each head is
+    of 64 (`get_generator_config` of run_pretraining.py, and all published models).
     """
     shapes = model.get_variable_to_shape_map()
     words = shapes["bert/embeddings/word_embeddings"]

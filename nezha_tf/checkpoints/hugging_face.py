@@ -7,7 +7,6 @@ import numpy as np
 
 from nezha_tf.checkpoints.name_table import model_type_of, tf1_name_of
 from nezha_tf.checkpoints.pickles import Pickle, is_pickle, missing_library
-from nezha_tf.checkpoints.prefixes import bare_names
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.config import model_types
 from nezha_tf.hub import WEIGHT_FILES as FILE_NAMES
@@ -27,6 +26,10 @@ _OUTPUT_BIAS = "cls/predictions/output_bias"
 # ERNIE adds the row of the kind of task to every token, which is row 0 where nobody says a kind.
 _SEGMENT_TABLE = "bert/embeddings/token_type_embeddings"
 _TASK_TABLE = "bert/embeddings/task_type_embeddings"
+# Every model has this table, so what stands before it is the prefix of the model.
+_ANCHOR = "embeddings.word_embeddings.weight"
+# PyTorch's own wrappers may stand at any place of a name.
+_WRAPPERS = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 
 
 def find_weights(path):
@@ -52,8 +55,7 @@ class HuggingFaceReader:
     """
 
     def __init__(self, path):
-        """Args:
-          path: the result of `find_weights`.
+        """`path` is the result of `find_weights`.
 
         Raises:
           UserError: a file or the library that reads it is missing; `UnreadableCheckpoint`: a
@@ -68,7 +70,7 @@ class HuggingFaceReader:
             if _BUFFERS.isdisjoint(name.split("."))
         }
         self._places = {}  # TF1 name -> (file, name in it)
-        self._bare = bare_names(files, path)
+        self._bare = _bare_names(files, path)
         self.model_type = model_type_of(self._bare.values())
         for theirs, bare in self._bare.items():
             self._place(tf1_name_of(bare, self.model_type), files[theirs], theirs)
@@ -82,11 +84,7 @@ class HuggingFaceReader:
         }
 
     def get_tensor(self, name):
-        """Returns a tensor as a NumPy array; bfloat16 becomes float32.
-
-        Raises:
-          UserError: the tensor is not of a floating-point type.
-        """
+        """Returns a tensor as a NumPy array; bfloat16 becomes float32, other types are errors."""
         value = self._tensor(*self._places[name])
         if name == _SEGMENT_TABLE and self._tasks:
             value = np.add(value, self._tensor(*self._tasks)[0], dtype=np.float32)
@@ -101,22 +99,20 @@ class HuggingFaceReader:
         return value
 
     def tensors(self, prefix=""):
-        """Returns {name in a model of transformers: NumPy array} for the files' tensors.
-
-        Buffers are left out.
+        """Returns {name in a model of transformers: NumPy array} for the tensors but buffers.
 
         Args:
           prefix: what the model has before the names of its encoder, such as "bert.".
         """
         places = {**self._places, **({_TASK_TABLE: self._tasks} if self._tasks else {})}
-        found = {}
+        tensors = {}
         for name, (file, theirs) in places.items():
             kind, _, below = self._bare[theirs].partition(".")
             # Of a bare encoder the names have no prefix.
             is_body = kind in model_types() if self._has_kind() else name.startswith("bert/")
             bare = below if kind in model_types() else self._bare[theirs]
-            found[prefix + bare if is_body else bare] = file.tensor(theirs)
-        return found
+            tensors[prefix + bare if is_body else bare] = file.tensor(theirs)
+        return tensors
 
     def _has_kind(self):
         """Whether the names of the encoder have the prefix of the model's kind, such as "bert."."""
@@ -215,14 +211,9 @@ class _Safetensors:
 
 
 def write_safetensors(path, tensors):
-    """Writes named tensors to a safetensors file, as transformers does.
+    """Writes a dict of name to contiguous NumPy array to a safetensors file, as transformers does.
 
-    Args:
-      path: path of the file.
-      tensors: dict of name to contiguous NumPy array.
-
-    Raises:
-      UserError: the file cannot be written, or the library is missing.
+    A file that cannot be written, or a missing library, is a `UserError`.
     """
     try:
         from safetensors import SafetensorError
@@ -233,3 +224,47 @@ def write_safetensors(path, tensors):
         save_file(tensors, path, metadata={"format": "pt"})
     except (SafetensorError, OSError) as error:
         raise UserError(f"cannot write {path}: {first_line(error)}") from error
+
+
+def _bare_names(names, path):
+    """Returns dict of each name to the name that transformers would give the weight.
+
+    Wrappers (DataParallel, Lightning, torch.compile, a class of one's own with a model in it) put
+    their names before those of the model: `module.bert.…`, `model.encoder.…`. The names of the
+    model keep the prefix of its kind (`bert.`); names of heads are looked for beside the model and
+    beside what it is part of. A name elsewhere stays as it is.
+    """
+    cleaned = {name: _without_wrappers(name) for name in names}
+    body = _prefix_of_body(cleaned.values(), path)
+    parts = body.split(".")[:-1]
+    beside = [".".join([*parts[:count], ""]) for count in range(len(parts) - 1, 0, -1)]
+    kind = f"{parts[-1]}." if parts and parts[-1] in model_types() else ""
+    return {name: _bare(own, body, kind, beside) for name, own in cleaned.items()}
+
+
+def _without_wrappers(name):
+    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+
+
+def _prefix_of_body(names, path):
+    """Returns the prefix of the names of the model, or "" if there is no table of words.
+
+    Of several models, the one with the prefix that transformers gives is meant.
+    """
+    prefixes = {n.removesuffix(_ANCHOR) for n in names if f".{n}".endswith(f".{_ANCHOR}")}
+    usual = prefixes & {"", *(f"{model_type}." for model_type in model_types())}
+    prefixes = usual or prefixes
+    if len(prefixes) > 1:
+        tables = " and ".join(f"{prefix}{_ANCHOR}" for prefix in sorted(prefixes))
+        raise UserError(
+            f"checkpoint {path} holds several models ({tables}); save the weights of one alone"
+        )
+    return next(iter(prefixes), "")
+
+
+def _bare(name, body, kind, beside):
+    """Returns a name without prefixes: of the model's own (`body`), all but its `kind` goes."""
+    if body and name.startswith(body):
+        return kind + name.removeprefix(body)
+    prefix = next(filter(name.startswith, beside), "")
+    return name.removeprefix(prefix)

@@ -75,9 +75,9 @@ def labels_of(published):
     if names is None:
         return [f"LABEL_{number}" for number in range(count)]
     numbers = [str(number) for number in range(count)]
-    found = [names.get(number) for number in numbers] if isinstance(names, dict) else [None]
-    if len(names) != count or not all(isinstance(name, str) for name in found):
+    labels = [names.get(number) for number in numbers] if isinstance(names, dict) else [None]
+    if len(names) != count or not all(isinstance(name, str) for name in labels):
         raise UserError(
             f"{published.path}: id2label must name the classes 0 to {count - 1} of the weights"
         )
-    return found
+    return labels

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from nezha_tf.checkpoints import hugging_face, task_file, tf1
+from nezha_tf.checkpoints import hugging_face, run_folder, tf1
 from nezha_tf.checkpoints.folder import model_of_task
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER
 from nezha_tf.checkpoints.name_table import OTHER_NAMES, hugging_face_name, tf1_names
@@ -36,10 +36,8 @@ def check_format(layout, weights, config, dtype):
     """Raises `UserError` if the programs of a layout have no such model.
 
     Args:
-      layout: "tf1", "nezha_tf" or "hugging_face".
-      weights: `Weights`.
-      config: their `NezhaConfig`.
-      dtype: "float32" or "float16".
+      layout, dtype: those of `ConversionSettings`.
+      weights, config: `Weights` and their `NezhaConfig`.
     """
     if layout == OURS:
         return
@@ -79,14 +77,9 @@ def check_format(layout, weights, config, dtype):
 
 
 def _check_names(weights, reader, theirs=None):
-    """Raises `UserError` if a weight has no counterpart in the original models.
+    """Raises a `UserError` that names all weights without a counterpart in the original models.
 
-    The message names everything that must be left out.
-
-    Args:
-      weights: `Weights`.
-      reader: who would read the weights, for the message.
-      theirs: their `HuggingFaceModel`, or None: they are TF1's programs.
+    `reader` says who would read them; `theirs` is their `HuggingFaceModel`; None: TF1's programs.
     """
     own_names = OTHER_NAMES.get(theirs and theirs.class_name(weights.kind.architecture or ""), ())
     without_pooler = theirs and not theirs.has_pooler and not own_names
@@ -98,8 +91,8 @@ def _check_names(weights, reader, theirs=None):
     needs_pooler = (POOLER, *(h.prefix for h in weights.kind.heads if h.from_pooler))
     for name in weights.values:
         if without_pooler and name.startswith(needs_pooler):
-            said = f"{name} {_LACKS} Hugging Face's {theirs.name}, which has no pooler"
-            why = {**dict.fromkeys(needs_pooler, said), **why}
+            reason = f"{name} {_LACKS} Hugging Face's {theirs.name}, which has no pooler"
+            why = {**dict.fromkeys(needs_pooler, reason), **why}
         elif hugging_face_name(name, theirs and theirs.model_type) is None:
             why.setdefault("".join(name.partition("/")[:2]), f"{name} {_LACKS} {reader}")
     if why:
@@ -108,20 +101,12 @@ def _check_names(weights, reader, theirs=None):
 
 
 def write(folder, layout, source, weights, config):
-    """Writes a model into a folder.
+    """Writes a model into an empty folder; returns the path of its weights.
 
     Args:
-      folder: path of an empty folder.
-      layout: "tf1", "nezha_tf" or "hugging_face".
+      folder, layout: path, and format of `ConversionSettings`.
       source: `Source`, the original.
-      weights: `Weights` of the dtype to write.
-      config: their `NezhaConfig`.
-
-    Returns:
-      Path of the weights, as `loading.open_checkpoint` takes it.
-
-    Raises:
-      UserError: the files cannot be written.
+      weights, config: `Weights` of the dtype to write, and their `NezhaConfig`.
     """
     if layout == HUGGING_FACE:
         path = _write_hugging_face(folder, source, weights, config)
@@ -140,9 +125,9 @@ def write(folder, layout, source, weights, config):
         write_text(os.path.join(folder, VOCAB_FILE), "".join(lines))
     task = _task(source, weights, config)
     if task:
-        task_file.write(folder, task)
-    elif source.do_lower_case is not None and layout != HUGGING_FACE:
-        _write_json(folder, TOKENIZER_FILE, {"do_lower_case": source.do_lower_case})
+        run_folder.write_task(folder, task)
+    elif source.stated_case is not None and layout != HUGGING_FACE:
+        _write_json(folder, TOKENIZER_FILE, {"do_lower_case": source.stated_case})
     return path
 
 
@@ -184,10 +169,10 @@ def _write_hugging_face(folder, source, weights, config):
     if source.vocabulary:
         values["pad_token_id"] = source.vocabulary.tokens.index(PAD)
     _write_json(folder, HUGGING_FACE_CONFIG_FILE, values)
-    if source.do_lower_case is not None:
+    if source.stated_case is not None:
         tokenizer = {
             "tokenizer_class": "BertTokenizer",
-            "do_lower_case": source.do_lower_case,
+            "do_lower_case": source.stated_case,
             "model_max_length": config.max_position_embeddings,
         }
         _write_json(folder, TOKENIZER_FILE, tokenizer)
@@ -203,11 +188,7 @@ def _in_used_groups(name, config):
 
 
 def _labels(source, weights):
-    """Returns the entries of `config.json` about the labels of a head; {} if it has none.
-
-    Raises:
-      UserError: the head has another number of rows than `task.json` names labels.
-    """
+    """Returns the entries of `config.json` about the labels of a head; {} if it has none."""
     kind = weights.kind
     if not kind.has_labels or not any(n.startswith(kind.prefixes[0]) for n in weights.values):
         return {}
@@ -216,8 +197,8 @@ def _labels(source, weights):
     by_id = {str(index): label for index, label in enumerate(labels)}
     if len(labels) != weights.num_labels:
         raise UserError(
-            f"the head of {source.path} has {weights.num_labels} rows, but task.json beside it "
-            f"names {len(labels)} labels; put the task.json there that belongs to the model"
+            f"the head of {source.checkpoint} has {weights.num_labels} rows, but task.json beside "
+            f"it names {len(labels)} labels; put the task.json there that belongs to the model"
         )
     keys = {"id2label": by_id, "label2id": {label: int(key) for key, label in by_id.items()}}
     problem = _PROBLEM_TYPES.get(task.get("label_type"))

@@ -1,12 +1,40 @@
-"""Loads checkpoints of any layout."""
+"""Opens checkpoints of any layout, and loads their weights into a model."""
 
 import os
+from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
-from nezha_tf.checkpoints import electra, hugging_face, tf1
-from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
+from nezha_tf.checkpoints import electra, hugging_face, tf1, views
+from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_names
+from nezha_tf.checkpoints.refusals import FLOATS, check_structure, no_finite, no_float
+from nezha_tf.checkpoints.tf1 import ROW_KEYS, SEGMENT_TABLE, UNILM_ROWS, is_weight
 from nezha_tf.util.errors import UserError
+
+# What decides whether a run has a state, by a part of the state's name in a checkpoint.
+_DECIDES_ON_STATE = {
+    f"/{AVERAGE_SUFFIX}": "--ema_decay",
+    "nezha_tf/loss_scale": "--precision",
+    "nezha_tf/memory": "--memory_length",
+    "nezha_tf/optimizer": "--optimizer and --freeze_layers",
+    "nezha_tf/random_state": "the dropout of --bert_config_file",
+}
+_DECIDES_ON_SLOTS = "--optimizer and --freeze_layers"
+
+
+class LoadReport(NamedTuple):
+    """The differences between a loaded checkpoint and the model.
+
+    Attributes:
+      missing: variables that the checkpoint lacks; they kept their values.
+      unused: weights of the checkpoint that the model does not have.
+      extended: a clause on a table that was made larger, or "".
+    """
+
+    missing: list[str]
+    unused: list[str]
+    extended: str = ""
 
 
 def open_checkpoint(path, config=None, heads=()):
@@ -30,8 +58,7 @@ def open_checkpoint(path, config=None, heads=()):
 
 def _open(path):
     """Returns what `open_checkpoint` returns; the reader has the names of the file."""
-    path = os.fspath(path)
-    weights_file = hugging_face.find_weights(path)
+    weights_file = hugging_face.find_weights(os.fspath(path))
     if weights_file is None:
         return tf1.open_checkpoint(path)
     return weights_file, hugging_face.HuggingFaceReader(weights_file)
@@ -40,67 +67,143 @@ def _open(path):
 def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
     """Loads the weights of a checkpoint of any layout into a model.
 
+    Optimizer slots and the step are ignored. Either all weights are changed or, after an error,
+    none.
+
     Args:
-      model: see `load_tf1_checkpoint`.
+      model: a Keras model whose variables are in the name table, such as `NezhaForPreTraining`.
       path: see `open_checkpoint`.
-      may_be_missing, extend_segments: see `load_tf1_checkpoint`; names are TF1's.
+      may_be_missing: prefixes of TF1 names that keep their current values if the checkpoint lacks
+        them ("cls/" for the pretraining heads).
+      extend_segments: whether BERT's table of two segments is extended to UniLM's six if the
+        model has six: 2, 3 and 4 start with the values of 0, and 5 with those of 1 (UniLM v1).
       averages: whether to load the moving averages instead of the weights.
 
     Returns:
       A `LoadReport`.
 
     Raises:
-      UserError: see `load_tf1_checkpoint`; a weight is not finite; or there are no averages.
+      UserError: there is no checkpoint, or a variable is missing or has another shape (the message
+        names the first such variable and both shapes); its layers or embeddings are not those of
+        the configuration; a weight is not finite; or there are no averages.
     """
     path, reader = _open(path)
-    reader = AveragedReader(path, reader) if averages else reader
-    reader = FiniteReader(path, reader)
-    return tf1.load_weights(model, path, reader, may_be_missing, extend_segments)
+    reader = views.averages(path, reader) if averages else reader
+    return load_weights(model, path, reader, may_be_missing, extend_segments, needs_finite=True)
 
 
-class FiniteReader:
-    """Reads weights of which each is finite; others would give outputs that mean nothing."""
-
-    def __init__(self, path, reader):
-        """Args: the result of `open_checkpoint`."""
-        self._path, self._reader = path, reader
-
-    def get_variable_to_shape_map(self):
-        return self._reader.get_variable_to_shape_map()
-
-    def get_tensor(self, name):
-        """Returns the values; raises `UserError` if one is not finite."""
-        values = self._reader.get_tensor(name)
-        if not np.isfinite(values).all():
-            raise UserError(
-                f"checkpoint {self._path}: {name} holds NaN or infinity; take an earlier checkpoint"
-            )
-        return values
+def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False):
+    """Does what `load` does, for TF1's checkpoints and ours alone; weights may be NaN."""
+    return load_weights(model, *tf1.open_checkpoint(prefix), may_be_missing, extend_segments)
 
 
-class AveragedReader:
-    """Reads the moving averages instead of the weights; untrained weights have no averages."""
+def load_weights(model, path, reader, may_be_missing=(), extend_segments=False, needs_finite=False):
+    """Does what `load` does, from an open reader; `path` is only for messages."""
+    variables = {name: variable.value for name, variable in tf1_names(model).items()}
+    heads = [name for name in variables if not name.startswith("bert/")]
+    config = getattr(model, "config", None)
+    reader = electra.view(reader, config, heads)
+    shapes = reader.get_variable_to_shape_map()
+    expected = {name: variable.shape for name, variable in variables.items()}
+    check_structure(path, shapes, expected, getattr(config, "num_hidden_groups", None))
+    rows = {}
+    if extend_segments and _has_rows(variables, shapes, SEGMENT_TABLE, UNILM_ROWS):
+        rows[SEGMENT_TABLE] = UNILM_ROWS
+    missing = assign(path, reader, variables, may_be_missing, rows, needs_finite)
+    extended = "its two segment rows extended to six: 2, 3, 4 as 0, and 5 as 1" if rows else ""
+    unused = _unused(set(shapes), variables) + _unused(set(getattr(reader, "others", ())), ())
+    return LoadReport(missing, unused, extended)
 
-    def __init__(self, path, reader):
-        """Args: the result of `open_checkpoint`.
 
-        Raises:
-          UserError: there are no averages.
-        """
-        self._reader = reader
-        shapes = reader.get_variable_to_shape_map()
-        ending = f"/{AVERAGE_SUFFIX}"
-        self._averaged = {n.removesuffix(ending) for n in shapes if n.endswith(ending)}
-        self._shapes = {name: s for name, s in shapes.items() if not name.endswith(ending)}
-        if not self._averaged:
-            raise UserError(
-                f"checkpoint {path} holds no moving averages of weights, but its task.json or "
-                "--ema_decay needs them"
-            )
+def _has_rows(variables, shapes, name, rows):
+    """Whether a checkpoint's table has exactly the rows needed to make the model's table."""
+    if name not in shapes or name not in variables:
+        return False
+    theirs, ours = tuple(shapes[name]), tuple(variables[name].shape)
+    return (max(rows) + 1, len(rows)) == (theirs[0], ours[0]) and theirs[1:] == ours[1:]
 
-    def get_variable_to_shape_map(self):
-        return self._shapes
 
-    def get_tensor(self, name):
-        is_averaged = name in self._averaged
-        return self._reader.get_tensor(f"{name}/{AVERAGE_SUFFIX}" if is_averaged else name)
+def _unused(names, variables):
+    """Returns the names of a checkpoint's weights that the model does not have, sorted."""
+    return sorted(name for name in names - set(variables) if is_weight(name, names))
+
+
+def assign(path, reader, variables, may_be_missing=(), rows=None, needs_finite=False):
+    """Sets variables from an open checkpoint: all of them or, after an error, none.
+
+    Args:
+      path, reader: the result of `open_checkpoint`.
+      variables: dict of name to `tf.Variable`.
+      may_be_missing: see `load`.
+      rows: dict of name to the rows of the checkpoint's table that make up a variable.
+      needs_finite: whether NaN and infinity are errors.
+
+    Returns:
+      List of the names that the checkpoint lacks. Of a missing state of training, the `UserError`
+      names the flags that decide on it.
+    """
+    shapes, rows = reader.get_variable_to_shape_map(), rows or {}
+    missing = [name for name in variables if name not in shapes]
+    lacking = [name for name in missing if not name.startswith(tuple(may_be_missing))]
+    if lacking:
+        raise UserError(f"checkpoint {path} {_lack(path, lacking, variables, shapes)}")
+    values = {}
+    for name, variable in variables.items():
+        if name in missing:
+            continue
+        if name not in rows and tuple(shapes[name]) != tuple(variable.shape):
+            raise _other_shape(path, name, shapes[name], variable.shape.as_list())
+        value = reader.get_tensor(name)
+        if (value.dtype.name in FLOATS) != variable.dtype.is_floating:
+            raise no_float(path, name, value.dtype.name)
+        if needs_finite and not np.isfinite(value).all():
+            raise no_finite(path, name)
+        values[name] = value[list(rows[name])] if name in rows else value
+    for name, value in values.items():
+        variables[name].assign(tf.cast(value, variables[name].dtype))
+    return missing
+
+
+def _other_shape(path, name, shape, expected):
+    """Returns the `UserError` on a variable of another shape than that in the checkpoint."""
+    # Names that TF1 does not have are states of the run, such as a memory.
+    is_state = name.startswith("nezha_tf/")
+    needed = "flags that it was begun with" if is_state else "config that belongs to it"
+    if name in ROW_KEYS:
+        needed += f" ({ROW_KEYS[name]} says the number of rows)"
+    return UserError(
+        f"checkpoint {path}: {name} has shape {shape}, and the model's is {expected}; "
+        f"pass the {needed}"
+    )
+
+
+def _lack(path, lacking, variables, there):
+    """Returns a message on variables that are missing among those `there`: weights, or states."""
+    weights = [name for name in lacking if is_weight(name, variables)]
+    text = (
+        f"lacks {(weights or lacking)[0]} ({len(lacking)} of {len(variables)} variables are "
+        "missing)"
+    )
+    is_discriminator = any(name.startswith("discriminator_predictions/") for name in there)
+    if is_discriminator and all(name.startswith("cls/predictions/") for name in weights):
+        return (
+            f"{text}: it is ELECTRA's discriminator, which predicts no tokens; take the generator, "
+            "with its own configuration"
+        )
+    if weights:
+        return f"{text}; is it of a model or a run of this kind?"
+    flags = sorted(set(filter(None, (_decides_on(name, variables) for name in lacking))))
+    if flags:
+        text += f", a state of training that depends on {', '.join(flags)}"
+    return (
+        f"{text}; pass the flags with which the run was begun, or begin a new run in another "
+        f"--output_dir with --init_checkpoint={path}"
+    )
+
+
+def _decides_on(name, variables):
+    """Returns the flags that decide whether a run has a state; None: every run has it."""
+    for part, flags in _DECIDES_ON_STATE.items():
+        if part in name:
+            return flags
+    return _DECIDES_ON_SLOTS if name.rpartition("/")[0] in variables else None

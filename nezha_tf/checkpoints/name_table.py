@@ -10,21 +10,18 @@ import re
 
 from nezha_tf.config import model_types
 
+# The name of a moving average is its weight's name, a slash and this.
+AVERAGE_SUFFIX = "ExponentialMovingAverage"
+_TF1_LAYER, _HUGGING_FACE_LAYER = "bert/encoder/layer_{i}", "encoder.layer.{i}"
 # Where ALBERT's programs keep the weights of a group of layers.
 _TF1_GROUP = "bert/encoder/transformer/group_{i}/inner_group_0"
 _HUGGING_FACE_GROUP = "encoder.albert_layer_groups.{i}.albert_layers.0"
 # (our name, TF1's name, Hugging Face's name without the model's prefix); None: no such variable.
 # For the head of a new task, append a row.
 ROWS = [
-    (
-        "embeddings/word_embeddings",
-        "bert/embeddings/word_embeddings",
-        "embeddings.word_embeddings.weight",
-    ),
-    (
-        "embeddings/token_type_embeddings",
-        "bert/embeddings/token_type_embeddings",
-        "embeddings.token_type_embeddings.weight",
+    *(
+        (f"embeddings/{name}", f"bert/embeddings/{name}", f"embeddings.{name}.weight")
+        for name in ("word_embeddings", "token_type_embeddings")
     ),
     (
         "positions/position_embeddings",
@@ -32,56 +29,29 @@ ROWS = [
         "embeddings.position_embeddings.weight",
     ),
     # ERNIE's table of kinds of tasks, of which a reader adds row 0 to the segments.
-    (
-        None,
-        "bert/embeddings/task_type_embeddings",
-        "embeddings.task_type_embeddings.weight",
-    ),
+    (None, "bert/embeddings/task_type_embeddings", "embeddings.task_type_embeddings.weight"),
     ("embeddings/LayerNorm/", "bert/embeddings/LayerNorm/", "embeddings.LayerNorm."),
     # The originals lack these, because their relative positions are untrained.
     ("positions/keys", "bert/encoder/relative_position/keys", None),
     ("positions/values", "bert/encoder/relative_position/values", None),
     # The weights of any other position encoding.
     ("positions/", "bert/encoder/positions/", None),
-    (
-        "layer_{i}/attention/query/",
-        "bert/encoder/layer_{i}/attention/self/query/",
-        "encoder.layer.{i}.attention.self.query.",
-    ),
-    (
-        "layer_{i}/attention/key/",
-        "bert/encoder/layer_{i}/attention/self/key/",
-        "encoder.layer.{i}.attention.self.key.",
-    ),
-    (
-        "layer_{i}/attention/value/",
-        "bert/encoder/layer_{i}/attention/self/value/",
-        "encoder.layer.{i}.attention.self.value.",
-    ),
-    (
-        "layer_{i}/attention/output/",
-        "bert/encoder/layer_{i}/attention/output/dense/",
-        "encoder.layer.{i}.attention.output.dense.",
-    ),
-    (
-        "layer_{i}/attention_residual/LayerNorm/",
-        "bert/encoder/layer_{i}/attention/output/LayerNorm/",
-        "encoder.layer.{i}.attention.output.LayerNorm.",
-    ),
-    (
-        "layer_{i}/feed_forward/intermediate/",
-        "bert/encoder/layer_{i}/intermediate/dense/",
-        "encoder.layer.{i}.intermediate.dense.",
-    ),
-    (
-        "layer_{i}/feed_forward/output/",
-        "bert/encoder/layer_{i}/output/dense/",
-        "encoder.layer.{i}.output.dense.",
-    ),
-    (
-        "layer_{i}/feed_forward_residual/LayerNorm/",
-        "bert/encoder/layer_{i}/output/LayerNorm/",
-        "encoder.layer.{i}.output.LayerNorm.",
+    *(
+        (f"layer_{{i}}/{ours}", f"{_TF1_LAYER}/{tf1}", f"{_HUGGING_FACE_LAYER}.{hugging_face}")
+        for ours, tf1, hugging_face in (
+            ("attention/query/", "attention/self/query/", "attention.self.query."),
+            ("attention/key/", "attention/self/key/", "attention.self.key."),
+            ("attention/value/", "attention/self/value/", "attention.self.value."),
+            ("attention/output/", "attention/output/dense/", "attention.output.dense."),
+            (
+                "attention_residual/LayerNorm/",
+                "attention/output/LayerNorm/",
+                "attention.output.LayerNorm.",
+            ),
+            ("feed_forward/intermediate/", "intermediate/dense/", "intermediate.dense."),
+            ("feed_forward/output/", "output/dense/", "output.dense."),
+            ("feed_forward_residual/LayerNorm/", "output/LayerNorm/", "output.LayerNorm."),
+        )
     ),
     # A layer of its own between embeddings and layers, which have these names in ALBERT's programs.
     (
@@ -111,15 +81,13 @@ ROWS = [
     ("layer_mix/", "layer_mix/", None),
     # The query stream of `NezhaForPermutationLM`.
     ("query_embedding", "query_stream/embedding", None),
-    (
-        "masked_lm/transform/",
-        "cls/predictions/transform/dense/",
-        "cls.predictions.transform.dense.",
-    ),
-    (
-        "masked_lm/LayerNorm/",
-        "cls/predictions/transform/LayerNorm/",
-        "cls.predictions.transform.LayerNorm.",
+    *(
+        (
+            f"masked_lm/{ours}/",
+            f"cls/predictions/transform/{theirs}/",
+            f"cls.predictions.transform.{theirs}.",
+        )
+        for ours, theirs in (("transform", "dense"), ("LayerNorm", "LayerNorm"))
     ),
     ("masked_lm/output_bias", "cls/predictions/output_bias", "cls.predictions.bias"),
     # The bias above, in files that have it only under this name.
@@ -203,12 +171,8 @@ _NORM_PARTS = {"gamma": "gamma", "beta": "beta", "weight": "gamma", "bias": "bet
 def tf1_name(path):
     """Returns the TF1 name of a Keras variable's path.
 
-    Args:
-      path: `variable.path`: the names of the model and of models around it, then a path of the
-        table.
-
-    Raises:
-      KeyError: the table has no row for the path.
+    The path has the names of the model and of models around it, then a path of the table; one
+    without a row is a `KeyError`.
     """
     parts = path.split("/")
     for start in range(1, len(parts)):
@@ -230,17 +194,15 @@ def tf1_names(model):
 def tf1_name_of(name, model_type=None):
     """Returns the TF1 name of a weight of Hugging Face's BERT, Nezha, RoFormer, ALBERT or ELECTRA.
 
-    Weights whose TF1 names end in `/kernel` are transposed: PyTorch's matrices are [out, in].
+    Weights whose TF1 names end in `/kernel` are transposed: PyTorch's matrices are [out, in]. The
+    name itself is returned if the originals have no such weight.
 
     Args:
       name: the name in the file, with or without the model's prefix (`bert.`) before the
         encoder's names, and with PyTorch's `weight` and `bias` or the older `gamma` and `beta`
         of a LayerNorm.
-      model_type: the kind of model (see `model_type_of`). It matters for classes whose names mean
-        something else in other models.
-
-    Returns:
-      The TF1 name; or `name` itself if the originals have no such weight.
+      model_type: the kind of model (see `model_type_of`), for names that mean something else in
+        other models.
     """
     prefix, _, below_model = name.partition(".")
     known = model_types()
@@ -270,15 +232,12 @@ def model_type_of(names):
 def hugging_face_name(name, model_type=None, class_name=None):
     """Returns the name of a weight in Hugging Face's models, or None if they lack it.
 
+    It has no prefix of the model (`bert.`), which models with heads put before the encoder's names.
+
     Args:
       name: TF1's name; if it ends in `/kernel`, PyTorch's matrix is the transpose.
-      model_type: the kind of model, a key of `config.model_types()`; it matters where models
-        differ (`OTHER_NAMES`).
-      class_name: the class of the model, where classes differ.
-
-    Returns:
-      The name without the model's prefix (`bert.`), which models with heads put before the
-      encoder's names.
+      model_type, class_name: the kind of model, a key of `config.model_types()`, and its class;
+        they matter where models differ (`OTHER_NAMES`).
     """
     pattern, number = _without_number(name, _NUMBER_IN_TF1)
     others = (*OTHER_NAMES.get(class_name, ()), *OTHER_NAMES.get(model_type, ()))

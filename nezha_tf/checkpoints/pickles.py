@@ -98,10 +98,10 @@ def _unpickled(path):
     try:
         with warnings.catch_warnings(), torch.serialization.safe_globals(beside):
             warnings.simplefilter("ignore")
-            found = torch.load(path, map_location="cpu", weights_only=True)
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # Any kind of error: the bytes come from anywhere.
         raise UnreadableCheckpoint(f"checkpoint {path} {_reason(error)}") from error
-    weights = _weights_in(path, found, torch.Tensor)
+    weights = _weights_in(path, content, torch.Tensor)
     if not weights:
         raise UnreadableCheckpoint(f"checkpoint {path} has no named weights")
     unnamed = [name for name in weights if not isinstance(name, str)]
@@ -137,26 +137,22 @@ def _reason(error):
     )
 
 
-def _weights_in(path, found, tensor, deepest=2):
-    """Returns the weights in what a file holds: {name: tensor}, or {} if there are none.
+def _weights_in(path, content, tensor, deepest=2):
+    """Returns the weights in what a file holds: {name: tensor}, {} if there are none.
 
-    Args:
-      path: the file, for messages.
-      found: the object in the file.
-      tensor: the class of tensors.
-      deepest: how many levels of dicts below this one are looked at.
+    `deepest` says how many levels of dicts below this one are looked at.
     """
-    if not isinstance(found, dict) or isinstance(found, _Ignored):
+    if not isinstance(content, dict) or isinstance(content, _Ignored):
         return {}
     inner = {
         key: weights
-        for key, value in (found.items() if deepest else ())
+        for key, value in (content.items() if deepest else ())
         if isinstance(key, str) and (weights := _weights_in(path, value, tensor, deepest - 1))
     }
     for wrapper in _WRAPPERS:
         if wrapper in inner:
             return inner[wrapper]
-    weights = {name: value for name, value in found.items() if isinstance(value, tensor)}
+    weights = {name: value for name, value in content.items() if isinstance(value, tensor)}
     # A number beside the weights may be a tensor, too.
     if not inner or any(value.shape for value in weights.values()):
         return weights

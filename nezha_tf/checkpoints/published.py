@@ -1,59 +1,172 @@
-"""Finds the settings of a published model in a folder without `task.json`."""
+"""Reads the files beside published weights: configuration, case of the texts, task."""
 
 import json
 import os
 import re
 
-from nezha_tf.checkpoints import hugging_face, loading, task_file
+from nezha_tf.checkpoints import electra, hugging_face, loading, run_folder, tf1
 from nezha_tf.checkpoints.hugging_face_settings import Published
 from nezha_tf.checkpoints.kinds import LAYER_MIX, kind_of, kind_of_architecture, task_of
 from nezha_tf.checkpoints.task_table import TASKS
+from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
+from nezha_tf.config import (
+    UNILM_SEGMENTS,
+    NezhaConfig,
+    encoding_of_tf1,
+    hugging_face_model,
+    read_values,
+    told_defaults,
+)
 from nezha_tf.text.vocabulary import Vocabulary
+from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import read_object
 
 CONFIG_FILE, TOKENIZER_FILE = hugging_face.CONFIG_FILE, "tokenizer_config.json"
+# The name in the folders of ALBERT that Google published.
+_ALBERT_CONFIG_FILE = "albert_config.json"
+# The end of the name in HFL's folders of ELECTRA.
+_DISCRIMINATOR_CONFIG_FILE = "_discriminator_config.json"
+# The epsilon of UniLM's LayerNorm (modeling.py of UniLM v1); its configuration does not say it.
+_UNILM_LAYER_NORM_EPS = 1e-5
+_ELECTRA = "electra"
 # Where older versions of sentence-transformers put the model in their folder.
 TRANSFORMER_FOLDER = "0_Transformer"
 # Where sentence-transformers says how the vectors of tokens become one of the text.
-POOLING_FILE = os.path.join("1_Pooling", CONFIG_FILE)
+_POOLING_FILE = os.path.join("1_Pooling", CONFIG_FILE)
 _POOLINGS = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
 # The length of pretraining of published models; relative positions themselves have no bound.
-MAX_SEQ_LENGTH = 512
+_MAX_SEQ_LENGTH = 512
 # Tokens that stand for no text, such as [CLS], [unused1] and <S>, have capitals in any vocabulary.
 _OF_NO_TEXT = re.compile(r"\[.*\]|<.*>")
 
 
-def do_lower_case(folder, default=True):
-    """Returns `do_lower_case` of Hugging Face's `tokenizer_config.json`, or the default.
+def config_file_in(folder, checkpoint):
+    """Returns the path of the configuration; of two, the one with the checkpoint's layout.
 
-    Raises:
-      UserError: the file is damaged.
+    That there is none, is a `UserError`.
     """
+    names = [run_folder.CONFIG_FILE, _ALBERT_CONFIG_FILE, CONFIG_FILE]
+    is_hugging_face = hugging_face.find_weights(checkpoint)
+    if is_hugging_face:
+        names.reverse()
+    # HFL's folders of ELECTRA have one for each of its two models; the generator's is not taken.
+    names += sorted(n for n in storage.listdir(folder) if n.endswith(_DISCRIMINATOR_CONFIG_FILE))
+    for path in (os.path.join(folder, name) for name in names):
+        if storage.exists(path):
+            return path
+    advice = "" if is_hugging_face else _configurations_of_electra(checkpoint)
+    advice = advice or "copy the model's file there"
+    raise UserError(f"no {run_folder.CONFIG_FILE} or {CONFIG_FILE} in {folder}; {advice}")
+
+
+def _configurations_of_electra(checkpoint):
+    """Returns what a `config.json` for a TF1 checkpoint of ELECTRA says, or "" for others."""
+    _, reader = tf1.open_checkpoint(checkpoint)
+    if not electra.is_electra(reader.get_variable_to_shape_map()):
+        return ""
+    texts = [json.dumps(electra.configuration(model)) for model in electra.models_of(reader)]
+    return (
+        "ELECTRA's programs write none: write one with "
+        + " (the generator: ".join(texts)
+        + (")" * (len(texts) - 1))
+    )
+
+
+def read_config(path, checkpoint, is_trained=False):
+    """Reads the configuration of the model whose weights are in a checkpoint.
+
+    A configuration of weights of PyTorch is read as PyTorch's code reads it, even if it has no
+    `model_type`: its "gelu" is the exact function. So is that of a TF1 checkpoint of ELECTRA.
+
+    Args:
+      path: a `bert_config.json`, or a `config.json` of Hugging Face.
+      checkpoint: the weights, for `loading.open_checkpoint`; or a folder, which may have none.
+      is_trained: whether the model will be trained.
+
+    Returns:
+      (`NezhaConfig`, list of lines that tell the user what was assumed of missing keys).
+    """
+    values = read_values(path)
+    assumed, notes = {}, []
+    if "model_type" not in values and "position_encoding" not in values:
+        weights = hugging_face.find_weights(os.fspath(checkpoint))
+        assumed, notes = (
+            _assumed(path, values, weights) if weights else _assumed_of_tf1(path, checkpoint)
+        )
+    try:
+        config = NezhaConfig.from_dict({**values, **assumed})
+    except UserError as error:
+        raise UserError(f"config {path}: {error}") from error
+    defaults = told_defaults(path, config, is_trained)
+    return config, notes + ([defaults] if defaults else [])
+
+
+def _assumed(path, values, weights):
+    """Returns (dict of the keys that PyTorch's code takes for granted, list of lines on them)."""
+    encoding = encoding_of_tf1(values.get("use_relative_position"))
+    groups = values.get("num_hidden_groups")
+    model = hugging_face_model(encoding, groups) or hugging_face_model(encoding)
+    _, reader = loading.open_checkpoint(weights)
+    model_type = _ELECTRA if reader.model_type == _ELECTRA else model.model_type
+    assumed, notes = {"model_type": model_type}, [_read_as(path, f"{model_type} in PyTorch")]
+    if "layer_norm_eps" in values:
+        return assumed, notes
+    shapes = reader.get_variable_to_shape_map()
+    if shapes.get(SEGMENT_TABLE, [0])[0] == UNILM_SEGMENTS:
+        assumed["layer_norm_eps"] = _UNILM_LAYER_NORM_EPS
+        notes.append(
+            "the model has six segment rows: read as a UniLM, whose LayerNorm has an epsilon of "
+            f"{_UNILM_LAYER_NORM_EPS} (layer_norm_eps)"
+        )
+    return assumed, notes
+
+
+def _assumed_of_tf1(path, checkpoint):
+    """Returns what `_assumed` does, for weights of TF1: only ELECTRA's differ from the others."""
+    prefix = os.fspath(checkpoint)
+    if storage.isdir(prefix):
+        prefixes = tf1.prefixes_in(prefix)
+        prefix = prefixes[0] if len(prefixes) == 1 else ""
+    try:
+        shapes = tf1.open_checkpoint(prefix)[1].get_variable_to_shape_map()
+    except UserError:
+        return {}, []  # There are no weights yet, or whoever loads them tells what is wrong.
+    is_electra = electra.is_electra(shapes)
+    return ({"model_type": _ELECTRA}, [_read_as(path, "ELECTRA")]) if is_electra else ({}, [])
+
+
+def _read_as(path, whose):
+    return (
+        f"{path} has no model_type: read as the configuration of {whose}, "
+        'where "gelu" is the exact function (gelu_erf)'
+    )
+
+
+def do_lower_case(folder):
+    """Returns `do_lower_case` of `task.json`, else of `tokenizer_config.json`, else None."""
+    task = run_folder.read_task(folder)
+    if task:
+        return task["do_lower_case"]
     path = os.path.join(folder, TOKENIZER_FILE)
-    values = read_object(path) or {}
-    if "do_lower_case" not in values:
-        return default
-    value = values["do_lower_case"]
+    value = (read_object(path) or {}).get("do_lower_case", ...)
+    if value is ...:
+        return None
     if not isinstance(value, bool):
         raise UserError(f"{path}: do_lower_case must be true or false, not {value!r}")
     return value
 
 
-def told_reading(folder, vocab_file, lower_cases, is_said):
+def reading_warnings(folder, vocab_file, lower_cases, is_said):
     """Returns warnings if texts may be cut into tokens otherwise than in the model's training.
 
     Args:
-      folder: the model's folder.
-      vocab_file: path of the vocabulary, or None.
+      folder, vocab_file: the model's folder, and the path of the vocabulary or None.
       lower_cases: whether texts are lower-cased.
       is_said: whether a file or the user says so; if not, it is assumed.
-
-    Raises:
-      UserError: a file is damaged.
     """
     path = os.path.join(folder, TOKENIZER_FILE)
-    lines = _told_tokenizer_file(path, lower_cases)
+    lines = _tokenizer_warnings(path, lower_cases)
     is_assumed = lower_cases and not is_said
     token = _token_in_capitals(vocab_file) if is_assumed and vocab_file else None
     if token:
@@ -65,15 +178,15 @@ def told_reading(folder, vocab_file, lower_cases, is_said):
     return lines
 
 
-def _told_tokenizer_file(path, lower_cases):
+def _tokenizer_warnings(path, lower_cases):
     """Returns a warning for each key of `tokenizer_config.json` that asks for other tokens."""
-    found, lines = read_object(path) or {}, []
+    values, lines = read_object(path) or {}, []
     accents = "are stripped" if lower_cases else "stay"
     for key, ours, meaning in (
         ("strip_accents", lower_cases, f"accents {accents} here, by --do_lower_case alone"),
         ("tokenize_chinese_chars", True, "each Chinese character is a token of its own here"),
     ):
-        theirs = found.get(key)
+        theirs = values.get(key)
         if theirs not in (None, ours):
             lines.append(
                 f"warning: {path} says {key} {json.dumps(theirs)}, but {meaning}; the model may "
@@ -86,24 +199,6 @@ def _token_in_capitals(vocab_file):
     """Returns the first token with a capital letter of those that stand for text, or None."""
     tokens = Vocabulary.from_file(vocab_file).tokens
     return next((p for p in tokens if re.search("[A-Z]", p) and not _OF_NO_TEXT.fullmatch(p)), None)
-
-
-def _pooling(folder):
-    """Returns {"pooling": "cls", "mean" or "max"}, or {} if no file says one of these alone.
-
-    Raises:
-      UserError: the file is damaged.
-    """
-    outer, name = os.path.split(folder.rstrip("/"))
-    place = outer if name == TRANSFORMER_FOLDER else folder
-    found = read_object(os.path.join(place, POOLING_FILE)) or {}
-    modes = [
-        key.removeprefix("pooling_mode_")
-        for key, value in found.items()
-        if key.startswith("pooling_mode_") and value is True
-    ]
-    known = len(modes) == 1 and modes[0] in _POOLINGS
-    return {"pooling": _POOLINGS[modes[0]]} if known else {}
 
 
 def architecture_of(values):
@@ -121,32 +216,25 @@ def settings_of(folder, config, checkpoint, config_file=None):
     taken to be for single texts.
 
     Args:
-      folder: the model's folder.
-      config: `NezhaConfig`.
-      checkpoint: see `loading.open_checkpoint`.
+      folder, config, checkpoint: those of the model.
       config_file: path of its `config.json`; default: that in the folder.
 
     Returns:
-      Dict as `task_file.read` returns it. For a model without a task's head, {"task": None}, with
-      "pooling" if a file of sentence-transformers says it.
-
-    Raises:
-      UserError: the checkpoint or the configuration is damaged.
+      Dict as `run_folder.read_task` returns it. For a model without a task's head, {"task": None},
+      with "pooling" if a file of sentence-transformers says it.
     """
     shapes = loading.open_checkpoint(checkpoint)[1].get_variable_to_shape_map()
     path = config_file or os.path.join(folder, CONFIG_FILE)
     theirs = read_object(path) or {}
-    architecture = architecture_of(theirs)
-    said = kind_of_architecture(architecture)
-    kind = kind_of(shapes, said)
+    kind = kind_of(shapes, kind_of_architecture(architecture_of(theirs)))
     task = task_of(kind)
     if task is None or TASKS[task].published is None:
         return {"task": None, **_pooling(folder)}
-    length = min(MAX_SEQ_LENGTH, config.max_position_embeddings)
+    length = min(_MAX_SEQ_LENGTH, config.max_position_embeddings)
     own = TASKS[task].published(Published(path, theirs, kind.num_labels(shapes), length))
     settings = {
         "task": task,
-        "do_lower_case": do_lower_case(folder),
+        "do_lower_case": do_lower_case(folder) is not False,
         "max_seq_length": length,
         "uses_averages": False,
         **own,
@@ -154,5 +242,19 @@ def settings_of(folder, config, checkpoint, config_file=None):
     }
     if any(name.startswith(LAYER_MIX) for name in shapes):
         settings["layer_mix"] = True
-    task_file.check(path, settings)
+    run_folder.check_task(path, settings)
     return settings
+
+
+def _pooling(folder):
+    """Returns {"pooling": "cls", "mean" or "max"}, or {} if no file says one of these alone."""
+    outer, name = os.path.split(folder.rstrip("/"))
+    place = outer if name == TRANSFORMER_FOLDER else folder
+    values = read_object(os.path.join(place, _POOLING_FILE)) or {}
+    modes = [
+        key.removeprefix("pooling_mode_")
+        for key, value in values.items()
+        if key.startswith("pooling_mode_") and value is True
+    ]
+    known = len(modes) == 1 and modes[0] in _POOLINGS
+    return {"pooling": _POOLINGS[modes[0]]} if known else {}

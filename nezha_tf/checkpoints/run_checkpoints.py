@@ -10,7 +10,7 @@ import os
 import re
 from typing import NamedTuple
 
-from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.checkpoints.refusals import UnreadableCheckpoint
 from nezha_tf.util import forms, storage
 from nezha_tf.util.errors import UserError
@@ -20,7 +20,6 @@ _FILE_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
 # What a killed run leaves behind: `tf1.write_tensors`, `files.whole_file` and `files.whole_folder`
 # end a name with the process, and TensorFlow, in `tf1.name_newest`, with a random number.
 _LEFTOVER = re.compile(r".*\.\d+\.tmp|checkpoint\.tmp[0-9a-f]{32}$")
-_ENDINGS = (".index", ".data-00000-of-00001")
 BEST_FILE = "best_checkpoint.json"
 _BEST = {"global_step": forms.is_count, str: forms.is_number}
 
@@ -67,7 +66,7 @@ class RunCheckpoints:
         """Returns the steps of the existing checkpoints, rising."""
         return self._listed()
 
-    def _listed(self):
+    def _listed(self):  # what is there now; a subclass's `steps` waits for a writer
         names = map(_FILE_NAME.match, storage.listdir(self.folder))
         return sorted(int(match[1]) for match in names if match)
 
@@ -83,10 +82,7 @@ class RunCheckpoints:
         return f"the last checkpoint is {self.path(steps[-1])}"
 
     def restore_newest(self, report=print):
-        """Sets every variable from the newest readable checkpoint.
-
-        Args:
-          report: called with a line for each checkpoint that cannot be read.
+        """Sets every variable from the newest readable checkpoint; `report` takes a line on others.
 
         Returns:
           The checkpoint's prefix, or None if there are no checkpoints.
@@ -99,7 +95,7 @@ class RunCheckpoints:
         for step in reversed(self.steps()):
             try:
                 prefix, reader = tf1.open_checkpoint(self.path(step))
-                tf1.assign(prefix, reader, self._state)
+                loading.assign(prefix, reader, self._state)
                 return prefix
             except UnreadableCheckpoint as error:
                 report(f"{error}; trying the checkpoint before it")
@@ -112,7 +108,7 @@ class RunCheckpoints:
         """Deletes what runs that were killed while they wrote or deleted left half done."""
         names = storage.listdir(self.folder) if self._is_chief else ()
         for name in names:
-            index = name.removesuffix(_ENDINGS[1]) + _ENDINGS[0]
+            index = name.removesuffix(tf1.ENDINGS[1]) + tf1.ENDINGS[0]
             is_half = _FILE_NAME.match(index) and index not in names
             if is_half or _LEFTOVER.match(name):
                 with contextlib.suppress(FileNotFoundError):
@@ -137,10 +133,6 @@ class RunCheckpoints:
     def note_evaluation(self, step, results):
         """Records the held-out results of a saved step; the best step's checkpoint is kept.
 
-        Args:
-          step: the step.
-          results: dict of name to float with the best metric.
-
         Returns:
           Whether the step is the best so far; of equal ones, the first is the best.
         """
@@ -159,12 +151,8 @@ class RunCheckpoints:
     def go_back(self, step, entries):
         """Forgets a best checkpoint that is later than a step from which the run goes on.
 
-        That checkpoint was moved away, or cannot be read, and its step will come again.
-
-        Args:
-          step: the step.
-          entries: those of `read_metrics`; of their evaluations until the step, one becomes the
-            best, if its checkpoint is there.
+        That checkpoint was moved away, or cannot be read, and its step will come again. Of the
+        evaluations until the step in `read_metrics`' entries, one becomes the best instead.
         """
         best = self.best() if self._is_chief else None
         if best is None or best["global_step"] <= step:
@@ -182,15 +170,8 @@ class RunCheckpoints:
         Raises:
           UserError: `BEST_FILE` is damaged. To take it as absent would delete the best checkpoint.
         """
-        # The chief writes the file; another worker may see it late.
-        return self._best or self._read_best()
-
-    def chosen(self):
-        """Returns the step of the best checkpoint if it exists, else the newest, or None."""
-        steps, best = self.steps(), (self.best() or {}).get("global_step")
-        return best if best in steps else max(steps, default=None)
-
-    def _read_best(self):
+        if self._best:  # The chief writes the file; another worker may see it late.
+            return self._best
         path = os.path.join(self.folder, BEST_FILE)
         best = read_object(path)
         if best is None:
@@ -199,6 +180,11 @@ class RunCheckpoints:
         # A checkpoint that another metric has chosen is not the best one.
         is_ours = self._best_metric is None or self._best_metric.name in best
         return best if is_ours else None
+
+    def chosen(self):
+        """Returns the step of the best checkpoint if it exists, else the newest, or None."""
+        steps, best = self.steps(), (self.best() or {}).get("global_step")
+        return best if best in steps else max(steps, default=None)
 
     def has_stalled(self, step, patience):
         """Whether the best checkpoint is `patience` or more steps old; no if `patience` is 0."""
@@ -210,7 +196,9 @@ class RunCheckpoints:
         best = (self.best() or {}).get("global_step") if self._keep_best else None
         for old in steps[: -self._keep_max]:
             if old != best:
-                for ending in _ENDINGS:  # The index comes first: without it there is no checkpoint.
+                for (
+                    ending
+                ) in tf1.ENDINGS:  # The index comes first: without it there is no checkpoint.
                     with contextlib.suppress(FileNotFoundError):
                         storage.remove(self.path(old) + ending)
         # TF1's tools find the newest checkpoint by this file; we find it by the names.

@@ -5,8 +5,19 @@ No other code tests a task's name. To add a task, assign a row to `TASKS` in any
 """
 
 from nezha_tf.checkpoints import hugging_face_settings, task_parts
-from nezha_tf.checkpoints.task_row import Head, Kind, Tab, Task
-from nezha_tf.checkpoints.values import BOOL, NAMES, NUMBER, TEXT, TEXTS, at_least, one_of
+from nezha_tf.checkpoints.task_row import (
+    BOOL,
+    NAMES,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    Head,
+    Kind,
+    Tab,
+    Task,
+    at_least,
+    one_of,
+)
 from nezha_tf.config import SEARCH_METHODS, TARGET_PREDICTIONS
 from nezha_tf.data.entity_tags import SCHEMES
 from nezha_tf.modeling.finetuning import (

@@ -30,18 +30,14 @@ def main(folder):
 
 
 def run(folder, class_name, config, model_folder, outputs, has_choices):
-    """Computes the outputs and writes them to `answer.npz`.
+    """Computes the outputs and writes them to `answer.npz`; returns the answer of a success.
 
     Args:
       folder: as for `main`.
-      class_name: name of the model's class in transformers.
-      config: dict, the content of the model's `config.json`.
+      class_name, config: the model's class in transformers, and the content of `config.json`.
       model_folder: path of the model's folder; None: the weights are in `tensors.npz`.
       outputs: dict of our names of the outputs to the names of transformers.
       has_choices: whether the sequences of the input are the choices of one question.
-
-    Returns:
-      {}.
     """
     os.environ["USE_TF"] = "0"
     import torch
@@ -62,14 +58,14 @@ def run(folder, class_name, config, model_folder, outputs, has_choices):
     with torch.no_grad():
         body = getattr(model, model.base_model_prefix, model)(**inputs)
         whole = model(**{n: v[None] if has_choices else v for n, v in inputs.items()})
-    found = {
+    computed = {
         "sequence_output": body.last_hidden_state,
         "pooled_output": getattr(body, "pooler_output", None),
     }
-    found |= {ours: getattr(whole, theirs) for ours, theirs in outputs.items()}
-    if "masked_lm_logits" in found:
-        found["masked_lm_logits"] = found["masked_lm_logits"][:, places]
-    arrays = {name: value.numpy() for name, value in found.items() if value is not None}
+    computed |= {ours: getattr(whole, theirs) for ours, theirs in outputs.items()}
+    if "masked_lm_logits" in computed:
+        computed["masked_lm_logits"] = computed["masked_lm_logits"][:, places]
+    arrays = {name: value.numpy() for name, value in computed.items() if value is not None}
     np.savez(os.path.join(folder, "answer.npz"), **arrays)
     return {}
 

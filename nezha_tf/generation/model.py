@@ -5,10 +5,10 @@ import functools
 import os
 import sys
 
-from nezha_tf.checkpoints import loading, task_file
-from nezha_tf.checkpoints.configuration import read_config
+from nezha_tf.checkpoints import loading, run_folder
 from nezha_tf.checkpoints.folder import open_folder, weights_of
 from nezha_tf.checkpoints.kinds import POOLER
+from nezha_tf.checkpoints.published import read_config
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.resources import DEFAULT_MODEL
 from nezha_tf.text.tokenization import FullTokenizer
@@ -50,7 +50,7 @@ class BareCheckpoint:
         self.config, notes = read_config(config_file, self._checkpoint)
         for line in notes:
             print(line, file=sys.stderr)
-        beside = task_file.read(os.path.dirname(self._checkpoint)) or {}
+        beside = run_folder.read_task(os.path.dirname(self._checkpoint)) or {}
         self.task = {"task": None, "layer_mix": beside.get("layer_mix", False)}
 
     @functools.cached_property

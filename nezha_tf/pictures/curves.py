@@ -4,7 +4,7 @@ import math
 import os
 from typing import NamedTuple
 
-from nezha_tf.checkpoints.metrics_file import METRICS_FILE, read_metrics
+from nezha_tf.checkpoints.run_folder import METRICS_FILE, read_metrics
 from nezha_tf.pictures.fonts import require_matplotlib
 from nezha_tf.pictures.settings import PlotSettings
 from nezha_tf.util import files, storage

@@ -4,8 +4,7 @@ import contextlib
 
 import tensorflow as tf
 
-from nezha_tf.checkpoints.name_table import tf1_name
-from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
+from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_name
 
 
 class MovingAverage:

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 
-from nezha_tf.checkpoints import task_file
+from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import CONFIG_FILE, VOCAB_FILE, read_settings, vocabulary_in
 from nezha_tf.checkpoints.task_table import TASKS
@@ -30,7 +30,7 @@ def with_head_of_run(settings):
     if not folder:
         return settings  # `Run` reports the missing flag.
     files.require_folder(folder, "output_dir")
-    stored, given, taken = task_file.read(folder), changed(settings), {}
+    stored, given, taken = run_folder.read_task(folder), changed(settings), {}
     names = ("layer_mix", *TASKS[stored["task"]].head_settings) if stored else ()
     for name in filter(flags_of(settings).__contains__, names):
         there, here = stored.get(name, False), getattr(settings, name)
@@ -85,7 +85,7 @@ def write_settings(folder, task):
     check(folder, task)
     _copy_vocabulary(task.settings.vocab_file, folder)
     task.config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    task_file.write(folder, settings_of(task))
+    run_folder.write_task(folder, settings_of(task))
 
 
 def check(folder, task):

@@ -11,8 +11,8 @@ import numpy as np
 
 from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.folder import folder_of_model
-from nezha_tf.checkpoints.metrics_file import read_metrics
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.training import (
     alike,
     device_memory,

@@ -5,8 +5,8 @@ import dataclasses
 import os
 
 from nezha_tf import hub
-from nezha_tf.checkpoints import loading, published, task_file, tf1
-from nezha_tf.checkpoints.folder import config_file_in, weights_of
+from nezha_tf.checkpoints import loading, published, tf1
+from nezha_tf.checkpoints.folder import weights_of
 from nezha_tf.checkpoints.kinds import LAYER_MIX, listed
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import vocabulary_in
@@ -37,7 +37,7 @@ def with_files_beside(settings):
     folder = _folder_of(checkpoint)
     found = {"vocab_file": vocabulary_in(folder)}
     with contextlib.suppress(UserError):  # `Run` reports which flag is missing.
-        found["bert_config_file"] = config_file_in(folder, checkpoint)
+        found["bert_config_file"] = published.config_file_in(folder, checkpoint)
     taken = {name: path for name, path in found.items() if path and not getattr(settings, name)}
     return dataclasses.replace(settings, **taken)
 
@@ -117,13 +117,12 @@ def differences(checkpoint, vocab_file, do_lower_case):
             f"--vocab_file={vocab_file}; if ids mean other tokens, the weights are useless; "
             "pass the vocabulary beside them"
         )
-    task = task_file.read(folder)
-    case = task["do_lower_case"] if task else published.do_lower_case(folder, default=None)
+    case = published.do_lower_case(folder)
     if case not in (None, do_lower_case):
         flag = "--do_lower_case" if case else "--nodo_lower_case"
         lines.append(f"warning: the weights are of a model with {flag}; pass this flag too")
     is_said = case is not None
-    return lines + published.told_reading(folder, vocab_file or beside, do_lower_case, is_said)
+    return lines + published.reading_warnings(folder, vocab_file or beside, do_lower_case, is_said)
 
 
 def _folder_of(checkpoint):

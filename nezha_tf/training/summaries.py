@@ -6,7 +6,7 @@ import time
 
 import tensorflow as tf
 
-from nezha_tf.checkpoints.metrics_file import METRICS_FILE, read_metrics
+from nezha_tf.checkpoints.run_folder import METRICS_FILE, read_metrics
 from nezha_tf.objectives.losses import WeightedMean
 from nezha_tf.util import console, storage
 from nezha_tf.util.files import write_text

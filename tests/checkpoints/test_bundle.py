@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
 
-from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints import loading, tf1
 from nezha_tf.data.framing import masked_crc
 from nezha_tf.util.errors import UserError
 
@@ -247,7 +247,7 @@ def test_weights_that_are_no_floats_are_refused(tmp_path, kind):
     weight, step = tf.Variable([0.5]), tf.Variable(0, dtype=tf.int64)
     opened = tf1.open_checkpoint(tmp_path / "m")
     with pytest.raises(UserError, match=f"w is of {kind}; only floating-point weights"):
-        tf1.assign(*opened, {"w": weight})
-    assert tf1.assign(*opened, {"global_step": step}) == [] and step == 3 and weight == 0.5
+        loading.assign(*opened, {"w": weight})
+    assert loading.assign(*opened, {"global_step": step}) == [] and step == 3 and weight == 0.5
     with pytest.raises(UserError, match="global_step is of int64"):
-        tf1.assign(*opened, {"global_step": tf.Variable(0.5)})
+        loading.assign(*opened, {"global_step": tf.Variable(0.5)})

@@ -1,26 +1,21 @@
 """Checkpoints of Hugging Face: transformers' outputs, and TF1's weights of the same model."""
 
-import dataclasses
 import functools
 import json
 import os
-import re
 import sys
 
 import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from checkpoint_models import assert_computes_the_same, outputs_and_figures
-from commands import CONFIG, run_pretraining
+from checkpoint_models import assert_computes_the_same, model_of_peer, peer_inputs
 from conftest import GOLDEN
 from helpers import GOLDEN_MODELS, load_golden_model
-from hugging_face_peer import KINDS, needs_transformers, spelt, weights_of, write_peer_anew
+from hugging_face_peer import KINDS, needs_transformers, weights_of, write_peer_anew
 from safetensors.numpy import save_file
 
-from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
-from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.checkpoints.tf1 import UNILM_ROWS
+from nezha_tf import NezhaForPreTraining, checkpoints
 from nezha_tf.util.errors import UserError
 
 INDEX = "model.safetensors.index.json"
@@ -31,12 +26,15 @@ def test_outputs_are_those_of_transformers(kind):
     """Padded and full sequences of 200 tokens, against stored results."""
     assert_computes_the_same(GOLDEN / f"hugging_face_{kind}")
     # transformers' "gelu" is not the originals'.
-    outputs, figures = outputs_and_figures(GOLDEN / f"hugging_face_{kind}", hidden_act="gelu")
-    difference = np.abs(outputs["sequence_output"] - figures["sequence_output"])
+    model = model_of_peer(GOLDEN / f"hugging_face_{kind}", hidden_act="gelu")
+    with np.load(GOLDEN / f"hugging_face_{kind}" / "forward.npz") as figures:
+        outputs = model(peer_inputs(figures))
+        difference = np.abs(outputs["sequence_output"] - figures["sequence_output"])
     assert 1e-4 < difference.max() < 1e-2
 
 
 @needs_transformers
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "hidden_act, options, name",
@@ -135,18 +133,6 @@ def test_what_is_left_over_or_missing_is_reported(tmp_path):
     assert report.missing == ["bert/pooler/dense/kernel", "bert/pooler/dense/bias"]
     # A separate output table, which no model here has.
     assert report.unused == ["cls/predictions/decoder/kernel", "lm.extra"]
-
-
-def test_segments_are_extended(tmp_path):
-    weights = weights_of("nezha_tiny")
-    save_file(weights, tmp_path / "model.safetensors")
-    config = dataclasses.replace(golden_model("nezha_tiny").config, type_vocab_size=6)
-    model = NezhaEncoder(config)
-    assert "extended to six" in checkpoints.load(model, tmp_path, extend_segments=True).extended
-    np.testing.assert_array_equal(
-        model.embeddings.token_type_embeddings,
-        weights["bert.embeddings.token_type_embeddings.weight"][list(UNILM_ROWS)],
-    )
 
 
 def test_a_folder_of_ours_is_read_as_ours(tmp_path):
@@ -260,35 +246,3 @@ def test_a_pickle_of_another_torch_is_refused(tmp_path, monkeypatch):
     (tmp_path / "a.bin").write_bytes(b"x")
     monkeypatch.setitem(sys.modules, "torch", OldTorch)
     assert_refused(tmp_path / "a.bin", "torch 2.5.1.cpu cannot read safely")
-
-
-def test_a_program_starts_from_it(folder):
-    """Training with learning rate 0 leaves the weights as they were loaded."""
-    values = {**CONFIG, "model_type": "nezha", "max_relative_position": 64}
-    (folder / "peer").mkdir()
-    (folder / "peer" / "config.json").write_text(json.dumps(values))
-    config = NezhaConfig.from_json_file(folder / "peer" / "config.json")
-    assert config.hidden_act == "gelu_erf"
-    rng = np.random.default_rng(0)
-    weights = {  # A masked LM without pooler.
-        spelt(name, old=False): rng.normal(size=variable.shape[::-1]).astype("float32")
-        for name, variable in tf1_names(NezhaForMaskedLM(config)).items()
-        if "pooler" not in name
-    }
-    for name in (name for name in weights if name.endswith("_embeddings.weight")):
-        weights[name] = np.ascontiguousarray(weights[name].T)
-    save_file(weights, folder / "peer" / "model.safetensors")
-    changes = ("--bert_config_file=peer/config.json", "--init_checkpoint=peer")
-    result = run_pretraining(folder, *changes, "--num_train_steps=2", "--learning_rate=0")
-    assert result.returncode == 0 and result.stderr == "", result.stderr
-    fresh_names = re.search(
-        "weights from peer/model.safetensors; missing there, so random: (.*)", result.stdout
-    )[1]
-    assert re.findall(r"(\w+)/\w+/\w+", fresh_names) == ["bert"] * 2 + ["cls"] * 2
-    assert NezhaConfig.from_json_file(folder / "run" / "bert_config.json") == config
-    reader = tf.train.load_checkpoint(str(folder / "run" / "model.ckpt-2"))
-    kernel = reader.get_tensor("bert/encoder/layer_0/output/dense/kernel")
-    np.testing.assert_array_equal(kernel.T, weights["bert.encoder.layer.0.output.dense.weight"])
-    np.testing.assert_array_equal(
-        reader.get_tensor("cls/predictions/output_bias"), weights["cls.predictions.bias"]
-    )

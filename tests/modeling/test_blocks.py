@@ -9,8 +9,8 @@ import tensorflow as tf
 from small_encoders import SIZES, batch_of
 
 from nezha_tf import NezhaConfig, NezhaEncoder, attention_mask
+from nezha_tf.checkpoints import load_tf1_checkpoint, save_tf1_checkpoint
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.checkpoints.tf1 import load_tf1_checkpoint, save_tf1_checkpoint
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
 from nezha_tf.util.errors import UserError
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from commands import assert_one_line, run, run_anew
 
-from nezha_tf.checkpoints.metrics_file import read_metrics
+from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.pictures import curves as plot
 from nezha_tf.pictures.settings import PlotSettings
 from nezha_tf.util.errors import UserError

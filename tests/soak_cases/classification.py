@@ -1,8 +1,5 @@
 """run_classifier.py on texts or pairs of the sample, with labels by some rule."""
 
-import csv
-import io
-import json
 import math
 
 import numpy as np
@@ -11,7 +8,6 @@ from soak_cases import corpora
 
 PROGRAM = "run_classifier.py"
 LABELS = ("好", "坏", "2", "B-c")
-FORMATS = ("jsonl", "tsv", "csv")
 # A word of each class for the head of masked LM, in one token or in two.
 WORDS = (("好", "坏", "大", "小"), ("很好", "不好", "好大", "好小"))
 
@@ -19,25 +15,24 @@ WORDS = (("好", "坏", "大", "小"), ("很好", "不好", "好大", "好小"))
 def draw(case, length, do_lower_case):
     """Draws files and flags of the task; returns a dict of flag to value."""
     rng = case.rng
-    kind, form = rng.choice(("single", "multi", "regression")), rng.choice(FORMATS)
+    kind = rng.choice(("single", "multi", "regression"))
     is_pair = case.some(0.4)
     labels = LABELS[: rng.randint(2, 4)]
     for part, count in (("train", rng.randint(8, 30)), ("dev", rng.randint(1, 12))):
         rows = []
         for number in range(count):
-            texts = _texts(case, 1 + is_pair, do_lower_case, form)
+            texts = corpora.draw_texts(case, 1 + is_pair, do_lower_case)
             label = _label(rng, kind, labels, number)
             rows.append(dict(zip(("text", "other"), texts, strict=False)) | {"label": label})
-        _write(case.inputs / f"{part}.{form}", rows, form)
+        corpora.write_json_lines(case.inputs / f"{part}.jsonl", rows)
     flags = {
         "task_name": "custom",
         "label_type": kind,
-        "train_file": f"../inputs/train.{form}",
-        "eval_file": f"../inputs/dev.{form}",
-        "predict_file": f"../inputs/dev.{form}",
+        "train_file": "../inputs/train.jsonl",
+        "eval_file": "../inputs/dev.jsonl",
+        "predict_file": "../inputs/dev.jsonl",
         "max_seq_length": length,
         "predict_batch_size": rng.randint(1, 9),
-        "predictions_format": rng.choice(("jsonl", "tsv")),
         "bucket_by_length": case.some(0.7),
     }
     if is_pair:
@@ -55,55 +50,12 @@ def draw(case, length, do_lower_case):
     return flags
 
 
-def _texts(case, count, do_lower_case, form):
-    """Draws texts that a file of this format can contain."""
-    texts = corpora.draw_texts(case, count, do_lower_case)
-    if form == "jsonl":
-        return texts
-    # White space separates columns and rows there, and Python's csv does not read zeros.
-    return [" ".join(text.replace("\0", "").split()) for text in texts]
-
-
 def _label(rng, kind, labels, number):
     if kind == "regression":
         return round(rng.uniform(-3, 3), 3)
     if kind == "multi":
         return [label for label in labels if rng.random() < 0.4] or [labels[0]]
     return labels[number % len(labels)]
-
-
-def _write(path, rows, form):
-    if form == "jsonl":
-        corpora.write_json_lines(path, rows)
-        return
-    rows = [{n: ",".join(v) if isinstance(v, list) else v for n, v in row.items()} for row in rows]
-    if form == "tsv":
-        lines = [rows[0], *(row.values() for row in rows)]
-        text = "".join("\t".join(map(str, line)) + "\n" for line in lines)
-    else:
-        file = io.StringIO()
-        table = csv.DictWriter(file, list(rows[0]))
-        table.writeheader()
-        table.writerows(rows)
-        text = file.getvalue()
-    path.write_text(text, encoding="utf-8", newline="")
-
-
-def read_predictions(folder, flags):
-    """Returns the predictions as dicts, in the form of the JSON lines."""
-    if flags["predictions_format"] == "jsonl":
-        return corpora.read_json_lines(folder / "predictions.jsonl")
-    text = (folder / "predictions.tsv").read_text(encoding="utf-8")
-    names, *rows = [line.split("\t") for line in text.split("\n")[:-1]]
-    found = []
-    for row in rows:
-        cells = dict(zip(names, row, strict=True))
-        shares = {n: float(v) for n, v in cells.items() if n.startswith("probabilities/")}
-        cells["probabilities"] = {n.removeprefix("probabilities/"): v for n, v in shares.items()}
-        if flags["label_type"] == "multi":
-            cells["prediction"] = json.loads(cells["prediction"])
-        found.append(cells)
-    return found
 
 
 def check(case, folder, flags, results):
@@ -115,8 +67,8 @@ def check(case, folder, flags, results):
       flags: of the run.
       results: dict of what an evaluation of the same file measured, or None.
     """
-    wanted = read_rows(case.inputs / flags["predict_file"].split("/")[-1], flags["label_type"])
-    found = read_predictions(folder, flags)
+    wanted = corpora.read_json_lines(case.inputs / "dev.jsonl")
+    found = corpora.read_json_lines(folder / "predictions.jsonl")
     texts = [[_flat(row[n]) for n in ("text", "other") if n in row] for row in wanted]
     told = [[_flat(row[n]) for n in ("text", "text_pair") if n in row] for row in found]
     if not case.law("predictions are in the input's order", told == texts, f"{told}, not {texts}"):
@@ -125,19 +77,6 @@ def check(case, folder, flags, results):
         _check_row(case, row, flags)
     if results:
         _check_results(case, found, wanted, flags["label_type"], results)
-
-
-def read_rows(path, kind):
-    """Returns the rows of a file that `draw` wrote."""
-    if path.suffix == ".jsonl":
-        return corpora.read_json_lines(path)
-    with open(path, encoding="utf-8", newline="") as file:
-        options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if path.suffix == ".tsv" else {}
-        rows = list(csv.DictReader(file, **options))
-    for row in rows:
-        if kind == "multi":
-            row["label"] = row["label"].split(",")
-    return rows
 
 
 def _flat(text):

@@ -6,8 +6,8 @@ import signal
 from nezha_tf.data import schema
 from nezha_tf.modeling.replaced_tokens import REDUCTION
 from nezha_tf.objectives.table import OBJECTIVES
-from soak_cases import corpora, entities, training
-from soak_cases.data import MASKINGS, as_flags
+from soak_cases import corpora, training
+from soak_cases.data import MASKINGS, USER_DICT, as_flags
 
 PROGRAM = "run_pretraining.py"
 DYNAMIC = ("whole_word", "token", "ngram", "span")
@@ -27,13 +27,8 @@ def run(case):
     check_again(case, folder, flags)
 
 
-def draw_run(case, **fixed):
-    """Makes data and draws flags of a run on them; returns dict of flag to value.
-
-    Args:
-      case: the `Case`.
-      **fixed: flags that are not drawn.
-    """
+def draw_run(case):
+    """Makes data and draws flags of a run on them; returns dict of flag to value."""
     rng = case.rng
     data = make_data(case)
     segments = rng.choice((2, 6))
@@ -53,7 +48,7 @@ def draw_run(case, **fixed):
         possible = possible_objectives(config, is_masked="dynamic_masking" not in data)
         chosen = rng.sample(possible, rng.randint(1, min(4, len(possible))))
         flags["objectives"] = ",".join(f"{name}:{rng.randint(1, 3)}" for name in chosen)
-    return {**flags, **fixed}
+    return flags
 
 
 def possible_objectives(config, is_masked):
@@ -92,7 +87,7 @@ def make_data(case):
     }
     if masking == "entity":
         corpora.write_user_dict(case, documents)
-        settings["user_dict"] = entities.FILE
+        settings["user_dict"] = USER_DICT
     if masking == "none":
         lengths["max_predictions_per_seq"] = rng.randint(1, 12)
         common["dynamic_masking"] = rng.choice(DYNAMIC)

@@ -32,7 +32,6 @@ def draw(case, length, do_lower_case):
         "scheme": rng.choice(("auto", scheme)),
         "crf": case.some(0.5),
         "predict_batch_size": rng.randint(1, 9),
-        "predictions_format": rng.choice(("jsonl", "tsv")),
         "bucket_by_length": case.some(0.7),
     }
     if case.some(0.5):
@@ -75,10 +74,7 @@ def _tagged(row, scheme):
 def check(case, folder, flags, results):
     """See `classification.check`."""
     wanted = corpora.read_json_lines(case.inputs / "dev.jsonl")
-    if flags["predictions_format"] == "tsv":
-        found = _read_tags(folder / "predictions.tsv")
-    else:
-        found = corpora.read_json_lines(folder / "predictions.jsonl")
+    found = corpora.read_json_lines(folder / "predictions.jsonl")
     texts, told = ([row["text"] for row in rows] for rows in (wanted, found))
     if not case.law("predictions are in the input's order", told == texts, f"{told}, not {texts}"):
         return
@@ -86,23 +82,6 @@ def check(case, folder, flags, results):
         _check_row(case, row)
     if results:
         _check_results(case, found, wanted, results)
-
-
-def _read_tags(path):
-    """Returns the sentences of a file of tagged characters, in the form of the JSON lines."""
-    rows = []
-    for block in path.read_text(encoding="utf-8").split("\n\n")[:-1]:
-        lines = [(line[0], line[2:]) for line in block.split("\n")]
-        row = {"text": "".join(char for char, _ in lines), "entities": []}
-        for place, (_, tag) in enumerate(lines):
-            if tag[0] in "BS":
-                row["entities"].append(_entity(place, place + 1, tag[2:]))
-            elif tag != "O":
-                row["entities"][-1]["end"] = place + 1
-        for entity in row["entities"]:
-            entity["text"] = row["text"][entity["start"] : entity["end"]]
-        rows.append(row)
-    return rows
 
 
 def _check_row(case, row):

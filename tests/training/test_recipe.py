@@ -11,8 +11,7 @@ from commands import PRETRAINING, assert_each_one_line, assert_one_line, run_pre
 from helpers import load_golden_model, random_batch
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
-from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
-from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
+from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_name, tf1_names
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
 from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.losses import cross_entropies, weighted

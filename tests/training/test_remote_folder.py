@@ -10,8 +10,8 @@ from commands import PRETRAINING, settings_of
 from conftest import RESOURCES
 
 import nezha_tf
-from nezha_tf.checkpoints.metrics_file import read_metrics
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
+from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.serving.export import export_folder
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining

@@ -15,8 +15,8 @@ from toy_finetuning import settings_in
 from toy_task import ToyTask
 
 from nezha_tf.checkpoints import tf1
-from nezha_tf.checkpoints.metrics_file import read_metrics
 from nezha_tf.checkpoints.run_checkpoints import BEST_FILE, RunCheckpoints
+from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.training import devices
 from nezha_tf.training.loop import _Profile
 from nezha_tf.training.run import run

@@ -5,7 +5,7 @@ import copy
 import os
 from typing import NamedTuple
 
-from nezha_tf.checkpoints import run_folder, task_file
+from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
 from nezha_tf.data.array_reader import ArrayReader
@@ -206,7 +206,7 @@ def labels_of_run(folder, task):
     Raises:
       UserError: the file cannot be read or belongs to another task.
     """
-    path = os.path.join(folder or "", task_file.FILE_NAME)
+    path = os.path.join(folder or "", run_folder.TASK_FILE)
     settings = run_folder.read_settings(folder or "", task)
     if settings:
         return path, settings["labels"]

@@ -8,8 +8,10 @@ import pytest
 import tensorflow as tf
 from checkpoint_models import (
     CLASSIFICATION,
+    MULTIPLE_CHOICE,
     TAGGING,
     UNILM,
+    assert_computes_the_same,
     assert_equal,
     config_of,
     convert,
@@ -18,6 +20,7 @@ from checkpoint_models import (
     weights_like,
     weights_of_originals,
     write_model,
+    write_random,
     write_vocabulary,
 )
 from conftest import GOLDEN
@@ -28,18 +31,24 @@ from safetensors.numpy import load_file, save_file
 from nezha_tf import NezhaConfig, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints import convert as conversion
 from nezha_tf.checkpoints import folder as model_folder
-from nezha_tf.checkpoints import layouts, name_table, tf1
+from nezha_tf.checkpoints import layouts, tf1
 from nezha_tf.checkpoints.conversion_weights import Weights
 from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
-from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.util.errors import UserError
 
-pytestmark = pytest.mark.usefixtures("no_peer")
 SAFETENSORS = "model.safetensors"
+FILES = {"config": "config.json", "vocab": "vocab.txt"}
+ALBERT = {
+    "position_encoding": "absolute",
+    "num_hidden_layers": 4,
+    "num_hidden_groups": 2,
+    "embedding_size": 5,
+}
+NEZHA = {"position_encoding": "functional_relative"}
+NEZHA |= {"num_hidden_groups": None, "embedding_size": None}
 
 
 @pytest.mark.parametrize("name", GOLDEN_MODELS)
@@ -78,50 +87,41 @@ def test_hugging_face_comes_back_bit_by_bit(tmp_path, kind):
     assert {key: theirs[key] for key in ours} == ours
     # The stored figures are of transformers.
     model = model_folder.open_folder(tmp_path / "ours").make_model()
-    with np.load(peer / "forward.npz") as figures:
-        outputs = model(
-            {
-                "input_ids": figures["in.input_ids"],
-                "input_mask": figures["in.attention_mask"],
-                "segment_ids": figures["in.token_type_ids"],
-                "masked_lm_positions": np.tile(np.arange(0, 200, 20), (3, 1)),
-            }
-        )
-        names = {"sequence_output", "masked_lm_logits", "next_sentence_logits"} & set(figures)
-        assert len(names) == (2 if kind in ("roformer", "electra") else 3)
-        for name in names:
-            np.testing.assert_allclose(outputs[name], figures[name], atol=1e-5)
+    assert_computes_the_same(peer, model)
 
 
 @pytest.mark.parametrize(
-    "kind, task",
+    "kind, task, changes",
     [
-        ("encoder", None),
-        ("masked_lm", None),
-        ("pretraining", None),
-        ("classification", CLASSIFICATION),
-        ("tagging", TAGGING),
-        ("reading_comprehension", None),
-        ("multiple_choice", None),
+        ("encoder", None, {}),
+        ("masked_lm", None, {}),
+        ("pretraining", None, {}),
+        ("classification", CLASSIFICATION, {}),
+        ("tagging", TAGGING, {}),
+        ("reading_comprehension", None, {}),
+        ("multiple_choice", None, {}),
+        ("pretraining", None, ALBERT),
+        ("encoder", None, ALBERT),
     ],
 )
-@pytest.mark.parametrize("layout", ["tf1", "hugging_face"])
-def test_random_models_come_back_bit_by_bit(tmp_path, kind, task, layout):
-    rng = np.random.default_rng([len(kind), len(layout)])
-    config = config_of(rng)
-    weights = weights_like(rng, kind, config)
-    write_model(tmp_path / "run", config, weights, task)
-    report = convert(tmp_path / "run", tmp_path / "there", layout)
+def test_random_models_come_back_bit_by_bit(tmp_path, kind, task, changes):
+    """Through both of the other layouts."""
+    config, weights = write_random(tmp_path / "run", kind, task, seed=len(kind), **changes)
+    report = convert(tmp_path / "run", tmp_path / "tf1", "tf1")
     assert "nezha_tf before, nezha_tf after\n  sequence_output" in report
     assert f"left out, moving averages   {len(weights)}" in report
-    convert(tmp_path / "there", tmp_path / "back", "nezha_tf")
-    assert_equal(weights_in(tmp_path / "back" / "model.ckpt-0"), weights)
+    assert (tmp_path / "tf1" / "task.json").exists() == bool(task)
+    convert(tmp_path / "tf1", tmp_path / "hugging_face", "hugging_face")
+    values = json.loads((tmp_path / "hugging_face" / "config.json").read_text())
+    assert (values["model_type"] == "albert") == bool(changes)
     back = tmp_path / "back"
+    convert(tmp_path / "hugging_face", back, "nezha_tf")
+    assert_equal(weights_in(back / "model.ckpt-0"), weights)
     # A BERT has no distances, and Hugging Face's file no place for a bound on them.
     assert NezhaConfig.from_json_file(back / "bert_config.json") == config
     assert (back / "vocab.txt").read_bytes() == (tmp_path / "run" / "vocab.txt").read_bytes()
     # The architecture in Hugging Face's file is as good as one for the settings of these.
-    is_told = layout == "hugging_face" and kind in ("reading_comprehension", "multiple_choice")
+    is_told = kind in ("reading_comprehension", "multiple_choice")
     assert (back / "task.json").exists() == (bool(task) or is_told)
     if task:
         assert json.loads((back / "task.json").read_text()) == task
@@ -131,9 +131,7 @@ def test_random_models_come_back_bit_by_bit(tmp_path, kind, task, layout):
 
 def test_a_vocabulary_is_written_token_by_token(tmp_path):
     """transformers would take a byte order mark for a part of the first token."""
-    rng = np.random.default_rng(8)
-    config = config_of(rng)
-    write_model(tmp_path / "run", config, weights_like(rng, "encoder", config))
+    write_random(tmp_path / "run", seed=8)
     plain = (tmp_path / "run" / "vocab.txt").read_bytes()
     for mark, ending in ((b"\xef\xbb\xbf", b"\n"), (b"", b"\r\n"), (b"\xef\xbb\xbf", b"\r\n")):
         (tmp_path / "run" / "vocab.txt").write_bytes(mark + plain.replace(b"\n", ending))
@@ -143,10 +141,7 @@ def test_a_vocabulary_is_written_token_by_token(tmp_path):
 
 
 def test_a_model_on_a_remote_store_is_converted(tmp_path):
-    rng = np.random.default_rng(9)
-    config = config_of(rng)
-    weights = weights_like(rng, "encoder", config)
-    write_model(tmp_path / "run", config, weights)
+    _, weights = write_random(tmp_path / "run", seed=9)
     remote = "ram://conversion/published"
     for path in (tmp_path / "run").iterdir():
         tf.io.gfile.copy(str(path), f"{remote}/{path.name}")
@@ -178,9 +173,7 @@ def test_the_loss_scale_of_nezhas_programs_is_no_weight(tmp_path):
 
 
 def test_what_the_converter_assumes_of_the_case_is_told(tmp_path):
-    rng = np.random.default_rng(11)
-    config = config_of(rng)
-    write_model(tmp_path / "run", config, weights_like(rng, "encoder", config))
+    write_random(tmp_path / "run", seed=11)
     path = tmp_path / "run" / "vocab.txt"
     path.write_text(path.read_text().replace("w1\n", "Ab\n"))
     report = convert(tmp_path / "run", tmp_path / "unsaid", "nezha_tf")
@@ -266,10 +259,7 @@ def test_averages_in_place_of_the_weights(tmp_path):
 
 
 def test_segments(tmp_path):
-    rng = np.random.default_rng(3)
-    config = config_of(rng)
-    weights = weights_like(rng, "encoder", config)
-    write_model(tmp_path / "two", config, weights)
+    config, weights = write_random(tmp_path / "two", "encoder", seed=3)
     report = convert(tmp_path / "two", tmp_path / "six", "hugging_face", type_vocab_size=6)
     assert "2 become 6: 2, 3 and 4 begin as row 0, and 5 as row 1" in report
     table = load_file(tmp_path / "six" / SAFETENSORS)["embeddings.token_type_embeddings.weight"]
@@ -283,10 +273,7 @@ def test_segments(tmp_path):
 
 
 def test_heads_and_pooler_are_left_out_on_request(tmp_path):
-    rng = np.random.default_rng(4)
-    config = config_of(rng)
-    weights = weights_like(rng, "pretraining", config)
-    write_model(tmp_path / "run", config, weights)
+    config, weights = write_random(tmp_path / "run", "pretraining", seed=4)
     report = convert(tmp_path / "run", tmp_path / "body", "hugging_face", drop=["cls/"])
     assert "left out, weights of --drop" in report and "cls/seq_relationship/output_bias" in report
     body = {name: value for name, value in weights.items() if name.startswith("bert/")}
@@ -314,24 +301,30 @@ def test_heads_and_pooler_are_left_out_on_request(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "encoding, distance, fits",
+    "changes, layout, message",
     [
-        ("functional_relative", 64, True),
-        ("functional_relative", 63, False),
-        ("absolute", 63, True),  # a BERT has no distances
+        ({"position_encoding": "rotary"}, "hugging_face", "'rotary' with embedding_size 5 and"),
+        ({"embedding_size": None}, "hugging_face", "with no embedding_size and num_hidden_groups"),
+        ({"num_hidden_groups": None}, "hugging_face", "embedding_size 5 and no num_hidden_groups"),
+        ({"position_encoding": "functional_relative"}, "tf1", "num_hidden_groups 2 has no counter"),
+        ({"embedding_size": None}, "tf1", "embedding_size None has no counterpart in TF1"),
+        ({"num_hidden_groups": None}, "tf1", "embedding_size 5 has no counterpart in TF1"),
+        # NEZHA's attention_layer has the number 64 in its code; a BERT has no distances.
+        (NEZHA | {"max_relative_position": 63}, "hugging_face", None),
+        (NEZHA | {"max_relative_position": 64}, "tf1", None),
+        (NEZHA | {"max_relative_position": 63}, "tf1", "max_relative_position 63 has no counterp"),
+        ({"max_relative_position": 63}, "tf1", None),
     ],
 )
-def test_nezhas_program_clips_distances_at_64(encoding, distance, fits):
-    """Its attention_layer has this number in its code."""
-    values = {"position_encoding": encoding, "max_relative_position": distance}
-    config = NezhaConfig(vocab_size=9, **values)
+def test_configurations_that_the_originals_have_not(changes, layout, message):
+    config = NezhaConfig(vocab_size=9, **{**ALBERT, **changes})
     weights = Weights(kinds()["encoder"], 1, {}, [], [])
-    layouts.check_format("hugging_face", weights, config, "float32")
-    if fits:
-        layouts.check_format("tf1", weights, config, "float32")
-    else:
-        with pytest.raises(UserError, match="max_relative_position 63 has no counterpart in TF1"):
-            layouts.check_format("tf1", weights, config, "float32")
+    if message is None:
+        layouts.check_format(layout, weights, config, "float32")
+        return
+    with pytest.raises(UserError, match=message) as error:
+        layouts.check_format(layout, weights, config, "float32")
+    assert "\n" not in str(error.value)
 
 
 def test_what_has_no_counterpart_is_refused(tmp_path):
@@ -364,7 +357,6 @@ def test_what_has_no_counterpart_is_refused(tmp_path):
     "objectives, lost",
     [
         ("permutation", ["query_stream/"]),
-        ("replaced_tokens", ["generator/", "discriminator_predictions/"]),
         (
             "bidirectional,permutation,replaced_tokens",
             ["query_stream/", "generator/", "discriminator_predictions/"],
@@ -397,35 +389,6 @@ def test_a_pretrained_model_stays_whole_or_is_of_no_task(tmp_path, objectives, l
         assert type(opened.make_model()) is NezhaForPreTraining
 
 
-class NezhaWithMark(NezhaForPreTraining):
-    """The model of an objective of another package, with a weight of its own."""
-
-    def build(self, input_shape=None):
-        if not self.built:
-            self.mark = self.add_weight(name="mark", shape=(3,))
-            super().build()
-
-
-def test_a_model_of_another_package_is_converted_too(tmp_path, monkeypatch):
-    objective = Bidirectional()
-    objective.model = NezhaWithMark
-    monkeypatch.setitem(OBJECTIVES, "marked", objective)
-    monkeypatch.setattr(name_table, "ROWS", [*name_table.ROWS, ("mark", "mark", None)])
-    rng = np.random.default_rng(7)
-    config = config_of(rng, hidden_act="gelu")
-    task = {"task": "pretraining", "objectives": "marked", "max_seq_length": 8}
-    task |= {"do_lower_case": True, "uses_averages": False}
-    weights = weights_like(rng, "pretraining", config)
-    write_model(tmp_path / "run", config, {**weights, "mark": np.ones(3, "f4")}, task)
-    convert(tmp_path / "run", tmp_path / "ours", "nezha_tf")
-    assert type(model_folder.open_folder(tmp_path / "ours").make_model()) is NezhaWithMark
-    with pytest.raises(UserError, match=r"mark has no counterpart in .*--drop=mark$"):
-        convert(tmp_path / "run", tmp_path / "tf1", "tf1")
-    convert(tmp_path / "run", tmp_path / "tf1", "tf1", drop=["mark"])
-    assert_equal(weights_in(tmp_path / "tf1" / "bert_model.ckpt"), weights)
-    assert type(model_folder.open_folder(tmp_path / "tf1").make_model()) is NezhaForPreTraining
-
-
 def test_a_model_that_computes_something_else_is_not_left(tmp_path, monkeypatch):
     write, added = conversion.layouts.write, []
 
@@ -440,3 +403,69 @@ def test_a_model_that_computes_something_else_is_not_left(tmp_path, monkeypatch)
         with pytest.raises(UserError, match=f"sequence_output of the new model .* by {shown}"):
             convert(source, tmp_path / "new", "hugging_face")
         assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_and_case_are_told_in_the_way_of_hugging_face(tmp_path):
+    rng = np.random.default_rng(0)
+    config = config_of(rng, position_encoding="absolute", hidden_act="gelu_erf")
+    for task, architecture, problem in (
+        (CLASSIFICATION, "BertForSequenceClassification", "multi_label_classification"),
+        (TAGGING, "BertForTokenClassification", None),
+    ):
+        run, target = tmp_path / task["task"], tmp_path / f"{task['task']}_there"
+        write_model(run, config, weights_like(rng, task["task"], config), task)
+        convert(run, target, "hugging_face")
+        values = json.loads((target / "config.json").read_text())
+        assert values["architectures"] == [architecture]
+        assert values["id2label"] == {"0": "差", "1": "中", "2": "好"}
+        assert values["label2id"] == {"差": 0, "中": 1, "好": 2}
+        assert values.get("problem_type") == problem
+        assert (values["hidden_act"], values["pad_token_id"]) == ("gelu", 0)
+        tokenizer = json.loads((target / "tokenizer_config.json").read_text())
+        assert tokenizer["do_lower_case"] is False
+        # And back, where no task.json goes along; the configuration may lie elsewhere.
+        (target / "task.json").unlink()
+        back = {name: tmp_path / f"{task['task']}_{name}" for name in ("beside", "elsewhere")}
+        convert(target, back["beside"], "nezha_tf")
+        alone = tmp_path / f"{task['task']}_alone"
+        alone.mkdir()
+        (target / SAFETENSORS).rename(alone / SAFETENSORS)
+        files = {
+            "config_file": str(target / "config.json"),
+            "vocab_file": str(target / "vocab.txt"),
+        }
+        convert(alone / SAFETENSORS, back["elsewhere"], "nezha_tf", **files, do_lower_case=False)
+        for folder in back.values():
+            found = json.loads((folder / "task.json").read_text())
+            # The lengths are those that the table of places allows.
+            for name in {*task} - {"max_seq_length", "window_stride"}:
+                assert found[name] == task[name], name
+        # Labels, as the folder of another task, is no match.
+        (run / "task.json").write_text(json.dumps({**task, "labels": ["a", "b"]}))
+        with pytest.raises(UserError, match=r"has 3 rows, but task\.json .* names 2 labels"):
+            convert(run, tmp_path / "none", "hugging_face")
+        assert not (tmp_path / "none").exists()
+
+
+def test_a_head_of_one_output_is_of_the_class_that_a_file_names(tmp_path):
+    """A model that chooses among texts has the weights of a regression."""
+    _, weights = write_random(
+        tmp_path / "run",
+        "multiple_choice",
+        MULTIPLE_CHOICE,
+        position_encoding="absolute",
+        hidden_act="gelu_erf",
+    )
+    convert(tmp_path / "run", tmp_path / "hf", "hugging_face")
+    path = tmp_path / "hf" / "config.json"
+    values = json.loads(path.read_text())
+    assert values["architectures"] == ["BertForMultipleChoice"]
+    (tmp_path / "hf" / "task.json").unlink()
+    for name, task in (
+        ("BertForMultipleChoice", "multiple_choice"),
+        ("BertForSequenceClassification", "classification"),
+    ):
+        path.write_text(json.dumps({**values, "architectures": [name]}))
+        convert(tmp_path / "hf", tmp_path / name, "nezha_tf")
+        assert json.loads((tmp_path / name / "task.json").read_text())["task"] == task
+        assert_equal(weights_in(tmp_path / name / "model.ckpt-0"), weights)

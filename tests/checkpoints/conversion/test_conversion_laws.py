@@ -48,12 +48,6 @@ def models(draw):
     return rng, kind, config
 
 
-@pytest.fixture(autouse=True)
-def no_peer(monkeypatch):
-    """Hugging Face's code takes seconds to start, and has tests of its own."""
-    monkeypatch.setattr("nezha_tf.checkpoints.transformers_peer._LIBRARIES", ("no_such_library",))
-
-
 def names_of_bert(kind, config):
     """Returns the names that the originals' programs give the weights of a model."""
     norm, dense = ("gamma", "beta"), ("kernel", "bias")

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from checkpoint_models import (
     CLASSIFICATION,
-    config_of,
+    convert,
     weights_in,
-    weights_like,
-    write_model,
+    write_random,
     write_vocabulary,
 )
-from commands import assert_each_one_line, run, settings_of
+from commands import assert_each_one_line, settings_of
 from safetensors.numpy import load_file, save_file
 
 from nezha_tf.checkpoints.convert import convert_checkpoint
@@ -30,19 +29,16 @@ PROGRAM = "tools/convert_checkpoint.py"
 def models(tmp_path_factory):
     """A folder of a run and one of Hugging Face with the same model."""
     folder = tmp_path_factory.mktemp("models")
-    rng = np.random.default_rng(0)
-    config = config_of(rng, num_hidden_layers=2, position_encoding="absolute")
-    write_model(folder / "run", config, weights_like(rng, "pretraining", config))
-    result = run(PROGRAM, "--from=run", "--to=hf", "--format=hugging_face", folder=folder)
-    assert result.returncode == 0 and result.stderr == "", result.stderr
-    assert "run/model.ckpt-7 to hf (hugging_face)" in result.stdout
+    write_random(folder / "run", "pretraining", num_hidden_layers=2, position_encoding="absolute")
+    report = convert(folder / "run", folder / "hf", "hugging_face")
+    assert f"run/model.ckpt-7 to {folder / 'hf'} (hugging_face)" in report
     assert sorted(os.listdir(folder / "hf")) == [
         "README.md",
         "config.json",
         "model.safetensors",
         "vocab.txt",
     ]
-    assert result.stdout.strip() in (folder / "hf" / "README.md").read_text()
+    assert report in (folder / "hf" / "README.md").read_text()
     return folder
 
 
@@ -72,6 +68,7 @@ def changed(name, **changes):
     return name
 
 
+@pytest.mark.processes
 def test_the_program_says_it_in_a_line(folder):
     mistakes = [
         (("--from=run", "--to=run"), ["--to=run exists already"]),

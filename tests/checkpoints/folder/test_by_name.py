@@ -33,6 +33,7 @@ def tiny(tmp_path):
         yield server, run
 
 
+@pytest.mark.processes
 def test_a_run_keeps_the_commit_and_goes_on_without_asking(tiny, tmp_path):
     server, run = tiny
     (tmp_path / "train.tsv").write_text("text\tlabel\nw1\t1\nw2\t0\n", encoding="utf-8")
@@ -58,6 +59,7 @@ def test_a_run_keeps_the_commit_and_goes_on_without_asking(tiny, tmp_path):
     assert "flags that changed" not in again.stdout
 
 
+@pytest.mark.processes
 def test_programs_take_the_name_of_a_model(tiny):
     _, run = tiny
     filled = run("tools/fill_mask.py", f"--model_folder={NAME}", "--text=w1[MASK]")

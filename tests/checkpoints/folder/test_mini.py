@@ -8,6 +8,7 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+from checkpoint_models import convert
 from commands import assert_one_line, run
 from conftest import REPOSITORY, RESOURCES
 
@@ -115,6 +116,7 @@ def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
     assert resources.model_path(str(tmp_path)) == str(tmp_path)
 
 
+@pytest.mark.processes
 def test_it_fills_blanks_and_goes_on_without_a_folder(tmp_path):
     filled = run("tools/fill_mask.py", "--text=皇帝派使者前[MASK]京城。", folder=tmp_path)
     assert filled.returncode == 0, filled.stderr
@@ -130,6 +132,7 @@ def test_it_fills_blanks_and_goes_on_without_a_folder(tmp_path):
         assert written.returncode == 0 and "今天" in written.stdout, written.stderr
 
 
+@pytest.mark.processes
 def test_it_is_a_start_for_a_task_with_its_own_files(tmp_path):
     (tmp_path / "train.tsv").write_text("text\tlabel\n好\t1\n差\t0\n", encoding="utf-8")
     flags = ("--do_train", "--train_file=train.tsv", "--output_dir=run", "--max_seq_length=8")
@@ -147,11 +150,11 @@ def test_it_is_a_start_for_a_task_with_its_own_files(tmp_path):
 
 
 def test_it_is_converted_by_its_name(tmp_path):
-    converted = run("tools/convert_checkpoint.py", "--from=mini", "--to=new", folder=tmp_path)
-    assert converted.returncode == 0, converted.stderr
+    convert("mini", tmp_path / "new", "nezha_tf")
     assert open_folder(tmp_path / "new").config == open_folder("mini").config
 
 
+@pytest.mark.processes
 def test_other_files_than_its_own_are_one_line(tmp_path):
     own = json.loads((MINI / "bert_config.json").read_text(encoding="utf-8"))
     (tmp_path / "free.json").write_text(json.dumps({**own, "hidden_dropout_prob": 0.3}))

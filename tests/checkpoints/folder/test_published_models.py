@@ -12,8 +12,8 @@ from safetensors.numpy import save_file
 import nezha_tf
 from nezha_tf import NezhaConfig, NezhaForPreTraining
 from nezha_tf.checkpoints import loading, tf1
-from nezha_tf.checkpoints.configuration import read_config
 from nezha_tf.checkpoints.folder import open_folder
+from nezha_tf.checkpoints.published import read_config
 from nezha_tf.util.errors import UserError
 
 # A BERT-base of 21128 tokens in transformers, whose "gelu" is the exact function.

@@ -19,9 +19,8 @@ import nezha_tf
 from nezha_tf import NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.checkpoints import published
 from nezha_tf.checkpoints.convert import convert_checkpoint
-from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_names
 from nezha_tf.checkpoints.settings import ConversionSettings
-from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
 from nezha_tf.serving.export import export_folder
 from nezha_tf.tasks.sentence_vectors.extract import extract_features
 from nezha_tf.tasks.sentence_vectors.extract_settings import ExtractSettings

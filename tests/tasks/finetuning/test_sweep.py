@@ -15,10 +15,9 @@ from toy_task import ToyTask
 
 import nezha_tf
 from nezha_tf.checkpoints.folder import open_folder
-from nezha_tf.checkpoints.metrics_file import read_metrics
-from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_names
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
-from nezha_tf.checkpoints.tf1 import AVERAGE_SUFFIX
+from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.tasks.finetuning import sweep
 from nezha_tf.tasks.finetuning.sweep import Outcome
