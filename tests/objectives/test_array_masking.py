@@ -15,7 +15,7 @@ from masked_rows import (
     random_rows,
 )
 
-from nezha_tf.corpus.layout import Rows
+from nezha_tf.corpus.packing import PackedRows
 from nezha_tf.objectives.array_masking import ArrayMasking, Units, choose
 from nezha_tf.objectives.policies import POLICIES, budgets
 
@@ -130,7 +130,7 @@ def test_choices_have_their_exact_probabilities(vocabulary, policy, sizes, budge
     units = classic.units_of(rows.is_text[0], rows.word_starts[0] | (not policy.of_words))
     expected = exact_choices(units, policy.run_shares, budget)
     count = 60_000
-    rows = Rows(*(np.repeat(array, count, axis=0) for array in rows))
+    rows = PackedRows(*(np.repeat(array, count, axis=0) for array in rows))
     share = budget / rows.lengths[0]
     masked = make(vocabulary, policy, share=share, most=budget)(rows, keys_of(count, 6))
     assert_chosen_as_expected(masked.positions, expected)
@@ -142,7 +142,7 @@ def test_a_row_depends_on_its_key_alone(vocabulary):
         masking = make(vocabulary, name)
         whole = masking(rows, keys)
         chosen = np.random.default_rng(8).permutation(200)[:50]
-        part = masking(Rows(*(array[chosen] for array in rows)), keys[chosen])
+        part = masking(PackedRows(*(array[chosen] for array in rows)), keys[chosen])
         for found, expected in zip(part, whole, strict=True):
             assert (found == expected[chosen]).all()
         other = masking(rows, keys_of(200, 9))

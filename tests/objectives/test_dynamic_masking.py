@@ -23,7 +23,7 @@ from masked_rows import (
 from records import LIMITS, encode, encode_values, write
 
 from nezha_tf import Vocabulary
-from nezha_tf.corpus.layout import Rows
+from nezha_tf.corpus.packing import PackedRows
 from nezha_tf.data import schema
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.objectives.array_masking import ArrayMasking, Units
@@ -71,7 +71,7 @@ def test_choices_have_their_exact_probabilities(vocabulary, masking, policy, siz
     rows = make_rows([segments], vocabulary, LENGTH, [begins])
     units = classic.units_of(rows.is_text[0], rows.word_starts[0] | (not policy.of_words))
     share = budget / rows.lengths[0]
-    rows = Rows(*(np.repeat(array, 60_000, axis=0) for array in rows))
+    rows = PackedRows(*(np.repeat(array, 60_000, axis=0) for array in rows))
     found = masking(policy, share, budget)(batch_of(rows), tf.range(60_000, dtype=tf.int64), 6)
     expected = exact_choices(units, policy.run_shares, budget)
     assert_chosen_as_expected(found["masked_lm_positions"].numpy(), expected)
