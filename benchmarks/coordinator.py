@@ -14,7 +14,8 @@ import time
 from unittest import mock
 
 import nezha_tf
-from nezha_tf.corpus import create, manifest
+from nezha_tf.corpus import create, shard_files
+from nezha_tf.corpus.runners import local
 from nezha_tf.corpus.statistics import Statistics
 from nezha_tf.util import files
 
@@ -34,7 +35,7 @@ def main():
                 text.write(SENTENCE * min(10_000, flags.documents - start))
         length, before = os.path.getsize(corpus), peak()
         started = time.monotonic()
-        with mock.patch.object(create, "shard_function", stub):
+        with mock.patch.object(local, "shard_function", stub):
             create.create_pretraining_data(
                 input_file=corpus,
                 output_file=output,
@@ -46,9 +47,9 @@ def main():
             )
         seconds = time.monotonic() - started
         started = time.monotonic()
-        shards = manifest.shards_named(manifest.manifest_path(output))
+        shards = shard_files.shards_in(shard_files.manifest_name(output))
         opened = time.monotonic() - started
-        size = os.path.getsize(manifest.manifest_path(output))
+        size = os.path.getsize(shard_files.manifest_name(output))
     print(f"| documents | {flags.documents:,} ({length / 1e9:.2f} GB) in {len(shards):,} shards |")
     print("| --- | --- |")
     print(f"| seconds in all | {seconds:.0f} ({length / seconds / 1e6:,.0f} MB/s) |")
@@ -58,7 +59,7 @@ def main():
 
 
 def stub(settings, identity):
-    """Returns a function in the place of `create.shard_function` that makes no file."""
+    """Returns a function in the place of `local.shard_function` that makes no file."""
     summary = {"records": 1, "bytes": 100, "crc32c": "00000000", "anomalies": {}}
     summary["statistics"] = Statistics(documents=1, instances=1, tokens=1, capacity=1).to_dict()
     return lambda job: ({**summary, "documents": len(job.documents)}, {})

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from nezha_tf.corpus.layout import Rows
+from nezha_tf.corpus.packing import PackedRows
 from nezha_tf.objectives.array_masking import Masked
 from nezha_tf.objectives.policies import POLICIES, MaskingPolicy
 
@@ -46,7 +46,7 @@ def make_rows(texts, vocabulary, length, begins):
         lengths[row] = len(ids)
         for array, values in zip(arrays, (ids, [], is_text, word_starts), strict=True):
             array[row, : len(values)] = values
-    return Rows(*arrays, lengths)
+    return PackedRows(*arrays, lengths)
 
 
 def random_rows(vocabulary, count, seed=0, length=64, words=0.5):

@@ -15,7 +15,7 @@ from nezha_tf.ablation import results
 from nezha_tf.ablation.jobs import Runner
 from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.run_checkpoints import BestMetric, RunCheckpoints
-from nezha_tf.corpus import identity, inspection, manifest, provenance, record_check
+from nezha_tf.corpus import inspection, provenance, record_check, shard_files
 from nezha_tf.corpus.output_set import OutputSet
 from nezha_tf.corpus.settings import InspectionSettings
 from nezha_tf.corpus.statistics import Statistics
@@ -64,20 +64,19 @@ def look(folder):
     path = str(folder / "a.tfrecord")
     provenance.provenance_of([path], dynamic_masking=None, pair="nsp")
     provenance.counts_of([path])
-    inspection._vocab_file(path, manifest.shards_named(str(folder / "manifest.json")))
+    inspection._vocab_file(path, shard_files.shards_in(str(folder / "manifest.json")))
     record_check.check_files([path])
-    inspection.check(InspectionSettings(input_file=path))
-    manifest.write_manifest(path, ENTRY | {"shards": [{"file": "a.tfrecord", **SHARD}]})
-    manifest.remove_entry(path)
+    record_check.check(InspectionSettings(input_file=path))
+    shard_files.write_entry(path, ENTRY | {"shards": [{"file": "a.tfrecord", **SHARD}]})
+    shard_files.write_entry(path, None)
 
 
 def go_on(folder):
     """What making data does with finished shards."""
     path = str(folder / "a.tfrecord")
     provenance.provenance_of([path], dynamic_masking=None)
-    made = OutputSet("training", path, None, 1, [path])
-    for shard, record in identity.finished_shards(path, [path], IDENTITY):
-        made.add(shard, record)
+    made = OutputSet("training", path, None, 1, 1)
+    made.add_finished(IDENTITY)
     made.statistics.rows()
 
 

@@ -10,7 +10,7 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
-from nezha_tf.text.settings import VocabularySettings
+from nezha_tf.corpus.settings import VocabularySettings
 
 
 def main(settings):

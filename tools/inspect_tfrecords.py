@@ -15,13 +15,14 @@ from nezha_tf.corpus.settings import InspectionSettings
 
 
 def main(settings):
-    from nezha_tf.corpus import inspection
+    from nezha_tf.corpus.inspection import show
+    from nezha_tf.corpus.record_check import check
     from nezha_tf.util.errors import require_flag
 
     require_flag(settings.input_file, "input_file")
     if not settings.check:
-        inspection.show(settings)
-    elif inspection.check(settings):
+        show(settings)
+    elif check(settings):
         sys.exit(1)
 
 

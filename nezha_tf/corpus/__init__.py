@@ -3,14 +3,13 @@
 The modules, in a good order for reading:
 
 - `vocabulary` (counts a corpus and builds a vocabulary, before all else);
-- the request: `settings`, `identity` (what determines the bytes);
-- the corpus: `corpus` (documents), `lines` (sentences), `assignment` (documents to shards);
-- a shard: `tokens`, `packing` (sentences to instances), `layout` (instances to rows),
-  `shard_maker`, `row_check`, `encoding` (rows to records), `statistics`, `shard_files`;
-- the whole run: `create`, `output_set`, `pool` (worker processes), `runners` (engines on other
-  machines), `manifest`, `leftovers`,
-  `stopwatch`, `report`;
-- reading the files: `provenance`, `record_check`, `inspection`, `example_text`.
+- the request: `settings`, `provenance` (what determines the bytes, and how examples were made);
+- the corpus: `documents` (and their sentences), `assignment` (documents to shards);
+- a shard: `tokens`, `packing` (sentences to instances, instances to rows), `shard_maker` (rows to
+  records, which `encoding` encodes), `statistics`, `shard_writer`;
+- the whole run: `create`, `output_set`, `pool` (worker processes), `runners` (this machine, and
+  engines on others), `shard_files` (names, summaries, the manifest), `stopwatch`, `report`;
+- reading the files: `inspection` (as text), `record_check`.
 
-Masking is in `nezha_tf.data.corruption`.
+Masking is in `nezha_tf.objectives.array_masking`.
 """

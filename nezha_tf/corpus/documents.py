@@ -1,4 +1,4 @@
-"""Reads the documents of a corpus of any size one after another, as bytes."""
+"""Reads the documents of a corpus of any size one after another, and splits them into sentences."""
 
 import collections
 import hashlib
@@ -9,13 +9,20 @@ import google_crc32c
 
 from nezha_tf.data.corpus import NotUtf8, decoded, is_packed, open_text
 from nezha_tf.data.text_forms import PLAIN
-from nezha_tf.text.characters import INVISIBLE_RANGES
+from nezha_tf.text.characters import INVISIBLE_RANGES, is_blank
 from nezha_tf.util import console, storage
 from nezha_tf.util.errors import UserError
 
 BLOCK_BYTES = 1 << 20
 # Longer documents are cut at a line end, so that a corpus without blank lines fits in memory too.
 LONGEST_DOCUMENT = 4 << 20
+# Longer lines are cut, because the memory of word segmentation grows with a line's length.
+LONGEST_LINE = 10_000
+# The kinds of anomaly in lines, and their names in the report.
+ANOMALIES = {
+    "long_lines": f"line of more than {LONGEST_LINE:,} characters, cut (one sentence per line?)",
+    "invalid_lines": "line with bytes that are not UTF-8",
+}
 
 
 def _invisible():
@@ -56,23 +63,16 @@ class Documents(NamedTuple):
     count: int = 0
     bytes: int = 0
 
-    def plus(self, length):
-        """Returns the counts with one more document of `length` bytes."""
-        return Documents(self.count + 1, self.bytes + length)
-
-    def minus(self, length):
-        """Returns the counts with one document of `length` bytes less."""
-        return Documents(self.count - 1, self.bytes - length)
+    def plus(self, length, count=1):
+        """Returns the counts with `count` documents (1 or -1) of `length` bytes more."""
+        return Documents(self.count + count, self.bytes + count * length)
 
 
 class RawDocument(NamedTuple):
-    """A document of a file.
+    """A document of a file: its text as bytes, and its offset in bytes of the uncompressed file.
 
-    Attributes:
-      text: bytes.
-      offset: where the text begins, in bytes of the uncompressed file.
-      was_cut: whether the document was too long and was cut here. The rest follows as the next
-        document, unless it is only white space.
+    `was_cut` says whether the document was too long and was cut here. The rest follows as the next
+    document, unless it is only white space.
     """
 
     text: bytes
@@ -104,9 +104,9 @@ class Measure(NamedTuple):
 def raw_documents(path, start=0, reading=PLAIN):
     """Yields the documents of a file of a corpus as `RawDocument`s.
 
-    A document ends at a blank line or at the end of the file. A byte order mark at the file's
-    start is left out. A document of more than `LONGEST_DOCUMENT` bytes is cut at the last line
-    end within them, or between two characters if there is none; the rest is the next document.
+    A document ends at a blank line or at the end of the file; a byte order mark is left out. One of
+    more than `LONGEST_DOCUMENT` bytes is cut at the last line end within them, or between two
+    characters if there is none; the rest is the next document.
 
     Args:
       path: a file, local or remote.
@@ -143,7 +143,6 @@ def raw_documents(path, start=0, reading=PLAIN):
 
 
 def _skip(file, count):
-    """Goes forward in a file that has just been opened."""
     if count and file.seekable():
         file.seek(count)
     while count and not file.seekable():
@@ -151,10 +150,9 @@ def _skip(file, count):
 
 
 def _from_text_on(rest, begin, offset):
-    """Returns the text from a place on, without leading blank lines, and its offset.
+    """Returns the text from a place on, and its offset, without leading blank lines.
 
-    So a document always begins at its text and is cut at the same places, even if a block ends
-    within the blank lines before it.
+    So a document is cut at the same places even if a block ends within the blank lines before it.
     """
     begin = _BLANK_LINES.match(rest, begin).end()
     return rest[begin:], offset + begin
@@ -171,32 +169,54 @@ def _cut(text, offset):
 
 
 def _part(text, end, offset, was_cut):
-    """Yields the first `end` bytes of a text as a `RawDocument`, unless they are blank."""
     if not _BLANK.match(text, 0, end):
         yield RawDocument(text[:end], offset, was_cut)
 
 
 def _end_of_part(text):
-    """Returns the end of the first part of a text that is too long."""
     end = text.rfind(b"\n", 0, LONGEST_DOCUMENT) + 1 or LONGEST_DOCUMENT
     while end > LONGEST_DOCUMENT - 4 and text[end] & 0xC0 == 0x80:  # inside a UTF-8 character
         end -= 1
     return end
 
 
-def draw_of(seed, number):
-    """Returns a document's number in [0, 1), which does not depend on other documents.
+def checksum_of(documents, before=0):
+    """Returns the CRC-32C, an int, of texts and borders of documents that follow those of `before`.
 
-    Args:
-      seed: the random seed.
-      number: the document's number in the corpus, from 0.
+    `documents` are (number in the corpus, text as bytes).
     """
+    crc = before
+    for _, text in documents:
+        crc = google_crc32c.extend(google_crc32c.extend(crc, text), b"\n\n")
+    return crc
+
+
+def draw_of(seed, number):
+    """Returns the draw in [0, 1) of a document, by its number in the corpus alone."""
     digest = hashlib.blake2b(f"held out {seed} {number}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "little") >> 11) / 2**53
 
 
+def read_with_progress(paths, label, read, length_of=len):
+    """Yields (path, part) for the parts that `read(path)` yields, and shows progress on terminals.
+
+    `length_of` gives the bytes of a part.
+    """
+    sizes = list(map(storage.size, paths))
+    with console.progress(total=sum(sizes), desc=label, unit="B", unit_scale=True) as bar:
+        for path, left in zip(paths, sizes, strict=True):
+            packed = is_packed(path)
+            for part in read(path):
+                yield path, part
+                # For a compressed file, the bytes that were read are known only at its end.
+                done = 0 if packed else min(length_of(part), left)
+                left -= done
+                bar.update(done)
+            bar.update(left)
+
+
 def measure(paths, seed, held_out_share, reading=PLAIN):
-    """Reads a corpus once and counts its documents; it holds one document in memory at a time.
+    """Reads a corpus once and returns its `Measure`; it holds one document in memory at a time.
 
     Args:
       paths: its files, in order.
@@ -205,71 +225,53 @@ def measure(paths, seed, held_out_share, reading=PLAIN):
         two sets gets at least one document.
       reading: `text_forms.Reading`.
 
-    Returns:
-      A `Measure`.
-
     Raises:
       UserError: there is no text, or too little to hold some out; a file cannot be read; or,
         with `on_invalid` "error", bytes are not in the encoding (with file and line).
     """
-    inputs, crc, number, blank_files, cut_documents = [], 0, 0, 0, 0
-    split = _Split(held_out_share)
-    sizes = list(map(storage.size, paths))
-    bar = console.progress(total=sum(sizes), desc="measuring", unit="B", unit_scale=True)
-    for path, size in zip(paths, sizes, strict=True):
-        found, packed = Documents(), is_packed(path)
-        for text, _, was_cut in raw_documents(path, 0, reading):
-            if reading.on_invalid == "error":
-                _refuse_invalid(text, path)
-            crc = google_crc32c.extend(google_crc32c.extend(crc, text), b"\n\n")
-            split.add(draw_of(seed, number) if held_out_share else 1.0, len(text))
-            found = found.plus(len(text))
-            cut_documents += was_cut
-            number += 1
-            # For a compressed file, the bytes that were read are known only at its end.
-            told = 0 if packed else min(len(text), size)
-            size -= told
-            bar.update(told)
-        bar.update(size)
-        inputs.append({"file": path, "documents": found.count, "bytes": found.bytes})
-        blank_files += not found.count
-    bar.close()
+    crc, number, cut_documents = 0, 0, 0
+    of_files = dict.fromkeys(paths, Documents())
+    sides = [Documents(), Documents()]  # training, held out
+    lowest, highest = (2.0, 0), (-1.0, 0)  # (draw, bytes)
+    documents = read_with_progress(
+        paths,
+        "measuring",
+        lambda path: raw_documents(path, 0, reading),
+        lambda part: len(part.text),
+    )
+    for path, (text, _, was_cut) in documents:
+        if reading.on_invalid == "error":
+            _refuse_invalid(text, path)
+        crc = checksum_of([(number, text)], crc)
+        draw = draw_of(seed, number) if held_out_share else 1.0
+        is_held_out = draw < held_out_share
+        sides[is_held_out] = sides[is_held_out].plus(len(text))
+        lowest, highest = min(lowest, (draw, len(text))), max(highest, (draw, len(text)))
+        of_files[path] = of_files[path].plus(len(text))
+        cut_documents += was_cut
+        number += 1
     if not number:
         raise UserError(f"{', '.join(paths)}: no text found; write one sentence per line")
     if held_out_share and number < 2:
         raise UserError("--eval_output_file needs a corpus of at least 2 documents")
-    return Measure(inputs, f"{crc:08x}", *split.settled(), blank_files, cut_documents)
-
-
-class _Split:
-    """Counts training and held-out documents; moves one if a set would be empty."""
-
-    def __init__(self, share):
-        self._share = share
-        self._sides = [Documents(), Documents()]  # training, held out
-        self._lowest, self._highest = (2.0, 0), (-1.0, 0)  # (draw, bytes)
-
-    def add(self, draw, length):
-        """Counts a document of `length` bytes by its draw."""
-        is_held_out = draw < self._share
-        self._sides[is_held_out] = self._sides[is_held_out].plus(length)
-        self._lowest = min(self._lowest, (draw, length))
-        self._highest = max(self._highest, (draw, length))
-
-    def settled(self):
-        """Returns (training, held out, threshold): two `Documents` and the adjusted share."""
-        training, held_out = self._sides
-        if self._share and not held_out.count:
-            draw, length = self._lowest
-            return training.minus(length), held_out.plus(length), draw + 2**-53
-        if self._share and not training.count:
-            draw, length = self._highest
-            return training.plus(length), held_out.minus(length), draw
-        return training, held_out, self._share
+    training, held_out = sides
+    threshold = held_out_share
+    if threshold and not held_out.count:
+        draw, length = lowest
+        training, held_out = training.plus(length, -1), held_out.plus(length)
+        threshold = draw + 2**-53
+    elif threshold and not training.count:
+        threshold, length = highest
+        training, held_out = training.plus(length), held_out.plus(length, -1)
+    inputs = [
+        {"file": path, "documents": found.count, "bytes": found.bytes}
+        for path, found in of_files.items()
+    ]
+    blank_files = sum(not found.count for found in of_files.values())
+    return Measure(inputs, f"{crc:08x}", training, held_out, threshold, blank_files, cut_documents)
 
 
 def _refuse_invalid(text, path):
-    """Raises a `UserError` with the line number if a document is not UTF-8."""
     try:
         decoded(text, path)
     except NotUtf8 as error:
@@ -277,3 +279,44 @@ def _refuse_invalid(text, path):
         if error.likeliest:
             advice = f"pass --encoding={error.likeliest}"
         raise UserError(f"{error}, or {advice}") from error
+
+
+def sentences_of(text, on_invalid, anomalies):
+    """Returns the sentences of a document: str that are not blank, stripped of white space.
+
+    Args:
+      text: bytes, one sentence per line. Longer lines than `LONGEST_LINE` characters are cut.
+      on_invalid: what to do with a line that is not UTF-8: "replace" replaces bad bytes by
+        U+FFFD, which the tokenizer drops; "skip" leaves the line out; "error" raises.
+      anomalies: a `collections.Counter` of `ANOMALIES`; it is updated.
+
+    Raises:
+      UnicodeDecodeError: `on_invalid` is "error" and bytes are not UTF-8.
+    """
+    try:
+        lines = text.decode().split("\n")
+    except UnicodeDecodeError:
+        if on_invalid == "error":
+            raise
+        lines = _decodable(text.split(b"\n"), on_invalid, anomalies)
+    sentences = []
+    for line in lines:
+        sentence = line.strip()
+        if len(sentence) > LONGEST_LINE:
+            anomalies["long_lines"] += 1
+            starts = range(0, len(sentence), LONGEST_LINE)
+            parts = (sentence[start : start + LONGEST_LINE].strip() for start in starts)
+            sentences.extend(part for part in parts if not is_blank(part))
+        elif not is_blank(sentence):
+            sentences.append(sentence)
+    return sentences
+
+
+def _decodable(lines, on_invalid, anomalies):
+    for line in lines:
+        try:
+            yield line.decode()
+        except UnicodeDecodeError:
+            anomalies["invalid_lines"] += 1
+            if on_invalid == "replace":
+                yield line.decode(errors="replace")

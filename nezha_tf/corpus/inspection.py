@@ -1,22 +1,27 @@
-"""Shows examples as text, or checks files; the code of `tools/inspect_tfrecords.py`."""
+"""Shows examples as text; the code of `tools/inspect_tfrecords.py`."""
 
-import collections
 import functools
+import itertools
 import os
+import re
 import sys
 
-from nezha_tf.corpus.example_text import LEGEND, UNMASKED_LEGEND, arrays_of, text_of
-from nezha_tf.corpus.manifest import manifest_path, shards_named
+import numpy as np
+
 from nezha_tf.corpus.provenance import fault_of_vocabulary
-from nezha_tf.corpus.record_check import check_files
-from nezha_tf.corpus.shard_files import example_files, parts_of_sets
+from nezha_tf.corpus.shard_files import example_files, manifest_name, shards_in
+from nezha_tf.data import schema
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.text.vocabulary import Vocabulary
-from nezha_tf.util import console, storage
+from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
-from nezha_tf.util.settings import refuse
 
-FAULTS_SHOWN = 20
+# Runs of predicted tokens are shown in brackets, with their replacement if it is not [MASK]; on a
+# terminal in colour too.
+LEGEND = "[字] masked   [字→人] replaced by another token   [字=] predicted but unchanged"
+UNMASKED_LEGEND = "| is between words; nothing is masked"
+MASKED, REPLACED, KEPT = "31", "33", "32"  # red, yellow, green
+_WORD = re.compile(r"[^\W\u2e80-\U0010ffff]")
 
 
 def show(settings):
@@ -30,10 +35,10 @@ def show(settings):
         not an example.
     """
     # The caches make each manifest and each vocabulary be read only once.
-    named, vocabulary_in = functools.cache(shards_named), functools.cache(Vocabulary.from_file)
+    named, vocabulary_in = functools.cache(shards_in), functools.cache(Vocabulary.from_file)
     shown = 0
     for path in example_files(settings.input_file, "input_file"):
-        source = settings.vocab_file or _vocab_file(path, named(manifest_path(path)))
+        source = settings.vocab_file or _vocab_file(path, named(manifest_name(path)))
         vocabulary = vocabulary_in(source)
         of_other = fault_of_vocabulary(path, source)
         if of_other:
@@ -63,45 +68,124 @@ def show(settings):
         raise UserError(f"--first_record={settings.first_record}: no file has that many records")
 
 
-def check(settings):
-    """Checks every byte of files, and prints each fault with file and record.
-
-    Args:
-      settings: `InspectionSettings`; without a `vocab_file` the manifest bounds the ids.
-
-    Returns:
-      The number of faults.
-
-    Raises:
-      UserError: a file cannot be read.
-    """
-    paths = example_files(settings.input_file, "input_file", may_be_empty=True)
-    refuse(settings, ("first_record", "num_records"), "--check")
-    checked, missing = check_files(paths, settings.vocab_file)
-    for found in checked.values():
-        for fault in found.faults[:FAULTS_SHOWN]:
-            print(fault)
-        if len(found.faults) > FAULTS_SHOWN:
-            print(f"more faults in the same file: {len(found.faults) - FAULTS_SHOWN:,}")
-    for line in missing + parts_of_sets(paths, "input_file"):
-        print(line)
-    faults = sum(len(found.faults) for found in checked.values()) + len(missing)
-    records = sum(found.records for found in checked.values())
-    size = sum(found.bytes for found in checked.values())
-    files_of = collections.Counter(map(manifest_path, paths))
-    plain = sum(count for path, count in files_of.items() if not shards_named(path))
-    print(
-        f"{console.plural(len(paths), 'file')}, {console.plural(records, 'record')}, "
-        f"{size / 1e6:,.1f} MB: {console.plural(faults, 'fault') if faults else 'no fault'}"
-        + (f"; {console.plural(plain, 'file')} without a manifest to compare with" if plain else "")
-    )
-    return faults
-
-
 def _vocab_file(path, named):
-    """Returns the vocabulary of a file; `named` is the `shards_named` of its manifest."""
+    """Returns the vocabulary of a file; `named` is the `shards_in` of its manifest."""
     _, entry, _ = named.get(os.path.basename(path), (None, None, None))
     vocab_file = entry.get("flags", {}).get("vocab_file", "") if entry else ""
     if not storage.exists(vocab_file):
         raise UserError(f"{path}: --vocab_file is needed, the vocabulary that it was made with")
     return vocab_file
+
+
+def arrays_of(record):
+    """Returns the features of a record (bytes) as a dict of name to array.
+
+    Raises:
+      ValueError: it is not a `tf.train.Example` with the features of a masked or unmasked
+        example.
+    """
+    features = schema.parsed(record)
+    if features is None:
+        raise ValueError("it is not a tf.train.Example")
+    found = {}
+    for feature in schema.features_of(record):
+        if feature.name not in features:
+            raise ValueError(f"it lacks the feature {feature.name}")
+        value, is_float = features[feature.name], feature.dtype is np.float32
+        numbers = (value.float_list if is_float else value.int64_list).value
+        if not numbers:
+            raise ValueError(f"{feature.name} has no {'real' if is_float else 'whole'} numbers")
+        found[feature.name] = np.array(numbers)
+    return found
+
+
+def text_of(features, vocabulary, in_colour):
+    """Returns an example as lines: its counts, segment A, and segment B if there is one.
+
+    In an unmasked example, bars separate the words.
+
+    Args:
+      features: dict of arrays, see `arrays_of`.
+      vocabulary: the `Vocabulary`.
+      in_colour: whether to add a terminal's colour codes.
+
+    Raises:
+      IndexError: an id is outside the vocabulary.
+    """
+    length = int(features["input_mask"].sum())
+    ids = features["input_ids"][:length].tolist()
+    segments = features["segment_ids"][:length]
+    label = int(features["next_sentence_labels"][0])
+    labels, starts, what = {}, features.get("word_starts"), "words"
+    if starts is None:
+        count = int(features["masked_lm_weights"].sum())
+        positions = features["masked_lm_positions"][:count].tolist()
+        labels = dict(zip(positions, features["masked_lm_ids"].tolist(), strict=False))
+        what = "predicted"
+    else:
+        count = int(starts.sum())
+    lines = [f"{length} tokens, {count} {what}, next_sentence_labels {label}"]
+    for number, name in enumerate("AB"):
+        places = np.flatnonzero(segments == number).tolist()
+        if places and starts is None:
+            text = _marked(places, ids, labels, vocabulary, in_colour)
+        elif places:
+            text = _parted(places, ids, starts, vocabulary)
+        if places:
+            lines.append(f"  {name}  {text}")
+    return "\n".join(lines)
+
+
+def _marked(places, ids, labels, vocabulary, in_colour):
+    """Returns the text of some positions; runs of predictions of one kind share brackets."""
+    parts, previous = [], ""
+    for kind, run in itertools.groupby(places, lambda place: _kind(place, ids, labels, vocabulary)):
+        run = list(run)
+        true = _join(vocabulary.tokens_of([labels.get(place, ids[place]) for place in run]))
+        there = _join(vocabulary.tokens_of([ids[place] for place in run]))
+        first = vocabulary.tokens[labels.get(run[0], ids[run[0]])]
+        shown = {MASKED: f"[{true}]", REPLACED: f"[{true}→{there}]", KEPT: f"[{true}=]"}
+        text = shown.get(kind, true)
+        if kind and in_colour:
+            text = f"\033[{kind}m{text}\033[0m"
+        parts.append(" " * _has_space(previous, first) + text)
+        previous = true
+    return "".join(parts)
+
+
+def _parted(places, ids, starts, vocabulary):
+    """Returns the text of some positions with bars between words."""
+    text = ""
+    for place in places:
+        token = vocabulary.tokens[ids[place]]
+        is_special = token in ("[CLS]", "[SEP]")
+        if starts[place] and text and not text.endswith("[CLS]"):
+            text += "|"
+        elif is_special or _has_space(text, token):
+            text += " " * bool(text)
+        text += token[2:] if token[:2] == "##" else token
+    return text
+
+
+def _kind(place, ids, labels, vocabulary):
+    if place not in labels:
+        return ""
+    if ids[place] == vocabulary.mask_id:
+        return MASKED
+    return KEPT if ids[place] == labels[place] else REPLACED
+
+
+def _join(tokens):
+    """Returns tokens as text, with spaces between Latin words but not in Chinese."""
+    text = ""
+    for token in tokens:
+        text += " " * _has_space(text, token) + (token[2:] if token[:2] == "##" else token)
+    return text
+
+
+def _has_space(text, token):
+    """Whether there is a space between a text and the next token."""
+    if not text or token.startswith("##"):
+        return False
+    is_special = text.endswith(("[CLS]", "[SEP]")) or token in ("[CLS]", "[SEP]")
+    return is_special or bool(_WORD.match(text[-1]) and _WORD.match(token))

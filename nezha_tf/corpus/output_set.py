@@ -1,8 +1,26 @@
-"""A set of files while it is made: the training set or the held-out set."""
+"""The sets of files that a run makes, the training set and the held-out set, and what is finished.
+
+Temporary files of processes that were killed are removed here too.
+"""
 
 import collections
+import contextlib
+import glob
+import os
+import re
 
+from nezha_tf.corpus.shard_files import FINISHED, read_summary, shard_names, summary_name
 from nezha_tf.corpus.statistics import Statistics
+from nezha_tf.util import files, forms, storage
+from nezha_tf.util.errors import UserError
+
+# Messages for values that are too long or too unclear to print.
+_MADE = {
+    "input_file": "from another text (--input_file, the files' order, or bytes that are not UTF-8)",
+    "vocab_file": "with another vocabulary (--vocab_file)",
+    "user_dict": "with another dictionary (--user_dict)",
+    "segmenter": "with another segmenter (--segmenter) or another version of it",
+}
 
 
 class OutputSet:
@@ -14,37 +32,118 @@ class OutputSet:
       documents: the `Documents` of the set.
       repetitions: number of passes over each document.
       paths: the files of its shards.
-      finished: dict of file to the shard's part of the manifest: `documents`, `records`, `bytes`
-        and `crc32c`.
+      finished: dict of file to `documents`, `records`, `bytes` and `crc32c` of the shard.
       statistics: the sum of the `Statistics` of finished shards.
-      anomalies: the sum of their anomalies, a Counter of `lines.KINDS`.
+      anomalies: the sum of their anomalies, a Counter of `documents.ANOMALIES`.
     """
 
-    def __init__(self, name, output_file, documents, repetitions, paths):
-        """See the attributes."""
+    def __init__(self, name, output_file, documents, repetitions, count):
         self.name = name
         self.output_file = output_file
         self.documents = documents
         self.repetitions = repetitions
-        self.paths = paths
+        self.paths = shard_names(output_file, count)
         self.finished = {}
         self.statistics = Statistics()
         self.anomalies = collections.Counter()
 
-    def add(self, path, record):
-        """Adds a finished shard.
-
-        Args:
-          path: its file.
-          record: its summary, a dict; see `make_shard`.
-        """
+    def add(self, path, summary):
+        """Adds a finished shard by its file and its summary, a dict; see `make_shard`."""
         kept = ("documents", "records", "bytes", "crc32c")
-        self.finished[path] = {key: record[key] for key in kept}
-        self.statistics.add(Statistics.from_dict(record["statistics"]))
-        self.anomalies.update(record["anomalies"])
+        self.finished[path] = {key: summary[key] for key in kept}
+        self.statistics.add(Statistics.from_dict(summary["statistics"]))
+        self.anomalies.update(summary["anomalies"])
+
+    def add_finished(self, identity):
+        """Adds the shards that exist already, and returns the number of their records.
+
+        Beside a finished shard there is a summary with the `identity` (`identity_of`) and the
+        file's size. Its checksum is compared by `tools/inspect_tfrecords.py --check` only.
+
+        Raises:
+          UserError: a file with the set's name was made with other flags, or has no summary.
+        """
+        names, records = set(self.paths).difference(self.finished), 0
+        for path in _existing_files(self.output_file):
+            summary = read_summary(path)
+            if summary is None:
+                raise UserError(
+                    f"{path} is there, but not its summary {os.path.basename(summary_name(path))}; "
+                    "remove the file, or choose another --output_file"
+                )
+            forms.require(summary, FINISHED, summary_name(path))
+            _refuse_other(path, summary["identity"], identity)
+            if path in names and storage.size(path) == summary["bytes"]:
+                self.add(path, summary)
+                records += summary["records"]
+        return records
 
     def wanted(self):
         """Returns a set of (set name, index) of the shards to make."""
-        return {
-            (self.name, index) for index, path in enumerate(self.paths) if path not in self.finished
-        }
+        paths = enumerate(self.paths)
+        return {(self.name, index) for index, path in paths if path not in self.finished}
+
+    def remove_leftovers(self):
+        """Removes temporary files of the set whose process, on this machine, has ended."""
+        if storage.is_remote(self.output_file):  # its processes may run on other machines
+            return
+        stem, extension = map(glob.escape, os.path.splitext(self.output_file))
+        for path in storage.glob(f"{stem}*{extension}*.tmp"):
+            process_id = files.writer_of(path)
+            if process_id is not None and not _is_alive(process_id):
+                _remove(path)
+
+
+def _existing_files(output_file):
+    """Returns the existing files of a set, whatever its number of shards, sorted."""
+    stem, extension = os.path.splitext(output_file)
+    shard = re.compile(re.escape(stem) + r"-\d{5,}-of-\d{5,}" + re.escape(extension))
+    paths = storage.glob(f"{glob.escape(stem)}-*{glob.escape(extension)}")
+    return sorted(filter(shard.fullmatch, paths)) + [output_file] * storage.exists(output_file)
+
+
+def _refuse_other(path, made, identity):
+    for flag, value in identity.items():
+        if made.get(flag) == value:
+            continue
+        how = f"with --{flag}={made.get(flag)}, not {value}"
+        if flag == "eval_share" and not (made.get(flag) and value):
+            how = f"{'without' if value else 'with'} --eval_output_file"
+        raise UserError(
+            f"{path} was made {_MADE.get(flag, how)}; pass the flags that it was made with, "
+            "remove the old files, or choose another --output_file"
+        )
+
+
+def remove_unfinished(path, process_id):
+    """Removes the temporary files of a shard whose worker was killed."""
+    for name in (path, summary_name(path)):
+        _remove(files.temporary_name(name, process_id))
+
+
+def remove_shard(path):
+    """Removes a shard and its summary, if they exist."""
+    _remove(path)
+    _remove(summary_name(path))
+
+
+def _remove(path):
+    with contextlib.suppress(FileNotFoundError):
+        storage.remove(path)
+
+
+def _is_alive(process_id):
+    """Whether a process is running; a zombie is not."""
+    try:
+        with open(f"/proc/{process_id}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        if os.path.isdir("/proc/self"):
+            return False
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -1,4 +1,4 @@
-"""Chooses the sentences of each example, as ranges of a shard's tokens.
+"""Chooses the sentences of each example, as ranges of a shard's tokens, and packs them into rows.
 
 An instance is (ranges, label): the ranges (start, end) of tokens, each followed by [SEP] in the
 example, and the value of `next_sentence_labels`. All draws come from the caller's generator.
@@ -7,6 +7,9 @@ original's instances.
 """
 
 import bisect
+from typing import NamedTuple
+
+import numpy as np
 
 PAIRS = ("nsp", "sop", "none", "stream")
 # Examples of these kinds are one segment, without next-sentence prediction.
@@ -44,12 +47,7 @@ class PairPacker:
         self._random_next_prob = random_next_prob
 
     def pack(self, index, rng):
-        """Yields the instances of a document.
-
-        Args:
-          index: the document's index in `tokens.documents`.
-          rng: a `random.Random`.
-        """
+        """Yields the instances of a document; `index` is its place in `tokens.documents`."""
         bounds = self._tokens.bounds
         _, first, last = self._tokens.documents[index]
         target = self._max_tokens
@@ -86,10 +84,7 @@ class PairPacker:
         return end, segments, 0
 
     def _random_segment(self, index, wanted, rng):
-        """Returns sentences of a random other document, with at least `wanted` tokens if possible.
-
-        As in the original, another document is drawn up to ten times; then the same one is taken.
-        """
+        # As in the original, another document is drawn up to ten times; then the same one is taken.
         documents, bounds = self._tokens.documents, self._tokens.bounds
         for _ in range(10):
             other = rng.randint(0, len(documents) - 1)
@@ -102,13 +97,10 @@ class PairPacker:
 
 
 def truncated(first, second, max_length, rng):
-    """Truncates two ranges to `max_length` together.
+    """Returns two ranges, truncated to `max_length` together.
 
     One token after another is removed from the longer range, at a random end; if both have the
     same length, from the second, as in the original.
-
-    Returns:
-      (first, second), the truncated ranges.
     """
     a_start, a_end = first
     b_start, b_end = second
@@ -164,3 +156,64 @@ def pack_full_sentences(tokens, max_seq_length, order):
                 ranges, used = [], 1
     if ranges:
         yield tuple(ranges), 0
+
+
+class PackedRows(NamedTuple):
+    """Unmasked examples [CLS] A [SEP] B [SEP], padded with zeros.
+
+    Attributes:
+      ids: int32 [B, T].
+      segment_ids: int32 [B, T].
+      is_text: bool [B, T], False at special tokens and padding.
+      word_starts: bool [B, T], whether a token of the text begins a unit of masking. The first
+        token of a segment always does, so the rest of a truncated word is a unit too.
+      lengths: int64 [B], special tokens included.
+    """
+
+    ids: np.ndarray
+    segment_ids: np.ndarray
+    is_text: np.ndarray
+    word_starts: np.ndarray
+    lengths: np.ndarray
+
+
+def pack_rows(tokens, starts, ends, counts, vocabulary, max_seq_length, of_pairs):
+    """Returns the `PackedRows` of B instances.
+
+    Args:
+      tokens: the `ShardTokens`.
+      starts, ends: int64 [R], ranges of tokens; the ranges of an instance are adjacent.
+      counts: int64 [B], the number of ranges of each instance.
+      vocabulary: the `Vocabulary`.
+      max_seq_length: length T of a row.
+      of_pairs: whether the second range of a row is segment 1; if False, all are segment 0.
+    """
+    sizes = ends - starts
+    row_of_range = np.repeat(np.arange(len(counts)), counts)
+    number_in_row = np.arange(len(sizes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    # The places of each range's first token and [SEP] in the flattened rows.
+    used = np.cumsum(sizes + 1) - (sizes + 1)  # places used by earlier ranges
+    used_in_row = used - np.repeat(used[number_in_row == 0], counts)
+    begins = row_of_range * max_seq_length + 1 + used_in_row
+    separators = begins + sizes
+    # For each token: its place in the flattened rows, and its index in `tokens`.
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    where = within + np.repeat(begins, sizes)
+    source = within + np.repeat(starts, sizes)
+
+    shape = len(counts), max_seq_length
+    ids = np.zeros(shape, np.int32)
+    is_text, word_starts = np.zeros(shape, bool), np.zeros(shape, bool)
+    segment_ids = np.zeros(shape, np.int32)
+    ids[:, 0] = vocabulary.cls_id
+    ids.reshape(-1)[separators] = vocabulary.sep_id
+    ids.reshape(-1)[where] = tokens.ids[source]
+    is_text.reshape(-1)[where] = True
+    word_starts.reshape(-1)[where] = tokens.word_starts[source]
+    word_starts.reshape(-1)[begins] = True
+    if of_pairs:
+        is_second = number_in_row == 1
+        segment_ids.reshape(-1)[separators[is_second]] = 1
+        segment_ids.reshape(-1)[where] = np.repeat(is_second, sizes)
+    lengths = 1 + np.bincount(row_of_range, weights=sizes + 1, minlength=len(counts))
+    return PackedRows(ids, segment_ids, is_text, word_starts, lengths.astype(np.int64))

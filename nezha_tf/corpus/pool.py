@@ -32,6 +32,35 @@ def _cause(exit_code):
     return signal.Signals(-exit_code).name if exit_code < 0 else f"status {exit_code}"
 
 
+def run_tasks(count, make_function, arguments, tasks, describe, forget=None):
+    """Yields (task, result) in the order in which tasks are finished; see `WorkerPool`.
+
+    Args:
+      count: number of processes; 1: this process works.
+      make_function, arguments: what makes the function that is called with the tasks.
+      tasks: iterable.
+      describe: function from a task to what a worker that died was doing, for the message.
+      forget: called with (task, process id) of what is not finished when the workers have ended.
+
+    Raises:
+      UserError: a worker raised it, or died.
+    """
+    if count == 1:
+        function = make_function(*arguments)
+        for task in tasks:
+            yield task, function(task)
+        return
+    pool = WorkerPool(count, make_function, *arguments)
+    try:
+        with pool:
+            yield from pool.run(tasks)
+    except WorkerDied as death:
+        raise UserError(f"a worker died ({death.cause}) while it {describe(death.task)}") from death
+    finally:
+        for unfinished in pool.unfinished if forget else ():
+            forget(*unfinished)
+
+
 class WorkerPool:
     """Spawned (not forked) processes; each makes a function and calls it for its tasks.
 
@@ -40,13 +69,10 @@ class WorkerPool:
     """
 
     def __init__(self, count, make_function, *arguments):
-        """Starts the workers.
+        """Starts `count` processes.
 
-        Args:
-          count: number of processes.
-          make_function: called once in each worker with `arguments`; returns the function that is
-            called with tasks. It must be a module's function, so that workers can import it.
-          arguments: they and the tasks must be picklable.
+        Each calls `make_function`, a function of a module, with `arguments`; what it returns is
+        called with tasks. Arguments and tasks must be picklable.
         """
         self._workers = []
         try:

@@ -1,14 +1,67 @@
-"""Finds out how examples were made, from the summaries beside their files."""
+"""How examples were made: the identity of shards, and its comparison with the user's flags."""
 
+import dataclasses
+import hashlib
+import importlib.metadata
 import os
 from typing import NamedTuple
 
-from nezha_tf.corpus.identity import digest
-from nezha_tf.corpus.manifest import manifest_path, shards_named
-from nezha_tf.corpus.shard_files import read_record
+from nezha_tf.corpus.shard_files import manifest_name, read_summary, shards_in
 from nezha_tf.objectives.policies import UNMASKED
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
+
+
+def identity_of(settings, measure):
+    """Returns a dict of flag name to JSON value with all that determines the bytes of shards.
+
+    Files are identified by their contents, not their names; the segmenter also by its version.
+
+    Args:
+      settings: the `Settings`.
+      measure: the `Measure` of the corpus.
+
+    Raises:
+      UserError: the vocabulary or the dictionary cannot be read.
+    """
+    text = f"crc32c {measure.crc32c}, {measure.training.count + measure.held_out.count} documents"
+    identity = {"input_file": text, **dataclasses.asdict(settings), **identity_of_files(settings)}
+    # The text that they make of the files is known by its checksum.
+    for name in ("encoding", "text_fields", "split_sentences"):
+        del identity[name]
+    # It comes last, because its default depends on the text, which should be reported first.
+    identity["num_output_shards"] = identity.pop("num_output_shards")
+    return identity
+
+
+def identity_of_files(settings):
+    """Returns the part of the identity that another machine may see differently, a dict of str."""
+    with_words = settings.masking != "token"
+    return {
+        "vocab_file": digest(settings.vocab_file, "vocab_file"),
+        "user_dict": settings.user_dict and digest(settings.user_dict, "user_dict"),
+        "segmenter": _version(settings.segmenter) if with_words else "",
+    }
+
+
+def digest(path, flag):
+    """Returns a hash of the bytes of a file that a flag names, a str.
+
+    Raises:
+      UserError: the file cannot be read.
+    """
+    try:
+        with storage.open_binary(path, "rb") as file:
+            return "sha256 " + hashlib.sha256(file.read()).hexdigest()
+    except OSError as error:
+        raise UserError(f"cannot read --{flag}={path}: {error.strerror}") from error
+
+
+def _version(package):
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return package  # the code that imports it reports what to install
 
 
 class Provenance(NamedTuple):
@@ -28,82 +81,77 @@ class Provenance(NamedTuple):
     max_predictions_per_seq: int = 20
 
 
-def provenance_of(paths, vocab_file=None, dynamic_masking=None, **said):
+def provenance_of(paths, vocab_file=None, dynamic_masking=None, **requested):
     """Returns the `Provenance` of examples, and checks that it agrees with the user's flags.
 
     Args:
       paths: TFRecord files.
       vocab_file: the vocabulary that the user names, or None.
       dynamic_masking: the policy that will mask the examples, or None.
-      **said: fields of `Provenance` that the user sets, or None. They are needed for files of
+      **requested: fields of `Provenance` that the user sets, or None. They are needed for files of
         other tools, which have no summaries, if they differ from the defaults.
 
     Raises:
       UserError: the files were made with other flags than the user's or with different flags, or
         the vocabulary cannot be read.
     """
-    identities = {path: record["identity"] for path, record in _records(paths).items()}
+    identities = {path: summary["identity"] for path, summary in _summaries(paths).items()}
     _check_masking(identities, dynamic_masking)
-    found = {}
+    values = {}
     for flag in Provenance._fields:
-        path, made = _told(identities, flag)
-        found[flag] = said.get(flag) if path is None else made
-        if said.get(flag) not in (None, found[flag]):
+        path, made = _made_with(identities, flag)
+        values[flag] = requested.get(flag) if path is None else made
+        if requested.get(flag) not in (None, values[flag]):
             raise UserError(
-                f"{path} was made with {_written(flag, made)}, as the summary beside it says, not "
-                f"with {_written(flag, said[flag])}; remove that flag"
+                f"{path} was made with {_flag_text(flag, made)}, as the summary beside it says, "
+                f"not with {_flag_text(flag, requested[flag])}; remove that flag"
             )
-    path, made = _told(identities, "vocab_file")
+    path, made = _made_with(identities, "vocab_file")
     if path and vocab_file and made != digest(vocab_file, "vocab_file"):
-        raise UserError(f"{path} {_of_another(vocab_file)}")
-    return Provenance(**{flag: value for flag, value in found.items() if value is not None})
+        raise UserError(f"{path} {_of_another_vocabulary(vocab_file)}")
+    return Provenance(**{flag: value for flag, value in values.items() if value is not None})
 
 
 def counts_of(paths):
     """Returns a dict of file to its number of records, by manifests and summaries.
 
-    Args:
-      paths: TFRecord files. Those without a summary, and those that have another size than it
-        says, are not in the result.
+    Files without a summary, and those that have another size than it says, are left out.
 
     Raises:
       UserError: a manifest or a summary cannot be read.
     """
     sizes = storage.sizes(paths)
     return {
-        path: record["records"]
-        for path, record in _records(paths).items()
-        if record.get("bytes") == sizes[path] and "records" in record
+        path: summary["records"]
+        for path, summary in _summaries(paths).items()
+        if summary.get("bytes") == sizes[path] and "records" in summary
     }
 
 
 def in_manifests(paths):
-    """Returns {path: its summary} of the files that the manifests of their folders name.
+    """Returns {path: its summary} of the TFRecord files that the manifests of their folders name.
 
     A manifest names a set only while all its shards are as it says, so one file tells what
     otherwise the summaries of all shards do.
 
-    Args:
-      paths: TFRecord files.
-
     Raises:
       UserError: a manifest cannot be read.
     """
-    named = {path: shards_named(path) for path in set(map(manifest_path, paths))}
-    found = {}
+    manifests = {name: shards_in(name) for name in set(map(manifest_name, paths))}
+    summaries = {}
     for path in paths:
-        shards, name = named[manifest_path(path)], os.path.basename(path)
+        shards, name = manifests[manifest_name(path)], os.path.basename(path)
         if name in shards:
             _, entry, shard = shards[name]
-            found[path] = {**shard, "identity": entry["identity"]}
-    return found
+            summaries[path] = {**shard, "identity": entry["identity"]}
+    return summaries
 
 
-def _records(paths):
+def _summaries(paths):
     """Returns {path: its summary}, from manifests or else beside the file, if there is one."""
     named = in_manifests(paths)
-    found = {path: named.get(path) or read_record(path) for path in paths}
-    return {path: record for path, record in found.items() if record}
+    summaries = {path: named.get(path) or read_summary(path) for path in paths}
+    return {path: summary for path, summary in summaries.items() if summary}
 
 
 def _check_masking(identities, dynamic_masking):
@@ -120,58 +168,39 @@ def _check_masking(identities, dynamic_masking):
 
 
 def fault_of_vocabulary(path, vocab_file):
-    """Returns a message if the summary of a file names another vocabulary, else None.
-
-    Args:
-      path: a TFRecord file.
-      vocab_file: the vocabulary that the user names.
+    """Returns a message if the summary of a file names another vocabulary than the user, else None.
 
     Raises:
-      UserError: the vocabulary cannot be read.
+      UserError: the vocabulary or the summary cannot be read.
     """
-    record = read_record(path) or {"identity": {}}
-    made = record["identity"].get("vocab_file")
-    return _of_another(vocab_file) if made not in (None, digest(vocab_file, "vocab_file")) else None
+    made = (read_summary(path) or {"identity": {}})["identity"].get("vocab_file")
+    is_other = made not in (None, digest(vocab_file, "vocab_file"))
+    return _of_another_vocabulary(vocab_file) if is_other else None
 
 
-def _told(identities, flag):
-    """Returns (file, the flag's value) for the first file whose summary has it, or (None, None).
-
-    Args:
-      identities: dict of file to the identity in its summary, see `identity_of`.
-      flag: the name of the flag.
-
-    Raises:
-      UserError: another file was made with another value.
-    """
-    told = [
+def _made_with(identities, flag):
+    """Returns (file, the flag's value) for the first file whose summary has it, or (None, None)."""
+    values = [
         (path, identity[flag])
         for path, identity in identities.items()
-        if flag in identity and not _has_no_say(flag, identity)
+        # Unmasked examples have no predictions.
+        if flag in identity
+        and (flag != "max_predictions_per_seq" or identity.get("masking") != UNMASKED)
     ]
-    first, made = told[0] if told else (None, None)
-    for path, value in told:
+    first, made = values[0] if values else (None, None)
+    for path, value in values:
         if value != made:
-            how = (
-                "other vocabularies"
-                if flag == "vocab_file"
-                else f"{_written(flag, value)} and {_written(flag, made)}"
-            )
+            how = f"{_flag_text(flag, value)} and {_flag_text(flag, made)}"
+            how = "other vocabularies" if flag == "vocab_file" else how
             raise UserError(f"{path} and {first} were made with {how}; name files of one kind")
     return first, made
 
 
-def _has_no_say(flag, identity):
-    """Whether the flag has no effect on these examples: unmasked ones have no predictions."""
-    return flag == "max_predictions_per_seq" and identity.get("masking") == UNMASKED
-
-
-def _written(flag, value):
-    """Returns a flag in the form of a command line."""
+def _flag_text(flag, value):
     return {True: f"--{flag}", False: f"--no{flag}"}.get(value, f"--{flag}={value}")
 
 
-def _of_another(vocab_file):
+def _of_another_vocabulary(vocab_file):
     return (
         f"was made with another vocabulary than {vocab_file}, so its ids mean other tokens; "
         "pass the --vocab_file that it was made with"

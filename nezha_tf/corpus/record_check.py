@@ -1,39 +1,80 @@
-"""Checks that TFRecord files are complete, fit the schema, and agree with their manifest."""
+"""Checks that TFRecord files are complete, fit the schema, and agree with their manifest.
 
+The code of `tools/inspect_tfrecords.py --check`.
+"""
+
+import collections
 import os
 from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
 
-from nezha_tf.corpus.manifest import manifest_path, shards_named
 from nezha_tf.corpus.provenance import fault_of_vocabulary
-from nezha_tf.corpus.shard_files import read_record, record_name
+from nezha_tf.corpus.shard_files import (
+    example_files,
+    manifest_name,
+    parts_of_sets,
+    read_summary,
+    shards_in,
+    summary_name,
+)
 from nezha_tf.data import schema
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.objectives.policies import UNMASKED
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util import console, storage
+from nezha_tf.util.settings import refuse
 
 CHECKED_AT_ONCE = 512
+FAULTS_SHOWN = 20
 _FEATURES = {False: schema.FEATURES, True: schema.UNMASKED_FEATURES}
 # The bound on ids if the size of the vocabulary is unknown.
 ANY_VOCABULARY = 2**31
 
 
 class Checked(NamedTuple):
-    """The result of checking a file.
+    """The result of checking a file: its size, its CRC-32C and the number of undamaged records.
 
-    Attributes:
-      records: number of undamaged records.
-      bytes, crc32c: size and CRC-32C of the file.
-      faults: list of str, each with file and record.
+    `faults` is a list of str, each with file and record.
     """
 
     records: int
     bytes: int
     crc32c: str
     faults: list
+
+
+def check(settings):
+    """Checks every byte of files (`InspectionSettings`), and prints each fault with its record.
+
+    Returns:
+      The number of faults.
+
+    Raises:
+      UserError: a file cannot be read.
+    """
+    paths = example_files(settings.input_file, "input_file", may_be_empty=True)
+    refuse(settings, ("first_record", "num_records"), "--check")
+    checked, missing = check_files(paths, settings.vocab_file)
+    for found in checked.values():
+        for fault in found.faults[:FAULTS_SHOWN]:
+            print(fault)
+        if len(found.faults) > FAULTS_SHOWN:
+            print(f"more faults in the same file: {len(found.faults) - FAULTS_SHOWN:,}")
+    for line in missing + parts_of_sets(paths, "input_file"):
+        print(line)
+    faults = sum(len(found.faults) for found in checked.values()) + len(missing)
+    records = sum(found.records for found in checked.values())
+    size = sum(found.bytes for found in checked.values())
+    files_of = collections.Counter(map(manifest_name, paths))
+    plain = sum(count for path, count in files_of.items() if not shards_in(path))
+    print(
+        f"{console.plural(len(paths), 'file')}, {console.plural(records, 'record')}, "
+        f"{size / 1e6:,.1f} MB: {console.plural(faults, 'fault') if faults else 'no fault'}"
+        + (f"; {console.plural(plain, 'file')} without a manifest to compare with" if plain else "")
+    )
+    return faults
 
 
 def check_files(paths, vocab_file=""):
@@ -55,11 +96,11 @@ def check_files(paths, vocab_file=""):
     """
     vocabulary = Vocabulary.from_file(vocab_file) if vocab_file else None
     ends = (vocabulary.cls_id, vocabulary.sep_id) if vocabulary else None
-    named = {path: shards_named(path) for path in set(map(manifest_path, paths))}
+    named = {path: shards_in(path) for path in set(map(manifest_name, paths))}
     checked, sets = {}, {}
     with console.progress(total=sum(map(storage.size, paths)), unit="B", unit_scale=True) as bar:
         for path in paths:
-            in_folder = named[manifest_path(path)]
+            in_folder = named[manifest_name(path)]
             name, entry, shard = in_folder.get(os.path.basename(path), (None, None, None))
             flags = entry.get("flags", {}) if entry else {}
             lengths = [flags.get(name, 0) for name in schema.Lengths._fields]
@@ -142,13 +183,7 @@ def _lengths_of(record):
 
 
 def _faults_of(path, batch, lengths, limits, features, ends):
-    """Checks some records.
-
-    Args:
-      path: their file.
-      batch: non-empty list of (number, record).
-      lengths, limits, features: see `schema.fault_of`.
-      ends: see `check_file`.
+    """Checks a non-empty batch of (number, record); `ends` are those of `check_file`.
 
     Returns:
       (list of faults, those found by the schema first; `ends`, or those of the first record).
@@ -212,10 +247,7 @@ def _is_odd(values, lengths, limits):
 
 
 def _has_odd_words(ids, word_starts, lengths):
-    """Returns bool [B], whether a word starts outside the text or a segment's first token does not.
-
-    The last token of an example is taken to be [SEP].
-    """
+    """Returns bool [B]: a word starts outside the text, or a segment's first token starts none."""
     places = np.arange(ids.shape[1])
     separators = np.take_along_axis(ids, np.maximum(lengths - 1, 0)[:, None], axis=1)
     is_text = (ids != separators) & (places > 0) & (places < lengths[:, None])
@@ -231,8 +263,8 @@ def _differences(path, found, shard):
             yield f"{path}: {getattr(found, key):,} {what}, but the manifest says {shard[key]:,}"
     if found.crc32c != shard["crc32c"]:
         yield f"{path}: CRC-32C {found.crc32c}, but the manifest says {shard['crc32c']}"
-    record = read_record(path)
+    record = read_summary(path)
     if record is None:
-        yield f"{record_name(path)}: is missing or damaged"
+        yield f"{summary_name(path)}: is missing or damaged"
     elif record.get("crc32c") != shard["crc32c"]:
-        yield f"{record_name(path)}: describes another file than the manifest"
+        yield f"{summary_name(path)}: describes another file than the manifest"

@@ -5,11 +5,10 @@ import contextlib
 import time
 
 from nezha_tf.corpus.assignment import HELD_OUT
-from nezha_tf.corpus.lines import KINDS
-from nezha_tf.corpus.manifest import entry_of, write_manifest
+from nezha_tf.corpus.documents import ANOMALIES
+from nezha_tf.corpus.shard_files import entry_of, write_entry
 from nezha_tf.objectives.policies import POLICIES, UNMASKED
-from nezha_tf.text.user_dictionary import read_user_dictionary
-from nezha_tf.text.word_segmentation import never_found
+from nezha_tf.text.words import never_found, read_user_dictionary
 from nezha_tf.util import console
 
 # There is a warning if a smaller share of a set's characters is in examples.
@@ -18,22 +17,15 @@ LEAST_USED = 0.9
 MANY_LONG = 0.05
 
 
-def tell_plan(sets, wanted, workers, runner=""):
-    """Prints what will be made.
-
-    Args:
-      sets: list of `OutputSet`.
-      wanted: number of shards to make.
-      workers: number of processes that make them.
-      runner: the engine that makes them instead, or "".
-    """
-    for chosen in sets:
-        count, length = chosen.documents
+def print_plan(sets, wanted, workers, runner=""):
+    """Prints what will be made: the `OutputSet`s, the `wanted` number of shards, and by whom."""
+    for each in sets:
+        count, length = each.documents
         print(
-            f"{chosen.output_file}: {console.plural(count, 'document')}, {_size(length)} of text, "
-            f"in {console.plural(len(chosen.paths), 'shard')} of "
-            f"{_size(length / len(chosen.paths))}"
-            + (f"; {len(chosen.finished)} there already" if chosen.finished else ""),
+            f"{each.output_file}: {console.plural(count, 'document')}, {_size(length)} of text, "
+            f"in {console.plural(len(each.paths), 'shard')} of "
+            f"{_size(length / len(each.paths))}"
+            + (f"; {len(each.finished)} there already" if each.finished else ""),
             flush=True,
         )
     if wanted:
@@ -42,11 +34,7 @@ def tell_plan(sets, wanted, workers, runner=""):
 
 
 def warn_of_words(settings):
-    """Prints warnings if words of the dictionary can have no effect; see `never_found`.
-
-    Args:
-      settings: the `Settings`.
-    """
+    """Prints warnings if words of the dictionary can have no effect; see `never_found`."""
     if not settings.user_dict:
         return
     spaced = []
@@ -76,47 +64,45 @@ def progress(sets):
     Yields:
       A function to call with the summary of each finished shard.
     """
-    finished = sum(r["documents"] for chosen in sets for r in chosen.finished.values())
-    total = sum(chosen.documents.count for chosen in sets) - finished
+    finished = sum(r["documents"] for each in sets for r in each.finished.values())
+    total = sum(each.documents.count for each in sets) - finished
     started, instances = time.monotonic(), 0
     with console.progress(total=total, desc="making", unit="doc") as bar:
 
-        def told(record):
+        def show(summary):
             nonlocal instances
-            instances += record["records"]
+            instances += summary["records"]
             rate = instances / (time.monotonic() - started)
             bar.set_postfix_str(f"{rate:,.0f} instances/s", refresh=False)
-            bar.update(record["documents"])
+            bar.update(summary["documents"])
 
-        yield told
+        yield show
 
 
-def tell_end(sets, settings, identity, found, vocab_size, stages, made, seconds):
+def finish(sets, settings, identity, measured, vocab_size, stages, made, seconds):
     """Writes the manifests, and prints a table for each set, all anomalies and the stages.
 
     Args:
       sets: list of finished `OutputSet`s.
-      settings: the `Settings`.
-      identity: dict, see `identity_of`.
-      found: the `Measure` of the corpus.
+      settings, identity, measured: the `Settings`, see `identity_of`, and the `Measure`.
       vocab_size: number of tokens in the vocabulary.
       stages: list of (stage, bytes of text, seconds of all workers together).
       made: number of instances that this run has made.
       seconds: the run's duration.
     """
     anomalies, empty = collections.Counter(), 0
-    for chosen in sets:
-        entry = entry_of(settings, identity, vocab_size, found.inputs, chosen)
-        write_manifest(chosen.output_file, entry)
-        anomalies.update(chosen.anomalies)
-        empty += chosen.documents.count - chosen.statistics.documents
-        print(console.table(chosen.output_file, chosen.statistics.rows(settings.pair)))
-        _warn_of_loss(chosen, settings)
-        _warn_of_pairs(chosen, settings)
-    told = [(anomalies[kind], text) for kind, text in KINDS.items()]
-    told += [(empty, "document without text"), (found.blank_files, "file without text")]
-    told += [(found.cut_documents, "document cut at 4 MiB")]
-    for count, text in told:
+    for each in sets:
+        entry = entry_of(settings, identity, vocab_size, measured.inputs, each)
+        write_entry(each.output_file, entry)
+        anomalies.update(each.anomalies)
+        empty += each.documents.count - each.statistics.documents
+        print(console.table(each.output_file, each.statistics.rows(settings.pair)))
+        _warn_of_loss(each, settings)
+        _warn_of_pairs(each, settings)
+    lines = [(anomalies[kind], text) for kind, text in ANOMALIES.items()]
+    lines += [(empty, "document without text"), (measured.blank_files, "file without text")]
+    lines += [(measured.cut_documents, "document cut at 4 MiB")]
+    for count, text in lines:
         noun, _, rest = text.partition(" ")
         if count:
             print(f"{console.plural(count, noun)} {rest}")
@@ -130,13 +116,13 @@ def tell_end(sets, settings, identity, found, vocab_size, stages, made, seconds)
     print(f"{seconds:.0f} s{rate}")
 
 
-def _warn_of_loss(chosen, settings):
+def _warn_of_loss(each, settings):
     """Prints a warning if much of a set's text is in no example."""
-    statistics = chosen.statistics
+    statistics = each.statistics
     if statistics.used_share >= LEAST_USED:
         return
     has_long = statistics.long_sentences > MANY_LONG * statistics.sentences
-    if chosen.name == HELD_OUT and not has_long:
+    if each.name == HELD_OUT and not has_long:
         return  # one pass over pairs loses so much, and the held-out set has no other
     why = "the ends of pairs that are too long are lost; "
     if settings.masking == UNMASKED:
@@ -150,18 +136,18 @@ def _warn_of_loss(chosen, settings):
             "--max_seq_length"
         )
     print(
-        f"warning: {1 - statistics.used_share:.1%} of the characters for {chosen.output_file} are "
+        f"warning: {1 - statistics.used_share:.1%} of the characters for {each.output_file} are "
         f"in no example: {why}"
     )
 
 
-def _warn_of_pairs(chosen, settings):
+def _warn_of_pairs(each, settings):
     """Prints a warning if the second segments of a shard can come from no other document."""
-    alone = sum(record["documents"] == 1 for record in chosen.finished.values())
+    alone = sum(record["documents"] == 1 for record in each.finished.values())
     if alone and settings.pair == "nsp" and settings.random_next_prob:
-        of_all = "" if alone == 1 == len(chosen.paths) else f" in {console.plural(alone, 'shard')}"
+        of_all = "" if alone == 1 == len(each.paths) else f" in {console.plural(alone, 'shard')}"
         print(
-            f"warning: {chosen.output_file} has a single document{of_all}, so random next "
+            f"warning: {each.output_file} has a single document{of_all}, so random next "
             "sentences come from the same document; part documents by blank lines, or pass "
             "--pair=none or a smaller --num_output_shards"
         )

@@ -1,70 +1,61 @@
-"""Writes a shard: its TFRecord file, and a JSON summary of the shard beside the file.
+"""The files of a set: their names, the summary beside each, and the manifest of their folder.
 
-A file with its final name is always complete. The summary is written before the file gets that
-name, so every such file has a summary, and a summary without a file is ignored. Whenever a run is
-killed, each of its shards is therefore either finished or made again.
+A shard's summary (`train.tfrecord.json`) and the set's entry in `manifest.json` tell the same of a
+shard: its size, its checksum and the `identity` that determines its bytes. Both formats have a
+version; files of every earlier one are read.
 """
 
 import collections
 import contextlib
-import itertools
+import dataclasses
 import json
 import os
 import re
-from typing import NamedTuple
 
-import google_crc32c
-
-from nezha_tf.corpus.documents import CorpusChanged
-from nezha_tf.corpus.lines import sentences_of
-from nezha_tf.corpus.stopwatch import EXAMPLES, TOKENS, WRITING
-from nezha_tf.data.framing import frame
-from nezha_tf.util import console, files, forms, storage
+from nezha_tf.util import files, forms, locks, storage
 from nezha_tf.util.errors import UserError
 
-FORMAT = "nezha_tf pretraining shard 1"
-# What is read of the identity of shards, see `identity`.
-IDENTITY = {
+SUMMARY_FORMAT = "nezha_tf pretraining shard 1"
+MANIFEST_FORMAT = "nezha_tf pretraining data 1"
+MANIFEST_NAME = "manifest.json"
+# What is read of the identity of shards, see `provenance.identity_of`.
+_IDENTITY = {
     "pair": forms.May(forms.is_text),
     "do_lower_case": forms.May(forms.is_truth),
     "max_seq_length": forms.May(forms.is_count),
     "max_predictions_per_seq": forms.May(forms.is_count),
     str: forms.is_scalar,
 }
-# What is read of a finished shard's summary, and of a shard in the manifest.
-SHARD = {
+# What is read of a shard in the manifest, and of a finished shard's summary.
+_SHARD = {
     "documents": forms.is_count,
     "records": forms.is_count,
     "bytes": forms.is_count,
     "crc32c": forms.is_text,
 }
 FINISHED = {
-    **SHARD,
+    **_SHARD,
     "statistics": {"unknown_characters": {str: forms.is_count}, str: forms.is_count},
     "anomalies": {str: forms.is_count},
-    "identity": IDENTITY,
+    "identity": _IDENTITY,
 }
 # Of older files there may be the identity alone.
-_SUMMARY = {**{key: forms.May(form) for key, form in FINISHED.items()}, "identity": IDENTITY}
-RECORDS_AT_ONCE = 256
-# The manifest describes all sets of a folder; see `manifest`.
-MANIFEST_NAME = "manifest.json"
+_SUMMARY = {**{key: forms.May(form) for key, form in FINISHED.items()}, "identity": _IDENTITY}
+# What is read of a set's entry in the manifest.
+_ENTRY = {
+    "flags": forms.May(
+        {
+            "vocab_file": forms.May(forms.is_text),
+            "text_fields": forms.May([forms.is_text]),
+            **_IDENTITY,
+        }
+    ),
+    "identity": _IDENTITY,
+    "vocab_size": forms.May(forms.is_count),
+    "shards": [{"file": forms.is_name, **_SHARD}],
+}
 # The names that `shard_name` gives: what is before the number, the number of shards, the ending.
-_SHARD = re.compile(r"(.*-)\d{5,}(-of-(\d{5,})[^/]*)")
-
-
-class ShardJob(NamedTuple):
-    """A worker's task.
-
-    Attributes:
-      path: TFRecord file to write.
-      documents: list of (number in the corpus, text as bytes).
-      repetitions: number of passes over each document.
-    """
-
-    path: str
-    documents: list
-    repetitions: int
+_SHARD_NAME = re.compile(r"(.*-)\d{5,}(-of-(\d{5,})[^/]*)")
 
 
 def shard_names(output_file, count):
@@ -79,173 +70,173 @@ def shard_name(output_file, index, count):
     return output_file if count == 1 else f"{stem}-{index:0{digits}d}-of-{count:05d}{extension}"
 
 
-def record_name(path):
+def is_one_of_many(path):
+    """Whether a file has the name of one of several shards."""
+    return bool(_SHARD_NAME.fullmatch(path))
+
+
+def summary_name(path):
     """Returns the name of the summary beside a shard."""
     return path + ".json"
+
+
+def manifest_name(path):
+    """Returns the name of the manifest beside a shard."""
+    return os.path.join(os.path.dirname(path), MANIFEST_NAME)
 
 
 def example_files(patterns, flag, may_be_empty=False):
     """Returns the TFRecord files that a list of names and globs matches, sorted.
 
     The other files that we write are left out, because `train*` matches them too: summaries,
-    manifests, and unfinished files of killed runs.
-
-    Args:
-      patterns, flag, may_be_empty: see `files.expand`.
-
-    Raises:
-      UserError: see `files.expand`; or no TFRecord file matches.
+    manifests, and unfinished files of killed runs. Arguments and errors: see `files.expand`.
     """
     # An unfinished file has no content for long.
-    found = files.expand(patterns, flag, may_be_empty=True)
-    kept = [path for path in found if not _is_beside(path)]
+    matches = files.expand(patterns, flag, may_be_empty=True)
+    kept = [path for path in matches if not _is_beside_shards(path)]
     if not may_be_empty:
         files.require_content(storage.sizes(kept), flag)
     if not kept:
         raise UserError(
-            f"--{flag}={patterns}: {found[0]} describes examples but has none; name the TFRecord "
+            f"--{flag}={patterns}: {matches[0]} describes examples but has none; name the TFRecord "
             "files themselves"
         )
     return kept
 
 
+def _is_beside_shards(path):
+    shard = path.removesuffix(summary_name(""))
+    is_summary = shard != path and storage.exists(shard)
+    return is_summary or os.path.basename(path) == MANIFEST_NAME or path.endswith(".tmp")
+
+
 def parts_of_sets(paths, flag):
-    """Returns a warning for each set of which some shards are not among the files.
+    """Returns a warning for each set of which some shards are not among the files of a flag.
 
     An interrupted run leaves such sets, and a glob takes them without a word. A user may want a
     part of a set, so this is no error.
-
-    Args:
-      paths: TFRecord files.
-      flag: the flag that names them.
     """
     sets = collections.defaultdict(set)
     for path in paths:
-        if match := _SHARD.fullmatch(path):
+        if match := _SHARD_NAME.fullmatch(path):
             sets[f"{match[1]}*{match[2]}", int(match[3])].add(path)
     return [
-        f"warning: --{flag} has only {len(found)} of the {count} files {name}; name all of them, "
+        f"warning: --{flag} has only {len(members)} of the {count} files {name}; name all of them, "
         "and if some do not exist, repeat the command that made the others: it makes the rest"
-        for (name, count), found in sets.items()
-        if len(found) < count
+        for (name, count), members in sets.items()
+        if len(members) < count
     ]
 
 
-def _is_beside(path):
-    """Whether a file is a shard's summary, a manifest, or an unfinished file."""
-    shard = path.removesuffix(record_name(""))
-    is_record = shard != path and storage.exists(shard)
-    return is_record or os.path.basename(path) == MANIFEST_NAME or path.endswith(".tmp")
-
-
-def make_shard(settings, maker, job, identity):
-    """Makes one shard; the same documents give the same bytes in any process.
-
-    Args:
-      settings: the `Settings`.
-      maker: the `ShardMaker` of these settings; its clock gets the time of all stages but
-        `READING`.
-      job: the `ShardJob`.
-      identity: dict of all that determines the bytes, see `identity_of`.
-
-    Returns:
-      The summary, a dict: `documents`, `records`, `bytes` and `crc32c` of the file, `statistics`,
-      `anomalies` and `identity`.
+def read_summary(path):
+    """Returns the summary of a shard, a dict, or None if there is none of this package.
 
     Raises:
-      UserError: the files cannot be written (no space, no permission), or there is no example.
-      CorpusChanged: the text is not UTF-8, which was refused when it was measured.
+      UserError: it cannot be read, or a value is none that `make_shard` writes.
     """
-    anomalies = collections.Counter()
-    documents = []
-    with maker.clock.stage(TOKENS):
-        for number, text in job.documents:
-            try:
-                sentences = sentences_of(text, settings.on_invalid, anomalies)
-            except UnicodeDecodeError as error:
-                # The text was UTF-8 when it was measured.
-                raise CorpusChanged(
-                    f"--input_file, document {number + 1}: changed while being read; start again"
-                ) from error
-            if sentences:
-                documents.append((number, sentences))
+    summary = _read(summary_name(path), SUMMARY_FORMAT)
+    if summary:
+        forms.require(summary, _SUMMARY, summary_name(path))
+    return summary or None
+
+
+def _read(path, form):
+    """Returns a JSON file's object; None: the file is missing; {}: it is not of this `format`."""
     try:
-        with files.whole_file(job.path) as temporary:
-            records = maker.make(documents, job.repetitions)
-            written = _write(records, temporary, maker.clock)
-            if not written["records"]:
-                count = console.plural(len(job.documents), "document")
-                # Of a single word no two segments can be made.
-                what = "text of two words" if documents and settings.pair == "sop" else "text"
-                raise UserError(
-                    f"{job.path} would hold no example: there is no {what} in its {count}; "
-                    f"{_advice_for_more(job.path, settings)}"
-                )
-            record = {
-                "format": FORMAT,
-                "first_document": job.documents[0][0],
-                "documents": len(job.documents),
-                **written,
-                "statistics": maker.statistics.to_dict(),
-                "anomalies": {kind: count for kind, count in anomalies.items() if count},
-                "identity": identity,
-            }
-            text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
-            files.write_text(record_name(job.path), text)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            storage.remove(record_name(job.path))
-        raise UserError(f"cannot write {job.path}: {error.strerror}") from error
-    return record
-
-
-def _advice_for_more(path, settings):
-    """Returns how a shard gets more text."""
-    if _SHARD.fullmatch(path):
-        return "pass a smaller --num_output_shards"
-    return "add text" + (", or pass another --eval_share" if settings.eval_share else "")
-
-
-def read_record(path):
-    """Returns the summary of a shard, a dict, or None if there is none.
-
-    Raises:
-      UserError: the file cannot be read, or is not as `make_shard` writes it.
-    """
-    try:
-        with storage.open_binary(record_name(path), "rb") as file:
-            record = json.loads(file.read())
+        with storage.open_binary(path, "rb") as file:
+            value = json.loads(file.read())
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError):  # a file of another program
-        return None
     except OSError as error:
-        raise UserError(f"cannot read {record_name(path)}: {error.strerror}") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        return None
-    forms.require(record, _SUMMARY, record_name(path))
-    return record
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError):  # a file of another program
+        return {}
+    return value if isinstance(value, dict) and value.get("format") == form else {}
 
 
-def _write(records, path, clock):
-    """Writes a TFRecord file; returns a dict of `records`, `bytes` and `crc32c`."""
-    count = length = crc = 0
-    with storage.open_binary(path, "wb") as file:
-        while block := _next_records(records, clock):
-            with clock.stage(WRITING):
-                data = b"".join(map(frame, block))
-                file.write(data)
-                crc = google_crc32c.extend(crc, data)
-            count += len(block)
-            length += len(data)
-        with clock.stage(WRITING):
-            if not storage.is_remote(path):
-                file.flush()
-                os.fsync(file.fileno())  # complete even after a power failure
-    return {"records": count, "bytes": length, "crc32c": f"{crc:08x}"}
+def read_manifest(path):
+    """Returns a dict of the base names of sets to their entries; {} if there is no manifest.
+
+    Raises:
+      UserError: the file cannot be read, or is not a manifest of this package.
+    """
+    manifest = _read(path, MANIFEST_FORMAT)
+    if manifest is None:
+        return {}
+    if not manifest:
+        raise UserError(f"{path} is not a manifest of pretraining data; remove it")
+    forms.require(manifest, {"data_sets": {str: _ENTRY}}, path)
+    return manifest["data_sets"]
 
 
-def _next_records(records, clock):
-    """Returns a list of the next records; [] at their end."""
-    with clock.stage(EXAMPLES):
-        return list(itertools.islice(records, RECORDS_AT_ONCE))
+def shards_in(path):
+    """Returns a dict of what a manifest says about the files that it names, by their base names.
+
+    The values are (name of the set, the set's entry, the shard's part of it); see `read_manifest`.
+    """
+    return {
+        shard["file"]: (name, entry, shard)
+        for name, entry in read_manifest(path).items()
+        for shard in entry["shards"]
+    }
+
+
+def entry_of(settings, identity, vocab_size, inputs, output_set):
+    """Returns a set's entry in the manifest: a dict of JSON values.
+
+    Args:
+      settings, identity: the `Settings`, and see `provenance.identity_of`.
+      vocab_size: number of tokens in the vocabulary.
+      inputs: `Measure.inputs`, the files of the corpus.
+      output_set: the finished `OutputSet`.
+    """
+    statistics, finished = output_set.statistics, output_set.finished
+    shards = [{"file": os.path.basename(path), **finished[path]} for path in output_set.paths]
+    return {
+        "flags": dataclasses.asdict(settings),
+        "identity": identity,
+        "vocab_size": vocab_size,
+        "inputs": inputs,
+        "totals": {
+            key: sum(shard[key] for shard in shards) for key in ("documents", "records", "bytes")
+        },
+        "shares": {
+            "used": statistics.used_share,
+            "masked": statistics.masked / statistics.tokens,
+            "replaced": statistics.replaced / statistics.tokens,
+            "kept": statistics.kept / statistics.tokens,
+        },
+        "statistics": statistics.to_dict(),
+        "anomalies": dict(sorted(output_set.anomalies.items())),
+        "shards": shards,
+    }
+
+
+def write_entry(output_file, entry):
+    """Writes an `entry_of` a set into the manifest of its folder; the entries of other sets stay.
+
+    None removes the entry, because shards of the set are about to be made.
+
+    Raises:
+      UserError: the manifest cannot be read or written.
+    """
+    path, name = manifest_name(output_file), os.path.basename(output_file)
+    with _locked(path):
+        sets = read_manifest(path)
+        if sets.pop(name, entry) is None:
+            return
+        sets |= {name: entry} if entry else {}
+        # By name: the bytes do not depend on which set was made first.
+        manifest = {"format": MANIFEST_FORMAT, "data_sets": dict(sorted(sets.items()))}
+        files.write_text(path, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
+
+
+@contextlib.contextmanager
+def _locked(path):
+    """Lets other runs wait: of two that change a manifest at once, one would be lost."""
+    folder, name = os.path.split(path)
+    try:
+        with locks.held(os.path.join(folder, f".{name}.lock"), path, waits=True):
+            yield
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error

@@ -1,13 +1,11 @@
-"""Makes the records of a shard from its documents."""
+"""Makes the records of a shard from its documents, and checks them before they are written."""
 
 import array
 
 import numpy as np
 
 from nezha_tf.corpus.encoding import encode_block
-from nezha_tf.corpus.layout import Layout
-from nezha_tf.corpus.packing import SINGLE, PairPacker, pack_full_sentences
-from nezha_tf.corpus.row_check import check_rows
+from nezha_tf.corpus.packing import SINGLE, PairPacker, pack_full_sentences, pack_rows
 from nezha_tf.corpus.statistics import Statistics
 from nezha_tf.corpus.stopwatch import TOKENS
 from nezha_tf.corpus.tokens import TokenReader
@@ -46,7 +44,6 @@ class ShardMaker:
         self.clock = self._reader.clock
         self._of_pairs = settings.pair not in SINGLE
         self._is_stream = settings.pair == "stream"
-        self._layout = Layout(self._vocabulary, settings.max_seq_length, self._of_pairs)
         self._masking = None
         if settings.masking != UNMASKED:
             self._masking = ArrayMasking(
@@ -60,9 +57,8 @@ class ShardMaker:
     def make(self, documents, repetitions):
         """Yields the records of a shard, serialized `tf.train.Example`s in random order.
 
-        Args:
-          documents: list of (number in the corpus, list of sentences).
-          repetitions: number of passes over each document.
+        `documents` are (number in the corpus, list of sentences); each is gone through
+        `repetitions` times.
         """
         self.statistics = Statistics()
         with self.clock.stage(TOKENS):
@@ -113,10 +109,17 @@ class ShardMaker:
                 instances.add(ranges, label, rng.getrandbits(64))
 
     def _records(self, tokens, instances, chosen):
-        """Returns the records of the chosen instances."""
         starts, ends, counts = instances.ranges(chosen)
         labels = instances.labels[chosen]
-        rows = self._layout.rows(tokens, starts, ends, counts)
+        rows = pack_rows(
+            tokens,
+            starts,
+            ends,
+            counts,
+            self._vocabulary,
+            self._settings.max_seq_length,
+            self._of_pairs,
+        )
         values = {
             "input_ids": rows.ids,
             "input_mask": np.arange(rows.ids.shape[1]) < rows.lengths[:, None],
@@ -158,19 +161,54 @@ class _Instances:
 
     def close(self):
         """Converts what was added to NumPy arrays."""
-        self._ranges = np.array(self._ranges).reshape(-1, 2)
+        self.all_ranges = np.array(self._ranges).reshape(-1, 2)  # int64 [R, 2]
         self._counts, self.labels = np.array(self._counts), np.array(self.labels)
         self.keys = np.array(self.keys)
         self._firsts = np.cumsum(self._counts) - self._counts
-
-    @property
-    def all_ranges(self):
-        """The ranges of all instances, int64 [R, 2]: starts and ends."""
-        return self._ranges
 
     def ranges(self, chosen):
         """Returns (starts, ends, counts) of the ranges of the chosen instances."""
         counts = self._counts[chosen]
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         where = within + np.repeat(self._firsts[chosen], counts)
-        return *self._ranges[where].T, counts
+        return *self.all_ranges[where].T, counts
+
+
+def check_rows(values, num_tokens, vocabulary):
+    """Checks examples by the values that will be written, not by the code that made them.
+
+    So a defect of this package ends the run instead of producing a bad file.
+
+    Args:
+      values: dict of the features of masked or unmasked examples to arrays [B, length].
+      num_tokens: expected number of tokens of all examples together, special ones included.
+      vocabulary: the `Vocabulary`.
+
+    Raises:
+      RuntimeError: some examples are invalid; the message says what is wrong.
+    """
+    ids, is_used = values["input_ids"], np.asarray(values["input_mask"], bool)
+    lengths = np.count_nonzero(is_used, axis=1)
+    ends = ids[np.arange(len(ids)), lengths - 1]
+    faults = {
+        "do not begin with [CLS]": (ids[:, 0] != vocabulary.cls_id).any(),
+        "do not end with [SEP]": (ends != vocabulary.sep_id).any(),
+        "have tokens after their end": np.count_nonzero(ids[~is_used]) > 0,
+        "are longer or shorter than their text": lengths.sum() != num_tokens,
+        "hold ids outside the vocabulary": ids.min() < 0 or ids.max() >= len(vocabulary),
+    }
+    if "masked_lm_positions" in values:
+        places, labels = values["masked_lm_positions"], values["masked_lm_ids"]
+        is_there = values["masked_lm_weights"] > 0
+        is_inside = (places > 0) & (places < lengths[:, None] - 1)
+        faults["predict tokens outside their text"] = (is_there & ~is_inside).any()
+        faults["predict tokens outside the vocabulary"] = labels.max() >= len(vocabulary)
+    else:
+        starts = np.asarray(values["word_starts"], bool)
+        faults["have words outside their text"] = (starts & ~is_used).any() or starts[:, 0].any()
+    found = [fault for fault, is_found in faults.items() if is_found]
+    if found:
+        raise RuntimeError(
+            f"new examples {' and '.join(found)}: this is a defect of nezha_tf, please report "
+            "the command; nothing was written under the shard's name"
+        )

@@ -47,12 +47,7 @@ class Statistics:
     kept: int = 0
 
     def count_text(self, tokens, room):
-        """Counts the text of a shard.
-
-        Args:
-          tokens: its `ShardTokens`.
-          room: number of text tokens that fit into an example.
-        """
+        """Counts the text of a shard (`ShardTokens`); `room` is that of an example in tokens."""
         self.documents += len(tokens.documents)
         self.sentences += len(tokens.bounds) - 1
         self.characters += tokens.characters
@@ -62,12 +57,7 @@ class Statistics:
         self.long_sentences += sum(end - start > room for start, end in lengths)
 
     def count_use(self, tokens, ranges):
-        """Counts the text that is in examples.
-
-        Args:
-          tokens: the `ShardTokens`.
-          ranges: int64 [R, 2], starts and ends of the tokens of examples.
-        """
+        """Counts the text in examples: `ranges` of its tokens, int64 [R, 2], starts and ends."""
         steps = np.zeros(len(tokens.ids) + 1, np.int64)
         np.add.at(steps, ranges[:, 0], 1)
         np.add.at(steps, ranges[:, 1], -1)
@@ -81,12 +71,7 @@ class Statistics:
         return self.used_characters / self.token_characters if self.token_characters else 1.0
 
     def count_examples(self, rows, labels):
-        """Counts examples.
-
-        Args:
-          rows: the `Rows`.
-          labels: int [B], `next_sentence_labels`.
-        """
+        """Counts examples: `PackedRows` and their `next_sentence_labels`, int [B]."""
         self.instances += len(rows.ids)
         self.label_1 += int(labels.sum())
         self.tokens += int(rows.is_text.sum())
@@ -94,12 +79,7 @@ class Statistics:
         self.capacity += rows.ids.size
 
     def count_predictions(self, masked, mask_id):
-        """Counts what is predicted in examples.
-
-        Args:
-          masked: the `Masked`.
-          mask_id: id of [MASK].
-        """
+        """Counts what is predicted in examples (`Masked` of `ArrayMasking`)."""
         is_predicted = masked.weights > 0
         tokens, places = masked.labels[is_predicted], masked.positions[is_predicted]
         found = masked.ids[is_predicted.nonzero()[0], places]
@@ -127,11 +107,7 @@ class Statistics:
         return cls(**known)
 
     def rows(self, pair="nsp"):
-        """Returns a list of (name, value) rows for a table.
-
-        Args:
-          pair: a value of --pair; it determines the meaning of label 1.
-        """
+        """Returns a list of (name, value) rows for a table; `pair` tells the meaning of label 1."""
         label_1 = {"nsp": "random next sentence", "sop": "swapped segments"}.get(pair)
         instances, tokens, capacity = self.instances or 1, self.tokens or 1, self.capacity or 1
         shares = [
@@ -154,7 +130,6 @@ class Statistics:
         return [row for row in rows if row[0]]
 
     def _unknown(self):
-        """Returns a list of (character, count), most frequent first, ties by code point."""
         return sorted(self.unknown_characters.items(), key=lambda item: (-item[1], item[0]))
 
     def _unknown_text(self):

@@ -18,18 +18,18 @@ class Stopwatch:
 
     def __init__(self):
         self._seconds = collections.Counter()
-        self._open, self._since = [], 0.0
+        self._inner = 0.0  # seconds of the stages inside the one that is open
 
     @contextlib.contextmanager
     def stage(self, name):
         """Counts the time of the block for a stage, one of `STAGES`."""
-        self._book()
-        self._open.append(name)
+        started, outer, self._inner = time.perf_counter(), self._inner, 0.0
         try:
             yield
         finally:
-            self._book()
-            self._open.pop()
+            spent = time.perf_counter() - started
+            self._seconds[name] += spent - self._inner
+            self._inner = outer + spent
 
     def each(self, name, items):
         """Yields the items of an iterable; getting each of them is timed as a stage."""
@@ -40,13 +40,6 @@ class Stopwatch:
             if item is end:
                 return
             yield item
-
-    def _book(self):
-        """Counts the time since the last change for the innermost open stage."""
-        now = time.perf_counter()
-        if self._open:
-            self._seconds[self._open[-1]] += now - self._since
-        self._since = now
 
     def taken(self):
         """Returns a Counter of stage to seconds since the last call."""

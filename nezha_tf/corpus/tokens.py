@@ -9,8 +9,7 @@ from nezha_tf.corpus.stopwatch import SEGMENTATION, Stopwatch
 from nezha_tf.objectives.policies import POLICIES, UNMASKED, MaskingPolicy
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
-from nezha_tf.text.user_dictionary import Entities, read_user_dictionary
-from nezha_tf.text.word_segmentation import make_segmenter
+from nezha_tf.text.words import Entities, make_segmenter, read_user_dictionary
 
 # Documents are tokenized together up to this many characters, which take about 20 MB.
 CHARACTERS_AT_ONCE = 1 << 18
@@ -53,13 +52,7 @@ class TokenReader:
     """
 
     def __init__(self, settings, vocabulary):
-        """Args:
-          settings: the `Settings`.
-          vocabulary: the `Vocabulary` of their `vocab_file`.
-
-        Raises:
-          UserError: the user dictionary is missing or bad, or the segmenter is not installed.
-        """
+        """Raises a `UserError` if the dictionary is missing or bad, or the segmenter is missing."""
         policy = MaskingPolicy(of_entities=bool(settings.user_dict))
         if settings.masking != UNMASKED:
             policy = POLICIES[settings.masking]
@@ -74,33 +67,31 @@ class TokenReader:
             self._entities = Entities(words)
 
     def read(self, documents):
-        """Returns the `ShardTokens` of documents.
+        """Returns the `ShardTokens` of documents, (number in the corpus, list of sentences) each.
 
-        Args:
-          documents: list of (number in the corpus, list of sentences); sentences and documents
-            without tokens are left out.
+        Sentences and documents without tokens are left out.
         """
         ids, word_starts, sizes, bounds, kept = [], [], [], [np.zeros(1, np.int64)], []
         self._tokenizer.unknown_characters.clear()
         tokens = sentences = characters = 0
         for part in _parts(documents):
             lines = [line for _, lines in part for line in lines]
-            found = self._tokenizer.tokenize(lines)
-            ids.append(found.ids)
-            word_starts.append(self._word_starts(lines, found))
-            sizes.append(_sizes(lines, found))
+            line_tokens = self._tokenizer.tokenize(lines)
+            ids.append(line_tokens.ids)
+            word_starts.append(self._word_starts(lines, line_tokens))
+            sizes.append(_sizes(lines, line_tokens))
             # A sentence without tokens has the same end as the sentence before it.
-            ends = np.unique(found.line_ends[found.line_ends > 0])
+            ends = np.unique(line_tokens.line_ends[line_tokens.line_ends > 0])
             bounds.append(ends + tokens)
             characters += sum(map(len, lines))
             last_lines = np.cumsum([len(lines) for _, lines in part])
-            last_tokens = np.concatenate([[0], found.line_ends])[last_lines]
+            last_tokens = np.concatenate([[0], line_tokens.line_ends])[last_lines]
             last_sentences = np.searchsorted(ends, last_tokens, side="right") + sentences
             for (number, _), end in zip(part, last_sentences.tolist(), strict=True):
                 if end > sentences:
                     kept.append((number, sentences, end))
                     sentences = end
-            tokens += len(found.ids)
+            tokens += len(line_tokens.ids)
         return ShardTokens(
             ids=np.concatenate([np.empty(0, np.int32), *ids]),
             word_starts=np.concatenate([np.empty(0, bool), *word_starts]),
@@ -111,10 +102,10 @@ class TokenReader:
             unknown_characters=collections.Counter(self._tokenizer.unknown_characters),
         )
 
-    def _word_starts(self, lines, found):
-        """Returns bool [N], which of the lines' tokens (`found`, `LineTokens`) begin a unit."""
+    def _word_starts(self, lines, line_tokens):
+        """Returns bool [N], which tokens of lines (`LineTokens`) begin a unit."""
         if self._cut is None:
-            return np.ones(len(found.ids), bool)
+            return np.ones(len(line_tokens.ids), bool)
         lengths = []
         with self.clock.stage(SEGMENTATION):
             for line in lines:
@@ -126,9 +117,9 @@ class TokenReader:
         if self._entities:
             self._join_entities(lines, begins)
         word_of_place = np.cumsum(begins)
-        firsts = np.flatnonzero(found.begins_basic_token)
-        words = word_of_place[found.places[firsts]]
-        starts = np.zeros(len(found.ids), bool)
+        firsts = np.flatnonzero(line_tokens.begins_basic_token)
+        words = word_of_place[line_tokens.places[firsts]]
+        starts = np.zeros(len(line_tokens.ids), bool)
         starts[firsts] = np.diff(words, prepend=-1) != 0
         return starts
 
@@ -142,15 +133,14 @@ class TokenReader:
             offset += len(line) + 1
 
 
-def _sizes(lines, found):
-    """Returns `ShardTokens.sizes` for lines and their `LineTokens`."""
-    if not len(found.ids):
+def _sizes(lines, line_tokens):
+    if not len(line_tokens.ids):
         return np.empty(0, np.int32)
-    following = np.append(found.places[1:], 0)
+    following = np.append(line_tokens.places[1:], 0)
     line_ends = np.cumsum([len(line) + 1 for line in lines]) - 1
-    has_tokens = np.diff(found.line_ends, prepend=0) > 0
-    following[found.line_ends[has_tokens] - 1] = line_ends[has_tokens]
-    return (following - found.places).astype(np.int32)
+    has_tokens = np.diff(line_tokens.line_ends, prepend=0) > 0
+    following[line_tokens.line_ends[has_tokens] - 1] = line_ends[has_tokens]
+    return (following - line_tokens.places).astype(np.int32)
 
 
 def _parts(documents):

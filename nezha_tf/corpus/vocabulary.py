@@ -3,8 +3,9 @@
 import contextlib
 import functools
 
-from nezha_tf.corpus.pool import WorkerDied, WorkerPool
-from nezha_tf.data.corpus import decoded, is_packed, read_lines, read_stretches
+from nezha_tf.corpus.documents import read_with_progress
+from nezha_tf.corpus.pool import run_tasks
+from nezha_tf.data.corpus import decoded, read_lines, read_stretches
 from nezha_tf.data.text_forms import Reading
 from nezha_tf.text.vocabulary import LONGEST_TOKEN
 from nezha_tf.text.vocabulary_builder import VocabularyBuilder
@@ -22,7 +23,7 @@ def make_vocabulary(settings):
     The text is read in stretches, which the workers count.
 
     Args:
-      settings: `text.settings.VocabularySettings`.
+      settings: `VocabularySettings`.
 
     Returns:
       Text to print: a table with the number of tokens and what of the text they cover.
@@ -47,11 +48,18 @@ def make_vocabulary(settings):
         common_characters=settings.common_characters,
         include=[token for path in included for token in _included(path)],
     )
-    sizes = list(map(storage.size, paths))
-    workers = settings.num_workers or min(available_cores(), 1 + sum(sizes) // WORTH_A_WORKER)
-    stretches = _stretches(paths, sizes, reading)
-    with contextlib.closing(_counted(stretches, settings.do_lower_case, workers)) as counted:
-        for counts in counted:
+    size = sum(map(storage.size, paths))
+    workers = settings.num_workers or min(available_cores(), 1 + size // WORTH_A_WORKER)
+    stretches = read_with_progress(paths, "counting", lambda path: read_stretches(path, reading))
+    counted = run_tasks(
+        workers,
+        stretch_counter,
+        (settings.do_lower_case,),
+        stretches,
+        lambda stretch: f"counted {stretch[0]}; start again",
+    )
+    with contextlib.closing(counted):
+        for _, counts in counted:
             builder.add(*counts)
     tokens, coverage = builder.build()
     files.write_text(output_file, "".join(f"{token}\n" for token in tokens))
@@ -77,36 +85,6 @@ def _included(path):
             )
         if token:
             yield token
-
-
-def _counted(stretches, do_lower_case, workers):
-    """Yields the counts of stretches; 1 worker: this process counts, else others."""
-    if workers == 1:
-        yield from map(stretch_counter(do_lower_case), stretches)
-        return
-    with WorkerPool(workers, stretch_counter, do_lower_case) as pool:
-        try:
-            for _, counts in pool.run(stretches):
-                yield counts
-        except WorkerDied as death:
-            path, _ = death.task
-            raise UserError(
-                f"a worker died ({death.cause}) while it counted {path}; start again"
-            ) from death
-
-
-def _stretches(paths, sizes, reading):
-    """Yields (file, bytes) of files and shows the progress on terminals; `sizes` are in bytes."""
-    with console.progress(total=sum(sizes), desc="counting", unit="B", unit_scale=True) as bar:
-        for path, size in zip(paths, sizes, strict=True):
-            packed = is_packed(path)
-            for stretch in read_stretches(path, reading):
-                yield path, stretch
-                # For a compressed file, the bytes that were read are known only at its end.
-                told = 0 if packed else min(len(stretch), size)
-                size -= told
-                bar.update(told)
-            bar.update(size)
 
 
 def stretch_counter(do_lower_case):

@@ -39,7 +39,7 @@ class LineTokens(NamedTuple):
 
 
 class BulkTokenizer:
-    """Returns the same ids and offsets as `FullTokenizer`, about twenty times as fast.
+    """Returns the same ids and offsets as a `FullTokenizer`, about twenty times as fast.
 
     Attributes:
       unknown_characters: `collections.Counter` of the characters in all lines so far for which
@@ -47,9 +47,6 @@ class BulkTokenizer:
     """
 
     def __init__(self, tokenizer):
-        """Args:
-        tokenizer: a `FullTokenizer`.
-        """
         self._tokenizer = tokenizer
         self._unknown_id = tokenizer.vocabulary.ids_of([UNK])[0]
         self._table = np.full(0x110000, _UNSEEN, np.int32)
@@ -167,7 +164,7 @@ class BulkTokenizer:
 
 
 class _Run(NamedTuple):
-    """The tokens of a run of characters: lists of one length, and the unknown characters."""
+    """Lists of the tokens of a run of characters, and its unknown characters."""
 
     ids: list
     places: list

@@ -62,7 +62,6 @@ def detokenize(tokens, source=None, tokenizer=None):
 
 
 def _basic_tokens(tokens):
-    """Joins tokens to basic tokens; special tokens except [UNK] are left out."""
     basic_tokens = []
     for token in tokens:
         if is_dropped(token):
@@ -86,7 +85,6 @@ def is_inner(token):
 
 
 def _source_tokens(source, tokenizer):
-    """Returns the basic tokens of a raw text as a list of `_SourceToken`."""
     tokens = tokenizer.tokenize_with_offsets(source)
     groups = [list(group) for _, group in itertools.groupby(tokens, key=lambda p: p.basic_token)]
     ends = [*(group[0].start for group in groups), len(source)][1:]
@@ -163,7 +161,6 @@ def _spaces_by_rule(texts):
 
 
 def _leans(texts):
-    """Returns the lean of each basic token, by its first character and its context."""
     leans, quotes = [], 0
     for index, text in enumerate(texts):
         lean = lean_of(text[0])
@@ -186,7 +183,7 @@ def lean_of(char):
 
 
 def _is_in_number(texts, index):
-    """Whether the basic token at an index is punctuation between two digits."""
+    """Whether punctuation stands between two digits."""
     return (
         texts[index] in tuple(IN_NUMBERS)
         and index > 0

@@ -18,17 +18,13 @@ from nezha_tf.text.vocabulary import UNK
 class GraphDetokenizer(tf.Module):
     """Converts ids to the text of `detokenize(tokens)`, inside a `tf.function` or a SavedModel.
 
-    There is no source: [UNK] is left out, and text that a model writes in lower case stays so.
-
-    The rules of `detokenize` are for basic tokens. Here they are applied to tokens: tables over the
+    There is no source: [UNK] is left out, and text that a model writes in lower case stays so. The
+    rules of `detokenize` are for basic tokens. Here they are applied to tokens: tables over the
     vocabulary contain what the rules need, and a basic token is represented by its first and last
     token.
     """
 
     def __init__(self, vocabulary):
-        """Args:
-        vocabulary: a `Vocabulary`.
-        """
         super().__init__(name="graph_detokenizer")
         tokens = vocabulary.tokens
         texts = [token[2:] if is_inner(token) else token for token in tokens]
@@ -52,29 +48,22 @@ class GraphDetokenizer(tf.Module):
         }
 
     def detokenize(self, ids):
-        """Returns the texts of ids.
-
-        Args:
-          ids: int32 [N, T]; [PAD] and other special tokens are dropped.
-
-        Returns:
-          String tensor [N].
-        """
+        """Returns the texts, string [N], of ids, int32 [N, T]; special tokens are dropped."""
         ids, is_start, exists = self._without_dropped(ids)
         spaces = tf.where(_spaces(self._of(ids), is_start, exists), " ", "")
         texts = tf.where(exists, tf.gather(self._texts, ids), "")
         return tf.strings.reduce_join(tf.strings.join([spaces, texts]), axis=-1)
 
     def _of(self, ids):
-        """Returns a dict of the tables' values for ids, each [N, T]."""
         return {name: tf.gather(table, ids) for name, table in self._tables.items()}
 
     def _without_dropped(self, ids):
         """Removes the dropped tokens and moves the others together.
 
         Returns:
-          (ids [N, P]; is_start bool [N, P], whether a basic token starts there; exists bool [N, P],
-          whether there is a token). P = T + 1, and the last column never has a token.
+          (ids [N, P]; is_start bool [N, P], whether a basic token starts there; exists, bool
+          [N, P]).
+          P = T + 1, and the last column never has a token.
         """
         ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=self._pad_id)
         of = self._of(ids)
@@ -88,15 +77,9 @@ class GraphDetokenizer(tf.Module):
 
 
 def _spaces(of, is_start, exists):
-    """Returns whether there is a space before a token.
+    """Returns whether there is a space before a token, bool [N, P].
 
-    Args:
-      of: dict of the tables' values for the tokens, each [N, P].
-      is_start: bool [N, P], whether a basic token starts there.
-      exists: bool [N, P], False in the last column.
-
-    Returns:
-      bool [N, P].
+    `of` holds the tables' values; `is_start` and `exists` are those of `_without_dropped`.
     """
     is_end = exists & (_shifted(is_start, -1) | ~_shifted(exists, -1))
     is_single = is_start & is_end
@@ -138,10 +121,7 @@ def _last_place(condition):
 
 
 def _next_place(condition):
-    """Returns for each place the first place from it on where a condition holds.
-
-    The condition must hold at the last place.
-    """
+    """Returns for each place the first place from it on where a condition holds, as at the last."""
     from_right = _last_place(tf.reverse(condition, [1]))
     return tf.shape(condition)[1] - 1 - tf.reverse(from_right, [1])
 

@@ -31,10 +31,7 @@ class GraphTokenizer(tf.Module):
     """
 
     def __init__(self, vocabulary, do_lower_case=True):
-        """Args:
-        vocabulary: a `Vocabulary`.
-        do_lower_case: whether to lower-case and strip accents first.
-        """
+        """Args: a `Vocabulary`; and whether to lower-case and strip accents first."""
         super().__init__(name="graph_tokenizer")
         self.do_lower_case = do_lower_case
         self._tokenizer = tf_text.FastBertTokenizer(
@@ -47,14 +44,7 @@ class GraphTokenizer(tf.Module):
         )
 
     def normalize(self, text):
-        """Cleans and folds text, and handles overlong basic tokens.
-
-        Args:
-          text: string tensor [batch_size], UTF-8.
-
-        Returns:
-          String tensor of the same shape.
-        """
+        """Cleans and folds texts, string [batch_size], and handles overlong basic tokens."""
         text = self._fold(text)
         has_long_run = tf.strings.regex_full_match(text, f"(?s){_LONG_RUN}.*")
         return tf.cond(
@@ -72,14 +62,7 @@ class GraphTokenizer(tf.Module):
         return text
 
     def tokenize(self, text):
-        """Returns the ids of texts.
-
-        Args:
-          text: string tensor [batch_size], UTF-8.
-
-        Returns:
-          int32 RaggedTensor [batch_size, (tokens)].
-        """
+        """Returns the ids, int32 ragged [batch_size, (tokens)], of texts [batch_size]."""
         return self._tokenizer.tokenize(self.normalize(text))
 
     def tokenize_with_offsets(self, text):
@@ -107,11 +90,7 @@ class GraphTokenizer(tf.Module):
         return ids, ids.with_values(starts), ids.with_values(ends)
 
     def _sources(self, text):
-        """Returns, for each character of the normalised texts, its character in the raw text.
-
-        Returns:
-          int32 [characters of all normalised texts].
-        """
+        """Returns the place in its raw text, int32, of each character of all normalised texts."""
         codes = tf.strings.unicode_decode(text, "UTF-8")
         distinct, which = tf.unique(codes.values)
         folded = self._fold(tf.strings.unicode_encode(distinct[:, None], "UTF-8"))

@@ -22,10 +22,10 @@ class JiebaWords:
     """Splits text into words as `jieba.Tokenizer.lcut` does."""
 
     def __init__(self, tokenizer, never_names=()):
-        """Args:
-        tokenizer: an initialized `jieba.Tokenizer`; words that are added later may have no effect.
-        never_names: words that the model must not find. jieba has one set of them for all
-          tokenizers of a process (`finalseg.Force_Split_Words`), which is not read.
+        """Takes an initialized `jieba.Tokenizer`; words that are added later may have no effect.
+
+        `never_names` are words that the model must not find. jieba has one set of them for all
+        tokenizers of a process (`finalseg.Force_Split_Words`), which is not read.
         """
         from jieba import finalseg
 

@@ -23,7 +23,7 @@ MOST_WORDS = 5_000_000
 
 
 class PieceLearner:
-    """Learns the tokens of some words, with one threshold or with a bound on their number.
+    """Learns the tokens of words, (word, count) by falling count, by a threshold or a bound.
 
     Attributes:
       words: list of (word, its count): those that are not left out.
@@ -31,9 +31,6 @@ class PieceLearner:
     """
 
     def __init__(self, counts):
-        """Args:
-        counts: list of (word, its count), by falling count; at least one.
-        """
         self._most = counts[0][1]
         self.words = _usable(counts)
         self.alphabet = {char for word, _ in self.words for char in word}
@@ -48,9 +45,6 @@ class PieceLearner:
         Thresholds are 2, 3 and so on; from 8 on each is by a quarter higher than the last. If there
         are too many tokens at the first one above all counts, the first `size` of these are
         returned.
-
-        Returns:
-          List of str, as of `at`.
         """
         for threshold in console.progress(self._thresholds(), desc="learning", unit="threshold"):
             tokens = self.at(threshold, size)
@@ -59,7 +53,6 @@ class PieceLearner:
         return self.at(threshold)[:size]
 
     def _thresholds(self):
-        """Yields the thresholds to try, from the lowest on."""
         threshold = 2
         while threshold <= self._most:
             yield threshold
@@ -70,9 +63,8 @@ class PieceLearner:
     def at(self, threshold, size=None):
         """Returns the tokens at a threshold, or None if there are more than `size` of them.
 
-        Returns:
-          List of str: all characters by code point, then tokens by falling count. Tokens that
-          continue a word begin with "##".
+        They are a list of str: all characters by code point, then tokens by falling count. Tokens
+        that continue a word begin with "##".
         """
         # What begins a word is the same in all rounds: frequent words, and characters.
         number = bisect.bisect_right(self.words, -threshold, key=lambda pair: -pair[1])
@@ -96,12 +88,10 @@ class PieceLearner:
         return sorted(self.alphabet) + sorted(counts, key=lambda token: (-counts[token], token))
 
     def _kept(self, rests, threshold):
-        """Returns a set of the rests that are tokens, and of all characters."""
         return self.alphabet.union(r for r, count in rests.items() if count >= threshold)
 
 
 def _usable(counts):
-    """Returns the (word, count) pairs of `counts` that the learner looks at."""
     counts = [(word, count) for word, count in counts if len(word) <= LONGEST_WORD]
     return of_common_characters(counts, MOST_CHARACTERS)[:MOST_WORDS]
 
@@ -130,9 +120,8 @@ def _first_rests(words, beginnings):
 def _cut(first_rests, inner):
     """Returns the counts of all rests when words are cut into the longest tokens.
 
-    Args:
-      first_rests: dict of rest to its count, without the rests of rests.
-      inner: set of the tokens, without "##"; all characters are among them.
+    `first_rests` are counts without the rests of rests; `inner`, the tokens without "##", with all
+    characters.
     """
     counts = collections.Counter(first_rests)
     by_length = [[] for _ in range(LONGEST_WORD)]
@@ -151,7 +140,6 @@ def _cut(first_rests, inner):
 
 
 def _longest(text, tokens):
-    """Returns the length of the longest token that begins a text."""
     end = len(text)
     while text[:end] not in tokens:
         end -= 1

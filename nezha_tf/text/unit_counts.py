@@ -23,17 +23,11 @@ class UnitCounter:
     """
 
     def __init__(self, do_lower_case):
-        """Args:
-        do_lower_case: see `FullTokenizer`.
-        """
         self._do_lower_case = do_lower_case
         self._kinds = np.full(0x110000, _UNSEEN, np.uint8)  # by code point
 
     def count(self, text):
-        """Returns how often each unit is in a text.
-
-        Args:
-          text: str that neither begins nor ends inside a word.
+        """Returns how often each unit is in a text that neither begins nor ends inside a word.
 
         Returns:
           (dict of CJK character or punctuation mark to its count, Counter of the other units).
@@ -55,7 +49,6 @@ class UnitCounter:
         return {chr(code): count for code, count in by_code}, others
 
     def _see(self, codes):
-        """Looks up the kinds of code points that are met for the first time."""
         for code in codes[self._kinds[codes] == _UNSEEN].tolist():
             self._kinds[code] = characters.kind_of(chr(code))
 
@@ -83,11 +76,7 @@ class UnitCounter:
 
 
 def basic_tokens_of(units, do_lower_case):
-    """Splits units into basic tokens.
-
-    Args:
-      units: dict of unit to its count.
-      do_lower_case: as for the `UnitCounter`.
+    """Splits units, a dict of unit to its count, into basic tokens.
 
     Returns:
       (Counter of the basic tokens that are CJK characters, Counter of the other basic tokens).

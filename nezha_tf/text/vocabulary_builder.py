@@ -20,11 +20,9 @@ MOST_TOKENS = 21_128
 
 
 class Coverage(NamedTuple):
-    """What a vocabulary covers of its text; None where the text has none.
+    """The shares of a text's CJK characters that are tokens, and of other words of such letters.
 
-    Attributes:
-      chinese: share of the CJK characters that are tokens.
-      other: share of the other words of which every character is a token.
+    None where the text has none.
     """
 
     chinese: float | None
@@ -118,10 +116,7 @@ class VocabularyBuilder:
         self._require_room()
 
     def _require_room(self):
-        """Raises a `UserError` if `vocab_size` is less than the number of needed tokens.
-
-        More text never needs fewer, so this can be told before all of it is counted.
-        """
+        """More text never needs fewer tokens, so this is told before all of it is counted."""
         needed = len(self._needed)
         if self.vocab_size is not None and needed > self.vocab_size:
             raise UserError(
@@ -131,7 +126,6 @@ class VocabularyBuilder:
             )
 
     def _tokens(self):
-        """Returns the tokens that are not learned, in order."""
         least = self.min_character_count
         chosen = (char for char, count in _by_frequency(self._cjk) if count >= least)
         # dict.fromkeys drops duplicates and keeps the order.
@@ -145,7 +139,6 @@ class VocabularyBuilder:
         return Coverage(_share(self._cjk, tokens.__contains__), _share(self._words, has_all))
 
     def _decide(self, learner):
-        """Sets the numbers that the text decides."""
         least, left = 0, self._cjk.total()
         for _, count in _by_frequency(self._cjk):
             if left * CHARACTERS_FOR_ONE_LEFT_OUT <= self._cjk.total():
@@ -179,7 +172,6 @@ def _learned(learner, room):
 
 
 def _share(counter, is_covered):
-    """Returns the share of what is counted for which `is_covered` is true; None if none is."""
     if not counter:
         return None
     return sum(count for key, count in counter.items() if is_covered(key)) / counter.total()

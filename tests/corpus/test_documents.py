@@ -1,47 +1,214 @@
-"""Documents of files of any size, and their assignment to shards."""
+"""Documents and shards of a corpus: any text, against a split of the whole text by definition."""
 
 import gzip
 import itertools
-import random
+import unicodedata
+from collections import Counter
 
+import laws
 import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 
 from nezha_tf.corpus import documents as reading
 from nezha_tf.corpus.assignment import (
     HELD_OUT,
     TRAINING,
     Assignment,
-    checksum_of,
     default_shards,
     documents_of,
     shards_of,
-    spans_of,
 )
-from nezha_tf.corpus.documents import Documents, measure, raw_documents
-from nezha_tf.data.corpus import read_documents
+from nezha_tf.corpus.documents import (
+    Documents,
+    checksum_of,
+    draw_of,
+    measure,
+    raw_documents,
+    sentences_of,
+)
 from nezha_tf.data.text_forms import Reading
-from nezha_tf.text.characters import is_blank
 from nezha_tf.util.errors import UserError
 
-MiB = 1 << 20
+# Characters that `str.strip` removes, with the line feed, and others.
+SPACE = [chr(code) for code in range(0x3001) if chr(code).isspace()]
+PARTS = ["好", "人。", "é", "\U0001f600", "a", "\ufeff", "\u200b", "长" * 9]
+ENDS = ["\n", "\n\n", "\r\n", "\r\n\r\n", "\n\u3000\n", "\n \t\n\x85\n"]
+MARK = "\ufeff"
+BLOCKS = st.integers(4, 6) | st.integers(4, 30)  # bytes; the first one has a byte order mark
+
+
+def texts(most=30):
+    part = st.sampled_from(PARTS) | st.sampled_from(ENDS) | st.sampled_from([*SPACE, "\n"])
+    text = st.lists(part, max_size=most).map("".join)
+    return st.tuples(st.sampled_from(["", "", MARK, "\n" + MARK]), text).map("".join)
+
+
+@laws.examples(100)
+@given(st.lists(st.integers(1, reading.LONGEST_DOCUMENT), min_size=1, max_size=70))
+def test_the_default_shards_have_the_text_that_the_pages_say(lengths):
+    count = default_shards(Documents(len(lengths), sum(lengths)))
+    assert count <= len(lengths) and count.bit_count() == 1
+    mean, is_few = sum(lengths) / count / 2**20, 2 * count > len(lengths)
+    assert mean < 8 if is_few else mean <= 4
+    assert count == 1 or sum(lengths) / (count // 2) > 4 * 2**20  # half as many are too few
+
+
+def is_blank(line):
+    return all(unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cc", "Cf") for char in line)
+
+
+def split(text):
+    """Returns a text's documents, lists of sentences; a document ends at a line without text."""
+    documents = [[]]
+    for line in text.removeprefix(MARK).split("\n"):
+        if not is_blank(line):
+            documents[-1].append(line.strip())
+        else:
+            documents.append([])
+    return [document for document in documents if document]
 
 
 def sentences(text):
-    return [line.strip() for line in text.decode().split("\n") if not is_blank(line)]
+    return sentences_of(text, "error", None)
 
 
-def test_documents_are_those_of_the_line_by_line_reader(tmp_path, monkeypatch):
-    """On random texts of all characters that `str.strip` removes, in blocks of a few bytes."""
-    rng = random.Random(0)
-    parts = ["好", "人。", "é", "\U0001f600", "a", "\n", "\n", "\n\n", "\r\n", " ", "\t", "\x0b"]
-    parts += ["\u3000", "\x85", "\xa0", "\u1680", "\u2003", "\u2029", "\x1c", "\ufeff", "\u200b"]
-    for trial in range(400):
-        path = tmp_path / f"{trial}.txt"
-        text = "".join(rng.choice(parts) for _ in range(rng.randint(0, 60)))
-        path.write_bytes(rng.choice(["", "\ufeff"]).encode() + text.encode())
-        monkeypatch.setattr(reading, "BLOCK_BYTES", rng.randint(4, 40))
-        found = [sentences(text) for text, *_ in raw_documents(str(path))]
-        assert found == list(read_documents(str(path))), text
+@laws.examples(300)
+@given(texts(), BLOCKS, BLOCKS, st.booleans())
+def test_documents_are_those_of_the_whole_text(tmp_path, monkeypatch, text, block, other, packed):
+    """In blocks of any size, from the start and from each document on."""
+    path = tmp_path / ("a.txt.gz" if packed else "a.txt")
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if packed else data)
+    monkeypatch.setattr(reading, "BLOCK_BYTES", block)
+    documents = list(raw_documents(str(path)))
+    assert [sentences(document.text) for document in documents] == split(text)
+    for number, (found, offset, was_cut) in enumerate(documents):
+        assert data[offset : offset + len(found)] == found and not was_cut
+        if offset:  # 0 is the start of the file
+            monkeypatch.setattr(reading, "BLOCK_BYTES", other)
+            rest = list(raw_documents(str(path), offset))
+            assert [(sentences(d.text), d.offset) for d in rest] == [
+                (sentences(d.text), d.offset) for d in documents[number:]
+            ]
+
+
+@laws.examples(500)
+@given(texts(60), BLOCKS, BLOCKS, st.integers(8, 16))
+@example("\u3000" * 6 + "\n\n", 4, 30, 8)  # white space that is longer than a document
+@example("好\n" + "\u3000" * 6 + "\n好", 4, 30, 8)
+@example("好\n好好好人。\n\t\u1680\n", 4, 5, 15)  # longer than a block
+def test_a_long_document_is_cut_and_nothing_is_lost(
+    tmp_path, monkeypatch, text, block, other, longest
+):
+    """At the same places for all block sizes; at the end of a line if there is one."""
+    path = tmp_path / "a.txt"
+    path.write_text(text, encoding="utf-8", newline="")
+    monkeypatch.setattr(reading, "LONGEST_DOCUMENT", longest)
+    found = []
+    for size in (block, other):
+        monkeypatch.setattr(reading, "BLOCK_BYTES", size)
+        found.append([(sentences(d.text), *d[1:]) for d in raw_documents(str(path))])
+    # The ends of blocks decide whether white space longer than a document ends one.
+    one, two = ([sentence for part in parts for sentence in part[0]] for parts in found)
+    assert one == two
+    runs = ("".join(run) for is_run, run in itertools.groupby(text, is_blank) if is_run)
+    if all(len(run.encode()) < longest for run in runs):
+        assert found[0] == found[1]
+    for part, _, was_cut in raw_documents(str(path)):
+        assert len(part) <= longest and not is_blank(part.decode())
+        assert not was_cut or part.endswith(b"\n") or b"\n" not in part
+    # Ends of documents in characters without white space; a cut inside a line keeps all of them.
+    parts = [("".join(lines_of_part), was_cut) for lines_of_part, _, was_cut in found[0]]
+    documents = ["".join(document) for document in split(text)]
+    assert visible("".join(part for part, _ in parts)) == visible("".join(documents))
+    ends = set(itertools.accumulate(len(visible(document)) for document in documents))
+    ends_of_parts = list(itertools.accumulate(len(visible(part)) for part, _ in parts))
+    assert ends <= set(ends_of_parts)
+    assert all(
+        was_cut or end in ends for end, (_, was_cut) in zip(ends_of_parts, parts, strict=True)
+    )
+
+
+def visible(text):
+    """Returns a text without what is invisible."""
+    return "".join(char for char in text if not is_blank(char))
+
+
+@laws.examples(300)
+@given(st.lists(st.integers(1, 9) | st.integers(1, 1000), min_size=1, max_size=30), st.data())
+def test_each_shard_has_documents_and_begins_where_its_bytes_do(sizes, data):
+    """Document by document: shard floor(b n / B), but no shard is skipped or left empty."""
+    count = data.draw(st.integers(1, len(sizes)))
+    assignment = Assignment(Documents(len(sizes), sum(sizes)), count)
+    shards = [assignment.shard_of(size) for size in sizes]
+    assert set(shards) == set(range(count)) and shards == sorted(shards)
+    for place, shard in enumerate(shards):
+        wanted = sum(sizes[:place]) * count // sum(sizes)
+        if shard > wanted:  # each remaining document is the first one of a shard
+            assert len(sizes) - place == count - shard
+        if shard < wanted:  # the one before it is the first that may be followed by it
+            assert shards[place - 1] == shard - 1
+
+
+def write_files(folder, texts):
+    """Writes a file for each text, every second one compressed; returns their paths."""
+    paths = []
+    for number, text in enumerate(texts):
+        data, is_packed = text.encode(), number % 2
+        path = folder / f"{number}.txt{'.gz' * is_packed}"
+        path.write_bytes(gzip.compress(data) if is_packed else data)
+        paths.append(str(path))
+    return paths
+
+
+@laws.examples(100)
+@given(
+    st.lists(texts(), min_size=1, max_size=3),
+    st.sampled_from([0, 0.01, 0.4, 0.99]),
+    st.integers(0, 99),
+    st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    st.tuples(BLOCKS, BLOCKS),
+)
+def test_shards_part_the_documents(tmp_path, monkeypatch, texts, share, seed, counts, blocks):
+    """Each document is in one shard of its set, in order, and can be read again from its offset."""
+    paths = write_files(tmp_path, texts)
+    expected = dict(enumerate(document for text in texts for document in split(text)))
+    assume(len(expected) > (share > 0))
+    monkeypatch.setattr(reading, "BLOCK_BYTES", blocks[0])
+    found = measure(paths, seed, share)
+    held_out = {number for number in expected if draw_of(seed, number) < found.threshold}
+    numbers = {TRAINING: sorted(expected.keys() - held_out), HELD_OUT: sorted(held_out)}
+    if share:
+        assert numbers[TRAINING] and numbers[HELD_OUT]
+    if share and found.threshold != share:  # a set would be empty, so it got one
+        assert min(map(len, numbers.values())) == 1
+    assert [found.training.count, found.held_out.count] == [len(n) for n in numbers.values()]
+    shards = {
+        name: min(count, len(numbers[name]))
+        for name, count in zip(numbers, counts, strict=True)
+        if numbers[name]
+    }
+    wanted = {(name, index) for name, count in shards.items() for index in range(count)}
+    arguments = (paths, found, seed, shards, wanted)
+    found_shards = list(shards_of(*arguments))
+    made = {shard[:2]: shard.documents for shard in found_shards}
+    assert made.keys() == wanted
+    for name, count in shards.items():
+        documents = [document for index in range(count) for document in made[name, index]]
+        assert [number for number, _ in documents] == numbers[name]
+        assert [sentences(text) for _, text in documents] == [expected[n] for n in numbers[name]]
+    some = {next(iter(wanted))}
+    assert list(shards_of(*arguments[:-1], some)) == [s for s in found_shards if s[:2] in some]
+    spans = [shard.span for shard in found_shards]
+    monkeypatch.setattr(reading, "BLOCK_BYTES", blocks[1])
+    for span in spans:
+        again = documents_of(span, paths, found.threshold, seed)
+        assert [(n, sentences(text)) for n, text in again] == [
+            (n, sentences(text)) for n, text in made.pop(span[:2])
+        ]
+        assert checksum_of(again) == span.crc32c
+    assert not made
 
 
 def test_compressed_and_remote_files_are_read_alike(tmp_path):
@@ -58,22 +225,6 @@ def test_compressed_and_remote_files_are_read_alike(tmp_path):
         list(raw_documents(f"file://{tmp_path}/none.txt"))
 
 
-@pytest.mark.parametrize("line", ["长" * 30 + "。\n", "长" * 100], ids=["lines", "one line"])
-def test_a_document_without_end_is_cut(tmp_path, monkeypatch, line):
-    monkeypatch.setattr(reading, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(reading, "LONGEST_DOCUMENT", 2000)
-    path = tmp_path / "a.txt"
-    path.write_text(f"首。\n\n{line * 400}\n\n末。", encoding="utf-8")
-    parts = list(raw_documents(str(path)))
-    assert b"".join(text for text, *_ in parts[1:-1]) == (line * 400).strip().encode()
-    assert all(1900 <= len(text) <= 2000 and was_cut for text, _, was_cut in parts[1:-2])
-    assert all(text.decode() for text, *_ in parts)  # no character is split
-    assert [part.text.decode() for part in (parts[0], parts[-1])] == ["首。", "末。"]
-    assert not parts[0].was_cut and not parts[-1].was_cut
-    data = path.read_bytes()
-    assert all(data[offset : offset + len(text)] == text for text, offset, _ in parts)
-
-
 def write_corpus(folder, sizes):
     """Writes two files of documents with given lengths; each character encodes its number."""
     documents = [chr(0x4E00 + n) * size for n, size in enumerate(sizes)]
@@ -87,95 +238,6 @@ def numbers(shards, name):
     found = {s.index: [number for number, _ in s.documents] for s in shards if s.set_name == name}
     assert list(found) == sorted(found)
     return list(found.values())
-
-
-def test_shards_are_consecutive_and_about_equal(tmp_path):
-    rng = random.Random(1)
-    sizes = [rng.randint(1, 40) for _ in range(600)]
-    paths = write_corpus(tmp_path, sizes)
-    found = measure(paths, 7, 0)
-    assert found.training == Documents(600, 3 * sum(sizes)) and not found.held_out.count
-    assert [entry["documents"] for entry in found.inputs] == [300, 300]
-    wanted = {(TRAINING, index) for index in range(8)}
-    shards = list(shards_of(paths, found, 7, {TRAINING: 8}, wanted))
-    parts = numbers(shards, TRAINING)
-    assert len(parts) == 8 and list(itertools.chain(*parts)) == list(range(600))
-    for part in parts:
-        assert sum(sizes[n] for n in part) == pytest.approx(sum(sizes) / 8, abs=40)
-    for shard in shards:
-        for number, text in shard.documents:
-            assert text.decode() == chr(0x4E00 + number) * sizes[number]
-    some = list(shards_of(paths, found, 7, {TRAINING: 8}, {(TRAINING, 2), (TRAINING, 7)}))
-    assert some == [shards[2], shards[7]]
-
-
-def test_the_documents_of_a_shard_are_read_again_from_where_they_stand(tmp_path, monkeypatch):
-    """On random texts in odd files, some of them cut, in blocks of other sizes."""
-    rng = random.Random(3)
-    parts = [
-        "好",
-        "人。",
-        "a" * 9,
-        "\n",
-        "\n\n",
-        "\n\n",
-        "\r\n\r\n",
-        " ",
-        "\n\u3000\n",
-        "\ufeff",
-        "",
-    ]
-    for trial in range(150):
-        paths = []
-        for place in range(3):
-            text = "".join(rng.choice(parts) for _ in range(rng.randint(0, 80))).encode()
-            text = rng.choice(["", "\ufeff", "\n"]).encode() + text
-            path = tmp_path / f"{trial}_{place}.{rng.choice(['txt', 'txt.gz'])}"
-            path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
-            # For TensorFlow, file:// is a file system like any other.
-            paths.append("file://" * (not trial % 30) + str(path))
-        monkeypatch.setattr(reading, "LONGEST_DOCUMENT", rng.randint(20, 60))
-        monkeypatch.setattr(reading, "BLOCK_BYTES", rng.randint(20, 40))
-        try:
-            found = measure(paths, trial, rng.choice([0, 0.3]))
-        except UserError:  # no text, or too little of it
-            continue
-        sets = {TRAINING: found.training.count, HELD_OUT: found.held_out.count}
-        counts = {name: rng.randint(1, min(count, 6)) for name, count in sets.items() if count}
-        wanted = {(name, index) for name in counts for index in range(counts[name])}
-        arguments = (paths, found, trial, counts, wanted)
-        expected = {shard[:2]: shard.documents for shard in shards_of(*arguments)}
-        spans = list(spans_of(*arguments))
-        assert {span[:2] for span in spans} == set(expected) == wanted
-        assert len(spans) == len(wanted)
-        some = set(rng.sample(sorted(wanted), 1))
-        assert list(spans_of(*arguments[:-1], some)) == [s for s in spans if s[:2] in some]
-        monkeypatch.setattr(reading, "BLOCK_BYTES", rng.randint(20, 40))
-        for span in spans:
-            again = documents_of(span, paths, found.threshold, trial)
-            assert [(n, sentences(text)) for n, text in again] == [
-                (n, sentences(text)) for n, text in expected[span[:2]]
-            ]
-            assert checksum_of(again) == span.crc32c
-    with pytest.raises(UserError, match="changed while being read"):
-        documents_of(span._replace(last=1000), paths, found.threshold, trial)
-
-
-def test_no_shard_is_without_a_document():
-    """Also if a few documents have most of the text."""
-    rng = random.Random(2)
-    for _ in range(300):
-        sizes = [rng.choice([1, 1, 1, 1000, 50]) for _ in range(rng.randint(1, 30))]
-        count = rng.randint(1, len(sizes))
-        assignment = Assignment(Documents(len(sizes), sum(sizes)), count)
-        places = [assignment.shard_of(size) for size in sizes]
-        assert places == sorted(places) and sorted(set(places)) == list(range(count))
-
-
-def test_the_default_number_of_shards_bounds_them():
-    for megabytes, expected in ((0.01, 1), (4, 1), (4.9, 2), (8, 2), (80, 32), (100_000, 32_768)):
-        assert default_shards(Documents(10**8, int(megabytes * MiB))) == expected
-    assert default_shards(Documents(3, 100 * MiB)) == 2
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9, 0.0001, 1.0])
@@ -218,6 +280,24 @@ def test_what_cannot_be_used_is_one_line(tmp_path):
     found = measure([one], 0, 0)
     for text in ("一。\n\n二。", "二。", ""):
         (tmp_path / "one.txt").write_text(text)
-        for read in (shards_of, spans_of):
-            with pytest.raises(UserError, match="changed while being read"):
-                list(read([one], found, 0, {TRAINING: 1}, {(TRAINING, 0)}))
+        with pytest.raises(UserError, match="changed while being read"):
+            list(shards_of([one], found, 0, {TRAINING: 1}, {(TRAINING, 0)}))
+
+
+def test_odd_lines_are_counted():
+    bad = "好".encode("gb18030")
+    lines = "\ufeff一".encode(), "坏".encode() + b"\xff" + bad, b"\t \r", "二\r".encode()
+    text = b"\n".join(lines)
+    for how, kept in (("skip", []), ("replace", ["坏\ufffd\ufffd\ufffd"])):
+        counts = Counter()
+        assert sentences_of(text, how, counts) == ["\ufeff一", *kept, "二"]
+        assert +counts == {"invalid_lines": 1}
+    with pytest.raises(UnicodeDecodeError):
+        sentences_of(text, "error", counts)
+    counts = Counter()
+    line = "长" * (2 * reading.LONGEST_LINE + 1)
+    assert list(map(len, sentences_of(line.encode(), "error", counts))) == [
+        reading.LONGEST_LINE
+    ] * 2 + [1]
+    assert sentences_of(bad, "skip", counts) == []
+    assert +counts == {"long_lines": 1, "invalid_lines": 1}

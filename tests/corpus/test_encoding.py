@@ -1,31 +1,60 @@
-"""Records of many examples against protobuf's own encoding."""
+"""Property tests of encoding: any values, against protobuf's bytes and TensorFlow's parser."""
 
+import laws
 import numpy as np
-import pytest
-from records import encode_values
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from nezha_tf.corpus.encoding import encode_block
 from nezha_tf.data import schema
 
+# Numbers of all sizes of varints, with their limits.
+INTEGERS = st.integers(0, 2) | st.integers(0, 2**31 - 1) | st.sampled_from([127, 128, 2**14, 2**28])
 
-@pytest.mark.parametrize("highest", [1, 127, 128, 2**14 - 1, 2**14, 21_127, 2**21, 2**31 - 1])
-def test_records_are_those_of_protobuf(highest):
-    rng = np.random.default_rng(highest)
-    lengths = schema.Lengths(*rng.integers(5, 90, 2).tolist())
-    values = {}
-    for feature in schema.FEATURES:
-        shape = 60, lengths.of(feature)
+
+@st.composite
+def blocks(draw):
+    """Draws (features, lengths, dict of values)."""
+    features = draw(st.sampled_from([schema.FEATURES, schema.UNMASKED_FEATURES]))
+    lengths = schema.Lengths(draw(st.integers(1, 9)), draw(st.integers(1, 5)))
+    count, values = draw(st.integers(1, 4)), {}
+    for feature in features:
+        shape = count, lengths.of(feature)
         if feature.dtype is np.float32:
-            values[feature.name] = rng.choice([0.0, 1.0, -2.5e-3], shape).astype(np.float32)
+            numbers = draw(arrays.arrays(np.uint32, shape, elements=st.integers(0, 2**32 - 1)))
+            values[feature.name] = numbers.view(np.float32)  # any bits: nan, inf, -0.0
         else:
-            # All sizes of numbers up to the highest, and rows of zeros only.
-            most = 2.0 ** rng.uniform(0, np.log2(highest + 1), shape)
-            values[feature.name] = (most * (rng.random((60, 1)) < 0.9)).astype(np.int64)
-            values[feature.name][:2, 0] = highest
-    found = encode_block(schema.FEATURES, values)
-    assert len(found) == 60
-    for row, record in enumerate(found):
-        assert record == encode_values({name: v[row].tolist() for name, v in values.items()})
+            dtype = draw(st.sampled_from([np.int32, np.int64]))
+            values[feature.name] = draw(arrays.arrays(dtype, shape, elements=INTEGERS))
+    return features, lengths, values
+
+
+def encoded_by_protobuf(features, values):
+    """Returns the deterministic serialization of one example's values, lists of numbers by name."""
+    example = tf.train.Example()
+    for feature in features:
+        named = example.features.feature[feature.name]
+        numbers = named.float_list if feature.dtype is np.float32 else named.int64_list
+        numbers.value.extend(values[feature.name])
+    return example.SerializeToString(deterministic=True)
+
+
+@laws.examples(100)
+@given(blocks())
+def test_records_are_those_of_protobuf_and_read_back(block):
+    features, lengths, values = block
+    records = encode_block(features, values)
+    for number, record in enumerate(records):
+        row = {name: array[number].tolist() for name, array in values.items()}
+        assert record == encoded_by_protobuf(features, row)
+    parsed = tf.io.parse_example(records, schema.parsing_spec(lengths, features))
+    assert len(records) == len(values["input_ids"]) and parsed.keys() == values.keys()
+    for feature in features:
+        found, expected = parsed[feature.name].numpy(), values[feature.name]
+        assert found.dtype == feature.dtype
+        assert found.tobytes() == expected.astype(feature.dtype).tobytes()
 
 
 def test_no_example_gives_no_record():

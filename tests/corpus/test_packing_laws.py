@@ -13,8 +13,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nezha_tf.corpus.layout import Layout
-from nezha_tf.corpus.packing import PairPacker, pack_full_sentences
+from nezha_tf.corpus.packing import PairPacker, pack_full_sentences, pack_rows
 from nezha_tf.corpus.tokens import ShardTokens
 
 CLS, SEP, FIRST_TOKEN = 101, 102, 200  # of the bundled vocabulary; `classic` counts from 200 on
@@ -142,24 +141,6 @@ def test_pairs_are_those_of_the_original(shard, pair, short, share, seed):
         assert state == rng.getstate()
 
 
-@laws.examples(150)
-@given(shards(), st.sampled_from(["nsp", "sop"]), SHARES, SHARES, st.integers(0, 2**32))
-def test_a_document_is_gone_through_once_in_order(shard, pair, short, share, seed):
-    """Each token is in one row at most, except the tokens of a random B."""
-    of_document = [set(itertools.chain(*document)) for document in shard.documents]
-    for index, (instances, _) in enumerate(packed(shard, pair, short, share, seed)):
-        in_order = []
-        for ranges, label in instances:
-            first, second = shard.texts(ranges)
-            assert first and second and len(first) + len(second) + 3 <= shard.length
-            if pair == "sop":
-                in_order += second + first if label else first + second
-            else:
-                assert any(of_document[other] >= set(second) for other in range(len(of_document)))
-                in_order += first if label else first + second
-        assert in_order == sorted(set(in_order)) and set(in_order) <= of_document[index]
-
-
 def full_by_hand(documents, length):
     """Returns rows of texts of one document each: a sentence goes into the last row if it fits."""
     rows, row = [], []
@@ -220,8 +201,8 @@ def test_rows_are_the_texts_between_special_tokens(vocabulary, shard, pair, seed
     flat = [found for ranges, _ in instances for found in ranges]
     starts, ends = np.array(flat, np.int64).reshape(-1, 2).T
     counts = np.array([len(ranges) for ranges, _ in instances], np.int64)
-    layout = Layout(vocabulary, shard.length, of_pairs=pair != "none")
-    rows = layout.rows(shard.tokens, starts, ends, counts)
+    of_pairs = pair != "none"
+    rows = pack_rows(shard.tokens, starts, ends, counts, vocabulary, shard.length, of_pairs)
     for number, (ranges, _) in enumerate(instances):
         row = [CLS, *(token for text in shard.texts(ranges) for token in [*text, SEP])]
         is_text = [token >= FIRST_TOKEN for token in row]

@@ -72,6 +72,7 @@ def test_a_worker_that_is_killed_is_noticed():
     assert set(done) <= {"1", "2"} and not any(map(alive, left))
 
 
+@pytest.mark.processes
 def test_workers_leave_signals_to_the_one_who_started_them_and_end_with_it():
     program = (
         "import multiprocessing, pkgutil\n"

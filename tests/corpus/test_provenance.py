@@ -9,22 +9,21 @@ import sys
 import pytest
 from waiting import ended
 
-from nezha_tf.corpus.identity import digest
-from nezha_tf.corpus.manifest import read_manifest, write_manifest
 from nezha_tf.corpus.provenance import (
     Provenance,
     counts_of,
+    digest,
     fault_of_vocabulary,
     in_manifests,
     provenance_of,
 )
-from nezha_tf.corpus.shard_files import FORMAT, record_name
+from nezha_tf.corpus.shard_files import SUMMARY_FORMAT, read_manifest, summary_name, write_entry
 from nezha_tf.util.errors import UserError
 
 
 def make(path, **identity):
-    record = {"format": FORMAT, "identity": identity}
-    pathlib.Path(record_name(str(path))).write_text(json.dumps(record))
+    record = {"format": SUMMARY_FORMAT, "identity": identity}
+    pathlib.Path(summary_name(str(path))).write_text(json.dumps(record))
     return str(path)
 
 
@@ -104,8 +103,8 @@ def test_a_manifest_tells_what_the_summaries_tell(tmp_path):
     for name, identity in identities.items():
         paths[name] = [tmp_path / f"{name}-{number}" for number in range(3)]
         for path in paths[name]:
-            record = {"format": FORMAT, "identity": identity, **parts}
-            pathlib.Path(record_name(str(path))).write_text(json.dumps(record))
+            record = {"format": SUMMARY_FORMAT, "identity": identity, **parts}
+            pathlib.Path(summary_name(str(path))).write_text(json.dumps(record))
             path.write_bytes(b"." * (100 if path != paths["a"][1] else 7))
 
     def told():
@@ -118,9 +117,9 @@ def test_a_manifest_tells_what_the_summaries_tell(tmp_path):
     by_summaries = told()
     for name, identity in identities.items():
         shards = [{"file": path.name, **parts} for path in paths[name][:2]]
-        write_manifest(str(tmp_path / name), {"identity": identity, "shards": shards})
+        write_entry(str(tmp_path / name), {"identity": identity, "shards": shards})
         for path in paths[name][:2]:
-            os.remove(record_name(str(path)))
+            os.remove(summary_name(str(path)))
     of_a = [str(path) for path in paths["a"]]
     assert list(in_manifests(of_a)) == of_a[:2]
     assert told() == by_summaries
@@ -132,8 +131,8 @@ def test_a_manifest_tells_what_the_summaries_tell(tmp_path):
 def test_records_are_counted_by_summaries_that_fit(tmp_path):
     whole, changed, alone = (tmp_path / name for name in ("whole", "changed", "alone"))
     for path in (whole, changed):
-        record = {"format": FORMAT, "identity": {}, "records": 5, "bytes": 100}
-        pathlib.Path(record_name(str(path))).write_text(json.dumps(record))
+        record = {"format": SUMMARY_FORMAT, "identity": {}, "records": 5, "bytes": 100}
+        pathlib.Path(summary_name(str(path))).write_text(json.dumps(record))
     for path, size in ((whole, 100), (changed, 101), (alone, 100)):
         path.write_bytes(b"." * size)
     assert counts_of([str(whole), str(changed), str(alone)]) == {str(whole): 5}
@@ -142,15 +141,16 @@ def test_records_are_counted_by_summaries_that_fit(tmp_path):
 # Writes entries into the manifest of a folder, one after the other.
 WRITER = """
 import sys
-from nezha_tf.corpus.manifest import remove_entry, write_manifest
+from nezha_tf.corpus.shard_files import write_entry
 for number in range(40):
     name = f"{sys.argv[1]}-{number}"
-    write_manifest(name, {"identity": {}, "shards": []})
+    write_entry(name, {"identity": {}, "shards": []})
     if number % 2:
-        remove_entry(name)
+        write_entry(name, None)
 """
 
 
+@pytest.mark.processes
 def test_runs_that_write_into_one_folder_keep_the_entries_of_each_other(tmp_path):
     command = [sys.executable, "-c", WRITER]
     writers = [subprocess.Popen([*command, str(tmp_path / name)]) for name in "ab"]

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.corpus import shard_maker
-from nezha_tf.corpus.row_check import check_rows
 from nezha_tf.corpus.settings import Settings
-from nezha_tf.corpus.shard_maker import ShardMaker
+from nezha_tf.corpus.shard_maker import ShardMaker, check_rows
 
 T = 12
 
@@ -33,64 +32,34 @@ def good_rows(vocabulary, lengths, is_masked):
     }
 
 
-def shifted(values, row, vocabulary):
-    values["input_ids"][row] = np.roll(values["input_ids"][row], 1)
-
-
-def cut(values, row, vocabulary):
-    values["input_mask"][row, values["input_mask"][row].sum() - 1] = False
-
-
-def padded_with_text(values, row, vocabulary):
-    values["input_ids"][row, -1] = 301
-
-
-def overrun(values, row, vocabulary):
-    """Like a row that is longer than its place: it has no end, and its rest is elsewhere."""
-    values["input_ids"][row] = 300
-    values["input_mask"][row] = True
-
-
-def of_a_larger_vocabulary(values, row, vocabulary):
-    values["input_ids"][row, 1] = len(vocabulary)
-
-
-def predicting_the_end(values, row, vocabulary):
-    values["masked_lm_positions"][row, 0] = values["input_mask"][row].sum() - 1
-
-
-def predicting_the_beginning(values, row, vocabulary):
-    values["masked_lm_positions"][row, 0] = 0
-
-
-def with_a_word_at_the_beginning(values, row, vocabulary):
-    values["word_starts"][row, 0] = True
-
-
-FAULTS = {
-    shifted: "do not begin with",
-    cut: "do not end with",
-    padded_with_text: "have tokens after",
-    overrun: "do not begin with",
-    of_a_larger_vocabulary: "hold ids outside",
-    predicting_the_end: "predict tokens outside",
-    predicting_the_beginning: "predict tokens outside",
-    with_a_word_at_the_beginning: "have words outside",
-}
+# What is changed in a row: (a part of the message, feature, place, value); both may be the end.
+END, OUTSIDE = "the last token", "the size of the vocabulary"
+FAULTS = (
+    ("do not begin with", "input_ids", 0, 300),
+    ("do not begin with", "input_ids", slice(None), 300),  # as of a row longer than its place
+    ("do not end with", "input_mask", END, False),
+    ("have tokens after", "input_ids", -1, 301),
+    ("hold ids outside", "input_ids", 1, OUTSIDE),
+    ("predict tokens outside", "masked_lm_positions", 0, END),
+    ("predict tokens outside", "masked_lm_positions", 0, 0),
+    ("have words outside", "word_starts", 0, True),
+)
 
 
 @laws.examples(60)
 @given(
     st.lists(st.integers(4, T - 1), min_size=1, max_size=6),
-    st.sampled_from(sorted(FAULTS, key=lambda fault: fault.__name__)),
+    st.sampled_from(FAULTS),
     st.integers(0, 5),
 )
-def test_one_fault_in_good_rows_is_found(vocabulary, lengths, spoil, row):
-    is_masked = spoil is not with_a_word_at_the_beginning
-    values = good_rows(vocabulary, lengths, is_masked)
+def test_one_fault_in_good_rows_is_found(vocabulary, lengths, fault, row):
+    message, feature, place, value = fault
+    values, row = good_rows(vocabulary, lengths, feature != "word_starts"), row % len(lengths)
     check_rows(values, sum(lengths), vocabulary)
-    spoil(values, row % len(lengths), vocabulary)
-    with pytest.raises(RuntimeError, match=FAULTS[spoil]) as error:
+    named = {END: lengths[row] - 1, OUTSIDE: len(vocabulary)}
+    place = place if isinstance(place, slice) else named.get(place, place)
+    values[feature][row, place] = named.get(value, value)
+    with pytest.raises(RuntimeError, match=message) as error:
         check_rows(values, sum(lengths), vocabulary)
     assert "defect of nezha_tf" in str(error.value)
 

@@ -3,6 +3,7 @@
 import functools
 import json
 import pathlib
+import traceback
 
 import pytest
 from any_engine import arguments_of, assert_same_bytes, create, write_corpus
@@ -99,3 +100,15 @@ def test_flags_that_do_not_go_together_are_refused(corpus, tmp_path, monkeypatch
     refuses("--num_workers is for workers on this machine", runner="spark", num_workers=2)
     refuses("--beam_options needs --runner: DirectRunner, DataflowRunner", beam_options="--a=b")
     refuses("--spark_options needs --runner: spark$", spark_options="--a", runner="DirectRunner")
+
+
+def test_a_worker_tells_a_mistake_through_any_engine():
+    """Engines pass errors on as text, with a traceback; Beam appends the step."""
+    text = "".join(traceback.format_exception(UserError("worker on a: no room")))
+    for error in (text, f"{text.strip()} [while running 'make']"):
+        shown = work.error_of("spark", RuntimeError(error), is_defect=True)
+        assert isinstance(shown, UserError) and str(shown) == "worker on a: no room"
+    text = "ModuleNotFoundError: No module named 'jieba'"
+    assert "'jieba'; install this" in str(work.error_of("spark", RuntimeError(text), True))
+    defect = RuntimeError("ZeroDivisionError: division by zero")
+    assert work.error_of("spark", defect, is_defect=True) is defect

@@ -1,6 +1,5 @@
 """One shard: its file as TensorFlow reads it, its summary, and the files after a failure."""
 
-import collections
 import json
 import os
 import resource
@@ -10,17 +9,15 @@ import google_crc32c
 import pytest
 import tensorflow as tf
 
-from nezha_tf.corpus.lines import LONGEST_LINE, sentences_of
 from nezha_tf.corpus.settings import Settings
 from nezha_tf.corpus.shard_files import (
-    ShardJob,
-    make_shard,
     parts_of_sets,
-    read_record,
-    record_name,
+    read_summary,
     shard_names,
+    summary_name,
 )
 from nezha_tf.corpus.shard_maker import ShardMaker
+from nezha_tf.corpus.shard_writer import ShardJob, make_shard
 from nezha_tf.corpus.stopwatch import Stopwatch
 from nezha_tf.util.errors import UserError
 
@@ -67,13 +64,13 @@ def test_tensorflow_reads_the_file_and_the_record_says_what_is_in_it(tmp_path):
         "identity": {"random_seed": 1},
     }
     assert (
-        read_record(str(path))
+        read_summary(str(path))
         == record
         == json.loads((tmp_path / "a/train.tfrecord.json").read_text())
     )
     assert len(os.listdir(tmp_path / "a")) == 2
     (tmp_path / "a/train.tfrecord.json").write_text('{"format":')
-    assert read_record(str(path)) is None
+    assert read_summary(str(path)) is None
 
 
 def test_pairs_of_one_word_are_told(tmp_path):
@@ -108,7 +105,7 @@ def test_remote_files_are_written_alike(tmp_path):
     make(tmp_path / "a.tfrecord", "一。".encode())
     make(f"file://{tmp_path}/b.tfrecord", "一。".encode())
     assert (tmp_path / "a.tfrecord").read_bytes() == (tmp_path / "b.tfrecord").read_bytes()
-    assert read_record(f"file://{tmp_path}/b.tfrecord") == read_record(f"{tmp_path}/a.tfrecord")
+    assert read_summary(f"file://{tmp_path}/b.tfrecord") == read_summary(f"{tmp_path}/a.tfrecord")
 
 
 def test_nothing_is_left_of_a_shard_that_fails(tmp_path):
@@ -134,19 +131,19 @@ def test_a_file_under_its_name_always_has_its_record(tmp_path, monkeypatch):
     replace, order = os.replace, []
 
     def noting(source, target):
-        assert target == record_name(path) or os.path.exists(record_name(path))
+        assert target == summary_name(path) or os.path.exists(summary_name(path))
         order.append(target)
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", noting)
     make(path, b"a")
-    assert order == [record_name(path), path]
+    assert order == [summary_name(path), path]
 
 
 def test_names():
     assert shard_names("a/train.tfrecord", 1) == ["a/train.tfrecord"]
     assert shard_names("a/train.tfrecord", 12)[11] == "a/train-00011-of-00012.tfrecord"
-    assert record_name("a/train.tfrecord") == "a/train.tfrecord.json"
+    assert summary_name("a/train.tfrecord") == "a/train.tfrecord.json"
 
 
 @pytest.mark.parametrize("count", [12, 100_000, 100_001])
@@ -164,20 +161,3 @@ def test_parts_of_sets_are_told():
     assert "--input_file has only 3 of the 8 files a/train-1-*-of-00008.tfrecord;" in told
     # With a number of 100,000 all names have a digit more.
     assert parts_of_sets(shard_names("a/train.tfrecord", 100_001), "input_file") == []
-
-
-def test_odd_lines_are_counted():
-    bad = "好".encode("gb18030")
-    lines = "\ufeff一".encode(), "坏".encode() + b"\xff" + bad, b"\t \r", "二\r".encode()
-    text = b"\n".join(lines)
-    for how, kept in (("skip", []), ("replace", ["坏\ufffd\ufffd\ufffd"])):
-        counts = collections.Counter()
-        assert sentences_of(text, how, counts) == ["\ufeff一", *kept, "二"]
-        assert +counts == {"invalid_lines": 1}
-    with pytest.raises(UnicodeDecodeError):
-        sentences_of(text, "error", counts)
-    counts = collections.Counter()
-    line = "长" * (2 * LONGEST_LINE + 1)
-    assert list(map(len, sentences_of(line.encode(), "error", counts))) == [LONGEST_LINE] * 2 + [1]
-    assert sentences_of(bad, "skip", counts) == []
-    assert +counts == {"long_lines": 1, "invalid_lines": 1}

@@ -13,10 +13,8 @@ from waiting import TIME_LIMIT
 from nezha_tf import Vocabulary
 from nezha_tf.corpus.settings import Settings
 from nezha_tf.corpus.shard_maker import ShardMaker
-from nezha_tf.corpus.statistics import Statistics
 from nezha_tf.data import schema
 from nezha_tf.data.corpus import read_documents
-from nezha_tf.objectives.policies import POLICIES
 from nezha_tf.util.errors import UserError
 
 LENGTHS = schema.Lengths(48, 7)
@@ -44,37 +42,6 @@ def parse(records):
         name: values.numpy()
         for name, values in tf.io.parse_example(records, schema.parsing_spec(LENGTHS)).items()
     }
-
-
-@pytest.mark.parametrize("pair", ["nsp", "sop", "none"])
-@pytest.mark.parametrize("masking", POLICIES)
-def test_records_are_those_of_the_schema(documents, dictionary, pair, masking):
-    maker = ShardMaker(settings(pair=pair, masking=masking, user_dict=dictionary))
-    records = list(maker.make(documents[:20], 2))
-    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
-    limits = schema.Limits(len(vocabulary), 1 if pair == "none" else 2)
-    assert {schema.fault_of(record, LENGTHS, limits) for record in records} == {None}
-    batch = parse(records)
-    ids, length = batch["input_ids"].copy(), batch["input_mask"].sum(axis=1)
-    places = np.arange(48)
-    assert (batch["input_mask"] == (places < length[:, None])).all()
-    row, slot = batch["masked_lm_weights"].nonzero()
-    ids[row, batch["masked_lm_positions"][row, slot]] = batch["masked_lm_ids"][row, slot]
-    assert (ids[:, 0] == vocabulary.cls_id).all()
-    assert (ids[np.arange(len(ids)), length - 1] == vocabulary.sep_id).all()
-    assert not (ids * (places >= length[:, None])).any()
-    separators = (ids == vocabulary.sep_id).sum(axis=1)
-    if pair == "none":
-        assert separators.min() == 1 and separators.max() > 1
-        assert not batch["next_sentence_labels"].any()
-    else:
-        assert (separators == 2).all()
-        before = np.cumsum(ids == vocabulary.sep_id, axis=1) - (ids == vocabulary.sep_id)
-        assert (batch["segment_ids"] == (before == 1) * batch["input_mask"]).all()
-        assert 0.3 < batch["next_sentence_labels"].mean() < 0.8
-    budget = np.clip(np.rint(length * 0.15), 1, 7)
-    used = batch["masked_lm_weights"].sum(axis=1)
-    assert (used <= budget).all() and used.mean() > 0.7 * budget.mean()
 
 
 @pytest.mark.parametrize("pair", ["nsp", "none"])
@@ -112,37 +79,6 @@ def test_records_are_shuffled(documents):
     assert len(alone) > 50 and abs(np.corrcoef(alone, np.arange(len(alone)))[0, 1]) < 0.3
 
 
-def test_statistics_are_those_of_the_records(documents):
-    maker = ShardMaker(settings())
-    total = Statistics()
-    batches = []
-    for shard in (documents[:30], documents[30:]):
-        batches.append(parse(list(maker.make(shard, 2))))
-        copy = Statistics.from_dict(maker.statistics.to_dict())
-        assert copy == maker.statistics
-        total.add(copy)
-    batch = {name: np.concatenate([part[name] for part in batches]) for name in batches[0]}
-    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
-    length = batch["input_mask"].sum()
-    row, slot = batch["masked_lm_weights"].nonzero()
-    found = batch["input_ids"][row, batch["masked_lm_positions"][row, slot]]
-    labels, mask = batch["masked_lm_ids"][row, slot], vocabulary.mask_id
-    assert total.documents == len(documents)
-    assert total.sentences == sum(len(lines) for _, lines in documents)
-    assert total.characters == sum(len(line) for _, lines in documents for line in lines)
-    assert total.instances == len(batch["input_ids"])
-    assert total.label_1 == batch["next_sentence_labels"].sum()
-    assert total.length == length and total.capacity == batch["input_ids"].size
-    assert total.tokens == length - 3 * total.instances
-    assert total.masked == (found == mask).sum()
-    assert total.kept == (found == labels).sum()
-    assert total.masked + total.kept + total.replaced == len(found)
-    rows = dict(total.rows())
-    assert rows["masked characters"] == f"{total.masked / total.tokens:.2%}"
-    assert "swapped segments" in dict(total.rows("sop"))
-    assert len(total.rows("none")) == len(rows) - 1
-
-
 def test_a_shard_without_text_gives_nothing():
     maker = ShardMaker(settings(pair="none"))
     assert list(maker.make([(0, ["\u200b"])], 3)) == []
@@ -150,6 +86,7 @@ def test_a_shard_without_text_gives_nothing():
     assert len(maker.statistics.rows()) > 5
 
 
+@pytest.mark.processes
 def test_tensorflow_is_not_loaded(documents, tmp_path):
     """So a worker is small and starts fast."""
     program = (

@@ -166,6 +166,7 @@ def test_records_hold_the_text_and_statistics_count_them(
     used, most = maker.statistics.used_characters, expected.token_characters
     assert used == most if pair in SINGLE else 0 < used <= most
     assert dataclasses.replace(maker.statistics, used_characters=0) == expected
+    assert Statistics.from_dict(maker.statistics.to_dict()) == maker.statistics
     whole = ["".join(chr(p) for line in text for p in tokens_of(line)) for _, text in documents]
     used = batch["input_mask"].sum(axis=1)
     assert (batch["input_mask"] == (np.arange(length) < used[:, None])).all()

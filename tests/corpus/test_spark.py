@@ -60,6 +60,7 @@ def wait_for_shards(folder, count, process):
     wait_until(lambda: len(list(folder.glob("*.tfrecord"))) >= count, process)
 
 
+@pytest.mark.processes
 @needs_spark
 @pytest.mark.timeout(400)
 def test_a_cluster_gives_the_same_bytes_also_after_a_machine_and_the_driver_died(
@@ -83,6 +84,7 @@ def test_a_cluster_gives_the_same_bytes_also_after_a_machine_and_the_driver_died
     assert contents(tmp_path) == local
 
 
+@pytest.mark.processes
 @needs_spark
 def test_on_this_machine_and_after_an_interrupt(corpus, local, tmp_path):
     class Here:
@@ -97,6 +99,7 @@ def test_on_this_machine_and_after_an_interrupt(corpus, local, tmp_path):
     assert contents(tmp_path) == local
 
 
+@pytest.mark.processes
 @needs_spark
 def test_mistakes_of_workers_are_one_line_and_their_defects_are_defects(
     corpus, tmp_path, monkeypatch
@@ -115,6 +118,7 @@ def test_mistakes_of_workers_are_one_line_and_their_defects_are_defects(
     assert not isinstance(caught.value, UserError)
 
 
+@pytest.mark.processes
 @needs_spark
 @pytest.mark.parametrize(
     "options, message",

@@ -78,12 +78,6 @@ def test_without_words_each_token_is_a_unit(vocabulary, monkeypatch):
     assert found.word_starts.all() and len(found.ids) > 20
 
 
-def test_nothing_is_no_error(vocabulary):
-    found = reader(vocabulary).read([(3, ["", "\u200b"])])
-    assert found.documents == [] and found.bounds == [0] and len(found.ids) == 0
-    assert reader(vocabulary).read([]).documents == []
-
-
 def test_entities_are_words_whatever_the_segmenter_says(vocabulary, tmp_path):
     text = "工程师通过传感器收集温度和振动数据，效率提高了很多。"
     assert jieba.lcut(text)[:4] == ["工程师", "通过", "传感器", "收集"]

@@ -16,7 +16,7 @@ from conftest import RESOURCES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf.corpus.assignment import TRAINING, documents_of, spans_of
+from nezha_tf.corpus.assignment import TRAINING, documents_of, shards_of
 from nezha_tf.corpus.documents import measure, raw_documents
 from nezha_tf.data.corpus import open_text, read_documents, read_lines
 from nezha_tf.data.encodings import likeliest
@@ -119,8 +119,8 @@ def test_documents_are_those_of_the_plain_text(tmp_path, name):
     measured = measure(paths[:1], 1, 0, reading)
     if reading == Reading():  # the same checksum, so the same bytes of examples
         assert measured.crc32c == measure(paths[1:], 1, 0).crc32c
-    (span,) = spans_of(paths[:1], measured, 1, {TRAINING: 1}, {(TRAINING, 0)}, reading)
-    assert len(documents_of(span, paths[:1], 0, 1, reading)) == len(DOCUMENTS)
+    (shard,) = shards_of(paths[:1], measured, 1, {TRAINING: 1}, {(TRAINING, 0)}, reading)
+    assert len(documents_of(shard.span, paths[:1], 0, 1, reading)) == len(DOCUMENTS)
 
 
 def packed_tar():

@@ -20,7 +20,7 @@ from masked_rows import (
     random_rows,
 )
 
-from nezha_tf.corpus.layout import Rows
+from nezha_tf.corpus.packing import PackedRows
 from nezha_tf.data import schema
 from nezha_tf.objectives.array_masking import ArrayMasking, Units
 from nezha_tf.objectives.policies import POLICIES, budgets
@@ -66,7 +66,7 @@ def test_rows_are_masked_as_by_hand(vocabulary, case):
     masked = ArrayMasking(vocabulary, policy, schema.Lengths(length, most), share)(rows, keys)
     assert_rows_are_masked(rows, masked, policy, share, most)
     for number, key in enumerate(keys.tolist()):
-        row = Rows(*(array[number] for array in rows))
+        row = PackedRows(*(array[number] for array in rows))
         budget = min(most, max(1, round(int(row.lengths) * share)))
         ids, labels = classic.mask_by_key(row, key, policy, budget, vocabulary)
         assert masked.ids[number].tolist() == ids

@@ -1,5 +1,6 @@
 """Property tests of tokenizers: BERT's definition; in Python, in bulk and in the graph."""
 
+import collections
 import itertools
 import unicodedata
 
@@ -7,6 +8,7 @@ import laws
 import pytest
 import tensorflow as tf
 from any_texts import texts
+from conftest import RESOURCES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -210,3 +212,20 @@ def assert_equal(tokenizer, graph, rows):
         expected = [tokenizer.convert_tokens_to_ids([token.text for token in tokens])]
         expected += [[token.start for token in tokens], [token.end for token in tokens]]
         assert row == expected, ascii(text)
+
+
+@pytest.mark.parametrize("do_lower_case", (True, False))
+def test_tokens_of_a_corpus_are_those_of_each_line(vocabulary, do_lower_case):
+    lines = (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8").split("\n")
+    assert_bulk_is_equal(FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case), lines)
+
+
+def test_unknown_characters_are_counted(vocabulary):
+    tokenizer = FullTokenizer(vocabulary=vocabulary)
+    bulk = BulkTokenizer(tokenizer)
+    ids = bulk.tokenize(["我\U0001f600爱\u9f98龘，kanΩ", "龘 \U0001f600\U0001f601", "a" * 201]).ids
+    unknown = vocabulary.ids_of(["[UNK]"])[0]
+    assert "龘" not in vocabulary and "ω" not in vocabulary
+    expected = collections.Counter({"\U0001f600": 2, "龘": 3, "\U0001f601": 1, "Ω": 1})
+    assert bulk.unknown_characters == expected
+    assert (ids == unknown).sum() == 1 + 2 + 1 + 1 + 1 + 1

@@ -1,4 +1,4 @@
-"""Engines that make the shards on other machines: one class for each, and the table of them.
+"""Where shards are made: `local` on this machine, or by the workers of an engine (`RUNNERS`).
 
 An engine is a small adapter:
 

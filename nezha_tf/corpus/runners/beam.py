@@ -8,7 +8,7 @@ import io
 import logging
 import shlex
 
-from nezha_tf.corpus.runners import failures
+from nezha_tf.corpus.runners.work import error_of, failure
 from nezha_tf.util.errors import Terminated, UserError
 
 # Beam's own "DirectRunner" would first try to download and start a server.
@@ -19,33 +19,21 @@ _FROM_A_WORKER = " [while running '"  # Beam appends this to errors of a step
 
 
 class BeamRunner:
-    """An engine, see `runners`.
-
-    Attributes:
-      name: the runner's name in Beam.
-      OPTIONS: the flag with the engine's own options.
-    """
+    """An engine, see `runners`; its `name` is the runner's in Beam."""
 
     OPTIONS = "beam_options"
 
     def __init__(self, name, options):
-        """Args:
-          name: the runner's name in Beam.
-          options: Beam's own options in the form of a command line, quoted where necessary.
-
-        Raises:
-          UserError: Beam or the runner's requirements are not installed, or an option is wrong.
-        """
+        """Raises a `UserError` if Beam or the runner is not installed, or an option is wrong."""
         self.name = name
         self._pipeline = _pipeline_of(name, options)
 
     def run(self, function, places):
-        """Calls a function for each place, see `runners`."""
         import apache_beam
 
         places = self._pipeline | "shards" >> apache_beam.Create(places, reshuffle=False)
         places | "spread" >> apache_beam.Reshuffle() | "make" >> apache_beam.Map(function)
-        with _mistakes_told(self.name):
+        with _as_user_errors(self.name):
             result = self._pipeline.run()
             try:
                 state = result.wait_until_finish()
@@ -53,7 +41,7 @@ class BeamRunner:
                 result.cancel()
                 raise
         if state not in (None, "DONE"):
-            raise failures.failure(self.name, f"ended as {state}")
+            raise failure(self.name, f"ended as {state}")
 
 
 def _pipeline_of(runner, options):
@@ -71,10 +59,10 @@ def _pipeline_of(runner, options):
         ) from error
     finally:
         logging.disable(logging.NOTSET)
-    told = io.StringIO()
+    usage = io.StringIO()
     try:
         # Beam prints a wrong option to stderr, after a page of usage.
-        with contextlib.redirect_stderr(told):
+        with contextlib.redirect_stderr(usage):
             parsed = PipelineOptions(shlex.split(options))
             known = parsed.get_all_options(retain_unknown_options=True)
             unknown = known.keys() - PipelineOptions([]).get_all_options().keys()
@@ -84,7 +72,7 @@ def _pipeline_of(runner, options):
                 raise ValueError(f"{runner} has no option {', '.join(sorted(unknown))}")
             return apache_beam.Pipeline(_NAMES.get(runner, runner), options=parsed)
     except SystemExit as end:
-        message = told.getvalue().strip().rpartition("error: ")[2]
+        message = usage.getvalue().strip().rpartition("error: ")[2]
         raise UserError(f"--beam_options={options}: {message}") from end
     except (ValueError, ImportError) as error:
         message = " ".join(str(error).split())
@@ -92,7 +80,7 @@ def _pipeline_of(runner, options):
 
 
 @contextlib.contextmanager
-def _mistakes_told(runner):
+def _as_user_errors(runner):
     """Turns Beam's errors into `UserError`s; a defect in a worker keeps its traceback."""
     try:
         yield
@@ -102,7 +90,7 @@ def _mistakes_told(runner):
             raise type(error)(message) from error
         if message == "KeyboardInterrupt":
             raise KeyboardInterrupt from error
-        shown = failures.told(runner, error, is_defect=bool(from_a_worker))
+        shown = error_of(runner, error, is_defect=bool(from_a_worker))
         if shown is error:
             raise
         raise shown from error

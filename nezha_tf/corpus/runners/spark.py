@@ -17,7 +17,7 @@ import threading
 import warnings
 from concurrent import futures
 
-from nezha_tf.corpus.runners import failures
+from nezha_tf.corpus.runners.work import error_of, failure
 from nezha_tf.util import console
 from nezha_tf.util.errors import Terminated, UserError, first_line
 
@@ -31,21 +31,12 @@ _CAUSE = re.compile(r"^(?:Error: |.*? ERROR [\w.$]+: |Exception in thread \S+ )(
 
 
 class SparkRunner:
-    """An engine, see `runners`.
-
-    Attributes:
-      name: "spark".
-      OPTIONS: the flag with the engine's own options.
-    """
+    """An engine, see `runners`."""
 
     OPTIONS = "spark_options"
 
     def __init__(self, name, options):
         """Starts Spark's Java process, which checks the options; the cluster is not asked yet.
-
-        Args:
-          name: "spark".
-          options: what `spark-submit` takes before the program's name, as a command line.
 
         Raises:
           UserError: pyspark or Java is not installed, or an option is wrong.
@@ -73,7 +64,6 @@ class SparkRunner:
                 raise UserError(f"--spark_options={options}: {message}") from error
 
     def run(self, function, places):
-        """Calls a function for each place, see `runners`."""
         # A thread that waits for an answer of Java cannot be interrupted, so another one waits.
         with self._context() as context, futures.ThreadPoolExecutor(1) as waiting:
             try:
@@ -86,7 +76,7 @@ class SparkRunner:
                 raise
             except Exception as error:
                 of_python = "PythonException" in str(error)
-                shown = failures.told(self.name, error, of_python, self._cause())
+                shown = error_of(self.name, error, of_python, self._cause())
                 if shown is error:
                     raise
                 raise shown from error
@@ -101,7 +91,7 @@ class SparkRunner:
             context = SparkContext(gateway=self._gateway)
         except Exception as error:
             message = self._cause() or first_line(error)
-            raise failures.failure(self.name, f"Spark did not start: {message}") from error
+            raise failure(self.name, f"Spark did not start: {message}") from error
         try:
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, interrupts)  # pyspark has taken them

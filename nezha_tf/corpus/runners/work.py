@@ -7,28 +7,29 @@ import dataclasses
 import functools
 import os
 import platform
+import re
 import threading
 from typing import NamedTuple
 
 from nezha_tf.corpus.assignment import Span, checksum_of, documents_of
-from nezha_tf.corpus.identity import OF_FILES, finished_shards, identity_of_files
+from nezha_tf.corpus.provenance import identity_of_files
 from nezha_tf.corpus.settings import Settings
-from nezha_tf.corpus.shard_files import ShardJob, make_shard, read_record, shard_name
+from nezha_tf.corpus.shard_files import read_summary, shard_name
+from nezha_tf.corpus.shard_writer import ShardJob, make_shard
 from nezha_tf.util import storage
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import Terminated, UserError, first_line
 
 # Engines call `make_one` from many threads, but a shard takes hundreds of MB and a core.
 _one_at_a_time = threading.Lock()
+# An engine shows a worker's error as text, with a traceback. Beam appends the step's name.
+_MISTAKE = re.compile(
+    r"nezha_tf\.util\.errors\.UserError: (.*?)(?: \[while running .*)?$", re.MULTILINE
+)
+_MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+')")
 
 
 class Output(NamedTuple):
-    """What workers need to know about a set.
-
-    Attributes:
-      output_file: the set's file name, before the numbers of shards are added.
-      count: its number of shards.
-      repetitions: number of passes over each document.
-    """
+    """What workers need of an `OutputSet`: its file, its number of shards, its repetitions."""
 
     output_file: str
     count: int
@@ -36,15 +37,7 @@ class Output(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What is the same for all shards.
-
-    Attributes:
-      settings: the `Settings`.
-      identity: dict, see `identity_of`.
-      inputs: the files of the corpus.
-      threshold: see `Measure`.
-      outputs: dict of set name to `Output`.
-    """
+    """What all shards share: `threshold` is that of `Measure`, `outputs` are by set name."""
 
     settings: Settings
     identity: dict
@@ -52,17 +45,23 @@ class Work(NamedTuple):
     threshold: float
     outputs: dict
 
+    @classmethod
+    def of(cls, settings, identity, inputs, threshold, sets):
+        """Returns the work with absolute file names, because workers may run in another folder."""
+        settings = dataclasses.replace(
+            settings,
+            vocab_file=_absolute(settings.vocab_file),
+            user_dict=_absolute(settings.user_dict),
+        )
+        outputs = {
+            each.name: Output(_absolute(each.output_file), len(each.paths), each.repetitions)
+            for each in sets
+        }
+        return cls(settings, identity, list(map(_absolute, inputs)), threshold, outputs)
 
-def outputs_of(sets):
-    """Returns the `outputs` of a `Work`.
 
-    Args:
-      sets: list of `OutputSet`.
-    """
-    return {
-        chosen.name: Output(chosen.output_file, len(chosen.paths), chosen.repetitions)
-        for chosen in sets
-    }
+def _absolute(path):
+    return path if not path or storage.is_remote(path) else os.path.abspath(path)
 
 
 def make_shards(runner, work, spans, sets):
@@ -83,14 +82,11 @@ def make_shards(runner, work, spans, sets):
       Terminated: the process received SIGTERM.
     """
     # Plain tuples of a few bytes each, because the job contains all of them.
-    runner.run(functools.partial(make_one, _for_workers(work)), [tuple(span) for span in spans])
+    runner.run(functools.partial(make_one, work), [tuple(span) for span in spans])
     instances = 0
-    for chosen in sets:
-        for path, record in finished_shards(chosen.output_file, chosen.paths, work.identity):
-            if path not in chosen.finished:
-                chosen.add(path, record)
-                instances += record["records"]
-        missing = [path for path in chosen.paths if path not in chosen.finished]
+    for each in sets:
+        instances += each.add_finished(work.identity)
+        missing = [path for path in each.paths if path not in each.finished]
         if missing:
             raise UserError(
                 f"--runner={runner.name} has ended but {missing[0]} is not there; use a folder "
@@ -100,11 +96,7 @@ def make_shards(runner, work, spans, sets):
 
 
 def make_one(work, place):
-    """Makes a shard if it does not exist yet: engines repeat failed steps.
-
-    Args:
-      work: the `Work`.
-      place: the shard's `Span` as a plain tuple.
+    """Makes a shard, a `Span` as a plain tuple, unless it exists: engines repeat failed steps.
 
     Raises:
       UserError: see `make_shard`; or the worker sees other files than the machine that planned
@@ -115,24 +107,19 @@ def make_one(work, place):
     path = shard_name(output.output_file, span.index, output.count)
     try:
         with _one_at_a_time:
-            if not _is_there(path, work.identity):
-                maker = _maker(work.settings, _expected(work.identity))
+            if not _is_finished(path, work.identity):
+                maker = _maker(work.settings, tuple(work.identity.items()))
                 job = ShardJob(path, _documents(work, span), output.repetitions)
                 make_shard(work.settings, maker, job, work.identity)
     except UserError as error:
         raise UserError(f"worker on {platform.node()}: {error}") from error
 
 
-def _is_there(path, identity):
-    """Whether a shard is finished."""
-    record = read_record(path)
-    if not record or record["identity"] != identity or not storage.exists(path):
+def _is_finished(path, identity):
+    summary = read_summary(path)
+    if not summary or summary["identity"] != identity or not storage.exists(path):
         return False
-    return storage.size(path) == record.get("bytes")
-
-
-def _expected(identity):
-    return tuple((name, identity[name]) for name in OF_FILES)
+    return storage.size(path) == summary.get("bytes")
 
 
 def _documents(work, span):
@@ -150,43 +137,46 @@ def _documents(work, span):
 
 
 @functools.lru_cache(maxsize=1)
-def _maker(settings, expected):
-    """Returns the process's `ShardMaker`.
-
-    Args:
-      settings: the `Settings`.
-      expected: tuple of the items of `identity_of_files` where the job was started.
-
-    Raises:
-      UserError: a file is another one here.
-    """
+def _maker(settings, identity):
+    """Returns the process's `ShardMaker`, if the files are those where the job was started."""
     from nezha_tf.corpus.shard_maker import ShardMaker
 
-    found = identity_of_files(settings)
-    for name, there in expected:
-        here = found[name]
-        if here != there:
+    there = dict(identity)
+    for name, here in identity_of_files(settings).items():
+        if here != there[name]:
             raise UserError(
-                f"--{name} is {here} here, but {there} where the job was started; give all "
+                f"--{name} is {here} here, but {there[name]} where the job was started; give all "
                 "machines the same"
             )
     return ShardMaker(settings)
 
 
-def _for_workers(work):
-    """Returns the work with absolute file names, because workers may run in another folder."""
-    settings = dataclasses.replace(
-        work.settings,
-        vocab_file=_absolute(work.settings.vocab_file),
-        user_dict=_absolute(work.settings.user_dict),
+def failure(runner, message):
+    """Returns the `UserError` of a job that failed outside of our code."""
+    return UserError(
+        f"--runner={runner}: {message}; finished shards stay: the same command makes the rest"
     )
-    outputs = {
-        name: output._replace(output_file=_absolute(output.output_file))
-        for name, output in work.outputs.items()
-    }
-    inputs = [_absolute(path) for path in work.inputs]
-    return work._replace(settings=settings, inputs=inputs, outputs=outputs)
 
 
-def _absolute(path):
-    return path if not path or storage.is_remote(path) else os.path.abspath(path)
+def error_of(runner, error, is_defect, cause=""):
+    """Returns the exception to raise for an engine's error: one line where the user can help.
+
+    Args:
+      runner: the runner's name.
+      error: what the engine raised.
+      is_defect: whether its text is the traceback of a worker, which is needed if it is no user's
+        mistake.
+      cause: what the engine's log says; "": nothing.
+    """
+    if isinstance(error, UserError | Terminated):
+        return error
+    text = str(error)
+    # The last one is that which was raised; those before it are its causes.
+    if mistakes := _MISTAKE.findall(text):
+        return UserError(mistakes[-1])
+    if missing := _MISSING.search(text):
+        return failure(
+            runner,
+            f"the workers' Python says {missing[1]}; install this package with what it needs in it",
+        )
+    return error if is_defect else failure(runner, cause or first_line(error))

@@ -1,0 +1,125 @@
+"""Writes a shard: its TFRecord file, and a JSON summary of the shard beside the file.
+
+A file with its final name is always complete. The summary is written before the file gets that
+name, so every such file has a summary, and a summary without a file is ignored. Whenever a run is
+killed, each of its shards is therefore either finished or made again.
+"""
+
+import collections
+import contextlib
+import itertools
+import json
+import os
+from typing import NamedTuple
+
+import google_crc32c
+
+from nezha_tf.corpus.documents import CorpusChanged, sentences_of
+from nezha_tf.corpus.shard_files import SUMMARY_FORMAT, is_one_of_many, summary_name
+from nezha_tf.corpus.stopwatch import EXAMPLES, TOKENS, WRITING
+from nezha_tf.data.framing import frame
+from nezha_tf.util import console, files, storage
+from nezha_tf.util.errors import UserError
+
+RECORDS_AT_ONCE = 256
+
+
+class ShardJob(NamedTuple):
+    """A worker's task: the TFRecord file to write, and its documents as in `Shard`.
+
+    `repetitions` is the number of passes over each document.
+    """
+
+    path: str
+    documents: list
+    repetitions: int
+
+
+def make_shard(settings, maker, job, identity):
+    """Makes one shard; the same documents give the same bytes in any process.
+
+    Args:
+      settings: the `Settings`.
+      maker: their `ShardMaker`; its clock gets the time of all stages but `READING`.
+      job: the `ShardJob`.
+      identity: dict of all that determines the bytes, see `identity_of`.
+
+    Returns:
+      The summary, a dict.
+
+    Raises:
+      UserError: the files cannot be written (no space, no permission), or there is no example.
+      CorpusChanged: the text is not UTF-8, which was refused when it was measured.
+    """
+    anomalies = collections.Counter()
+    with maker.clock.stage(TOKENS):
+        documents = list(_split(job, settings.on_invalid, anomalies))
+    try:
+        with files.whole_file(job.path) as temporary:
+            records = maker.make(documents, job.repetitions)
+            written = _write(records, temporary, maker.clock)
+            if not written["records"]:
+                raise UserError(_without_example(job, documents, settings))
+            summary = {
+                "format": SUMMARY_FORMAT,
+                "first_document": job.documents[0][0],
+                "documents": len(job.documents),
+                **written,
+                "statistics": maker.statistics.to_dict(),
+                "anomalies": {kind: count for kind, count in anomalies.items() if count},
+                "identity": identity,
+            }
+            text = json.dumps(summary, ensure_ascii=False, indent=1) + "\n"
+            files.write_text(summary_name(job.path), text)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            storage.remove(summary_name(job.path))
+        raise UserError(f"cannot write {job.path}: {error.strerror}") from error
+    return summary
+
+
+def _split(job, on_invalid, anomalies):
+    """Yields (number, sentences) of the documents that have a sentence."""
+    for number, text in job.documents:
+        try:
+            sentences = sentences_of(text, on_invalid, anomalies)
+        except UnicodeDecodeError as error:
+            # The text was UTF-8 when it was measured.
+            raise CorpusChanged(
+                f"--input_file, document {number + 1}: changed while being read; start again"
+            ) from error
+        if sentences:
+            yield number, sentences
+
+
+def _write(records, path, clock):
+    """Writes a TFRecord file; returns a dict of `records`, `bytes` and `crc32c`."""
+    count = length = crc = 0
+    with storage.open_binary(path, "wb") as file:
+        while block := _next_records(records, clock):
+            with clock.stage(WRITING):
+                data = b"".join(map(frame, block))
+                file.write(data)
+                crc = google_crc32c.extend(crc, data)
+            count += len(block)
+            length += len(data)
+        with clock.stage(WRITING):
+            if not storage.is_remote(path):
+                file.flush()
+                os.fsync(file.fileno())  # complete even after a power failure
+    return {"records": count, "bytes": length, "crc32c": f"{crc:08x}"}
+
+
+def _next_records(records, clock):
+    with clock.stage(EXAMPLES):
+        return list(itertools.islice(records, RECORDS_AT_ONCE))
+
+
+def _without_example(job, documents, settings):
+    # Of a single word no two segments can be made.
+    what = "text of two words" if documents and settings.pair == "sop" else "text"
+    advice = "add text" + (", or pass another --eval_share" if settings.eval_share else "")
+    if is_one_of_many(job.path):
+        advice = "pass a smaller --num_output_shards"
+    count = console.plural(len(job.documents), "document")
+    return f"{job.path} would hold no example: there is no {what} in its {count}; {advice}"
