@@ -34,7 +34,7 @@ def fits(counts, shares):
 
 
 def make_rows(texts, vocabulary, length, begins):
-    """Returns the `Rows` of texts (lists of segments, lists of ids); `begins` has their form."""
+    """Returns the rows of texts (lists of segments, lists of ids); `begins` has their form."""
     arrays = [np.zeros((len(texts), length), kind) for kind in (np.int32, np.int32, bool, bool)]
     lengths = np.zeros(len(texts), np.int64)
     for row, (segments, starts) in enumerate(zip(texts, begins, strict=True)):
@@ -50,7 +50,7 @@ def make_rows(texts, vocabulary, length, begins):
 
 
 def random_rows(vocabulary, count, seed=0, length=64, words=0.5):
-    """Returns random `Rows` of 1 to 3 segments with distinct ids and words of several tokens."""
+    """Returns random rows of 1 to 3 segments with distinct ids and words of several tokens."""
     rng = random.Random(seed)
     texts, begins = [], []
     for _ in range(count):
@@ -97,7 +97,7 @@ def assert_rows_are_masked(rows, masked, policy, share, most):
     """Asserts what is true for masked rows with any draws.
 
     Args:
-      rows: the `Rows`.
+      rows: the `PackedRows`.
       masked: the `Masked`.
       policy: the `MaskingPolicy`.
       share, most: the share of predicted tokens in a row, and the most predictions.
@@ -159,14 +159,14 @@ def exact_choices(units, run_shares, budget):
 
 
 def exact_case(vocabulary, policy, sizes, budget, length):
-    """Returns (60,000 equal `Rows`, the share of predictions, `exact_choices`) of an exact case."""
+    """Returns (60,000 equal rows, the share of predictions, `exact_choices`) of an exact case."""
     segments = [list(range(300, 300 + sum(words))) for words in sizes]
     begins = [[at == 0 for size in words for at in range(size)] for words in sizes]
     rows = make_rows([segments], vocabulary, length, [begins])
     units = classic.units_of(rows.is_text[0], rows.word_starts[0] | (not policy.of_words))
     expected = exact_choices(units, policy.run_shares, budget)
     share = budget / rows.lengths[0]
-    return Rows(*(np.repeat(array, 60_000, axis=0) for array in rows)), share, expected
+    return PackedRows(*(np.repeat(array, 60_000, axis=0) for array in rows)), share, expected
 
 
 def assert_chosen_as_expected(positions, expected):

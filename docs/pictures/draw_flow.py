@@ -28,7 +28,7 @@ ROWS = (
         (
             ("encoder and heads", "position encodings", ("modeling",), MODEL),
             ("objective", "masks, losses", ("objectives",), MODEL),
-            ("optimizer and loop", "LAMB, AdamW", ("optimization", "training"), RUN),
+            ("optimizer and loop", "LAMB, AdamW, Muon", ("optimization", "training"), RUN),
             ("model folder", "weights, task.json", ("checkpoints",), RUN),
         ),
         True,
@@ -46,10 +46,10 @@ ROWS = (
     (
         "tools/",
         (
-            ("use", "fill, generate, score, vectors", ("inference", "generation"), TENSORS),
-            ("export", "SavedModel of raw text", ("serving", "export"), MODEL),
+            ("use", "fill, generate, score, vectors", ("generation",), TENSORS),
+            ("export", "SavedModel of raw text", ("serving",), MODEL),
             ("convert", "TF1, Hugging Face", ("checkpoints",), RUN),
-            ("look", "demo, pictures, ablations", ("demo", "pictures", "ablation"), TEXT),
+            ("look", "demo, pictures, ablations", ("serving", "pictures", "ablation"), TEXT),
         ),
         False,
     ),

@@ -23,13 +23,13 @@ COLOURS = {"nothing": "#e8eef7", "keras": "#f8eede", "tensorflow": "#e9f3e6"}
 LEGEND = {"nothing": "Python", "keras": "Keras", "tensorflow": "TensorFlow"}
 
 
-def rooms():
-    """Returns the names of the rooms, from the ground up."""
+def constant(name):
+    """Returns a constant of tests/test_rooms.py: ROOMS, from the ground up, or LATE."""
     text = (REPOSITORY / "tests" / "test_rooms.py").read_text(encoding="utf-8")
     for node in ast.parse(text).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "ROOMS":
+        if isinstance(node, ast.Assign) and node.targets[0].id == name:
             return ast.literal_eval(node.value)
-    raise ValueError("tests/test_rooms.py has no ROOMS")
+    raise ValueError(f"tests/test_rooms.py has no {name}")
 
 
 def imports_of(nodes):
@@ -59,10 +59,15 @@ def room_of(module):
 def arrows(names, trees):
     """Returns dict of room to the set of rooms that it imports from, in functions too."""
     below = {name: set() for name in names}
+    imports_late = ("nezha_tf", constant("LATE"))
     for module, tree in trees.items():
         for source, name in imports_of(ast.walk(tree)):
             parts = [*source.split("."), name]
-            if module != "nezha_tf" and parts[0] == "nezha_tf" and parts[1] != room_of(module):
+            if (
+                module not in imports_late
+                and parts[0] == "nezha_tf"
+                and parts[1] != room_of(module)
+            ):
                 below[room_of(module)].add(parts[1])
     return below
 
@@ -142,7 +147,7 @@ def places(floors, below):
 
 def picture():
     """Returns the text of the SVG."""
-    names, trees = rooms(), modules()
+    names, trees = constant("ROOMS"), modules()
     below, needs = arrows(names, trees), needs_of(names, trees)
     floors, drawn = floors_of(below), plain(below)
     middles, width = places(floors, drawn)
