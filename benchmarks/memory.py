@@ -14,7 +14,7 @@ def peak_memory(make, *arguments):
     """
     tf = import_tensorflow()
     tf.zeros(1)
-    from nezha_tf.training.freed_memory import give_back
+    from nezha_tf.training.device_memory import give_back
 
     before = resident("VmRSS")
     step = make(*arguments)

@@ -50,7 +50,7 @@ def make_python(served, texts, batch_size, form):
     import keras
 
     import nezha_tf
-    from nezha_tf.training.compilation import compiled
+    from nezha_tf.training.devices import compiled
 
     keras.config.set_dtype_policy(form.policy)
     ids_of, labels = _packing(served)

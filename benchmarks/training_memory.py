@@ -33,7 +33,7 @@ def main(_):
     import tensorflow as tf
 
     from nezha_tf.objectives.bert import Bidirectional
-    from nezha_tf.training.freed_memory import give_back
+    from nezha_tf.training.device_memory import give_back
     from nezha_tf.training.step import make_eval_step
 
     _tell("model and moments")

@@ -20,7 +20,7 @@ from nezha_tf.corpus.output_set import OutputSet
 from nezha_tf.corpus.settings import InspectionSettings
 from nezha_tf.corpus.statistics import Statistics
 from nezha_tf.tasks.finetuning import sweep
-from nezha_tf.training import flag_history, summaries
+from nezha_tf.training import flag_history, log
 from nezha_tf.util.errors import UserError
 
 IDENTITY = {"pair": "nsp", "do_lower_case": True, "max_seq_length": 128, "masking": "token"}
@@ -56,7 +56,7 @@ def best(folder):
 def metrics(folder):
     entries = run_folder.read_metrics(str(folder))
     assert all(entry["step"] + sum(map(float, entry.values())) is not None for entry in entries)
-    summaries._drop_later_entries(str(folder / "metrics.jsonl"), 2)
+    log._drop_later_entries(str(folder / "metrics.jsonl"), 2)
 
 
 def look(folder):

@@ -6,8 +6,19 @@ import os
 
 import tensorflow as tf
 
-from nezha_tf.training.lost_worker import CAUSES
+from nezha_tf.modeling.compiled_parts import compiled_parts
 from nezha_tf.util.errors import UserError, first_line
+
+# The errors of a sum over all workers, or of a heartbeat, that another worker did not answer.
+CAUSES = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.CancelledError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.InternalError,
+)
+
 
 # A file of NVIDIA's driver on Linux.
 NVIDIA_DRIVER = "/proc/driver/nvidia/version"
@@ -144,7 +155,7 @@ def agree_on(strategy, number):
       number: int of this worker, of at most nine digits: its square is summed in int64.
 
     Raises:
-      One of `lost_worker.CAUSES`: another worker has ended before the answer.
+      One of `devices.CAUSES`: another worker has ended before the answer.
     """
     context = _per_worker(strategy, number)
 
@@ -206,3 +217,20 @@ def _tpu(tpu):
         return tf.distribute.TPUStrategy(resolver)
     except (tf.errors.OpError, ValueError, OSError) as error:
         raise UserError(f"--tpu={tpu or ''}: no TPU there: {first_line(error)}") from error
+
+
+def compiled(function, jit_compile, model, strategy):
+    """Returns the `tf.function` of a part of a step that computes with the model.
+
+    Args:
+      function: function of tensors.
+      jit_compile: whether XLA compiles it. With bfloat16 on a processor it compiles only the parts
+        between the products (see `compiled_parts`), whole otherwise.
+      model: a Keras model.
+      strategy: the `tf.distribute.Strategy` in whose scope the model was made.
+    """
+    if not jit_compile:
+        return tf.function(function, autograph=False)
+    if model.compute_dtype == "bfloat16" and kind(strategy) == "CPU":
+        return tf.function(compiled_parts()(function), autograph=False)
+    return tf.function(function, jit_compile=True, autograph=False)

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.data.reader import FAILURES
-from nezha_tf.training import freed_memory
-from nezha_tf.training.journal import brief, scores_of
-from nezha_tf.training.summaries import Averages
+from nezha_tf.training import device_memory
+from nezha_tf.training.log import Averages, brief, scores_of
 from nezha_tf.util.errors import Terminated, UserError
 
 
@@ -127,7 +126,7 @@ class Loop:
                     entry = self._journal.log(step, averages, last_report)
                     averages = Averages()
                     # Compiling a batch of a new length, at any step, leaves freed memory behind.
-                    freed_memory.give_back()
+                    device_memory.give_back()
                 if made and self._plan.saves(step):
                     entry = self._save(step, first_step, entry)
                 if report.stop > 0:
@@ -148,7 +147,7 @@ class Loop:
         self._checkpoints.save(step)
         if self._evaluate is not None:
             results = self._evaluate()
-            freed_memory.give_back()
+            device_memory.give_back()
             found = self._journal.log_evaluation(step, results)
             entry = {**entry, **found}
             self._checkpoints.note_evaluation(step, results)

@@ -1,5 +1,6 @@
 """The files of a run's folder that make it a model: written, compared, and taken by later runs."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -8,7 +9,8 @@ from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import CONFIG_FILE, VOCAB_FILE, read_settings, vocabulary_in
 from nezha_tf.checkpoints.task_table import TASKS
-from nezha_tf.util import files
+from nezha_tf.training import devices
+from nezha_tf.util import files, locks
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.settings import changed, flag_text, flags_of
 
@@ -149,3 +151,33 @@ def _copy_vocabulary(source, folder):
     """Copies the vocabulary into the folder, unless there is none or it is there already."""
     if source and not vocabulary_in(folder):
         files.copy(source, os.path.join(folder, VOCAB_FILE))
+
+
+# Locks the folder of a run while it trains.
+LOCK_FILE = "run.lock"
+
+
+@contextlib.contextmanager
+def alone_in(settings, strategy):
+    """Locks the --output_dir while the block trains, so that no other run trains there.
+
+    The workers of a strategy are one run, and their chief holds the lock.
+
+    Args:
+      settings: `RunSettings`; without `do_train` there is no lock.
+      strategy: the `tf.distribute.Strategy`.
+
+    Raises:
+      UserError: another run trains there; all workers raise it.
+    """
+    folder = settings.output_dir
+    with contextlib.ExitStack() as stack:
+        taken = None
+        try:
+            if settings.do_train and devices.is_chief(strategy):
+                stack.enter_context(locks.held(os.path.join(folder, LOCK_FILE), folder))
+        except UserError as error:
+            taken = error
+        if not devices.agree_on(strategy, int(taken is not None)) or taken:
+            raise taken or UserError(f"the chief says that another run is writing {folder}")
+        yield

@@ -14,30 +14,24 @@ from nezha_tf.checkpoints.folder import folder_of_model
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.training import (
-    alike,
     device_memory,
     devices,
     flag_history,
-    lost_worker,
     model_card,
     output_folder,
     recipe,
     start,
+    workers,
 )
-from nezha_tf.training.alone import alone_in
-from nezha_tf.training.chosen_precision import with_precision
-from nezha_tf.training.divergence import DivergenceWatch
 from nezha_tf.training.feed import Feed
-from nezha_tf.training.flops import training_flops
-from nezha_tf.training.journal import Journal, log_evaluation
+from nezha_tf.training.log import Journal, RunRecord, SilentRecord, Throughput, log_evaluation
 from nezha_tf.training.loop import Loop
-from nezha_tf.training.monitor import Monitor
-from nezha_tf.training.product_rates import product_rate
-from nezha_tf.training.saving import CheckpointsBeside
-from nezha_tf.training.state import random_states, training_state
+from nezha_tf.training.monitor import DivergenceWatch, Monitor, StopRequest
+from nezha_tf.training.output_folder import alone_in
+from nezha_tf.training.precision import with_precision
+from nezha_tf.training.saving import CheckpointsBeside, random_states, training_state
 from nezha_tf.training.step import Recipe, TrainStep
-from nezha_tf.training.stop import StopRequest
-from nezha_tf.training.summaries import RunRecord, SilentRecord, Throughput
+from nezha_tf.training.throughput import product_rate, training_flops
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import flag_lines, flags_of
@@ -96,13 +90,13 @@ def run_in(strategy, task, settings, before=None):
       UserError, Terminated: see `run`.
     """
     keras.utils.set_random_seed(settings.seed)
-    with lost_worker.told(strategy, settings.output_dir), alone_in(settings, strategy):
-        alike.check(strategy, settings)
+    with workers.lost_worker_named(strategy, settings.output_dir), alone_in(settings, strategy):
+        workers.check(strategy, settings)
         this = Run(strategy, task, settings, before)
         results = this.run()
         # All workers wait until the chief has written everything. The chief waits for none of them:
         # another worker may end as soon as it has the chief's word, before its own has arrived.
-        causes = lost_worker.CAUSES if devices.is_chief(strategy) else ()
+        causes = devices.CAUSES if devices.is_chief(strategy) else ()
         with contextlib.suppress(*causes):
             devices.agree_on(strategy, 0)
     return this, results
@@ -275,7 +269,7 @@ class Run:
         return found
 
     def _evaluate(self, average):
-        with device_memory.told("lower --eval_batch_size"):
+        with device_memory.with_advice("lower --eval_batch_size"):
             return self._evaluation(average)
 
     def _take_over(self):
@@ -386,7 +380,7 @@ class Run:
         """Predicts with the best checkpoint; returns the metrics."""
         if not (self._evaluation and self._task.reports_best):  # else it is loaded already
             self._load(*self._best_or_newest())
-        with device_memory.told("lower --predict_batch_size"):
+        with device_memory.with_advice("lower --predict_batch_size"):
             return self._task.predict(self._model) if self._is_chief else {}
 
     def _results(self, step, trained):

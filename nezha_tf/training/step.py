@@ -9,7 +9,7 @@ from nezha_tf.modeling.encoder import with_memory
 from nezha_tf.objectives.losses import WeightedMean
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training.adversarial import PERTURBATION, gradients_of_both
-from nezha_tf.training.compilation import compiled
+from nezha_tf.training.devices import compiled
 
 # The counters of a run beside its updates; checkpoints contain them.
 COUNTERS = ("batches_read", "skipped_steps", "skipped_in_a_row")

@@ -14,7 +14,7 @@ from small_encoders import narrow_config
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.compiled_parts import compiled_parts, fused
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.training.compilation import compiled
+from nezha_tf.training.devices import compiled
 
 # What is a pass over memory in graph mode, and no product.
 BETWEEN = {"Softmax", "Rsqrt", "Exp", "Erf", "SparseSoftmaxCrossEntropyWithLogits"}

@@ -15,7 +15,7 @@ from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.optimization import schedules, table
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.training import recipe as recipes
-from nezha_tf.training.state import training_state
+from nezha_tf.training.saving import training_state
 from nezha_tf.training.step import TrainStep
 from nezha_tf.util.errors import UserError
 

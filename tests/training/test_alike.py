@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
-from nezha_tf.training import alike
+from nezha_tf.training import workers
 
 NAMES = st.sampled_from(["train-0.tfrecord", "train-1.tfrecord", "train.txt", "model.ckpt-1.index"])
 FILES = st.dictionaries(NAMES, st.binary(max_size=40), max_size=4)
@@ -28,7 +28,7 @@ def seen(tmp_path):
         for name, contents in files.items():
             (folder / name).write_bytes(contents)
         settings = PretrainingSettings(input_file=str(folder / pattern))
-        return alike.said_by(settings)["input_file"]
+        return workers.said_by(settings)["input_file"]
 
     return said
 
@@ -40,7 +40,7 @@ def test_files_are_alike_if_names_and_bytes_are(seen, one, other):
 
 
 def test_the_end_of_a_long_file_counts(seen):
-    long = bytes(3 * alike._END)
+    long = bytes(3 * workers._END)
     assert seen({"a": long}) == seen({"a": long})
     assert seen({"a": long}) != seen({"a": long[:-1] + b"x"})
     assert seen({"a": long}) != seen({"a": long + b"\0"})
@@ -61,10 +61,12 @@ def test_a_folder_a_checkpoint_and_what_is_not_there(seen):
 
 def test_every_other_flag_counts_but_for_a_workers_own():
     settings = PretrainingSettings(output_dir="a")
-    assert alike.said_by(settings) == alike.said_by(dataclasses.replace(settings, output_dir="b"))
+    assert workers.said_by(settings) == workers.said_by(
+        dataclasses.replace(settings, output_dir="b")
+    )
     for name, value in {"seed": 8, "learning_rate": 2e-5, "objectives": ("causal",)}.items():
         changed = dataclasses.replace(settings, **{name: value})
-        assert alike.said_by(settings) != alike.said_by(changed), name
+        assert workers.said_by(settings) != workers.said_by(changed), name
 
 
 def test_weights_are_those_that_the_run_would_load(tmp_path):
@@ -75,10 +77,10 @@ def test_weights_are_those_that_the_run_would_load(tmp_path):
             (folder / f"bert_model.ckpt.{part}").write_bytes(part.encode())
         (folder / f"{name}.log").touch()
     said = [
-        alike.said_by(PretrainingSettings(init_checkpoint=str(tmp_path / name)))
+        workers.said_by(PretrainingSettings(init_checkpoint=str(tmp_path / name)))
         for name in ("one", "other")
     ]
     assert said[0] == said[1]
     shutil.rmtree(tmp_path / "other")
-    missing = alike.said_by(PretrainingSettings(init_checkpoint=str(tmp_path / "other")))
+    missing = workers.said_by(PretrainingSettings(init_checkpoint=str(tmp_path / "other")))
     assert missing != said[0]

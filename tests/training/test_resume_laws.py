@@ -22,7 +22,7 @@ from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import recipe
 from nezha_tf.training.feed import Feed
-from nezha_tf.training.state import training_state
+from nezha_tf.training.saving import training_state
 
 BATCH = 4
 CONFIG = {

@@ -15,7 +15,7 @@ from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.training.devices import part_random_states
 from nezha_tf.training.precision import DynamicLossScale
-from nezha_tf.training.state import random_states
+from nezha_tf.training.saving import random_states
 from nezha_tf.training.step import Recipe, TrainStep, make_eval_step
 
 CONFIG = dataclasses.replace(load_golden_model("nezha_tiny").config, num_hidden_layers=1)

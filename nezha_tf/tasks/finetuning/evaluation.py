@@ -4,10 +4,10 @@ import contextlib
 
 import tensorflow as tf
 
-from nezha_tf.training.compilation import compiled
+from nezha_tf.training.devices import compiled
 from nezha_tf.training.evaluation import Evaluation
+from nezha_tf.training.log import Averages
 from nezha_tf.training.step import reduced
-from nezha_tf.training.summaries import Averages
 from nezha_tf.util import console
 
 

@@ -14,8 +14,8 @@ from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import devices, model_card, output_folder, start
 from nezha_tf.training import run as training_run
-from nezha_tf.training.alone import alone_in
-from nezha_tf.training.chosen_precision import with_precision
+from nezha_tf.training.output_folder import alone_in
+from nezha_tf.training.precision import with_precision
 from nezha_tf.util import console, files, forms, storage
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import flags_of

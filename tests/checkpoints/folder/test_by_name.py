@@ -9,8 +9,8 @@ from conftest import GOLDEN
 from hub_server import FIRST, SECOND, serving
 
 from nezha_tf import hub
-from nezha_tf.training.alike import said_by
 from nezha_tf.training.settings import RunSettings
+from nezha_tf.training.workers import said_by
 
 NAME = "hf:owner/tiny"
 TOKENS = 30  # of the golden model
