@@ -58,10 +58,7 @@ def pairwise_attention(states, mask, weights, tables):
     probs = tf.nn.softmax(tf.where(mask, scores / np.sqrt(8), -np.inf))
     values = v[:, None] + value_table[None, :, :, None]
     context = tf.einsum("bnij,bijnd->bind", probs, values)
-    output = tf.reshape(context, (2, length, 24)) @ weights[6] + weights[7] + states
-    output -= tf.reduce_mean(output, -1, keepdims=True)
-    output /= tf.sqrt(tf.reduce_mean(output**2, -1, keepdims=True) + 1e-12)
-    return output * weights[8] + weights[9], probs
+    return tf.reshape(context, (2, length, 24)) @ weights[6] + weights[7], probs
 
 
 @pytest.mark.parametrize("of_sequence", (True, False))
