@@ -17,6 +17,7 @@ from loopback import Cable, addresses_of, held_ports, workers
 from waiting import ended, wait_until
 
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
+from nezha_tf.training import workers as lost_worker
 from nezha_tf.util.errors import STATUS_WORKER_LOST
 
 # Dropout is on. A worker makes twenty to forty steps a second.
