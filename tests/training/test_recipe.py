@@ -118,10 +118,12 @@ def test_frozen_layers_stay_and_the_others_move():
 
 def test_tables_of_positions_are_embeddings():
     model = NezhaForPreTraining(dataclasses.replace(CONFIG, position_encoding="learned_relative"))
-    names = [tf1_name(variable.path) for variable in model.trainable_variables]
     optimizer = AdamWeightDecay(layer_decay=0.5)
     optimizer.build(model.trainable_variables)
-    factors = dict(zip(names, optimizer._rate_factors, strict=True))
+    factors = {
+        tf1_name(variable.path): float(optimizer.rate_and_decay(variable, 1.0)[0])
+        for variable in model.trainable_variables
+    }
     tables = [f"bert/encoder/relative_position/{name}" for name in ("keys", "values")]
     assert [factors.pop(name) for name in tables] == [0.0625] * 2
     assert factors == {name: OF_ELECTRA[depth(name)] for name in factors}
