@@ -4,12 +4,12 @@ import os
 from typing import NamedTuple
 
 from nezha_tf.tasks.classification import data_sets as of_classes
-from nezha_tf.tasks.finetuning import data_sets
+from nezha_tf.tasks.finetuning import data_sets as part_files
 from nezha_tf.tasks.multiple_choice import data as of_choices
 
 # The files of FewCLUE, which the programs read if those of CLUE are not there.
 _FEW = ("train_few_all.json", "train_0.json", "dev_few_all.json", "dev_0.json")
-_TESTS = (*data_sets.CLUE_TESTS, "test.jsonl")
+_TESTS = (*part_files.CLUE_TESTS, "test.jsonl")
 
 
 class Task(NamedTuple):
@@ -85,9 +85,9 @@ def data_of(task, root):
 
 def _lacking(folder, choices):
     """Returns which files of a part are not in a folder, as text, or "": all are there."""
-    paths = data_sets.found_in(folder, choices)
+    paths = part_files.found_in(folder, choices)
     if not paths:
-        return data_sets.told(choices)
+        return part_files.told(choices)
     found = {os.path.basename(path) for path in paths}
     whole = next(names for names in choices if found <= set(names))
     return " and ".join(name for name in whole if name not in found)
@@ -108,7 +108,7 @@ def data_sets(task):
 
 def training_files(task, data):
     """Returns the paths of what a task is trained and evaluated on, a list."""
-    paths = [p for choices in _file_choices(task) for p in data_sets.found_in(data, choices)]
+    paths = [p for choices in _file_choices(task) for p in part_files.found_in(data, choices)]
     answers = [f"{path.removesuffix('.json')}_answer.json" for path in paths]
     return [*paths, *filter(os.path.exists, answers)]
 

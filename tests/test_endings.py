@@ -14,7 +14,7 @@ from nezha_tf.util import endings
 # It shows a line, and after the signal more of them, in the terminal and in a file.
 PROGRAM = """
 import itertools, sys, time
-from nezha_tf import endings
+from nezha_tf.util import endings
 names = []
 with endings.asked(names.append):
     for count in itertools.count():

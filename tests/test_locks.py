@@ -16,7 +16,7 @@ from nezha_tf.util.errors import UserError
 # Holds the lock of a file until its input ends, or prints why it cannot.
 HOLDER = """
 import sys
-from nezha_tf import locks
+from nezha_tf.util import locks
 from nezha_tf.util.errors import UserError
 try:
     with locks.held(sys.argv[1], "the folder"):

@@ -302,7 +302,7 @@ def test_a_stage_without_a_seed_is_one_run(tmp_path):
 def test_two_at_a_time_in_one_folder_are_refused(tmp_path):
     code = f"""
 import time
-from nezha_tf import locks
+from nezha_tf.util import locks
 with locks.held({str(tmp_path / "out" / "ablation.lock")!r}, "a folder"):
     print("held", flush=True)
     time.sleep({TIME_LIMIT})
