@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from nezha_tf.tasks.classification import data_sets as of_classes
 from nezha_tf.tasks.finetuning import data_sets as part_files
-from nezha_tf.tasks.multiple_choice import data as of_choices
+from nezha_tf.tasks.multiple_choice import data_sets as of_choices
 
 # The files of FewCLUE, which the programs read if those of CLUE are not there.
 _FEW = ("train_few_all.json", "train_0.json", "dev_few_all.json", "dev_0.json")

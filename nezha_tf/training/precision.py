@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import devices, flag_history
+from nezha_tf.training.product_rates import product_rate
 from nezha_tf.training.settings import PRECISIONS
-from nezha_tf.training.throughput import product_rate
 from nezha_tf.util.errors import UserError
 
 

@@ -24,14 +24,15 @@ from nezha_tf.training import (
     workers,
 )
 from nezha_tf.training.feed import Feed
+from nezha_tf.training.flops import training_flops
 from nezha_tf.training.log import Journal, RunRecord, SilentRecord, Throughput, log_evaluation
 from nezha_tf.training.loop import Loop
 from nezha_tf.training.monitor import DivergenceWatch, Monitor, StopRequest
 from nezha_tf.training.output_folder import alone_in
 from nezha_tf.training.precision import with_precision
+from nezha_tf.training.product_rates import product_rate
 from nezha_tf.training.saving import CheckpointsBeside, random_states, training_state
 from nezha_tf.training.step import Recipe, TrainStep
-from nezha_tf.training.throughput import product_rate, training_flops
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import flag_lines, flags_of

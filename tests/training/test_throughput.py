@@ -5,7 +5,7 @@ import types
 import pytest
 import tensorflow as tf
 
-from nezha_tf.training import log, throughput
+from nezha_tf.training import log, product_rates
 from nezha_tf.training.log import Throughput
 
 
@@ -46,5 +46,5 @@ def test_a_measured_peak_that_a_run_exceeds_is_told_no_more(two_seconds_each):
 def test_waiting_for_a_core_is_not_working(monkeypatch, wall, worked, threads, expected):
     clocks = {"perf_counter": iter((5.0, 5.0 + wall)), "process_time": iter((3.0, 3.0 + worked))}
     readings = {name: lambda times=times: next(times) for name, times in clocks.items()}
-    monkeypatch.setattr(throughput, "time", types.SimpleNamespace(**readings))
-    assert throughput._seconds(tf.ones((2, 2)), threads) == pytest.approx(expected)
+    monkeypatch.setattr(product_rates, "time", types.SimpleNamespace(**readings))
+    assert product_rates._seconds(tf.ones((2, 2)), threads) == pytest.approx(expected)

@@ -3,7 +3,7 @@
 import dataclasses
 
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
-from nezha_tf.tasks.multiple_choice.data import NAMES
+from nezha_tf.tasks.multiple_choice.data_sets import NAMES
 from nezha_tf.util.settings import default_of, flag
 
 

@@ -9,7 +9,8 @@ from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.modeling.finetuning import NO_CHOICE, NezhaForMultipleChoice
 from nezha_tf.tasks.finetuning.data_sets import files_of
 from nezha_tf.tasks.finetuning.task import FineTuning
-from nezha_tf.tasks.multiple_choice.data import Packer, data_set_of
+from nezha_tf.tasks.multiple_choice.data import Packer
+from nezha_tf.tasks.multiple_choice.data_sets import data_set_of
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 
 

@@ -1,0 +1,85 @@
+"""The data sets known by name, with their files; and the user's own."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
+from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM, refuse_flags_of_custom
+from nezha_tf.util.errors import UserError, require_flag
+
+
+class DataSet(NamedTuple):
+    """A data set.
+
+    Attributes:
+      read: function of a path, `needs_answers` and `bad_rows`; returns a list of `Question`.
+      has_blanks: whether its contexts have blanks instead of questions.
+      parts: {"train", "eval" or "predict": tuple of tuples of file names}; see `found_in`.
+      ascii_punctuation: whether contexts are read by `with_ascii_punctuation`.
+    """
+
+    read: Callable
+    has_blanks: bool
+    parts: dict
+    ascii_punctuation: bool = False
+
+    def file_choices(self, part):
+        """Returns the names of a part's files; see `found_in`."""
+        return self.parts.get(part, ())
+
+
+def _of_c3(part):
+    # The names in which C3 is spread (m: mixed genre, d: dialogue), and those of CLUE's archive.
+    return (f"c3-m-{part}.json", f"c3-d-{part}.json"), (f"m-{part}.json", f"d-{part}.json")
+
+
+_TESTS = (*CLUE_TESTS, "test_public.json")
+DATA_SETS = {
+    "c3": DataSet(
+        read_c3,
+        False,
+        {
+            "train": _of_c3("train"),
+            "eval": _of_c3("dev"),
+            "predict": (*_of_c3("test"), *((name,) for name in _TESTS)),
+        },
+    ),
+    "chid": DataSet(
+        read_chid,
+        True,
+        {
+            "train": (("train.json",), ("train_few_all.json",), ("train_0.json",)),
+            "eval": (("dev.json",), ("dev_few_all.json",), ("dev_0.json",)),
+            "predict": tuple((name,) for name in _TESTS),
+        },
+        ascii_punctuation=True,
+    ),
+}
+NAMES = (*DATA_SETS, CUSTOM)
+_COLUMNS = ("context_column", "question_column", "choices_column", "answer_column")
+
+
+def data_set_of(settings):
+    """Returns the `DataSet` of the settings.
+
+    Args:
+      settings: `MultipleChoiceSettings`.
+
+    Raises:
+      UserError: columns are given for a data set known by name, or two flags name the same column.
+    """
+    name = require_flag(settings.task_name, "task_name")
+    if name != CUSTOM:
+        refuse_flags_of_custom(settings, (*_COLUMNS, "answer_type"))
+        return DATA_SETS[name]
+    wanted = [getattr(settings, flag) for flag in _COLUMNS]
+    if len(set(wanted)) < len(wanted):
+        named = ", ".join(f"--{flag}" for flag in _COLUMNS)
+        raise UserError(f"{named} are {wanted}; name another column for each")
+    context, question, choices, answer = wanted
+    columns = Columns(context, question or None, choices, answer, settings.answer_type)
+
+    def read(path, needs_answers, bad_rows):
+        return read_own(path, columns, needs_answers, bad_rows)
+
+    return DataSet(read, not question, {})
