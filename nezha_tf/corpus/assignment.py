@@ -115,9 +115,9 @@ def shards_of(paths, measure, seed, shards, wanted, reading=PLAIN):
             crc = checksum_of([(number, document.text)], crc)
             name = _set_of(number, measure.threshold, seed)
             index = assignments[name].shard_of(len(document.text))
+            if name in begun and begun[name].index != index and begun[name].documents:
+                yield begun.pop(name)  # Its text is freed before the next shard's is read.
             if name not in begun or begun[name].index != index:
-                if name in begun and begun[name].documents:
-                    yield begun[name]
                 begun[name] = Shard(name, index, file, document.offset, [])
             if (name, index) in wanted:
                 begun[name].documents.append((number, document.text))
