@@ -423,7 +423,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     line = "今天天气很好，我们去公园散步。\n".encode()
     document = line * 20 + b"\n"
     peaks = []
-    for megabytes in (2, 8):
+    for megabytes in (4, 16):
         path = str(tmp_path / f"{megabytes}.txt")
         with open(path, "wb") as file:
             file.writelines([document] * (megabytes * 2**20 // len(document)))
