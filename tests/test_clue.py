@@ -19,6 +19,8 @@ from waiting import ended, wait_until
 from nezha_tf.tasks.finetuning import data_sets
 from nezha_tf.util.errors import Terminated, UserError
 
+pytestmark = pytest.mark.processes
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 
 

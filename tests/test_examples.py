@@ -18,6 +18,8 @@ from nezha_tf.data.corpus import read_documents, read_lines, write_documents
 from nezha_tf.util import files
 from nezha_tf.util.errors import UserError
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def poetry():

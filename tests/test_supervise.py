@@ -9,6 +9,8 @@ from conftest import REPOSITORY
 from terminals import heeds_hangups
 from waiting import ended, wait_until
 
+pytestmark = pytest.mark.processes
+
 SCRIPT = str(REPOSITORY / "examples" / "supervise.sh")
 # Notes each start, and ends with the next of the given statuses.
 COMMAND = "echo start >> starts; set -- $STATUSES; shift $(($(wc -l < starts) - 1)); exit $1"

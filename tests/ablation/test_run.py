@@ -18,6 +18,8 @@ from waiting import TIME_LIMIT, ended, read_line, wait_until
 from nezha_tf.ablation.run import run
 from nezha_tf.util.errors import UserError
 
+pytestmark = pytest.mark.processes
+
 
 def runs_of(folder):
     """Returns how often each job was run, by its folder."""

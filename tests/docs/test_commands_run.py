@@ -8,6 +8,8 @@ import pytest
 import waiting
 from conftest import REPOSITORY
 
+pytestmark = pytest.mark.processes
+
 # The Chinese pages have the same commands.
 PAGES = [english for english, _ in pages.pairs() if any(b.is_run for b in pages.blocks(english))]
 QUICK_PROGRAMS = f"""

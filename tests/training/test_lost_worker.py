@@ -20,6 +20,8 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import workers as lost_worker
 from nezha_tf.util.errors import STATUS_WORKER_LOST
 
+pytestmark = pytest.mark.processes
+
 # Dropout is on. A worker makes twenty to forty steps a second.
 STEPS, STEPS_BETWEEN = 120, 20
 RUN = (f"--num_train_steps={STEPS}", "--learning_rate=1e-3", "--steps_per_loop=4")

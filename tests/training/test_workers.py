@@ -16,6 +16,8 @@ from waiting import ended, wait_until
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.util.errors import STATUS_TERMINATED
 
+pytestmark = pytest.mark.processes
+
 STEPS = 30
 RUN = (f"--num_train_steps={STEPS}", "--num_warmup_steps=2", "--learning_rate=1e-3")
 RUN += ("--clip_norm=0.5", "--train_batch_size=12", "--save_checkpoints_steps=10", "--log_steps=10")
