@@ -3,7 +3,6 @@
 import abc
 import copy
 import os
-from typing import NamedTuple
 
 from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads
@@ -18,20 +17,6 @@ from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.task import Task
 from nezha_tf.util import files, storage
 from nezha_tf.util.errors import UserError, require_flag
-
-
-class Examples(NamedTuple):
-    """The packed examples of a part.
-
-    Attributes:
-      rows: what each was made of, a list.
-      arrays: the arrays for `ArrayReader`; `label_ids` only if all examples are labelled.
-      labels: for each its encoded label, or None.
-    """
-
-    rows: list
-    arrays: dict
-    labels: list
 
 
 class FineTuning(Task):
