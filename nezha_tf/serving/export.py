@@ -130,12 +130,7 @@ def serving_of(folder, task=None):
 
 
 def check_output_dir(path, flag="output_dir"):
-    """Raises `UserError` if the folder to write exists, or cannot be made.
-
-    Args:
-      path: the folder.
-      flag: the flag that names it.
-    """
+    """Raises `UserError` if the folder to write (of `flag`) exists, or cannot be made."""
     if storage.is_remote(path):
         raise UserError(
             f"--{flag}={path} is not on this machine; name a folder here, and copy the SavedModel "
@@ -150,9 +145,7 @@ def check_output_dir(path, flag="output_dir"):
 def open_export(path, flag):
     """Returns an export as `tf.saved_model.load` does; raises `UserError` if it cannot be read.
 
-    Args:
-      path: the folder.
-      flag: the flag that names it.
+    The `flag` names the path.
     """
     require_loadable(path, flag)
     try:
@@ -164,16 +157,12 @@ def open_export(path, flag):
 def require_loadable(path, flag):
     """Raises a `UserError` if TensorFlow would take the path of a SavedModel for a pattern.
 
-    It finds no weights then, or those of another folder.
-
-    Args:
-      path: the folder.
-      flag: the flag that names it.
+    It finds no weights then, or those of another folder. The `flag` names the path.
     """
-    found = _OF_PATTERNS.search(path)
-    if found:
+    sign = _OF_PATTERNS.search(path)
+    if sign:
         raise UserError(
-            f"--{flag}={path}: TensorFlow takes a path with {found[0]} for a pattern and does not "
+            f"--{flag}={path}: TensorFlow takes a path with {sign[0]} for a pattern and does not "
             "find the weights of a SavedModel there; name a folder without this character"
         )
 
@@ -238,13 +227,6 @@ def readme_text(serving, name, signatures):
 
 
 def _rows(serving, direction, specs):
-    """Returns the lines of a table of tensors.
-
-    Args:
-      serving: `Serving`.
-      direction: "in" or "out".
-      specs: dict of name to spec.
-    """
     lines = []
     for name, spec in specs.items():
         sizes = ", ".join("?" if size is None else str(size) for size in spec.shape)

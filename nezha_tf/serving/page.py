@@ -91,8 +91,8 @@ def all_tabs():
     rows = [row for row in TASKS.values() if row.tab]
     reads = [row.tab for row in rows if row.form == "bidirectional"]
     writes = [row.tab for row in rows if row.form != "bidirectional"]
-    found = [*reads, _TABS["fill_mask"], *writes, _TABS["left_to_right"], _ATTENTION]
-    return list({tab.title: tab for tab in found}.values())
+    tabs = [*reads, _TABS["fill_mask"], *writes, _TABS["left_to_right"], _ATTENTION]
+    return list({tab.title: tab for tab in tabs}.values())
 
 
 def open_models(paths):
@@ -112,8 +112,8 @@ def open_models(paths):
     models = {}
     for name, path in zip(_names(paths), paths, strict=True):
         is_export = os.path.exists(os.path.join(path, EXPORT_FILE))
-        found = _of_export(path) if is_export else models_of(open_folder(path))
-        for title, model in found.items():
+        of_path = _of_export(path) if is_export else models_of(open_folder(path))
+        for title, model in of_path.items():
             models.setdefault(title, {})[name] = model
     return models
 
@@ -133,16 +133,16 @@ def models_of(folder):
       UserError: as for `ModelFolder.make_model`.
     """
     model, row = folder.make_model(), TASKS.get(folder.task["task"])
-    made = []
+    uses = []
     if row and row.serving:
-        made = [(row.tab, row.serving)] if row.tab else []
+        uses = [(row.tab, row.serving)] if row.tab else []
     elif isinstance(model, NezhaForMaskedLM):
-        made = [(_TABS[use], OF_PRETRAINED[use]) for use in uses_of(folder.task)]
-    found = {}
-    for tab, make in made:
+        uses = [(_TABS[use], OF_PRETRAINED[use]) for use in uses_of(folder.task)]
+    models = {}
+    for tab, make in uses:
         serving = make(folder, model).for_page()
-        found[tab.title] = Servable(serving.signatures(), serving)
-    return {**found, _ATTENTION.title: attention_of(folder, model)}
+        models[tab.title] = Servable(serving.signatures(), serving)
+    return {**models, _ATTENTION.title: attention_of(folder, model)}
 
 
 def attention_of(folder, model):

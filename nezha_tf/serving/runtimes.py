@@ -81,13 +81,7 @@ def _load(folder):
 def _quietly(folder, runtime, function):
     """Returns the result of a function, and hides what libraries print on stderr meanwhile.
 
-    Args:
-      folder: path of the export, for the message.
-      runtime: name of the other runtime, for the message.
-      function: function without arguments.
-
-    Raises:
-      UserError: the function raised an exception.
+    Whatever it raises becomes a `UserError` that names the folder and the runtime.
     """
     with console.stderr_held_back():
         try:
@@ -154,15 +148,9 @@ def _require_onnx():
 
 
 def _differences(exported, run, folder):
-    """Returns dict of output to largest difference, for two batches of random ids.
+    """Returns dict of each floating-point output to its largest difference, on random ids.
 
-    Outputs that are no floating-point numbers are not compared. A difference is NaN if an output
-    is NaN.
-
-    Args:
-      exported: the loaded SavedModel.
-      run: function of the inputs that runs the other runtime.
-      folder: path of the SavedModel.
+    It is NaN if an output is NaN.
     """
     with open(os.path.join(folder, "assets", "vocab.txt"), encoding="utf-8") as file:
         vocab_size = sum(1 for _ in file)

@@ -71,20 +71,18 @@ class Servable:
         owner: the `Serving`, or what `tf.saved_model.load` returned; it holds the weights.
         """
         self._owner = owner
-        self._signatures = signatures
-        function = signatures[DEFAULT]
+        self._answer = function = signatures[DEFAULT]
         if isinstance(owner, Serving):
             self.inputs = {spec.name for spec in function.input_signature}
         else:
             self.inputs = set(function.structured_input_signature[1])
         self.labels = _plain(signatures["labels"]()["labels"]) if "labels" in signatures else []
 
-    def __call__(self, signature=None, **texts):
+    def __call__(self, **texts):
         """Returns the outputs for one example: dict of name to str, number or list of these.
 
         Args:
-          signature: its name; None: the default one.
-          **texts: dict of the names of its inputs to a text, or to a list of texts.
+          **texts: dict of the names of the inputs to a text, or to a list of texts.
 
         Raises:
           UserError: a text has no token.
@@ -94,12 +92,8 @@ class Servable:
                 if next(basic_tokens(each), None) is None:
                     what = _CALLED.get(name, f"the {name}")
                     raise UserError(f"{what} holds no token; write something there")
-        function = self._signatures[signature or DEFAULT]
-        found = function(**{name: tf.constant([text]) for name, text in texts.items()})
-        return {name: _plain(values[0]) for name, values in found.items()}
-
-    def __contains__(self, signature):
-        return signature in self._signatures
+        outputs = self._answer(**{name: tf.constant([text]) for name, text in texts.items()})
+        return {name: _plain(values[0]) for name, values in outputs.items()}
 
 
 def as_graphs(functions):

@@ -1,4 +1,4 @@
-"""Windows of passages against their definition."""
+"""Windows of questions: their texts, their counts, and what has no tokens."""
 
 import random
 
@@ -7,12 +7,7 @@ import pytest
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.squad import Answer, Question
-from nezha_tf.tasks.reading_comprehension.data import (
-    Stretch,
-    Windowing,
-    best_windows,
-    stretches_of,
-)
+from nezha_tf.tasks.reading_comprehension.data import Windowing, stretches_of
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from nezha_tf.util.errors import UserError
@@ -21,43 +16,6 @@ CHARACTERS = "甲乙丙丁戊己庚辛壬癸"
 TOKENIZER = FullTokenizer(
     vocabulary=Vocabulary([*SPECIAL_TOKENS, *CHARACTERS, "ab", "##cd", "##ef"])
 )
-
-
-def lengths():
-    rng = random.Random(1)
-    for _ in range(300):
-        room = rng.randint(1, 12)
-        yield rng.randint(1, 40), room, rng.randint(1, room)
-
-
-def test_windows_show_all_and_end_with_the_passage():
-    for num_tokens, room, doc_stride in lengths():
-        found = list(stretches_of(num_tokens, room, doc_stride))
-        # As in run_squad.py: in steps of the stride until a window reaches the end.
-        expected, first = [], 0
-        while first < num_tokens:
-            count = min(num_tokens - first, room)
-            expected.append(Stretch(first, count))
-            if first + count == num_tokens:
-                break
-            first += doc_stride
-        assert found == expected
-        shown = {token for first, count in found for token in range(first, first + count)}
-        assert shown == set(range(num_tokens))
-
-
-def test_a_token_counts_where_it_has_most_context():
-    for num_tokens, room, doc_stride in lengths():
-        stretches = list(stretches_of(num_tokens, room, doc_stride))
-        expected = []
-        for token in range(num_tokens):
-            scores = {}
-            for window, (first, count) in enumerate(stretches):
-                if first <= token < first + count:
-                    context = min(token - first, first + count - 1 - token)
-                    scores[window] = context + 0.01 * count
-            expected.append(max(scores, key=lambda window: (scores[window], -window)))
-        assert best_windows(stretches, num_tokens).tolist() == expected
 
 
 def make_questions(count):

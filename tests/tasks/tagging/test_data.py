@@ -14,7 +14,7 @@ from nezha_tf.data.entity_tags import Entity, TagSet
 from nezha_tf.tasks.tagging import data as alignment
 from nezha_tf.tasks.tagging.data import WindowedSentences
 from nezha_tf.text.tokenization import FullTokenizer
-from nezha_tf.text.vocabulary import Vocabulary
+from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 TAGS = {scheme: TagSet.of_labels({"PER", "LOC"}, scheme) for scheme in ("BIO", "BIOES")}
 LABELS = st.sampled_from(("LOC", "PER"))
@@ -130,6 +130,10 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
         assert all(e.start >= end for e, end in zip(entities, ends, strict=False))
         first += len(starts)
     assert first == len(lengths)
+    # With the first windows only, just the complete sentences count.
+    count = data.draw(st.integers(0, first))
+    complete = examples.entities({name: values[:count] for name, values in outputs.items()})
+    assert complete == found[: len(complete)]
 
 
 @laws.examples(60)
@@ -155,3 +159,25 @@ def test_entities_that_are_learnt_come_back(tokenizers, written, case, scheme, s
         assert exact <= {e.entity for e in entities}
         kept = [e for e in sentence.entities if (id(sentence), e) not in lost]
         assert [e.label for e in entities] == [e.label for e in kept]
+
+
+def test_rules_by_hand():
+    tokens = [*SPECIAL_TOKENS, *"中国北京abc", "ab", "##c"]
+    tokenizer = FullTokenizer(vocabulary=Vocabulary(tokens))
+
+    def there_and_back(text, *entities):
+        units = alignment.units_of(tokenizer.tokenize_with_offsets(text))
+        found = alignment.to_units([Entity(*e) for e in entities], units)
+        return [tuple(alignment.to_characters(entity, units)) for entity in found if entity]
+
+    # A word of two tokens, ab ##c, is two units; an entity inside the first one grows.
+    assert there_and_back("北 abc京", (2, 4, "LOC")) == [(2, 4, "LOC")]
+    assert there_and_back("北 abc京", (3, 4, "LOC")) == [(2, 4, "LOC")]
+    # The first of two entities in one unit gets it, the second one gets the rest.
+    assert there_and_back("ab", (0, 1, "LOC"), (1, 2, "PER")) == [(0, 2, "LOC")]
+    assert there_and_back("ab京", (0, 1, "LOC"), (1, 3, "PER")) == [(0, 2, "LOC"), (2, 3, "PER")]
+    # White space between the tokens of an entity belongs to it, at its ends it does not.
+    assert there_and_back("ab 中 ", (0, 5, "LOC")) == [(0, 4, "LOC")]
+    assert there_and_back("中 \u200b国", (1, 3, "LOC")) == []
+    # A character that no token contains becomes [UNK].
+    assert there_and_back("中龘", (1, 2, "PER")) == [(1, 2, "PER")]
