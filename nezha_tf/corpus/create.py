@@ -106,8 +106,9 @@ def create_pretraining_data(**flags):
         shards = flags.num_output_shards or default_shards(measured.training)
         settings = dataclasses.replace(settings, num_output_shards=shards, eval_share=share)
         identity = identity_of(settings, measured)
-        for path in outputs:
-            _lock(path, locked)
+        for path in outputs:  # other runs must not write them; remote ones are not locked
+            folder, name = os.path.split(path)
+            locked.enter_context(locks.held(os.path.join(folder, f".{name}.lock"), path))
         sets = _sets(settings, measured, identity, outputs)
         wanted = set().union(*(each.wanted() for each in sets))
         workers = min(flags.num_workers or available_cores(), len(wanted))
@@ -195,12 +196,6 @@ def _engine(flags):
             f"--runner={flags.runner} in --{own}"
         )
     return RUNNERS[flags.runner](flags.runner, getattr(flags, own))
-
-
-def _lock(path, locked):
-    """Keeps other runs from writing an output while a stack is open; remote ones are not locked."""
-    folder, name = os.path.split(path)
-    locked.enter_context(locks.held(os.path.join(folder, f".{name}.lock"), path))
 
 
 def _sets(settings, measured, identity, outputs):

@@ -264,10 +264,10 @@ def measure(paths, seed, held_out_share, reading=PLAIN):
         threshold, length = highest
         training, held_out = training.plus(length), held_out.plus(length, -1)
     inputs = [
-        {"file": path, "documents": found.count, "bytes": found.bytes}
-        for path, found in of_files.items()
+        {"file": path, "documents": total.count, "bytes": total.bytes}
+        for path, total in of_files.items()
     ]
-    blank_files = sum(not found.count for found in of_files.values())
+    blank_files = sum(not total.count for total in of_files.values())
     return Measure(inputs, f"{crc:08x}", training, held_out, threshold, blank_files, cut_documents)
 
 

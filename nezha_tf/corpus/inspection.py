@@ -87,7 +87,7 @@ def arrays_of(record):
     features = schema.parsed(record)
     if features is None:
         raise ValueError("it is not a tf.train.Example")
-    found = {}
+    arrays = {}
     for feature in schema.features_of(record):
         if feature.name not in features:
             raise ValueError(f"it lacks the feature {feature.name}")
@@ -95,8 +95,8 @@ def arrays_of(record):
         numbers = (value.float_list if is_float else value.int64_list).value
         if not numbers:
             raise ValueError(f"{feature.name} has no {'real' if is_float else 'whole'} numbers")
-        found[feature.name] = np.array(numbers)
-    return found
+        arrays[feature.name] = np.array(numbers)
+    return arrays
 
 
 def text_of(features, vocabulary, in_colour):

@@ -57,16 +57,16 @@ def check(settings):
     paths = example_files(settings.input_file, "input_file", may_be_empty=True)
     refuse(settings, ("first_record", "num_records"), "--check")
     checked, missing = check_files(paths, settings.vocab_file)
-    for found in checked.values():
-        for fault in found.faults[:FAULTS_SHOWN]:
+    for result in checked.values():
+        for fault in result.faults[:FAULTS_SHOWN]:
             print(fault)
-        if len(found.faults) > FAULTS_SHOWN:
-            print(f"more faults in the same file: {len(found.faults) - FAULTS_SHOWN:,}")
+        if len(result.faults) > FAULTS_SHOWN:
+            print(f"more faults in the same file: {len(result.faults) - FAULTS_SHOWN:,}")
     for line in missing + parts_of_sets(paths, "input_file"):
         print(line)
-    faults = sum(len(found.faults) for found in checked.values()) + len(missing)
-    records = sum(found.records for found in checked.values())
-    size = sum(found.bytes for found in checked.values())
+    faults = sum(len(result.faults) for result in checked.values()) + len(missing)
+    records = sum(result.records for result in checked.values())
+    size = sum(result.bytes for result in checked.values())
     files_of = collections.Counter(map(manifest_name, paths))
     plain = sum(count for path, count in files_of.items() if not shards_in(path))
     print(
@@ -108,16 +108,16 @@ def check_files(paths, vocab_file=""):
             size = len(vocabulary) if vocabulary else size
             lengths = schema.Lengths(*lengths) if flags else None
             features = _FEATURES[flags.get("masking") == UNMASKED] if flags else None
-            found = check_file(path, lengths, size, bar.update, features, ends)
+            result = check_file(path, lengths, size, bar.update, features, ends)
             of_other = fault_of_vocabulary(path, vocab_file) if vocabulary else None
             if of_other:
-                found.faults.insert(0, f"{path}: {of_other}")
+                result.faults.insert(0, f"{path}: {of_other}")
             if entry:
                 sets[os.path.dirname(path), name] = entry
-                found.faults.extend(_differences(path, found, shard))
+                result.faults.extend(_differences(path, result, shard))
             elif in_folder:
-                found.faults.append(f"{path}: foreign: the manifest beside it does not name it")
-            checked[path] = found
+                result.faults.append(f"{path}: foreign: the manifest beside it does not name it")
+            checked[path] = result
     missing = [
         f"{path}: is missing, but the manifest names it"
         for (folder, _), entry in sets.items()
@@ -164,8 +164,8 @@ def check_file(path, lengths, vocab_size, tell=lambda count: None, features=None
             lengths, features = kind
         batch.append((number, record))
         if len(batch) == CHECKED_AT_ONCE:
-            found, ends = _faults_of(path, batch, lengths, limits, features, ends)
-            faults, batch = faults + found, []
+            more, ends = _faults_of(path, batch, lengths, limits, features, ends)
+            faults, batch = faults + more, []
     if batch:
         faults += _faults_of(path, batch, lengths, limits, features, ends)[0]
     if not records:
@@ -202,15 +202,17 @@ def _faults_of(path, batch, lengths, limits, features, ends):
         lines = [f"{path}, record {number}: {fault}" for number, fault in faults.items()]
         if not faults or not fitting:
             return lines, ends
-        found, ends = _faults_of(path, fitting, lengths, limits, features, ends)
-        return lines + found, ends
+        more, ends = _faults_of(path, fitting, lengths, limits, features, ends)
+        return lines + more, ends
     values = {name: value.numpy() for name, value in values.items()}
-    found = _ends_of(values)
-    ends = ends or tuple(found[0].tolist())
-    is_cut = (found != ends).any(axis=1)
+    first_and_last = _ends_of(values)
+    ends = ends or tuple(first_and_last[0].tolist())
+    is_cut = (first_and_last != ends).any(axis=1)
     for row in np.flatnonzero(is_cut | _is_odd(values, lengths, limits)):
         fault = schema.fault_of(records[row], lengths, limits, features)
-        cut = f"it begins and ends with the ids {found[row].tolist()}, not with {list(ends)}"
+        cut = (
+            f"it begins and ends with the ids {first_and_last[row].tolist()}, not with {list(ends)}"
+        )
         odd = "its padding, words or predictions are invalid"
         faults[numbers[row]] = fault or (cut if is_cut[row] else odd)
     return [f"{path}, record {number}: {fault}" for number, fault in faults.items()], ends
@@ -256,13 +258,13 @@ def _has_odd_words(ids, word_starts, lengths):
     return odd | (begins & (word_starts[:, 1:] == 0)).any(axis=1)
 
 
-def _differences(path, found, shard):
+def _differences(path, result, shard):
     """Yields the differences between a file, the manifest and the file's summary."""
     for key, what in (("records", "records"), ("bytes", "bytes")):
-        if getattr(found, key) != shard[key]:
-            yield f"{path}: {getattr(found, key):,} {what}, but the manifest says {shard[key]:,}"
-    if found.crc32c != shard["crc32c"]:
-        yield f"{path}: CRC-32C {found.crc32c}, but the manifest says {shard['crc32c']}"
+        if getattr(result, key) != shard[key]:
+            yield f"{path}: {getattr(result, key):,} {what}, but the manifest says {shard[key]:,}"
+    if result.crc32c != shard["crc32c"]:
+        yield f"{path}: CRC-32C {result.crc32c}, but the manifest says {shard['crc32c']}"
     record = read_summary(path)
     if record is None:
         yield f"{summary_name(path)}: is missing or damaged"

@@ -120,17 +120,17 @@ def _check_effects(settings):
 
 def _without_effect(settings):
     """Returns {flag that does nothing: (flag that is the cause, the reason)}."""
-    found = {}
+    useless = {}
     if settings.masking == UNMASKED:
         why = "each document has one pass, and run_pretraining.py masks it"
         names = ("masked_lm_prob", "max_predictions_per_seq", "dupe_factor")
-        found |= dict.fromkeys(names, ("masking", why))
+        useless |= dict.fromkeys(names, ("masking", why))
     elif not POLICIES[settings.masking].of_words:
-        found |= dict.fromkeys(("user_dict", "segmenter"), ("masking", "it needs no words"))
+        useless |= dict.fromkeys(("user_dict", "segmenter"), ("masking", "it needs no words"))
     if settings.pair in SINGLE:
         why = "an example is one segment that is as long as fits"
-        found |= dict.fromkeys(("short_seq_prob", "random_next_prob"), ("pair", why))
-    return found
+        useless |= dict.fromkeys(("short_seq_prob", "random_next_prob"), ("pair", why))
+    return useless
 
 
 def _check_words(settings):

@@ -206,9 +206,9 @@ def check_rows(values, num_tokens, vocabulary):
     else:
         starts = np.asarray(values["word_starts"], bool)
         faults["have words outside their text"] = (starts & ~is_used).any() or starts[:, 0].any()
-    found = [fault for fault, is_found in faults.items() if is_found]
-    if found:
+    present = [fault for fault, is_present in faults.items() if is_present]
+    if present:
         raise RuntimeError(
-            f"new examples {' and '.join(found)}: this is a defect of nezha_tf, please report "
+            f"new examples {' and '.join(present)}: this is a defect of nezha_tf, please report "
             "the command; nothing was written under the shard's name"
         )

@@ -82,8 +82,8 @@ class Statistics:
         """Counts what is predicted in examples (`Masked` of `ArrayMasking`)."""
         is_predicted = masked.weights > 0
         tokens, places = masked.labels[is_predicted], masked.positions[is_predicted]
-        found = masked.ids[is_predicted.nonzero()[0], places]
-        is_masked, is_kept = found == mask_id, found == tokens
+        new_ids = masked.ids[is_predicted.nonzero()[0], places]
+        is_masked, is_kept = new_ids == mask_id, new_ids == tokens
         self.masked += int(is_masked.sum())
         self.kept += int((is_kept & ~is_masked).sum())
         self.replaced += int((~is_masked & ~is_kept).sum())

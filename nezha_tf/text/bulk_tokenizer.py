@@ -158,8 +158,8 @@ class BulkTokenizer:
         return any(c not in vocabulary and f"##{c}" not in vocabulary for c in folded)
 
     def _count_unknown(self, codes, ids):
-        found, counts = np.unique(codes[ids == self._unknown_id], return_counts=True)
-        for code, count in zip(found.tolist(), counts.tolist(), strict=True):
+        unknown, counts = np.unique(codes[ids == self._unknown_id], return_counts=True)
+        for code, count in zip(unknown.tolist(), counts.tolist(), strict=True):
             self.unknown_characters[chr(code)] += count
 
 

@@ -136,11 +136,11 @@ def _written(source_basic_tokens):
 
 def _spaces(source_basic_tokens):
     """Returns {(basic token, next one): whether the source usually has a space between them}."""
-    found = collections.defaultdict(collections.Counter)
+    spaces = collections.defaultdict(collections.Counter)
     for basic_token, following in itertools.pairwise(source_basic_tokens):
         pair = tuple(t.written if t.text == UNK else t.text for t in (basic_token, following))
-        found[pair][basic_token.space_follows] += 1
-    return {pair: counts.most_common(1)[0][0] for pair, counts in found.items()}
+        spaces[pair][basic_token.space_follows] += 1
+    return {pair: counts.most_common(1)[0][0] for pair, counts in spaces.items()}
 
 
 def _spaces_by_rule(texts):

@@ -114,8 +114,8 @@ def _distinct(vocabulary):
     """
     ids = vocabulary.ids_of(vocabulary.tokens)
     return [
-        token if index == found and not {*" \0"} & {*token} else f"{_UNMATCHED}{index}"
-        for index, (token, found) in enumerate(zip(vocabulary.tokens, ids, strict=True))
+        token if index == last and not {*" \0"} & {*token} else f"{_UNMATCHED}{index}"
+        for index, (token, last) in enumerate(zip(vocabulary.tokens, ids, strict=True))
     ]
 
 

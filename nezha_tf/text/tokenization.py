@@ -71,14 +71,14 @@ class FullTokenizer:
 
     def _wordpiece(self, basic_token):
         """Returns (token, first character, last character) for each token of a basic token."""
-        found = self._token_cache.get(basic_token)
-        if found is None:
-            found = longest_match(basic_token, self.vocabulary)
+        tokens = self._token_cache.get(basic_token)
+        if tokens is None:
+            tokens = longest_match(basic_token, self.vocabulary)
             if (
                 len(basic_token) < 20 and len(self._token_cache) < 2**17
             ):  # bounds the cache's memory
-                self._token_cache[basic_token] = found
-        return found
+                self._token_cache[basic_token] = tokens
+        return tokens
 
 
 def basic_tokens(text, do_lower_case=True):

@@ -42,10 +42,10 @@ class UnitCounter:
             counts = np.bincount(codes)
         others.update(self._runs(codes))
         others.pop("", None)
-        found = np.flatnonzero(counts)
-        kinds = self._kinds[found]
-        found = found[(kinds == characters.ALONE) | (kinds == characters.PUNCTUATION)]
-        by_code = zip(found.tolist(), counts[found].tolist(), strict=True)
+        present = np.flatnonzero(counts)
+        kinds = self._kinds[present]
+        present = present[(kinds == characters.ALONE) | (kinds == characters.PUNCTUATION)]
+        by_code = zip(present.tolist(), counts[present].tolist(), strict=True)
         return {chr(code): count for code, count in by_code}, others
 
     def _see(self, codes):

@@ -1,6 +1,5 @@
 """The vocabulary, which the tokenizers in Python and in the graph share."""
 
-import functools
 import re
 
 from nezha_tf.util import storage
@@ -18,6 +17,7 @@ class Vocabulary:
 
     Attributes:
       tokens: list of V tokens; a token's index is its id.
+      pad_id, cls_id, sep_id, mask_id: the ids of special tokens, ints.
     """
 
     def __init__(self, tokens, source="the vocabulary"):
@@ -37,6 +37,7 @@ class Vocabulary:
                 f"{source} lacks {', '.join(missing)}; add a line for each, or pass the "
                 "vocabulary that belongs to the model"
             )
+        self.pad_id, _, self.cls_id, self.sep_id, self.mask_id = self.ids_of(SPECIAL_TOKENS)
 
     @classmethod
     def from_file(cls, path):
@@ -84,26 +85,6 @@ class Vocabulary:
     def tokens_of(self, ids):
         """Returns the tokens of ids (0 to V - 1) as a list; a larger one raises IndexError."""
         return [self.tokens[index] for index in ids]
-
-    @functools.cached_property
-    def pad_id(self):
-        """The id of [PAD], an int."""
-        return self._ids[PAD]
-
-    @functools.cached_property
-    def cls_id(self):
-        """The id of [CLS], an int."""
-        return self._ids[CLS]
-
-    @functools.cached_property
-    def sep_id(self):
-        """The id of [SEP], an int."""
-        return self._ids[SEP]
-
-    @functools.cached_property
-    def mask_id(self):
-        """The id of [MASK], an int."""
-        return self._ids[MASK]
 
 
 def check_vocabulary(config, vocabulary):

@@ -83,7 +83,7 @@ class Entities:
         lengths = {}
         for word in self._words:
             lengths.setdefault(word[0], set()).add(len(word))
-        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+        self._lengths = {first: sorted(sizes, reverse=True) for first, sizes in lengths.items()}
         firsts = "".join(map(re.escape, self._lengths))
         self._first = re.compile(f"[{firsts}]" if firsts else "(?!)")
 
@@ -95,9 +95,9 @@ class Entities:
             if start < end:
                 continue
             for length in self._lengths[match.group()]:
-                found = text[start : start + length]
-                if found in self._words:
-                    end = start + len(found)
+                word = text[start : start + length]
+                if word in self._words:
+                    end = start + len(word)
                     yield start, end
                     break
 

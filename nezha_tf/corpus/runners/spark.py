@@ -105,8 +105,8 @@ class SparkRunner:
     def _cause(self):
         """Returns the last line of Spark's log that says what went wrong, or ""."""
         self._log.seek(0)
-        found = _CAUSE.findall(self._log.read().decode("utf-8", "replace"))
-        return found[-1].strip() if found else ""
+        causes = _CAUSE.findall(self._log.read().decode("utf-8", "replace"))
+        return causes[-1].strip() if causes else ""
 
 
 def _check(options):
