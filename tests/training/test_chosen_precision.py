@@ -13,6 +13,8 @@ from nezha_tf.training.precision import LEAST_GAIN, fastest, with_precision
 from nezha_tf.training.settings import RunSettings
 from nezha_tf.training.throughput import product_rate
 
+pytestmark = pytest.mark.processes
+
 RATE = st.floats(1e9, 1e15)
 
 

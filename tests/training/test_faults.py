@@ -7,6 +7,8 @@ import tensorflow as tf
 from commands import assert_one_line, run_pretraining, start_pretraining
 from waiting import ended, wait_until
 
+pytestmark = pytest.mark.processes
+
 
 def records(path):
     return [record.numpy() for record in tf.data.TFRecordDataset(str(path))]

@@ -15,6 +15,8 @@ from nezha_tf import NezhaConfig
 from nezha_tf.training import flag_history
 from nezha_tf.training.flag_history import Change, FlagHistory
 
+pytestmark = pytest.mark.processes
+
 CONFIG = NezhaConfig(vocab_size=9)
 
 
