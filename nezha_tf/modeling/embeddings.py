@@ -11,17 +11,11 @@ class Embeddings(keras.layers.Layer):
     """The sum of a token's embeddings, then a norm and dropout (BERT's modeling.py).
 
     They are of width E, `config.embedding_width`. With `config.maps_embeddings` a dense layer
-    follows, which maps them to `hidden_size` (`embedding_hidden_mapping_in` of ALBERT's
-    modeling.py).
+    maps them to `hidden_size` (`embedding_hidden_mapping_in` of ALBERT's modeling.py).
     """
 
     def __init__(self, config, positions=None, **kwargs):
-        """Args:
-        config: a `NezhaConfig`.
-        positions: the `Positions` of the model if they add embeddings (`is_embedded`), else
-          None.
-        **kwargs: see `keras.layers.Layer`.
-        """
+        """`positions` are the model's `Positions` if they add embeddings, else None."""
         super().__init__(**kwargs)
         self.config = config
         self.positions = positions

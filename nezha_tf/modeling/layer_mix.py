@@ -5,19 +5,15 @@ from keras import ops
 
 
 class LayerMix(keras.layers.Layer):
-    """Mixes the states of all layers: gamma * sum_j softmax(weights)_j * state_j.
+    """Mixes the states of all layers: gamma * sum_j softmax(weights)_j * state_j, in float32.
 
-    This is equation 1 of ELMo (Peters et al., arXiv 1802.05365 §3.2). It begins as the plain mean:
-    the weights are 0 and gamma is 1. ELMo's LayerNorm before the mixture is left out, because the
-    states of our encoders come out of a LayerNorm (but for ALBERT's embeddings, which are mapped
-    to the width of the layers behind it).
+    This is equation 1 of ELMo (Peters et al., arXiv 1802.05365 §3.2), with the embeddings as the
+    first layer. It begins as the plain mean: the weights are 0 and gamma is 1. ELMo's LayerNorm
+    before the mixture is left out, because the states of our encoders come out of one (but for
+    ALBERT's embeddings, which are mapped to the width of the layers behind it).
     """
 
     def __init__(self, num_states, **kwargs):
-        """Args:
-        num_states: number of layers, the embeddings counted.
-        **kwargs: `name`; the sum is always computed in float32.
-        """
         super().__init__(dtype="float32", **kwargs)
         self.num_states = num_states
 

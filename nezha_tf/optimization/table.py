@@ -70,15 +70,9 @@ def row_of(name):
 
 
 def make_optimizer(settings, learning_rate, rate_factors=None):
-    """Returns the `RunOptimizer` of the settings.
+    """Returns the `RunOptimizer` of the `RunSettings`, or raises as `row_of`.
 
-    Args:
-      settings: `RunSettings`.
-      learning_rate: a number or a Keras schedule.
-      rate_factors: see `RunOptimizer`.
-
-    Raises:
-      UserError: see `row_of`.
+    `learning_rate` is a number or a Keras schedule; see `RunOptimizer` for `rate_factors`.
     """
     row = row_of(settings.optimizer)
     return row.optimizer(
