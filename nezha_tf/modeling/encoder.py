@@ -1,124 +1,13 @@
 """The encoder: embeddings, Transformer layers and pooler."""
 
-import functools
-
 import keras
 from keras import ops
 
 from nezha_tf.modeling import attention_mask as masks
-from nezha_tf.modeling import feed_forward, layers, positions, residual
-from nezha_tf.modeling.attention import SelfAttention
+from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.embeddings import Embeddings
-from nezha_tf.modeling.layer_mix import LayerMix
-from nezha_tf.modeling.recomputation import recomputed
+from nezha_tf.modeling.transformer_layer import stack_of
 from nezha_tf.util.errors import UserError
-
-
-class TransformerLayer(keras.layers.Layer):
-    """Attention, then feed-forward, each within a residual connection with dropout and a norm.
-
-    If `recompute`, a call in training keeps nothing of its inside for the backward pass; see
-    `recomputed`. The gradients are the same.
-    """
-
-    recompute = False
-
-    def __init__(self, config, **kwargs):
-        super().__init__(**kwargs)
-        self.config = config
-        policy, around = self.dtype_policy, residual.of(config)
-        self.attention = SelfAttention(config, dtype=policy, name="attention")
-        self.attention_residual = around(config, dtype=policy, name="attention_residual")
-        self.feed_forward = feed_forward.of(config)(config, dtype=policy, name="feed_forward")
-        self.feed_forward_residual = around(config, dtype=policy, name="feed_forward_residual")
-
-    def build(self, input_shape=None):
-        hidden = (None, None, self.config.hidden_size)
-        self.attention.build(hidden)
-        self.attention_residual.build(hidden)
-        self.feed_forward.build(hidden)
-        self.feed_forward_residual.build(hidden)
-        self.built = True
-
-    def call(
-        self,
-        hidden_states,
-        attention_mask,
-        positions,
-        past_key_values=(),
-        memory=None,
-        num_queries=None,
-        has_own_keys=True,
-        training=False,
-    ):
-        """Arguments and result are those of `SelfAttention`; `memory` is not normed yet."""
-        tensors = {
-            "hidden_states": hidden_states,
-            "attention_mask": attention_mask,
-            "past_key_values": past_key_values,
-            "memory": memory,
-        }
-        options = {"num_queries": num_queries, "has_own_keys": has_own_keys, "training": training}
-        computed = functools.partial(self._computed, **options)
-        if training and self.recompute:
-            tensors["dropout_keys"] = (
-                self.attention.dropout.draw(),
-                self.attention_residual.dropout.draw(),
-                self.feed_forward_residual.dropout.draw(),
-            )
-            output, *own = recomputed(computed, positions, tensors)
-        else:
-            output, *own = computed(positions, **tensors)
-        return output, tuple(own) or None
-
-    def _computed(
-        self,
-        positions,
-        hidden_states,
-        attention_mask,
-        past_key_values,
-        memory,
-        num_queries,
-        has_own_keys,
-        training,
-        dropout_keys=(None, None, None),
-    ):
-        of_probs, of_attention, of_feed_forward = dropout_keys
-        attended, own = self.attention(
-            self.attention_residual.before(hidden_states),
-            attention_mask,
-            positions=positions,
-            past_key_values=past_key_values,
-            memory=None if memory is None else self.attention_residual.before(memory),
-            num_queries=num_queries,
-            has_own_keys=has_own_keys,
-            training=training,
-            dropout_key=of_probs,
-        )
-        states = hidden_states if num_queries is None else hidden_states[:, :num_queries]
-        states = self.attention_residual(
-            states, attended, training=training, dropout_key=of_attention
-        )
-        raised = self.feed_forward(self.feed_forward_residual.before(states))
-        states = self.feed_forward_residual(
-            states, raised, training=training, dropout_key=of_feed_forward
-        )
-        return states, *(own or ())
-
-
-def stack_of(config, dtype):
-    """Returns (the list of all `TransformerLayer`s, the norm that follows the last one or None).
-
-    With `num_hidden_groups` the layers of a group are one object.
-    """
-    distinct = {
-        name: TransformerLayer(config, dtype=dtype, name=name)
-        for name in dict.fromkeys(config.layer_names)
-    }
-    final_norm = None
-    if not residual.of(config).is_normed:
-        final_norm = layers.norm(config, prefix="final_", dtype=dtype)
-    return [distinct[name] for name in config.layer_names], final_norm
 
 
 class NezhaEncoder(keras.Model):
@@ -162,7 +51,7 @@ class NezhaEncoder(keras.Model):
                     f"--layer_mix mixes the states of all layers, and with norm_position "
                     f"{config.norm_position!r} these are not normed; leave one of them out"
                 )
-            self.layer_mix = LayerMix(config.num_hidden_layers + 1, name="layer_mix")
+            self.layer_mix = layers.LayerMix(config.num_hidden_layers + 1, name="layer_mix")
             for part in self.layers:
                 part.trainable = part in (self.layer_mix, self.pooler)
         self.build()

@@ -7,9 +7,10 @@ from keras import ops
 
 from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.dropout import mix
-from nezha_tf.modeling.encoder import NezhaEncoder, stack_of
+from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.heads import MaskedLMHead
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
+from nezha_tf.modeling.transformer_layer import stack_of
 from nezha_tf.util.errors import UserError
 
 # The factor by which the generator is smaller (`generator_hidden_size` of ELECTRA's
@@ -231,11 +232,12 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
         ids, originals = inputs["input_ids"], inputs["generator_ids"]
         embeddings = self.encoder.embeddings
         logits = self.generator(
-            embeddings.embedded(
+            embeddings(
                 ids,
                 inputs["segment_ids"],
                 perturbation=inputs.get("embedding_perturbation"),
                 training=training,
+                mapped=False,
             ),
             inputs["attention_mask"],
             inputs["generator_positions"],

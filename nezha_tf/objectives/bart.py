@@ -19,8 +19,8 @@ class Infilling(Corruption):
     denoising_dataset.py: the lengths of spans have a Poisson distribution and are drawn until a
     share of the words is covered, the last span is cut to that, and spans begin at different words.
     What a span covers is left out, with the [MASK]s of spans that begin in it. Each span of length
-    0 inserts a [MASK] anywhere. Sentences end with 。！？!?…, and documents with [SEP], which belongs
-    to the sentence before it.
+    0 inserts a [MASK] anywhere. Sentences end with 。！？!?…; the [SEP] between two documents
+    belongs to the sentence before it.
     """
 
     name = "infilling"

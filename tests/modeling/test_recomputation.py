@@ -15,9 +15,9 @@ from small_encoders import SIZES, narrow_config
 
 from nezha_tf import NezhaConfig
 from nezha_tf.config import POSITION_ENCODINGS
-from nezha_tf.modeling.encoder import TransformerLayer
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.modeling.positions.base import AttentionPositions
+from nezha_tf.modeling.transformer_layer import TransformerLayer
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.tasks.classification.loss import ClassificationLoss
 from nezha_tf.tasks.finetuning.r_drop import RDrop

@@ -2,8 +2,10 @@
 
 import dataclasses
 
+import numpy as np
 from keras import ops
 
+from nezha_tf.modeling import layers
 from nezha_tf.modeling.positions.base import AttentionPositions, Positions
 from nezha_tf.modeling.positions.distances import SequencePositions
 
@@ -51,6 +53,48 @@ class RelativePositions(Positions):
     def _keys_and_values(self):
         found = [ops.cast(table, self.compute_dtype) for table in self.tables]
         return found[0], found[-1]
+
+
+class FunctionalRelativePositions(RelativePositions):
+    """A fixed table of distances for keys and values (NEZHA, arXiv 1909.00204 §3.1)."""
+
+    def build(self, input_shape=None):
+        self.tables = [sinusoid_table(self.config.max_relative_position, self.config.head_size)]
+        self.built = True
+
+
+class LearnedRelativePositions(RelativePositions):
+    """A trained table for keys and one for values (Shaw et al., arXiv 1803.02155 §3.2).
+
+    All layers share the tables.
+    """
+
+    def build(self, input_shape=None):
+        config = self.config
+        shape = (2 * config.max_relative_position + 1, config.head_size)
+        make = {"shape": shape, "initializer": layers.initializer(config)}
+        self.tables = [self.add_weight(name=name, **make) for name in ("keys", "values")]
+        self.built = True
+
+
+def sinusoid_table(max_relative_position, depth):
+    """Returns NEZHA's fixed table of relative positions.
+
+    As in NEZHA's `_generate_relative_positions_embeddings`, the argument of the sinusoid is the
+    table's index (0 to 2 * max_relative_position), not the signed distance; published weights fit
+    only this table. Even columns are sines and odd columns cosines with the frequency
+    10000^(-2k/depth) (NEZHA, arXiv 1909.00204 §3.1); if depth is odd, the last column is 0.
+
+    Returns:
+      float32 NumPy array [2 * max_relative_position + 1, depth].
+    """
+    index = np.arange(2 * max_relative_position + 1)[:, None]
+    pairs = depth // 2
+    angle = index * 10000.0 ** (-2 * np.arange(pairs) / depth)
+    table = np.zeros((len(index), depth), "float32")
+    table[:, 0 : 2 * pairs : 2] = np.sin(angle)
+    table[:, 1 : 2 * pairs : 2] = np.cos(angle)
+    return table
 
 
 @dataclasses.dataclass(frozen=True)
