@@ -43,11 +43,11 @@ class PositionEncoding(typing.NamedTuple):
 _POSITIONS = "nezha_tf.modeling.positions"
 POSITION_ENCODINGS = {
     "functional_relative": PositionEncoding(
-        f"{_POSITIONS}.functional_relative:FunctionalRelativePositions",
+        f"{_POSITIONS}.relative:FunctionalRelativePositions",
         use_relative_position=True,
         hugging_face=HuggingFaceModel("Nezha", reads=("max_relative_position",)),
     ),
-    "learned_relative": PositionEncoding(f"{_POSITIONS}.learned_relative:LearnedRelativePositions"),
+    "learned_relative": PositionEncoding(f"{_POSITIONS}.relative:LearnedRelativePositions"),
     "absolute": PositionEncoding(
         f"{_POSITIONS}.absolute:AbsolutePositions",
         use_relative_position=False,

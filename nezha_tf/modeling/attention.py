@@ -56,19 +56,16 @@ class SelfAttention(keras.layers.Layer):
           hidden_states: [B, T, hidden_size].
           attention_mask: bool, broadcastable to [B, 1, Q, S]; True attends.
           positions: `AttentionPositions` of Q queries and S keys.
-          past_key_values: pairs (keys, values), each [B, N, M, H], of cached tokens. Among the S
-            keys, these come first in their order, and the T tokens come last.
-          memory: [B, M, hidden_size], states of earlier tokens, which are keys before the T tokens
-            but do not attend; or None.
-          has_own_keys: whether the T tokens are keys too; if not, they have no keys and values.
-          num_queries: Q: only the first Q of the T tokens attend; None: all T tokens.
-          training: whether dropout is on.
+          past_key_values: pairs (keys, values), each [B, N, M, H], of cached tokens: the first of
+            the S keys in this order; the T tokens come last.
+          memory: [B, M, hidden_size], states of earlier tokens, which are keys alone; or None.
+          num_queries: Q: only the first Q of the T tokens attend; None: all.
+          has_own_keys: whether the T tokens are keys, too.
           dropout_key: see `Dropout.call`.
 
         Returns:
-          ([B, Q, hidden_size], (keys, values) of the memory and the T tokens, each
-          [B, N, M + T, H]; the keys are rotated by their positions, if the encoding does that; None
-          without own keys).
+          ([B, Q, hidden_size], (keys, values) of the memory and the T tokens, each [B, N, M + T,
+          H], the keys with their positions; None without own keys).
         """
         own = None
         if has_own_keys:
@@ -97,10 +94,7 @@ class SelfAttention(keras.layers.Layer):
         return self.projection(_joined(context, positions.context(probs))), own
 
     def probabilities(self, hidden_states, attention_mask, positions):
-        """Returns the attention probabilities without dropout, float32 [B, N, T, T].
-
-        The arguments are those of `call`; the last axis (keys) sums to 1.
-        """
+        """Returns the probabilities without dropout, float32 [B, N, T, T]; see `call`."""
         query, key, _ = self._heads(hidden_states)
         query, key = positions.turned(query, key)
         return _softmax(*_scores(query, [key], positions), attention_mask)
@@ -108,8 +102,7 @@ class SelfAttention(keras.layers.Layer):
     def _heads(self, states):
         """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H].
 
-        One product with the three kernels concatenated is faster than three products, and so are
-        its gradients.
+        One product is faster than three, and so are its gradients.
         """
         parts = (self.query, self.key, self.value)
         kernel = ops.concatenate([part.kernel for part in parts], axis=1)
@@ -119,7 +112,6 @@ class SelfAttention(keras.layers.Layer):
         return _split(ops.matmul(states, kernel), bias, heads=self.config.num_attention_heads)
 
     def _queries(self, states):
-        """Returns the query alone (scaled by 1/sqrt(H)), [B, N, T, H]."""
         batch, length, _ = ops.shape(states)
         heads, size = self.config.num_attention_heads, self.config.head_size
         query = ops.reshape(self.query(states), (batch, length, heads, size))
@@ -128,7 +120,6 @@ class SelfAttention(keras.layers.Layer):
 
 @fused
 def _split(product, bias, *, heads):
-    """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H], of [B, T, 3 N H]."""
     batch, length, width = ops.shape(product)
     size = width // (3 * heads)
     states = product if bias is None else product + bias
@@ -138,14 +129,12 @@ def _split(product, bias, *, heads):
 
 
 def _scores(query, blocks, positions):
-    """Returns the scores [B, N, Q, S], the keys in several blocks, and those of positions."""
     scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys in blocks]
     scores = ops.concatenate(scores, axis=-1) if len(blocks) > 1 else scores[0]
     return scores, positions.scores(query)
 
 
 def _softmax(scores, of_positions, attention_mask):
-    """Returns the probabilities, float32 [B, N, Q, S]."""
     if of_positions is not None:
         scores = scores + of_positions
     # The softmax is computed in float32 for every compute dtype.
@@ -161,7 +150,6 @@ def _dropped_softmax(scores, of_positions, attention_mask, keys, *, rate, dtype)
 
 @fused
 def _joined(context, of_positions):
-    """Returns the heads' sums [B, N, Q, H] side by side, [B, Q, N H]."""
     if of_positions is not None:
         context = context + of_positions
     batch, heads, length, size = ops.shape(context)
@@ -169,7 +157,6 @@ def _joined(context, of_positions):
 
 
 def _weighted_sum(probs, blocks):
-    """Returns probs [B, N, T, S] times values in several blocks, [B, N, T, H]."""
     if len(blocks) == 1:
         return ops.matmul(probs, blocks[0])
     context, start = 0.0, 0

@@ -4,9 +4,8 @@ Each token has an integer rank, and one rule fits all objectives: query i sees k
 padding and rank[j] <= rank[i]. A padding query has a rank above all others, so it sees every real
 token, as in BERT, and no row of the softmax is empty.
 
-The functions take `input_mask`, int [B, T] (1 for tokens, 0 for padding). Functions whose names end
-in `_ranks` return the ranks, int [B, T]. The others return bool [B, 1, T, T], True if the query
-(third axis) attends to the key (last axis).
+`input_mask`, int [B, T], is 1 for tokens. Functions `..._ranks` return int [B, T]; the others
+return bool [B, 1, T, T], True if the query (third axis) attends to the key (last axis).
 """
 
 from keras import ops
@@ -30,10 +29,7 @@ def right_to_left(input_mask):
 def seq2seq(input_mask, segment_ids):
     """The source sees the source; a target token sees the source, itself and the target before it.
 
-    Args:
-      input_mask: int [B, T].
-      segment_ids: int [B, T], odd for the target (1 in fine-tuning, 5 in pretraining), even for
-        the source (UniLM §2.3).
+    `segment_ids`, int [B, T], are odd in the target (UniLM §2.3).
     """
     return from_ranks(seq2seq_ranks(input_mask, segment_ids), input_mask)
 
@@ -55,18 +51,13 @@ def right_to_left_ranks(input_mask):
 
 
 def seq2seq_ranks(input_mask, segment_ids):
-    """Returns 0 in the source and rising ranks in the target; arguments as for `seq2seq`."""
+    """Returns 0 in the source and rising ranks in the target."""
     is_target = ops.cast(segment_ids % 2, input_mask.dtype)
     return is_target * (left_to_right_ranks(input_mask) + 1)
 
 
 def from_ranks(ranks, input_mask):
-    """Returns the dense mask for the tokens' ranks.
-
-    Args:
-      ranks: int [B, T].
-      input_mask: int [B, T].
-    """
+    """Returns the mask for the tokens' ranks, int [B, T]."""
     is_token = ops.cast(input_mask, "bool")
     query_ranks = ops.where(is_token, ranks, ops.shape(input_mask)[1] + 1)
     # Indexing with None does not work here: TFLite lacks this slice for dynamic lengths.
@@ -77,13 +68,7 @@ def from_ranks(ranks, input_mask):
 def strictly_below(ranks, input_mask, positions):
     """Returns the mask for queries that see what ranks below their place, but not this token.
 
-    Args:
-      ranks: int [B, T].
-      input_mask: int [B, T].
-      positions: int [B, P], the places of the queries.
-
-    Returns:
-      bool [B, 1, P, T].
+    The queries are at `positions`, int [B, P]; the mask is bool [B, 1, P, T].
     """
     below = ops.take_along_axis(ranks, positions, axis=1)
     visible = ranks[:, None, None, :] < below[:, None, :, None]
@@ -98,7 +83,6 @@ def with_blanks(ranks, input_mask, is_blank):
 
     Args:
       ranks: int [B, T] or [1, T]; a [MASK] has the rank of the token at its place.
-      input_mask: int [B, T].
       is_blank: bool [T], True for those [MASK]s.
     """
     is_token = ops.cast(input_mask, "bool")
@@ -112,15 +96,15 @@ def with_blanks(ranks, input_mask, is_blank):
 def of_beams(source_mask, ancestors, num_cached, num_queries):
     """Returns the mask for a step of beam search, where each target place has a token per beam.
 
-    The keys are those of the S source tokens, of the T cached places and of the Q query places.
-    The latter two, and the queries, are in the order (place, beam). A query sees the source, the
-    tokens of its hypothesis, and the queries of its own beam up to itself.
+    The keys are the S source tokens, the T cached places and the Q query places; the latter two,
+    and the queries, in the order (place, beam). A query sees the source, the tokens of its
+    hypothesis, and the queries of its own beam up to itself.
 
     Args:
       source_mask: int [B, S].
       ancestors: int [B, beams, T], the beam of a hypothesis's token at each cached place.
-      num_cached: int [], the number of cached places.
-      num_queries: int, Q, the number of query places.
+      num_cached: int scalar tensor, the number of cached places.
+      num_queries: int, Q.
 
     Returns:
       bool [B, 1, Q * beams, S + (T + Q) * beams].

@@ -18,11 +18,7 @@ _compiles_parts = contextvars.ContextVar("compiles_parts", default=False)
 
 @contextlib.contextmanager
 def compiled_parts(is_on=True):
-    """Within it, `fused` functions are compiled; for TensorFlow's backend only.
-
-    Args:
-      is_on: False: they are called as they are, also within another such context.
-    """
+    """Within it, `fused` functions are compiled; not so if `is_on` is False."""
     token = _compiles_parts.set(is_on)
     try:
         yield
@@ -33,7 +29,7 @@ def compiled_parts(is_on=True):
 def fused(function):
     """Decorates a function whose operations XLA shall make one pass of.
 
-    Outside of `compiled_parts` it is called as it is. Within, it is compiled once for all its calls
+    Outside of `compiled_parts` it is called as it is. Within, it is compiled once for all calls
     with the same options and shapes. It then computes in float32 and rounds its results once:
     processors have no arithmetic in bfloat16 but products, so XLA would round after each operation.
     For the backward pass only its arguments are kept, and its inside is computed again.
@@ -56,7 +52,6 @@ def fused(function):
 
 @functools.cache
 def _compiled(function, is_given, options):
-    """Returns a function of the tensors that are given, with the gradient of `function`."""
     import tensorflow as tf  # not at the top: the model runs on JAX, too
 
     def called(*given):

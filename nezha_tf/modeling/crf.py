@@ -20,9 +20,8 @@ class Chain(NamedTuple):
     Attributes:
       logits: float32 [B, T, L].
       has_tag: bool [B, T], whether a token is on the path.
-      start: float32 [L], the score of each tag as the first one.
+      start, end: float32 [L], the score of each tag as the first and as the last one.
       transitions: float32 [L, L], the score from a tag (row) to the next tag (column).
-      end: float32 [L], the score of each tag as the last one.
     """
 
     logits: object
@@ -33,13 +32,9 @@ class Chain(NamedTuple):
 
 
 class LinearChain(keras.layers.Layer):
-    """Holds the scores of the first tags, of the transitions and of the last tags, float32."""
+    """The scores of L tags as the first and last ones, and of their transitions, in float32."""
 
     def __init__(self, num_labels, **kwargs):
-        """Args:
-        num_labels: L.
-        **kwargs: `name`; the dtype is always float32.
-        """
         super().__init__(dtype="float32", **kwargs)
         self.num_labels = num_labels
 
@@ -113,13 +108,8 @@ def viterbi(chain):
 def _forward(chain, reduce):
     """Returns the scores of the paths up to each token, by the token's tag, normalised.
 
-    Args:
-      chain: `Chain`.
-      reduce: `ops.logsumexp` or `ops.max`, which combines paths.
-
-    Returns:
-      (scores [B, T, L] minus their own `reduce`, the subtracted values [B, T]). The sum of the
-      subtracted values belongs to the whole path.
+    `reduce`, `ops.logsumexp` or `ops.max`, combines paths. The result is (scores [B, T, L] minus
+    their own `reduce`, the subtracted values [B, T]), whose sum belongs to the whole path.
     """
 
     def step(alpha, inputs):
@@ -155,10 +145,8 @@ def _backward(chain):
 def _scan(step, initial, inputs, reverse=False):
     """Returns the values that `ops.scan` over the T tokens collects, [B, T, ...].
 
-    Args:
-      step, initial, reverse: see `ops.scan`.
-      inputs: list of [B, T, ...]; the step gets the values of one token. They are not passed to
-        `ops.scan`, because it fails in TensorFlow for several inputs of dynamic length.
+    The inputs, [B, T, ...], are not passed to `ops.scan`, because it fails in TensorFlow for
+    several inputs of dynamic length. `step` gets their values of one token.
     """
 
     def at(state, place):
@@ -170,7 +158,7 @@ def _scan(step, initial, inputs, reverse=False):
 
 
 def _expectations(chain, alphas):
-    """Returns (expected tags [B, T, L], expected transitions [B, L, L]) over all paths."""
+    """Returns the expected (tags [B, T, L], transitions [B, L, L]) over all paths."""
     betas = _backward(chain)
     has_tag = ops.cast(chain.has_tag, "float32")
     tags = ops.softmax(alphas + betas, axis=-1) * has_tag[..., None]

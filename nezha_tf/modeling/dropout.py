@@ -28,26 +28,12 @@ class Dropout(keras.layers.Dropout):
         return self.draw() if keys is None else keys
 
     def call(self, inputs, training=False, keys=None):
-        """Args:
-          inputs: float tensor of any shape.
-          training: whether entries are dropped.
-          keys: the result of `draw`, if the mask must be the same in several calls; None: a new
-            mask is drawn.
-
-        Returns:
-          The inputs, scaled, with some entries 0.
-        """
+        """`keys` are the result of `draw`, if several calls must have the same mask."""
         return _dropped(inputs, self.keys_of_call(training, keys), rate=self.rate)
 
 
 def dropped(inputs, keys, rate):
-    """Returns inputs [...], scaled, with a share `rate` of the entries 0.
-
-    Args:
-      inputs: float tensor of any shape.
-      keys: the result of `Dropout.keys_of_call`; None: the inputs are returned as they are.
-      rate: from 0 to 1, without 1.
-    """
+    """Returns inputs with a share `rate` of 0, scaled; as they are if keys are None."""
     if keys is None:
         return inputs
     bits = hashed_bits(keys[0], keys[1], ops.shape(inputs))
@@ -72,10 +58,6 @@ def indices(rows, columns):
     """Returns the indices of the entries in some rows of a matrix, uint32 [n, columns].
 
     They are counted modulo 2^32. No range is longer than a row or a column, as 2^31 are too many.
-
-    Args:
-      rows: int32 [n], numbers of rows.
-      columns: the number of columns.
     """
     starts = ops.cast(rows, "uint32") * ops.cast(columns, "uint32")
     return starts[:, None] + ops.cast(ops.arange(columns, dtype="int32"), "uint32")
@@ -91,8 +73,7 @@ def _size(shape):
 def mix(x):
     """Returns a bijective hash of uint32: every output bit depends on every input bit.
 
-    It is the finaliser of MurmurHash3, two multiplications between three shifts, with the better
-    constants of "lowbias32", which were found by search.
+    It is MurmurHash3's finaliser with the better constants of "lowbias32".
     """
     x = (x ^ ops.right_shift(x, 16)) * ops.cast(0x7FEB352D, "uint32")
     x = (x ^ ops.right_shift(x, 15)) * ops.cast(0x846CA68B, "uint32")

@@ -11,17 +11,11 @@ class Embeddings(keras.layers.Layer):
     """The sum of a token's embeddings, then a norm and dropout (BERT's modeling.py).
 
     They are of width E, `config.embedding_width`. With `config.maps_embeddings` a dense layer
-    follows, which maps them to `hidden_size` (`embedding_hidden_mapping_in` of ALBERT's
-    modeling.py).
+    maps them to `hidden_size` (`embedding_hidden_mapping_in` of ALBERT's modeling.py).
     """
 
     def __init__(self, config, positions=None, **kwargs):
-        """Args:
-        config: a `NezhaConfig`.
-        positions: the `Positions` of the model if they add embeddings (`is_embedded`), else
-          None.
-        **kwargs: see `keras.layers.Layer`.
-        """
+        """`positions` are the model's `Positions` if they add embeddings, else None."""
         super().__init__(**kwargs)
         self.config = config
         self.positions = positions
@@ -65,40 +59,22 @@ class Embeddings(keras.layers.Layer):
         perturbation=None,
         vectors=None,
         training=False,
+        mapped=True,
     ):
         """Args:
-          input_ids: int [B, T].
-          segment_ids: int [B, T].
+          input_ids, segment_ids: int [B, T].
           position_ids: int [T] or [B, T], the positions of the tokens; None: 0 to T-1.
           perturbation: [B, T, E], added to the word embeddings; or None.
           vectors: [B, T, E], in place of the word embeddings; or None.
           training: whether dropout is on.
-
-        Returns:
-          [B, T, hidden_size].
+          mapped: whether the result is [B, T, hidden_size], or [B, T, E].
 
         Raises:
           UserError: T is larger than the table of positions.
         """
-        output = self.embedded(
-            input_ids, segment_ids, position_ids, perturbation, vectors, training
-        )
-        return output if self.mapping is None else self.mapping(output)
-
-    def embedded(
-        self,
-        input_ids,
-        segment_ids,
-        position_ids=None,
-        perturbation=None,
-        vectors=None,
-        training=False,
-    ):
-        """Returns what `call` maps, [B, T, E]; arguments and errors are those of `call`."""
         if vectors is None:
-            output = ops.cast(ops.take(self.word_embeddings, input_ids, axis=0), self.compute_dtype)
-        else:
-            output = ops.cast(vectors, self.compute_dtype)
+            vectors = ops.take(self.word_embeddings, input_ids, axis=0)
+        output = ops.cast(vectors, self.compute_dtype)
         # As in the original, a product with one-hot rows: its gradient is dense, and the table has
         # only a few rows.
         segments = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype)
@@ -107,4 +83,5 @@ class Embeddings(keras.layers.Layer):
         output = output + ops.matmul(segments, self.token_type_embeddings)
         if self.positions is not None:
             output = output + self.positions.embeddings(position_ids, ops.shape(input_ids)[1])
-        return self.dropout(self.norm(output), training=training)
+        output = self.dropout(self.norm(output), training=training)
+        return self.mapping(output) if mapped and self.mapping is not None else output

@@ -1,134 +1,21 @@
 """The encoder: embeddings, Transformer layers and pooler."""
 
-import functools
-
 import keras
 from keras import ops
 
 from nezha_tf.modeling import attention_mask as masks
-from nezha_tf.modeling import feed_forward, layers, positions, residual
-from nezha_tf.modeling.attention import SelfAttention
+from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.embeddings import Embeddings
-from nezha_tf.modeling.layer_mix import LayerMix
-from nezha_tf.modeling.recomputation import recomputed
+from nezha_tf.modeling.transformer_layer import stack_of
 from nezha_tf.util.errors import UserError
-
-
-class TransformerLayer(keras.layers.Layer):
-    """Attention, then feed-forward, each within a residual connection with dropout and a norm.
-
-    Attributes:
-      recompute: whether a call in training keeps nothing of its inside for the backward pass; see
-        `recomputation.recomputed`. The gradients are the same.
-    """
-
-    recompute = False
-
-    def __init__(self, config, **kwargs):
-        super().__init__(**kwargs)
-        self.config = config
-        policy, around = self.dtype_policy, residual.of(config)
-        self.attention = SelfAttention(config, dtype=policy, name="attention")
-        self.attention_residual = around(config, dtype=policy, name="attention_residual")
-        self.feed_forward = feed_forward.of(config)(config, dtype=policy, name="feed_forward")
-        self.feed_forward_residual = around(config, dtype=policy, name="feed_forward_residual")
-
-    def build(self, input_shape=None):
-        hidden = (None, None, self.config.hidden_size)
-        self.attention.build(hidden)
-        self.attention_residual.build(hidden)
-        self.feed_forward.build(hidden)
-        self.feed_forward_residual.build(hidden)
-        self.built = True
-
-    def call(
-        self,
-        hidden_states,
-        attention_mask,
-        positions,
-        past_key_values=(),
-        memory=None,
-        num_queries=None,
-        has_own_keys=True,
-        training=False,
-    ):
-        """Arguments and result are those of `SelfAttention`; `memory` is not normed yet."""
-        tensors = {
-            "hidden_states": hidden_states,
-            "attention_mask": attention_mask,
-            "past_key_values": past_key_values,
-            "memory": memory,
-        }
-        options = {"num_queries": num_queries, "has_own_keys": has_own_keys, "training": training}
-        computed = functools.partial(self._computed, **options)
-        if training and self.recompute:
-            tensors["dropout_keys"] = (
-                self.attention.dropout.draw(),
-                self.attention_residual.dropout.draw(),
-                self.feed_forward_residual.dropout.draw(),
-            )
-            output, *own = recomputed(computed, positions, tensors)
-        else:
-            output, *own = computed(positions, **tensors)
-        return output, tuple(own) or None
-
-    def _computed(
-        self,
-        positions,
-        hidden_states,
-        attention_mask,
-        past_key_values,
-        memory,
-        num_queries,
-        has_own_keys,
-        training,
-        dropout_keys=(None, None, None),
-    ):
-        """Returns the output and, if there are own keys, these and the values."""
-        of_probs, of_attention, of_feed_forward = dropout_keys
-        attended, own = self.attention(
-            self.attention_residual.before(hidden_states),
-            attention_mask,
-            positions=positions,
-            past_key_values=past_key_values,
-            memory=None if memory is None else self.attention_residual.before(memory),
-            num_queries=num_queries,
-            has_own_keys=has_own_keys,
-            training=training,
-            dropout_key=of_probs,
-        )
-        states = hidden_states if num_queries is None else hidden_states[:, :num_queries]
-        states = self.attention_residual(
-            states, attended, training=training, dropout_key=of_attention
-        )
-        raised = self.feed_forward(self.feed_forward_residual.before(states))
-        states = self.feed_forward_residual(
-            states, raised, training=training, dropout_key=of_feed_forward
-        )
-        return states, *(own or ())
-
-
-def stack_of(config, dtype):
-    """Returns (the list of all `TransformerLayer`s, the norm that follows the last one or None).
-
-    With `num_hidden_groups` the layers of a group are one object, so they share its weights.
-    """
-    distinct = {
-        name: TransformerLayer(config, dtype=dtype, name=name)
-        for name in dict.fromkeys(config.layer_names)
-    }
-    final_norm = None
-    if not residual.of(config).is_normed:
-        final_norm = layers.norm(config, prefix="final_", dtype=dtype)
-    return [distinct[name] for name in config.layer_names], final_norm
 
 
 class NezhaEncoder(keras.Model):
     """The encoder of NEZHA, BERT, RoFormer, ALBERT or ELECTRA, depending on the configuration.
 
     Each batch has its own length T; relative encodings allow any length. `input_mask`, TF1's name,
-    is what Hugging Face's models call `attention_mask`. The input `attention_mask` here says, for
-    each pair of tokens, whether one attends to the other.
+    is what Hugging Face's models call `attention_mask`; the input `attention_mask` here is of
+    pairs.
     """
 
     def __init__(self, config, max_seq_length=None, pooled_only=False, layer_mix=False, **kwargs):
@@ -137,11 +24,11 @@ class NezhaEncoder(keras.Model):
         max_seq_length: bound on T if T is dynamic, or None; it allows a faster computation for
           short sequences.
         pooled_only: whether the last layer computes its output only for the first token, from
-          which `pooled_output` is made. This saves about a fifth of the arithmetic of 4 layers.
-          Do not use it with `past_key_values`.
-        layer_mix: whether `sequence_output` is a learned mixture of the states of all layers, a
-          `LayerMix`, instead of the last layer's. Then embeddings and layers are frozen: they have
-          no gradient and no dropout. The mixture and the pooler, which reads it, are trained.
+          which `pooled_output` is made: a fifth less arithmetic of 4 layers. Not for
+            `past_key_values`.
+        layer_mix: whether `sequence_output` is a `LayerMix` of the states of all layers. Then
+          embeddings and layers are frozen: no gradient, no dropout. The mixture and the pooler,
+          which reads it, are trained.
         **kwargs: `name` and `dtype` (a Keras dtype policy), as for any Keras model.
         """
         super().__init__(**kwargs)
@@ -164,7 +51,7 @@ class NezhaEncoder(keras.Model):
                     f"--layer_mix mixes the states of all layers, and with norm_position "
                     f"{config.norm_position!r} these are not normed; leave one of them out"
                 )
-            self.layer_mix = LayerMix(config.num_hidden_layers + 1, name="layer_mix")
+            self.layer_mix = layers.LayerMix(config.num_hidden_layers + 1, name="layer_mix")
             for part in self.layers:
                 part.trainable = part in (self.layer_mix, self.pooler)
         self.build()
@@ -255,12 +142,11 @@ class NezhaEncoder(keras.Model):
         layers; keys and values are those of the tokens.
 
         Args:
-          vector: [E], in place of a word embedding; E is `config.embedding_width`.
+          vector: [E], in place of a word embedding.
           inputs: dict of `input_ids` and `segment_ids`, int [B, T], `masked_lm_positions`, int
             [B, P], the places of the states, and `query_stream_mask`, bool [B, 1, P, T], True if a
             state attends to a token.
           outputs: the result of `call` for these inputs.
-          training: whether dropout is on.
 
         Returns:
           [B, P, hidden_size].
@@ -287,14 +173,10 @@ class NezhaEncoder(keras.Model):
         return states if self.final_norm is None else self.final_norm(states)
 
     def attention_probabilities(self, inputs):
-        """Computes the attention probabilities of all layers, without dropout.
+        """Returns the attention probabilities of all layers, without dropout, a list.
 
-        Args:
-          inputs: see `call`, without `past_key_values`.
-
-        Returns:
-          A list of float32 [B, N, T, T], one for each layer: how much each query (third axis)
-          attends to each key (last axis). It has all T queries even with `pooled_only`.
+        Each is float32 [B, N, T, T]: how much each query (third axis) attends to each key, also
+        with `pooled_only`. The inputs are those of `call`, without `past_key_values`.
         """
         view = self._view(inputs)
         outputs = self(inputs)
@@ -305,7 +187,6 @@ class NezhaEncoder(keras.Model):
         ]
 
     def _memory_of_layers(self, inputs):
-        """Returns a list with the memory of each layer, [B, M, hidden_size] or None."""
         if "memory" not in inputs:
             return [None] * len(self.transformer_layers)
         # No gradient passes on to earlier examples (Transformer-XL, arXiv 1901.02860 §3.2).
@@ -313,7 +194,6 @@ class NezhaEncoder(keras.Model):
         return ops.unstack(memory, len(self.transformer_layers), axis=1)
 
     def _mixed(self, states):
-        """Returns the mixture of the states of all layers, of the shape of the last one."""
         if self.pooled_only:
             states = [state[:, :1] for state in states]
         # No gradient passes on, so nothing of the layers is kept for a backward pass.
@@ -341,7 +221,6 @@ class NezhaEncoder(keras.Model):
         return {"attention_mask": attention_mask, "positions": positions}
 
     def _view_of_first_token(self, inputs, attention_mask):
-        """Returns the arguments of a layer in which only the first of T tokens attends."""
         position_ids = inputs.get("position_ids")
         if position_ids is None:
             position_ids = ops.arange(ops.shape(inputs["input_ids"])[1], dtype="int32")
@@ -358,11 +237,8 @@ class NezhaEncoder(keras.Model):
 def with_memory(inputs, outputs):
     """Returns the memory for the next tokens, a dict of `memory` and `memory_mask`.
 
-    These are the inputs of the layers for the last M tokens, old and new ones together.
-
-    Args:
-      inputs: those of `NezhaEncoder`, with `memory` and `memory_mask`.
-      outputs: the encoder's outputs for these inputs.
+    These are the inputs of the layers for the last M tokens, old and new ones together; `inputs`
+    and `outputs` are those of a `NezhaEncoder` with a memory.
     """
     memory, length = inputs["memory"], ops.shape(inputs["memory_mask"])[1]
     states = [outputs["embedding_output"], *outputs["encoder_outputs"][:-1]]
@@ -375,12 +251,11 @@ def with_memory(inputs, outputs):
 
 
 def num_remembered(inputs):
-    """Returns M, the number of places in the memory of the inputs, or 0."""
+    """Returns M, the number of tokens in the memory of the inputs, or 0."""
     return ops.shape(inputs["memory_mask"])[1] if "memory" in inputs else 0
 
 
 def _with_memory_mask(attention_mask, inputs):
-    """Returns a mask [B, 1, T, M + T] in which every query sees the tokens of the memory."""
     if "memory" not in inputs:
         return attention_mask
     seen = ops.cast(inputs["memory_mask"], "bool")[:, None, None, :]

@@ -48,8 +48,7 @@ class FeedForward(keras.layers.Layer):
 class GeGLU(FeedForward):
     """(gelu(x W) * x U) V (Shazeer, arXiv 2002.05202 §2), with the tanh form of gelu, as in T5.
 
-    `intermediate_size` is the width of both factors. With two thirds of the width of the dense
-    layer it has as many weights.
+    With two thirds of the dense layer's `intermediate_size` it has as many weights.
     """
 
     num_matrices = 3

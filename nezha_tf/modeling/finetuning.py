@@ -23,9 +23,8 @@ class NezhaForSequenceClassification(keras.Model):
         """Args:
         config: a `NezhaConfig`.
         num_labels: L; 1 for regression.
-        max_seq_length, layer_mix: see `NezhaEncoder`. The pooler is a part of what is trained on
-          the mixture, as the head is.
-        **kwargs: `name` and `dtype` (a Keras dtype policy), as for any Keras model.
+        max_seq_length, layer_mix: see `NezhaEncoder`.
+        **kwargs: `name` and `dtype`, as for any Keras model.
         """
         super().__init__(**kwargs)
         self.config = config
@@ -47,13 +46,10 @@ class NezhaForSequenceClassification(keras.Model):
         self.built = True
 
     def call(self, inputs, training=False):
-        """Args:
-          inputs: see `NezhaEncoder`.
-          training: whether dropout is on.
+        """Returns the dict of `NezhaEncoder`, whose inputs it takes, with `logits`, float32.
 
-        Returns:
-          The encoder's dict with `logits`, float32: [B, L], with `sequence_output` of the first
-          token only; or [B, T, L] in models that score each token.
+        They are [B, L], with `sequence_output` of the first token only; or [B, T, L] in models that
+        score each token.
         """
         outputs = self.encoder(inputs, training=training)
         outputs["logits"] = self.head(self.dropout(outputs[self.reads], training=training))
@@ -77,13 +73,9 @@ class NezhaForCrfTagging(NezhaForTokenClassification):
         super().build()
 
     def call(self, inputs, training=False):
-        """Args:
-          inputs: the inputs of `NezhaEncoder` and `label_mask`, int [B, T], 0 for tokens that are
-            not on the path.
-          training: whether dropout is on.
+        """Reads `label_mask`, too, int [B, T], 0 for tokens that are not on the path.
 
-        Returns:
-          The dict of `NezhaForTokenClassification` with `chain`, a `crf.Chain`.
+        The result has `chain`, a `crf.Chain`.
         """
         outputs = super().call(inputs, training=training)
         outputs["chain"] = self.crf(outputs["logits"], inputs["label_mask"])
@@ -119,13 +111,10 @@ class NezhaForMultipleChoice(NezhaForSequenceClassification):
         super().__init__(config, 1, max_seq_length, **kwargs)
 
     def call(self, inputs, training=False):
-        """Args:
-          inputs: the inputs of `NezhaEncoder`, [B, C, T] instead of [B, T].
-          training: whether dropout is on.
+        """The inputs are [B, C, T] instead of [B, T].
 
-        Returns:
-          The encoder's dict, for B * C sequences, with `logits`, float32 [B, C], which are
-          `NO_CHOICE` where the sequence is empty.
+        Returns the encoder's dict, for B * C sequences, with `logits`, float32 [B, C], which are
+        `NO_CHOICE` where the sequence is empty.
         """
         sequences = {n: ops.reshape(v, (-1, *ops.shape(v)[2:])) for n, v in inputs.items()}
         outputs = super().call(sequences, training=training)

@@ -14,8 +14,8 @@ FEW_ROWS = 64
 class MaskedLMHead(keras.layers.Layer):
     """Scores the vocabulary only at the masked positions (`get_masked_lm_output` of BERT).
 
-    The output table is that of the embeddings, so the head maps its input to their width E,
-    `config.embedding_width` (the same function of ALBERT's run_pretraining.py).
+    The output table is that of the embeddings, so the head maps its input to their width E (the
+    same function of ALBERT's run_pretraining.py).
     """
 
     def __init__(self, config, **kwargs):
@@ -39,35 +39,24 @@ class MaskedLMHead(keras.layers.Layer):
         self.built = True
 
     def call(self, sequence_output, masked_lm_positions, word_embeddings):
-        """Args:
-          sequence_output: [B, T, hidden_size].
-          masked_lm_positions: int [B, P].
-          word_embeddings: the input table [V, E], which is also the output table.
+        """Returns the logits [B, P, V], float32, at masked_lm_positions, int [B, P].
 
-        Returns:
-          Logits [B, P, V] in float32.
+        `word_embeddings` is the input table [V, E], which is also the output table.
         """
         return self.logits(gather_positions(sequence_output, masked_lm_positions), word_embeddings)
 
     def logits(self, states, word_embeddings):
-        """Returns the logits [B, P, V] in float32 of states [B, P, hidden_size]; see `call`."""
+        """Returns the logits [B, P, V], float32, of states [B, P, hidden_size]."""
         states, table, bias = self._factors(states, word_embeddings)
         batch, count, width = ops.shape(states)
         logits = _with_bias(_product(ops.reshape(states, (batch * count, width)), table), bias)
         return ops.reshape(logits, (batch, count, self.config.vocab_size))
 
     def label_scores(self, states, labels, is_used, word_embeddings, training=False):
-        """Scores given tokens without keeping the logits.
+        """Scores given tokens without keeping the logits; see `label_scores.label_scores`.
 
-        Args:
-          states: [B, P, hidden_size], B and P static.
-          labels: int32 [B, P].
-          is_used: bool [B, P].
-          word_embeddings: see `call`.
-          training: see `label_scores.label_scores`.
-
-        Returns:
-          float32 [3, B, P]; see `label_scores.label_scores`.
+        `states` are [B, P, hidden_size], B and P static, `labels` int32 [B, P], `is_used` bool [B,
+        P]; the result is float32 [3, B, P].
         """
         states, table, bias = self._factors(states, word_embeddings)
         states = ops.reshape(states, (-1, states.shape[-1]))
@@ -76,7 +65,6 @@ class MaskedLMHead(keras.layers.Layer):
         return ops.reshape(scores, (3, *labels.shape))
 
     def _factors(self, states, word_embeddings):
-        """Returns (transformed states, output table, bias in float32)."""
         states = self.norm(self.transform(states))
         table = ops.cast(word_embeddings, self.compute_dtype)
         return states, table, ops.cast(self.output_bias, "float32")
@@ -85,9 +73,8 @@ class MaskedLMHead(keras.layers.Layer):
 class LinearHead(keras.layers.Layer):
     """Scores classes for vectors.
 
-    With two classes it is the head of next-sentence prediction: 0 means that segment B follows
-    segment A, 1 that it is random; or of sentence order (ALBERT): 0 means that the segments are in
-    their order, 1 that they were swapped.
+    With two classes it is the head of next-sentence prediction (1: segment B is random) or of
+    sentence order (ALBERT; 1: the segments were swapped).
     """
 
     def __init__(self, config, num_labels=2, **kwargs):
@@ -118,7 +105,6 @@ class LinearHead(keras.layers.Layer):
 
 
 def _product(states, table):
-    """Returns states [n, E] times the table [V, E], as [n, V]."""
     if isinstance(states.shape[0], int) and states.shape[0] > FEW_ROWS:
         return ops.matmul(states, ops.transpose(table))
     # With the table as the left factor, the few rows of a decoding step take half the time.

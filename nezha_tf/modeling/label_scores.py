@@ -16,12 +16,7 @@ LOSS, EVEN_LOSS, HIT = range(3)
 
 
 def are_many(labels, tokens):
-    """Returns whether the scores of `tokens` tokens for all labels should not exist at a time.
-
-    Args:
-      labels: int tensor; if its shape is not static, the result is False.
-      tokens: V.
-    """
+    """Whether the scores of `tokens` tokens for all labels should not exist at a time."""
     return None not in labels.shape and math.prod(labels.shape) * tokens > MOST_SCORES
 
 
@@ -58,10 +53,6 @@ class _Chunks:
     """The scores of predictions and their gradient, one chunk at a time; used ones come first."""
 
     def __init__(self, labels, is_used):
-        """Args:
-        labels: int32 [N].
-        is_used: bool [N].
-        """
         self._order = ops.argsort(ops.cast(ops.logical_not(is_used), "int32"))
         self._places = ops.argsort(self._order)  # the inverse of the order
         self._size = min(CHUNK, labels.shape[0])
@@ -72,13 +63,6 @@ class _Chunks:
         self._num_chunks = (count + self._size - 1) // self._size
 
     def scores(self, states, table, bias, with_sum):
-        """Returns float32 [3, N], see `label_scores`.
-
-        Args:
-          states, table, bias: see `label_scores`.
-          with_sum: whether the gradient of the sum is computed, too.
-        """
-
         @ops.custom_gradient
         def function(states, table, bias):
             factors = (self._ordered(states, 0), table, bias)
@@ -120,13 +104,7 @@ class _Chunks:
         return found, of_sum
 
     def _backward(self, factors, slopes, of_sum):
-        """Returns the gradients of the factors.
-
-        Args:
-          factors: tuple of the states in the order of the chunks, the table and the bias.
-          slopes: float32 [3, N], the gradients of the scores.
-          of_sum: those of the sum of all losses, or [].
-        """
+        """Returns the gradients of the factors for slopes, float32 [3, N], of the scores."""
         if not of_sum:
             return self._anew(factors, slopes)
         both = slopes[LOSS] + slopes[EVEN_LOSS]
@@ -169,7 +147,6 @@ class _Chunks:
         return of_states, ops.cast(of_table, factors[1].dtype), of_bias
 
     def _no_gradients(self, factors):
-        """Returns zeros like the factors; sums over chunks are float32."""
         states, table, bias = factors
         sums = (ops.zeros(values.shape, "float32") for values in (table, bias))
         return (ops.zeros(states.shape, states.dtype), *sums)
@@ -200,7 +177,6 @@ class _Chunks:
         return ops.matmul(self._at(start, states), ops.transpose(table))
 
     def _at(self, start, values):
-        """Returns the part of a chunk of values [N, ...]."""
         rest = tuple(values.shape[1:])
         return ops.slice(values, (start, *[0] * len(rest)), (self._size, *rest))
 
@@ -228,7 +204,6 @@ def _scores_and_changes(product, bias, labels, of_loss):
 
 
 def _logits(product, bias):
-    """Returns the logits, float32 [n, V], and the logarithm of each row's sum of exponentials."""
     logits = ops.cast(product, "float32") + bias
     return logits, ops.logsumexp(logits, axis=-1)
 

@@ -15,9 +15,8 @@ class NezhaForMaskedLM(keras.Model):
     def __init__(self, config, layer_mix=False, **kwargs):
         """Args:
         config: a `NezhaConfig`.
-        layer_mix: see `NezhaEncoder`; the table of the head is that of the embeddings, so it is
-          frozen, too.
-        **kwargs: `name` and `dtype` (a Keras dtype policy), as for any Keras model.
+        layer_mix: see `NezhaEncoder`; the head's table, that of the embeddings, is frozen, too.
+        **kwargs: `name` and `dtype`, as for any Keras model.
         """
         super().__init__(**kwargs)
         self.config = config
@@ -61,12 +60,7 @@ class NezhaForMaskedLM(keras.Model):
         return outputs
 
     def states_to_predict(self, inputs, outputs, training):
-        """Returns the states that predict the tokens at `masked_lm_positions`, [B, P, hidden_size].
-
-        Args:
-          inputs, training: see `call`.
-          outputs: the encoder's dict.
-        """
+        """Returns the states for `masked_lm_positions`, [B, P, hidden_size]."""
         return gather_positions(outputs["sequence_output"], inputs["masked_lm_positions"])
 
     def _predictions(self, states, inputs, training):
@@ -89,11 +83,7 @@ class NezhaForPreTraining(NezhaForMaskedLM):
         super().build()
 
     def call(self, inputs, training=False):
-        """Arguments: see `NezhaForMaskedLM`.
-
-        Returns:
-          The dict of `NezhaForMaskedLM` with `next_sentence_logits` [B, 2] in float32.
-        """
+        """Returns the dict of `NezhaForMaskedLM` with `next_sentence_logits`, float32 [B, 2]."""
         outputs = super().call(inputs, training=training)
         outputs["next_sentence_logits"] = self.next_sentence(outputs["pooled_output"])
         return outputs
@@ -117,10 +107,9 @@ class NezhaForPermutationLM(NezhaForPreTraining):
         super().build()
 
     def states_to_predict(self, inputs, outputs, training):
-        """See `NezhaForMaskedLM`.
+        """Reads `query_stream_mask`, bool [B, 1, P, T] (see `NezhaEncoder.query_stream`), if given.
 
-        The inputs may have `query_stream_mask`, bool [B, 1, P, T] (see
-        `NezhaEncoder.query_stream`), and with it `reads_query_stream`, bool [B, 1].
+        With it come `reads_query_stream`, bool [B, 1], the examples that it is for.
         """
         tokens = super().states_to_predict(inputs, outputs, training)
         if "query_stream_mask" not in inputs:

@@ -7,9 +7,10 @@ from keras import ops
 
 from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.dropout import mix
-from nezha_tf.modeling.encoder import NezhaEncoder, stack_of
+from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.heads import MaskedLMHead
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
+from nezha_tf.modeling.transformer_layer import stack_of
 from nezha_tf.util.errors import UserError
 
 # The factor by which the generator is smaller (`generator_hidden_size` of ELECTRA's
@@ -21,10 +22,7 @@ def generator_config(config):
     """Returns the `NezhaConfig` of the generator of a model.
 
     It has a quarter of the width, of the heads and of the intermediate size, as many layers, and
-    the model's embeddings.
-
-    Raises:
-      UserError: one of these is not a multiple of 4.
+    the model's embeddings. A `UserError` says which of these is not a multiple of 4.
     """
     names = ("hidden_size", "num_attention_heads", "intermediate_size")
     for name in names:
@@ -48,11 +46,10 @@ class Generator(keras.layers.Layer):
     """
 
     def __init__(self, config, embedded_positions=None, **kwargs):
-        """Args:
-        config: the `NezhaConfig` of `generator_config`.
-        embedded_positions: the `Positions` of the other model if they are part of its
-          embeddings (`is_embedded`), else None.
-        **kwargs: see `keras.layers.Layer`.
+        """`config` is the result of `generator_config`.
+
+        `embedded_positions` are the `Positions` of the other model if they are part of its
+        embeddings (`is_embedded`), else None.
         """
         super().__init__(**kwargs)
         self.config = config
@@ -79,15 +76,10 @@ class Generator(keras.layers.Layer):
         self.built = True
 
     def call(self, embedded, attention_mask, masked_positions, word_embeddings, training=False):
-        """Args:
-          embedded: [B, T, E], the result of `Embeddings.embedded`.
-          attention_mask: bool [B, 1, T, T]; see `NezhaEncoder`.
-          masked_positions: int [B, P].
-          word_embeddings: the shared table [V, E].
-          training: whether dropout is on.
+        """Returns the logits, float32 [B, P, V], at masked_positions, int [B, P].
 
-        Returns:
-          Logits [B, P, V] in float32.
+        `embedded` are the model's embeddings, [B, T, E], before they are mapped, and
+        `word_embeddings` is the shared table [V, E]. See `NezhaEncoder` for `attention_mask`.
         """
         states = embedded if self.mapping is None else self.mapping(embedded)
         view = {
@@ -116,13 +108,9 @@ class Sampler(keras.layers.Layer):
         self.built = True
 
     def call(self, logits, input_ids, training=False):
-        """Args:
-          logits: float32 [B, P, V].
-          input_ids: int [B, T], the tokens of the examples.
-          training: whether the seed counts.
+        """Returns classes, int32 [B, P], of logits, float32 [B, P, V]; no gradient passes.
 
-        Returns:
-          int32 [B, P], from 0 to V-1. No gradient passes.
+        `input_ids`, int [B, T], are the tokens of the examples; the seed counts in `training`.
         """
         keys = ops.zeros((2,), "uint32")
         if training:
@@ -177,10 +165,6 @@ class NezhaDiscriminator(keras.Model):
     """`NezhaEncoder` that says of each token whether it was replaced: ELECTRA without generator."""
 
     def __init__(self, config, **kwargs):
-        """Args:
-        config: a `NezhaConfig`.
-        **kwargs: `name` and `dtype` (a Keras dtype policy), as for any Keras model.
-        """
         super().__init__(**kwargs)
         self.config = config
         self.encoder = NezhaEncoder(config, dtype=self.dtype_policy)
@@ -196,10 +180,7 @@ class NezhaDiscriminator(keras.Model):
         self.built = True
 
     def call(self, inputs, training=False):
-        """Returns the dict of `NezhaEncoder`, whose arguments it takes.
-
-        It also has `replaced_token_logits`, float32 [B, T]; above 0: replaced.
-        """
+        """Returns the dict of `NezhaEncoder` with `replaced_token_logits`, float32 [B, T]."""
         outputs = self.encoder(inputs, training=training)
         outputs["replaced_token_logits"] = self.discriminator(outputs["sequence_output"])
         return outputs
@@ -227,13 +208,13 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
         super().build()
 
     def call(self, inputs, training=False):
-        """Args:
-          inputs: as for `NezhaForMaskedLM`. To replace tokens: `generator_positions` and
+        """Replaces tokens before all heads but the generator read them, if it is told where.
+
+        Args:
+          inputs: as for `NezhaForMaskedLM`. Where to replace: `generator_positions` and
             `generator_ids`, int [B, P], the masked places and what stood there, and
-            `generator_weights`, float [B, P], above 0 where there is such a place. Then the
-            encoder and all heads but the generator read the replaced tokens. The generator's word
-            embeddings are moved by the encoder's `embedding_perturbation`, too.
-          training: whether dropout is on.
+            `generator_weights`, float [B, P], above 0 where there is such a place. The generator's
+            word embeddings are moved by the encoder's `embedding_perturbation`, too.
 
         Returns:
           The dict of `NezhaForPreTraining` with `replaced_token_logits`, float32 [B, T]. If tokens
@@ -248,15 +229,15 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
         return outputs
 
     def _replaced(self, inputs, training):
-        """Returns (the inputs with replaced tokens, dict of the outputs on them)."""
         ids, originals = inputs["input_ids"], inputs["generator_ids"]
         embeddings = self.encoder.embeddings
         logits = self.generator(
-            embeddings.embedded(
+            embeddings(
                 ids,
                 inputs["segment_ids"],
                 perturbation=inputs.get("embedding_perturbation"),
                 training=training,
+                mapped=False,
             ),
             inputs["attention_mask"],
             inputs["generator_positions"],

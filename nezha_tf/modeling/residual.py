@@ -12,8 +12,7 @@ from nezha_tf.modeling.rows import class_of
 class Residual(keras.layers.Layer):
     """The dropout, the sum and the norm around a sublayer, which reads `before(states)`.
 
-    Attributes:
-      is_normed: whether its results are normed; if not, a norm follows the last layer.
+    If its results are not normed (`is_normed`), a norm follows the last layer.
     """
 
     is_normed = True
@@ -28,19 +27,11 @@ class Residual(keras.layers.Layer):
         self.built = True
 
     def before(self, states):
-        """Returns what the sublayer reads, of the shape of the states."""
+        """Returns what the sublayer reads, of the shape of the states, [B, T, hidden_size]."""
         raise NotImplementedError
 
     def call(self, states, update, training=False, dropout_key=None):
-        """Args:
-          states: [B, T, hidden_size], what the sublayer adds to.
-          update: [B, T, hidden_size], the result of the sublayer.
-          training: whether dropout is on.
-          dropout_key: see `Dropout.call`.
-
-        Returns:
-          [B, T, hidden_size].
-        """
+        """Adds `update`, the sublayer's result, to the states; for the key see `Dropout.call`."""
         raise NotImplementedError
 
 

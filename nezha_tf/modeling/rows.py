@@ -6,16 +6,10 @@ from nezha_tf.util.errors import UserError
 
 
 def class_of(key, name, where, base):
-    """Imports and returns a class.
+    """Imports and returns a class, a subclass of `base`.
 
-    Args:
-      key: the key of a configuration, for messages.
-      name: its value.
-      where: "module:Class", what the table has for this value.
-      base: the class that it must be a subclass of.
-
-    Raises:
-      UserError: the row does not name such a class.
+    `where` is "module:Class", what the table has for the value `name` of the configuration's `key`.
+    A `UserError` says if it is no such class.
     """
     module_name, _, class_name = where.partition(":")
     try:

@@ -8,14 +8,12 @@ from nezha_tf.modeling.encoder import NezhaEncoder
 
 
 class NezhaForSentenceVectors(keras.Model):
-    """The encoder alone; its outputs are the vectors (SimCSE, arXiv 2104.08821)."""
+    """The encoder alone; its outputs are the vectors (SimCSE, arXiv 2104.08821).
+
+    The arguments, inputs and outputs are those of `NezhaEncoder`; `input_mask` is returned, too.
+    """
 
     def __init__(self, config, max_seq_length=None, layer_mix=False, **kwargs):
-        """Args:
-        config: a `NezhaConfig`.
-        max_seq_length, layer_mix: see `NezhaEncoder`.
-        **kwargs: `name` and `dtype` (a Keras dtype policy), as for any Keras model.
-        """
         super().__init__(**kwargs)
         self.config = config
         self.encoder = NezhaEncoder(
@@ -24,24 +22,14 @@ class NezhaForSentenceVectors(keras.Model):
         self.built = True
 
     def call(self, inputs, training=False):
-        """Args:
-          inputs: see `NezhaEncoder`.
-          training: whether dropout is on.
-
-        Returns:
-          The encoder's dict with `input_mask`, which says which vectors are of tokens.
-        """
         outputs = self.encoder(inputs, training=training)
         return {**outputs, "input_mask": inputs["input_mask"]}
 
 
 def pooled(vectors, is_text, pooling):
-    """Returns the vectors of texts, [B, D], from those of their tokens.
+    """Returns the vectors of texts, [B, D], from those of their tokens, [B, T, D].
 
-    Args:
-      vectors: float [B, T, D].
-      is_text: int [B, T]: 1 for tokens of text, 0 for [CLS], [SEP] and padding.
-      pooling: "mean", "cls" or "max".
+    `is_text`, int [B, T], is 0 for [CLS], [SEP] and padding; `pooling` is "mean", "cls" or "max".
     """
     if pooling == "cls":
         return vectors[:, 0]

@@ -33,15 +33,7 @@ class ArrayMasking(Masking):
     """
 
     def __call__(self, rows, keys):
-        """Masks rows.
-
-        Args:
-          rows: the `Rows`.
-          keys: uint64 [B], random.
-
-        Returns:
-          A `Masked`.
-        """
+        """Returns `PackedRows` as `Masked`; `keys`, uint64 [B], are random."""
         units = Units.of(rows, self._policy.of_words)
         order, sizes = self.anchors(units, keys)
         anchor_of = choose(units, order, sizes, self._budgets[rows.lengths])
@@ -60,10 +52,6 @@ class ArrayMasking(Masking):
     def anchors(self, units, keys):
         """Draws the order of anchors and the length of each anchor's run.
 
-        Args:
-          units: the `Units`.
-          keys: uint64 [B].
-
         Returns:
           (order int64 [B, U], the units of each row in random order, unused places last;
           sizes int64 [B, U], the number of units in the run of each anchor, the anchor included).
@@ -79,7 +67,6 @@ class ArrayMasking(Masking):
         return order, np.minimum(sizes, units.left)  # a run ends with its segment
 
     def _replacements(self, tokens, keys, places, drawn_at):
-        """Returns int32 [n], the replacement of each token: [MASK], a random token or itself."""
         share = draws.uniform(keys, drawn_at + 2 * self._length)
         random_bits = draws.bits(keys, places + 3 * self._length) >> np.uint64(32)
         random_ids = (random_bits * np.uint64(self._vocab_size)) >> np.uint64(32)
@@ -102,8 +89,7 @@ def choose(units, order, sizes, budget):
 
     Args:
       units: the `Units`.
-      order: int64 [B, U], the anchors of each row in the order in which they are tried.
-      sizes: int64 [B, U], the number of units in the run of each anchor.
+      order, sizes: the result of `ArrayMasking.anchors`.
       budget: int [B], the most tokens to choose in each row.
 
     Returns:
@@ -139,8 +125,7 @@ class Units(NamedTuple):
       counts: int64 [B], the number of units in each row.
       numbers: int64 [1, U], 0 to U - 1.
       starts, ends: int64 [B, U]; unit u covers the places [start, end) of its row.
-      left: int64 [B, U], the number of units from this one to the end of its segment, itself
-        included.
+      left: int64 [B, U], the number of units from this one to the end of its segment.
     """
 
     counts: np.ndarray
@@ -151,7 +136,7 @@ class Units(NamedTuple):
 
     @classmethod
     def of(cls, rows, of_words):
-        """Returns the units of `Rows`: words if `of_words`, else tokens."""
+        """Returns the units of `PackedRows`: words if `of_words`, else tokens."""
         begins = rows.word_starts & rows.is_text if of_words else rows.is_text
         counts = np.count_nonzero(begins, axis=1)
         shape = len(counts), max(1, int(counts.max(initial=0)))

@@ -19,20 +19,15 @@ class Infilling(Corruption):
     denoising_dataset.py: the lengths of spans have a Poisson distribution and are drawn until a
     share of the words is covered, the last span is cut to that, and spans begin at different words.
     What a span covers is left out, with the [MASK]s of spans that begin in it. Each span of length
-    0 inserts a [MASK] anywhere. A [SEP] between two documents belongs to the sentence before it.
+    0 inserts a [MASK] anywhere. Sentences end with 。！？!?…; the [SEP] between two documents
+    belongs to the sentence before it.
     """
 
     name = "infilling"
     options = ("noise_density", "mean_span_length")
 
     def __init__(self, vocabulary, max_seq_length, noise_density=0.3, mean_span_length=3.0):
-        """Args:
-        vocabulary: the `Vocabulary` of the texts. Sentences end with 。！？!?… in it, and documents
-          with [SEP].
-        max_seq_length: the length T of an example.
-        noise_density: share of the words that spans cover.
-        mean_span_length: the mean of the Poisson distribution, in words.
-        """
+        """`noise_density` is the share of words in spans, of `mean_span_length` words each."""
         super().__init__(vocabulary, max_seq_length)
         ends = [end for end in SENTENCE_ENDS if end in vocabulary]
         self._ends = tf.constant([*vocabulary.ids_of(ends), vocabulary.sep_id])
@@ -53,7 +48,7 @@ class Infilling(Corruption):
         return source, TokenRows(rows.ids, rows.counts)
 
     def _span_lengths(self, rows, keys):
-        """Returns (lengths of spans above 0, int32 [B, K], 0 in unused ones; int32 [B] of 0)."""
+        """Returns (lengths of spans, int32 [B, K], 0 if unused; numbers of empty ones, [B])."""
         words = tf.reduce_sum(rows.starts, axis=1)
         budget = tf.cast(tf.math.ceil(tf.cast(words, tf.float64) * self._density), tf.int32)
         shares = _shares(keys, rows)

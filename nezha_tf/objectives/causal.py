@@ -16,7 +16,6 @@ class NextTokens(Transform):
     gives = texts.FEATURES
 
     def __init__(self, segment_id):
-        """`segment_id` is the segment id of every token."""
         self._segment_id = segment_id
 
     def __call__(self, batch, numbers, seed):

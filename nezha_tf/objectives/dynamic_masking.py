@@ -19,9 +19,9 @@ HALVINGS = 5
 class DynamicMasking(Masking, Transform):
     """Masks the examples of a stream by a `MaskingPolicy`, with new masks in each epoch.
 
-    What is drawn for an example depends only on the seed and on its number in the stream. The same
-    keys give the same masks as in `array_masking.ArrayMasking`, except for ties: the order of
-    anchors is drawn with 31 bits here.
+    What is drawn for an example depends only on the seed and on its number in the stream. Equal
+    keys give the masks of `ArrayMasking`, except for ties: the order of anchors is drawn with 31
+      bits here.
     """
 
     reads = schema.UNMASKED_FEATURES
@@ -34,7 +34,6 @@ class DynamicMasking(Masking, Transform):
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
 
     def fault_of(self, record):
-        """Returns why a record cannot have been made with this vocabulary, or None."""
         features = tf.train.Example.FromString(record).features.feature
         ids = features["input_ids"].int64_list.value
         length = sum(features["input_mask"].int64_list.value)
@@ -77,7 +76,7 @@ class DynamicMasking(Masking, Transform):
         }
 
     def _anchors(self, begins, is_special, keys):
-        """Returns the `Anchors`: draws the turn and the run of every unit."""
+        """Draws the turn and the run of every unit."""
         # A unit ends where the next unit or a special token begins: [SEP] follows every text.
         borders = begins | is_special
         where = tf.where(borders)
@@ -106,7 +105,6 @@ class DynamicMasking(Masking, Transform):
         return Anchors(ragged.to_tensor(_NEVER, shape=shape), starts, ends)
 
     def _replacements(self, tokens, keys, places, drawn_at):
-        """Returns int32 [B, P], the replacement of each token: [MASK], a random token or itself."""
         places, drawn_at = (tf.cast(values, tf.int64) for values in (places, drawn_at))
         shares = draws.graph_uniform(keys, drawn_at + 2 * self._length)
         random_ids = draws.graph_integers(keys, places + 3 * self._length, self._vocab_size)
@@ -130,11 +128,7 @@ def choose_first(anchors, budget):
     """Chooses most units at once, for policies whose runs are single units and never overlap.
 
     All units whose turn is before a certain time are chosen. A binary search finds the latest
-    time at which they do not exceed the budget.
-
-    Args:
-      anchors: the `Anchors`.
-      budget: int32 [B], the most tokens to choose in each row.
+    time at which they do not exceed the budget, int32 [B] tokens.
 
     Returns:
       (is_chosen bool [B, U], whether an anchor is chosen; left int32 [B], the number of tokens
@@ -157,18 +151,11 @@ def choose_first(anchors, budget):
 
 
 def choose(anchors, budget, is_chosen=None, left=None):
-    """Chooses the runs of anchors, one run in each row at a time.
+    """Chooses the runs of anchors, one run in each row at a time: bool [B, U].
 
-    After each choice, all runs that exceed the rest of the budget or overlap a chosen run are
-    removed, because they can never be chosen later.
-
-    Args:
-      anchors: the `Anchors`.
-      budget: int32 [B], the most tokens to choose in each row.
-      is_chosen, left: the result of `choose_first`, if it was called.
-
-    Returns:
-      bool [B, U], whether an anchor's run is chosen.
+    After each choice, all runs that exceed the rest of the budget, int32 [B] tokens, or overlap a
+    chosen run are removed, because they can never be chosen later. `is_chosen` and `left` are the
+    result of `choose_first`, if it was called.
     """
     turns, starts, ends = anchors
     sizes = ends - starts
@@ -197,12 +184,7 @@ def choose(anchors, budget, is_chosen=None, left=None):
 
 
 def _slots(anchors, is_chosen, count):
-    """Assigns the chosen tokens to slots, in rising order of their places.
-
-    Args:
-      anchors: the `Anchors`.
-      is_chosen: bool [B, U].
-      count: P, the number of slots in a row.
+    """Assigns the chosen tokens to `count` slots, in rising order of their places.
 
     Returns:
       (places int32 [B, P] of the tokens, 0 in unused slots; starts int32 [B, P], the places where

@@ -37,7 +37,6 @@ class MaskOrKeep(Transform):
     gives = FEATURES
 
     def __init__(self, mask_id):
-        """`mask_id` is the id of [MASK]."""
         self._mask_id = mask_id
 
     def __call__(self, batch, numbers, seed):
@@ -91,7 +90,7 @@ class ReplacedToken(LossTerm):
         return ops.cast(ops.equal(_judged(outputs), outputs["is_replaced"]), "float32")
 
     def rates(self, outputs, batch):
-        """Returns what tells an able discriminator from one that finds nothing.
+        """Tells an able discriminator from one that finds nothing.
 
         `majority_accuracy` is the accuracy of the guess that no token is replaced.
         """
@@ -104,7 +103,6 @@ class ReplacedToken(LossTerm):
 
 
 def _judged(outputs):
-    """Returns 1 for tokens that the discriminator takes for replaced ones, float32 [B, T]."""
     return ops.cast(outputs["replaced_token_logits"] > 0, "float32")
 
 

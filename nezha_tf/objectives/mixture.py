@@ -22,8 +22,7 @@ _HASHED = 2**31
 class ObjectiveMixture:
     """One objective of the table, or several that share a stream of examples.
 
-    Attributes:
-      objectives: dict of name to `Objective`, in the order of the text.
+    `objectives` is a dict of name to `Objective`, in the order of the text.
     """
 
     def __init__(self, shares, source=""):
@@ -39,12 +38,8 @@ class ObjectiveMixture:
     def from_text(cls, text, where="--objectives"):
         """Parses "bidirectional:2,seq2seq:1": names and shares; the default share is 1.
 
-        Args:
-          text: the text.
-          where: the flag or key with the text, for messages.
-
-        Raises:
-          UserError: an objective is unknown or repeated, or a share is not a number above 0.
+        `where` is the flag or key with the text. A `UserError` says if an objective is unknown or
+        repeated, or a share is not a number above 0.
         """
         source = f"{where}={text}"
         shares = {}
@@ -70,11 +65,7 @@ class ObjectiveMixture:
 
     @property
     def model(self):
-        """The class of the model with the heads of all objectives.
-
-        Raises:
-          UserError: there is no such class.
-        """
+        """The class of the model with the heads of all objectives; `UserError`: there is none."""
         kinds = [objective.model for objective in self.objectives.values()]
         largest = tuple(
             kind
@@ -95,28 +86,24 @@ class ObjectiveMixture:
         return next((name for name in names if name != "loss"), "loss")
 
     def features(self, examples):
-        """Returns the features of the records that the objectives need, for `ExampleSettings`."""
+        """Returns the features of the records that the objectives need."""
         parts = [objective.begins_with(examples) for objective in self.objectives.values()]
         return tuple(dict.fromkeys(feature for part in parts for feature in part))
 
     def transforms(self, examples):
-        """Returns the `Transform`s of the reader, a tuple; `examples` are the `ExampleSettings`.
-
-        Raises:
-          UserError: see `Objective.transforms`.
-        """
+        """Returns the `Transform`s of the reader, a tuple; see `Objective.transforms`."""
         chains = [objective.transforms(examples) for objective in self.objectives.values()]
         if len(chains) == 1:
             return chains[0]
         return (MixtureTransform(self.features(examples), self._shares, chains),)
 
     def lengths(self, examples):
-        """Returns the `schema.Lengths` of its batches; `examples` are the `ExampleSettings`."""
+        """Returns the `schema.Lengths` of its batches."""
         lengths = [objective.lengths(examples) for objective in self.objectives.values()]
         return schema.Lengths(*map(max, zip(*lengths, strict=True)))
 
     def loss(self, of_pairs=True, label_smoothing=0.0):
-        """Returns the loss of its batches; the arguments are those of `Objective.loss`."""
+        """Returns the loss of its batches; see `Objective.loss`."""
         losses = {
             name: each.loss(of_pairs, label_smoothing) for name, each in self.objectives.items()
         }
@@ -126,9 +113,9 @@ class ObjectiveMixture:
 
 @functools.cache
 def _joined_model(classes):
-    """Returns a class with the parts of several models, in any order.
+    """Returns a class with the parts that models have beside those of `NezhaForPreTraining`.
 
-    Each has its parts beside those of `NezhaForPreTraining`, and calls `super()` for the others.
+    Their order does not matter: each calls `super()` for the others.
     """
     return type("And".join(kind.__name__ for kind in classes), classes, {})
 
@@ -183,7 +170,7 @@ class MixtureTransform(Transform):
         """Returns int32 [B], the index of the objective that is drawn for each example.
 
         The draw is a hash of the example's number; that of a random generator would depend on the
-        batch that the example is in.
+        batch.
         """
         keys = tf.strings.join([str(seed), "/", tf.strings.as_string(numbers)])
         hashed = tf.strings.to_hash_bucket_fast(keys, _HASHED)
@@ -195,10 +182,8 @@ class MixtureTransform(Transform):
 def _changed(batch, numbers, seed, drawn, chains):
     """Applies the transforms of its objective to each example.
 
-    Args:
-      batch, numbers, seed: as in `Transform.__call__`.
-      drawn: int32 [B], keys of `chains`.
-      chains: dict of objective to the tuple of its transforms that are not applied yet.
+    `drawn`, int32 [B], are keys of `chains`, a dict of objective to its transforms that are not
+    applied yet; the other arguments are those of `Transform.__call__`.
     """
     by_first = {}
     for objective, chain in chains.items():
@@ -223,7 +208,6 @@ def _changed(batch, numbers, seed, drawn, chains):
 
 
 def _rows_of(drawn, objectives):
-    """Returns int64 [n], the rows whose objective is one of `objectives`."""
     is_own = tf.reduce_any(drawn[:, None] == tf.constant(list(objectives)), axis=1)
     return tf.where(is_own)[:, 0]
 
@@ -254,10 +238,7 @@ class MixtureLoss(TokenLoss):
     """
 
     def __init__(self, losses, label_smoothing=0.0):
-        """Args:
-        losses: dict of objective to its `TokenLoss`, in the order of `objective_ids`.
-        label_smoothing: see `TokenLoss`.
-        """
+        """`losses` is a dict of objective to its `TokenLoss`, in the order of `objective_ids`."""
         self._losses = losses
         terms = dict.fromkeys(term for loss in losses.values() for term in loss.terms)
         has_query_stream = any(loss.has_query_stream for loss in losses.values())
@@ -286,14 +267,10 @@ class MixtureLoss(TokenLoss):
         return self._are_of(names, batch, batch["objective_ids"]) > 0
 
     def _having(self, term):
-        """Returns the names of the objectives that have a term."""
         return [name for name, loss in self._losses.items() if term in loss.terms]
 
     def _are_of(self, objectives, batch, like):
-        """Returns float32 [B, 1, ...], 1 for the examples of some objectives, else 0.
-
-        It has as many axes as `like`, [B, ...].
-        """
+        """Returns 1 for examples of some objectives, else 0: float32, with the axes of `like`."""
         places = [place for place, name in enumerate(self._losses) if name in objectives]
         is_of = ops.any(ops.equal(batch["objective_ids"], ops.array(places, "int32")), axis=1)
         axes = tuple(range(1, len(like.shape)))

@@ -29,8 +29,8 @@ class Transform(abc.ABC):
     """Changes each example of a batch; the result does not depend on the batch's other examples.
 
     Attributes:
-      reads: tuple of `schema.Feature`, the features that the batch must have.
-      gives: tuple of `schema.Feature`, the features of the result.
+      reads, gives: tuples of `schema.Feature`, those that the batch must have and those of the
+        result.
       at_once: the number of examples that the reader should pass together, rounded down to
         whole batches; 1 if the number does not affect the speed.
     """
@@ -41,16 +41,13 @@ class Transform(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, batch, numbers, seed):
-        """Changes a batch, in the graph.
+        """Changes a batch, in the graph; returns a new dict with the examples in the same order.
 
         Args:
           batch: dict of feature name to int32 or float32 [B, n], n static.
           numbers: int64 [B], the examples' numbers in the stream. What is drawn for an example
             depends only on the seed and on its number.
           seed: string or number.
-
-        Returns:
-          A new dict with the B examples in the same order.
         """
 
     def fault_of(self, record):
@@ -79,7 +76,7 @@ class ExampleSettings(NamedTuple):
     num_predict: int | None = None
 
     def required_vocabulary(self, objective):
-        """Returns the vocabulary; without one, raises a `UserError` that names the objective."""
+        """Returns the vocabulary, or raises a `UserError` that names the objective."""
         if self.vocabulary is None:
             raise UserError(
                 f"{objective} needs --vocab_file, the vocabulary that the examples were made with"
@@ -122,10 +119,7 @@ class Objective(abc.ABC):
         The result has the features that `TokenLoss` and the terms need. In a mixture, a
         transform gets only the rows that are drawn for this objective, sometimes none. So a row's
         result must not depend on other rows, and all shapes except the number of rows are static.
-
-        Args:
-          examples: the `ExampleSettings`; if they must be masked first, the result begins with
-            `examples.masking`.
+        If the examples must be masked first, the result begins with `examples.masking`.
 
         Raises:
           UserError: something that the objective needs is missing.
@@ -140,7 +134,7 @@ class Objective(abc.ABC):
         return self.reads == schema.FEATURES and examples.masking is not None
 
     def lengths(self, examples):
-        """Returns the `schema.Lengths` of its examples, from the `ExampleSettings`."""
+        """Returns the `schema.Lengths` of its examples."""
         return examples.lengths
 
     @abc.abstractmethod
@@ -149,11 +143,7 @@ class Objective(abc.ABC):
 
     @abc.abstractmethod
     def terms(self, of_pairs):
-        """Returns its predictions, a tuple of `objectives.terms.LossTerm`.
-
-        Args:
-          of_pairs: whether the records are pairs with `next_sentence_labels`.
-        """
+        """Returns its `LossTerm`s, a tuple; pairs (`of_pairs`) have `next_sentence_labels`."""
 
     def loss(self, of_pairs=True, label_smoothing=0.0):
         """Returns its `TokenLoss`."""

@@ -29,8 +29,7 @@ class MaskingPolicy:
     Attributes:
       of_words: whether a unit is a word; if False, it is a token.
       run_shares: floats, the shares of anchors whose run has 1, 2, 3 ... units.
-      draws_once: whether all tokens of a run are masked, replaced or kept together; if False,
-        this is drawn for each token.
+      draws_once: whether all tokens of a run are masked, replaced or kept together, or each alone.
       of_entities: whether each entity of the user's dictionary is one word.
     """
 
@@ -74,12 +73,8 @@ POLICIES = {
 def replacements(tokens, shares, random_ids, mask_id, where=np.where):
     """Returns the replacements of predicted tokens: [MASK], a random token or the token itself.
 
-    Args:
-      tokens: int [...], the predicted tokens.
-      shares: float [...], random numbers in [0, 1).
-      random_ids: int [...], random tokens.
-      mask_id: the id of [MASK].
-      where: `np.where`, or `tf.where` in the graph.
+    `shares` are random numbers in [0, 1), `random_ids` random tokens; `where` is that of NumPy or
+    of TensorFlow. All are of one shape.
     """
     unmasked = where(shares < MASKED_SHARE + RANDOM_SHARE, random_ids, tokens)
     return where(shares < MASKED_SHARE, mask_id, unmasked)
@@ -95,15 +90,10 @@ def check_share(masked_lm_prob):
 
 
 def budgets(max_seq_length, masked_lm_prob, max_predictions_per_seq):
-    """Returns the most tokens to predict for each length of a sequence.
+    """Returns the most tokens to predict for each length of a sequence, int32 [T + 1].
 
-    Args:
-      max_seq_length: the longest length T, special tokens included.
-      masked_lm_prob: share of the sequence's tokens to predict.
-      max_predictions_per_seq: bound on the predictions.
-
-    Returns:
-      int32 [T + 1], by length; halves are rounded to even numbers, as in the originals.
+    Special tokens are counted in the length, of which T, `max_seq_length`, is the longest. Halves
+    are rounded to even numbers, as in the originals.
     """
     wanted = np.rint(np.arange(max_seq_length + 1) * masked_lm_prob).astype(np.int32)
     return np.minimum(max_predictions_per_seq, np.maximum(1, wanted))

@@ -15,22 +15,16 @@ class SpanCorruption(Corruption):
 
     The numbers of noise tokens and of spans depend only on the length of the text, and the lengths
     of spans are drawn. A text begins with tokens that stay and ends with noise. In the source, a
-    sentinel stands for each span of noise; in the target, each span follows its sentinel.
+    sentinel stands for each span of noise; in the target, each span follows its sentinel. Sentinels
+    are the vocabulary's [unusedN] tokens, the highest N first; a `UserError` says if there are too
+    few.
     """
 
     name = "span_corruption"
     options = ("noise_density", "mean_span_length")
 
     def __init__(self, vocabulary, max_seq_length, noise_density=0.15, mean_span_length=3.0):
-        """Args:
-          vocabulary: `Vocabulary`; its [unusedN] tokens are the sentinels, the highest N first.
-          max_seq_length: the length T of an example.
-          noise_density: share of the tokens that are noise.
-          mean_span_length: mean number of tokens in a span of noise.
-
-        Raises:
-          UserError: the vocabulary has too few sentinels for texts of this length.
-        """
+        """Both numbers count tokens: the share that is noise, and the mean length of a span."""
         super().__init__(vocabulary, max_seq_length)
         counts = np.arange(max_seq_length + 1)
         self._noise, self._spans = span_counts(counts, noise_density, mean_span_length)

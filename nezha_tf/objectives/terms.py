@@ -23,8 +23,8 @@ class LossTerm(abc.ABC):
       inputs: names of the features that the model must read for this prediction.
       labels_as_inputs: names of the labels and weights, which the model reads, too, if the batch
         has them; with them it can do without logits.
-      predicts_tokens: whether it predicts tokens of the vocabulary; then it has a method
-        `labels(batch)`, which returns these, int32 with the shape of the weights.
+      predicts_tokens: whether it has a method `labels(batch)` that returns the tokens to predict,
+        int32 with the shape of the weights.
       is_language_model: whether each token is predicted from all before it, so that the loss
         gives a perplexity.
     """
@@ -145,8 +145,7 @@ class TokenLoss:
         ranks: function of a batch to the attention ranks, int [B, T] (see `attention_mask`).
         terms: `LossTerm`s.
         label_smoothing: smoothing of the labels in `losses`; see `cross_entropies`.
-        has_query_stream: whether examples are predicted by the query stream of a
-          `NezhaForPermutationLM`.
+        has_query_stream: whether the query stream of a `NezhaForPermutationLM` predicts.
         """
         self.ranks = ranks
         self.terms = tuple(terms)
@@ -195,5 +194,4 @@ class TokenLoss:
         return metrics
 
     def weights(self, term, batch):
-        """Returns the weights of a term's predictions, [B, ...]."""
         return term.weights(batch)

@@ -37,10 +37,6 @@ class Corruption(Transform):
     options: tuple[str, ...] = ()
 
     def __init__(self, vocabulary, max_seq_length):
-        """Args:
-        vocabulary: the `Vocabulary` that the examples were made with.
-        max_seq_length: the length T of an example.
-        """
         self.vocabulary = vocabulary
         self.max_seq_length = max_seq_length
 
@@ -48,20 +44,14 @@ class Corruption(Transform):
     def fits(self, counts):
         """Returns whether an example has room for the source and target of texts of any draws.
 
-        Args:
-          counts: int [n], numbers of tokens in a text, a NumPy array.
-
-        Returns:
-          bool [n].
+        `counts`, a NumPy array of int [n], are numbers of tokens in a text; the result is bool [n].
         """
 
     @abc.abstractmethod
     def corrupted(self, rows, keys):
         """Returns (source, target), both `TokenRows` with at most as many tokens as `fits` allows.
 
-        Args:
-          rows: `TokenRows`, texts; what becomes of those of one token does not matter.
-          keys: uint64 [B], random.
+        Of the texts, `TokenRows`, those of one token do not matter; `keys`, uint64 [B], are random.
         """
 
     def __call__(self, batch, numbers, seed):
@@ -93,7 +83,6 @@ class TextToText(NextTokenObjective):
     shown_as = "seq2seq"
 
     def __init__(self, corruption):
-        """`corruption` is the subclass of `Corruption` that makes source and target of a text."""
         self._corruption = corruption
         self.options = corruption.options
 

@@ -35,7 +35,7 @@ class Parts(NamedTuple):
 
     @classmethod
     def of(cls, batch):
-        """Returns the parts of a batch that still has the segment ids 0 and 1."""
+        """The batch still has the segment ids 0 and 1."""
         first = tf.reduce_sum(batch["input_mask"] * (1 - batch["segment_ids"]), axis=1)
         whole = tf.reduce_sum(batch["input_mask"], axis=1)
         is_random = tf.equal(batch["next_sentence_labels"][:, 0], 1)
@@ -68,10 +68,7 @@ class TokenRows(NamedTuple):
 
 
 def texts_of(batch):
-    """Returns the `TokenRows` of A and B as one text, or of A alone, without [CLS] and [SEP].
-
-    The batch has `schema.UNMASKED_FEATURES`.
-    """
+    """Returns the `TokenRows` of A and B as one text, or of A alone, without [CLS] and [SEP]."""
     parts = Parts.of(batch)
     width = batch["input_ids"].shape[1] - 2
     places = tf.range(width)[None]
@@ -103,9 +100,8 @@ def stretches_of(rows, most, shares):
 def compacted(values, is_kept, width):
     """Moves the kept ones of values, int32 [B, n], to the left end of their row.
 
-    Returns:
-      (int32 [B, width], 0 in unused places; int32 [B], the number of values). Values that do not
-      fit are dropped.
+    Returns (int32 [B, width], 0 in unused places; int32 [B], the number of values). Values that do
+    not fit are dropped.
     """
     kept = tf.cast(is_kept, tf.int32)
     place = tf.cumsum(kept, axis=1) - 1

@@ -20,7 +20,6 @@ class OneText(Transform):
     reads = gives = schema.FEATURES
 
     def __init__(self, segment_id):
-        """`segment_id` is the segment id of every token."""
         self._segment_id = segment_id
 
     def __call__(self, batch, numbers, seed):
@@ -42,7 +41,6 @@ class SourceAndTarget(Transform):
     reads = gives = schema.FEATURES
 
     def __init__(self, segment_ids):
-        """`segment_ids` are those of (the source's tokens, the target's tokens)."""
         self._segment_ids = segment_ids
 
     def __call__(self, batch, numbers, seed):

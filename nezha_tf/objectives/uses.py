@@ -5,21 +5,15 @@ from nezha_tf.objectives.table import OBJECTIVES
 
 
 def uses_of(settings):
-    """Returns a model's uses by ability; the first one is the default.
+    """Returns a model's uses, a dict of ability to `Use`; the first one is the default.
 
     For a mixture, these are the uses of all its objectives in the order of the table; shares do not
-    matter. So a model of UniLM's four objectives fills blanks by default, as BERT does.
+    matter. So a model of UniLM's four objectives fills blanks by default, as BERT does. There are
+    none for fine-tuned tasks, which are only used for their task.
 
     Args:
       settings: dict of the contents of `task.json`; or {"task": None} for a published model
         without a task's head, which is assumed to be trained like BERT.
-
-    Returns:
-      Dict of ability to `Use`; {} if the objectives have no use, and for fine-tuned tasks, which
-      are only used for their task.
-
-    Raises:
-      UserError: an objective is not in the table.
     """
     if settings["task"] == "pretraining":
         trained = ObjectiveMixture.from_text(settings["objectives"], "objectives").objectives

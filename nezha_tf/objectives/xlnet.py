@@ -28,14 +28,7 @@ class PermutationOrder(Transform):
     at_once = 256
 
     def __init__(self, vocabulary, max_seq_length, num_predict):
-        """Args:
-          vocabulary: the `Vocabulary` that the examples were made with.
-          max_seq_length: the length T of an example.
-          num_predict: the most predictions; shorter examples have fewer, in proportion.
-
-        Raises:
-          UserError: `num_predict` is not less than T.
-        """
+        """`num_predict` of `max_seq_length` tokens are predicted; in shorter examples fewer."""
         if num_predict >= max_seq_length:
             raise UserError(
                 f"--num_predict={num_predict} does not fit into examples of {max_seq_length} "
@@ -68,7 +61,6 @@ class PermutationOrder(Transform):
         }
 
     def _choose(self, batch, is_special, keys):
-        """Returns bool [B, T], the tokens to predict; special tokens among them do not count."""
         ids, counts = batch["input_ids"], tf.reduce_sum(batch["input_mask"], axis=1)
         goals = tf.gather(self._goals, counts)
         is_start = (batch["word_starts"] > 0) | is_special
@@ -88,8 +80,7 @@ def choose_spans(is_start, counts, goals, sizes, contexts):
 
     Args:
       is_start: bool [B, T], whether a token begins a word.
-      counts: int32 [B], numbers of tokens.
-      goals: int32 [B], how many tokens to choose.
+      counts, goals: int32 [B], how many tokens there are and how many to choose.
       sizes, contexts: float64 [B, T], random numbers in [0, 1): those of a row's first span, of its
         second, and so on, choose its size and its place in the context.
 
@@ -129,8 +120,8 @@ def choose_spans(is_start, counts, goals, sizes, contexts):
 def factorization_ranks(is_lowest, shuffle):
     """Returns the attention ranks of a factorization order, int32 [B, T].
 
-    A token sees what does not rank above it, and a prediction what ranks below its place: see
-    `attention_mask`. With these ranks this is `_local_perm` of XLNet.
+    A token sees what does not rank above it, and a prediction what ranks below its place. With
+    these ranks this is `_local_perm` of XLNet.
 
     Args:
       is_lowest: bool [B, T], the tokens that everything sees: text that is not predicted.

@@ -22,13 +22,6 @@ class AdamWeightDecay(MomentOptimizer):
     slot_names = {"m": "adam_m", "v": "adam_v"}  # noqa: RUF012
 
     def __init__(self, learning_rate=1e-4, variant="bert", name="adam_weight_decay", **kwargs):
-        """Args:
-          learning_rate, name, **kwargs: see `Lamb`.
-          variant: "bert" or "paper".
-
-        Raises:
-          ValueError: the variant is unknown.
-        """
         if variant not in VARIANTS:
             raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)

@@ -23,8 +23,8 @@ class RunOptimizer(keras.optimizers.Optimizer):
 
     Attributes:
       metrics: names of what `update_step` reports of each variable; a run logs it.
-      slot_names: dict of the names that a class of Keras gives to its slots to their names in
-        TF1 checkpoints, where they follow the weight's name and a slash.
+      slot_names: dict of Keras's names of slots to those in TF1 checkpoints, where they follow the
+        weight's name and a slash.
     """
 
     metrics: tuple[str, ...] = ()
@@ -78,11 +78,7 @@ class RunOptimizer(keras.optimizers.Optimizer):
         return slot
 
     def trace_updates(self, trace):
-        """Lets a run trace what several variables share; most classes have nothing of the kind.
-
-        Args:
-          trace: function of a function of tensors that returns its traced form.
-        """
+        """Lets a run `trace` (a function of a function of tensors) what several variables share."""
 
     def slots_of(self, variable):
         """Returns a dict of the name in TF1 checkpoints to the slot of a variable."""
@@ -104,10 +100,7 @@ class RunOptimizer(keras.optimizers.Optimizer):
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its slots; returns the figure of `metrics`, or 1.
 
-        Args:
-          gradient: of the variable's shape, already summed and clipped.
-          variable: one that the optimizer was built with.
-          learning_rate: a number or a scalar tensor.
+        The gradient is summed and clipped already.
         """
         rate, decay = self.rate_and_decay(variable, learning_rate)
         if decay:
@@ -126,8 +119,7 @@ class RunOptimizer(keras.optimizers.Optimizer):
 class MomentOptimizer(RunOptimizer):
     """LAMB and AdamW: keeps two moments of each gradient; a subclass computes the step from them.
 
-    All arithmetic is in the variables' dtype (float32). Gradients must be summed and clipped
-    already.
+    All arithmetic is in the variables' dtype (float32).
     """
 
     def __init__(self, learning_rate=1e-4, beta_1=0.9, beta_2=0.999, epsilon=1e-6, **kwargs):
@@ -167,11 +159,8 @@ class MomentOptimizer(RunOptimizer):
     def moved(self, weights, gradient, m, v, rate, count, decay):
         """Returns (weights, m, v, trust ratio) after a step; it changes no state.
 
-        Args:
-          weights, gradient, m, v: tensors or variables of one shape.
-          rate: scalar tensor, the variable's learning rate.
-          count: scalar, int64, the number of steps before this one.
-          decay: rate of weight decay; 0.0 for an excluded variable.
+        `weights`, `gradient`, `m` and `v` are of one shape; `rate` is the variable's learning rate,
+        `count` the number of steps before this one, and `decay` 0.0 for an excluded variable.
         """
         m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
@@ -184,7 +173,7 @@ class MomentOptimizer(RunOptimizer):
         return m / (1.0 - ops.power(self.beta_1, count)), v / (1.0 - ops.power(self.beta_2, count))
 
     def _step(self, weights, gradient, m, v, count, decay):
-        """Returns (step, trust ratio), factors of the learning rate; `decay` is 0 if excluded."""
+        """Returns (step, trust ratio), the factors of the learning rate."""
         raise NotImplementedError("MomentOptimizer is abstract: use Lamb or AdamWeightDecay")
 
     def get_config(self):
@@ -199,10 +188,9 @@ def _path(variable):
 def _rate_factors(paths, layer_decay):
     """Returns the factor of each variable's learning rate.
 
-    As in ELECTRA's `_get_layer_lrs`, the factor is layer_decay ** (n + 2 - depth) for n layers: the
+    As in ELECTRA's `_get_layer_lrs`, it is layer_decay ** (n + 2 - depth) for n layers: the
     embeddings are at depth 0, the layer i (from 0) at i + 1, and the heads at n + 2, so no layer
-    has n + 1. The pooler, which ELECTRA lacks, counts as a head, and tables of positions as
-    embeddings. A group of layers that share their weights counts as one layer.
+    has n + 1. The pooler counts as a head, and tables of positions as embeddings.
     """
     matches = [LAYER.search(path) for path in paths]
     num_layers = 1 + max((int(match[1]) for match in matches if match), default=-1)

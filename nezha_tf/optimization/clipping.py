@@ -6,10 +6,7 @@ from keras import ops
 def clip_by_global_norm(gradients, clip_norm, loss_scale=1.0):
     """Scales gradients down so that their joint norm is at most `clip_norm`.
 
-    Args:
-      gradients: list of tensors, already summed over replicas.
-      clip_norm: the bound.
-      loss_scale: the factor of the loss; the gradients are divided by it first.
+    They are summed over replicas, and divided by `loss_scale`, the factor of the loss, first.
 
     Returns:
       (clipped gradients, norm of each before clipping, float32 [number of gradients]). The

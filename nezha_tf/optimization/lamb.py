@@ -29,13 +29,9 @@ class Lamb(MomentOptimizer):
 
     def __init__(self, learning_rate=1e-4, variant="nezha", name="lamb", **kwargs):
         """Args:
-          learning_rate: a number or a Keras schedule; update s (from 0) uses schedule(s).
-          variant: "nezha" or "paper".
-          name: name of the optimizer.
-          **kwargs: `beta_1` (0.9), `beta_2` (0.999), `epsilon` (1e-6), and those of `RunOptimizer`.
-
-        Raises:
-          ValueError: the variant is unknown.
+        learning_rate: a number or a Keras schedule; update s (from 0) uses schedule(s).
+        variant: "nezha" or "paper".
+        **kwargs: `beta_1` (0.9), `beta_2` (0.999), `epsilon` (1e-6), and those of `RunOptimizer`.
         """
         if variant not in VARIANTS:
             raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
@@ -58,7 +54,6 @@ class Lamb(MomentOptimizer):
 
 
 def _trust_ratio(weights, step, tested):
-    """Returns norm(weights) / norm(step), or 1 if the norm of `weights` or of `tested` is 0."""
     weight_norm = _norm(weights)
     both = ops.logical_and(weight_norm > 0, _norm(tested) > 0)
     return ops.where(both, weight_norm / ops.where(both, _norm(step), 1.0), 1.0)

@@ -14,20 +14,12 @@ VARIANTS = ("nezha", "bert")
 
 
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warmup: the rate of step s (from 0) is learning_rate * s / num_warmup_steps.
+    """Linear warmup to `learning_rate`: the rate of step s (from 0) is learning_rate * s / warmup.
 
-    A subclass says what follows.
+    A subclass says what follows, to the end of `num_train_steps`.
     """
 
     def __init__(self, learning_rate, num_train_steps, num_warmup_steps):
-        """Args:
-          learning_rate: the rate at the end of the warmup.
-          num_train_steps: the step at which the schedule ends.
-          num_warmup_steps: steps of warmup, less than `num_train_steps`; 0: no warmup.
-
-        Raises:
-          ValueError: the warmup is not shorter than the run.
-        """
         if not 0 <= num_warmup_steps < num_train_steps:
             raise ValueError(
                 f"num_warmup_steps {num_warmup_steps} must be less than num_train_steps "
@@ -38,7 +30,6 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.num_warmup_steps = num_warmup_steps
 
     def __call__(self, step):
-        """Returns the rate of a step (from 0), a float32 scalar."""
         step = ops.cast(step, "float32")
         after = self._after_warmup(ops.minimum(step, self.num_train_steps))
         if not self.num_warmup_steps:
@@ -66,14 +57,6 @@ class WarmupPolynomialDecay(WarmupSchedule):
     def __init__(
         self, learning_rate, num_train_steps, num_warmup_steps, variant="nezha", power=1.0
     ):
-        """Args:
-          learning_rate, num_train_steps, num_warmup_steps: see `WarmupSchedule`.
-          variant: "nezha" or "bert".
-          power: exponent of the decay; 1 is linear.
-
-        Raises:
-          ValueError: the variant is unknown, or the warmup is not shorter than the run.
-        """
         if variant not in VARIANTS:
             raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
         super().__init__(learning_rate, num_train_steps, num_warmup_steps)
@@ -101,13 +84,12 @@ class WarmupCosineDecay(WarmupSchedule):
 
 @keras.saving.register_keras_serializable("nezha_tf")
 class WarmupTrapezoid(WarmupSchedule):
-    """The full rate, then a linear decay to 0 (Zhai et al., arXiv 2106.04560; WSD of MiniCPM)."""
+    """The full rate, then a linear decay to 0 (Zhai et al., arXiv 2106.04560; WSD of MiniCPM).
+
+    `decay_proportion` is the share of all steps in which the rate decays; 0: none.
+    """
 
     def __init__(self, learning_rate, num_train_steps, num_warmup_steps, decay_proportion=0.2):
-        """Args:
-        learning_rate, num_train_steps, num_warmup_steps: see `WarmupSchedule`.
-        decay_proportion: the share of all steps in which the rate decays; 0: none.
-        """
         super().__init__(learning_rate, num_train_steps, num_warmup_steps)
         self.decay_proportion = decay_proportion
 

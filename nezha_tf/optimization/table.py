@@ -3,18 +3,48 @@
 To add one, assign a row to `OPTIMIZERS` in any module; `docs/en/extending.md` shows it.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
+import keras
+
 from nezha_tf.optimization.adamw import AdamWeightDecay
 from nezha_tf.optimization.base import LAYER, RunOptimizer
-from nezha_tf.optimization.from_keras import from_keras
 from nezha_tf.optimization.lamb import Lamb
 from nezha_tf.util.errors import UserError
 
 _KERAS = "keras."
 # Muon is for the matrices inside the layers; embeddings and heads get AdamW.
 _OUTSIDE_OF_LAYERS = f"^(?!.*{LAYER.pattern})"
+# Optimizers that need more than an update of each variable, and what that is.
+_UNFIT = {
+    "LossScaleOptimizer": "it wraps another one; --precision=mixed_float16 scales the loss",
+    "MultiOptimizer": "it wraps others",
+    "Nadam": "it changes a product of all steps before it updates the variables",
+    "Optimizer": "it is the base of all others",
+    "ScheduleFreeAdamW": "it begins with a copy of the weights, which are not loaded yet",
+}
+
+
+@functools.cache
+def from_keras(name, **slot_names):
+    """Returns a `RunOptimizer` class of an optimizer of Keras.
+
+    Args:
+      name: its name in `keras.optimizers`, such as "Lion".
+      **slot_names: the names of its slots in TF1 checkpoints, by their names in Keras; by default
+        the optimizer's name in lower case, an underscore and the slot's.
+
+    Raises:
+      ValueError: Keras has no such optimizer, or it does not fit a run.
+    """
+    own = getattr(keras.optimizers, name, None)
+    if not (isinstance(own, type) and issubclass(own, keras.optimizers.Optimizer)):
+        raise ValueError(f"keras.optimizers has no optimizer {name!r}")
+    if name in _UNFIT:
+        raise ValueError(f"keras.optimizers.{name} does not fit a run: {_UNFIT[name]}")
+    return type(name, (RunOptimizer, own), {"slot_names": slot_names})
 
 
 class Row(NamedTuple):
@@ -70,15 +100,9 @@ def row_of(name):
 
 
 def make_optimizer(settings, learning_rate, rate_factors=None):
-    """Returns the `RunOptimizer` of the settings.
+    """Returns the `RunOptimizer` of the `RunSettings`, or raises as `row_of`.
 
-    Args:
-      settings: `RunSettings`.
-      learning_rate: a number or a Keras schedule.
-      rate_factors: see `RunOptimizer`.
-
-    Raises:
-      UserError: see `row_of`.
+    `learning_rate` is a number or a Keras schedule; see `RunOptimizer` for `rate_factors`.
     """
     row = row_of(settings.optimizer)
     return row.optimizer(

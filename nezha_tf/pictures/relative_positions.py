@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nezha_tf.modeling.positions.functional_relative import sinusoid_table
+from nezha_tf.modeling.positions.relative import sinusoid_table
 from nezha_tf.util.errors import UserError
 
 

@@ -11,7 +11,6 @@ from keras import ops
 from objective_gradients import LENGTH, batch, gradients
 from small_encoders import narrow_config
 
-from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.compiled_parts import compiled_parts, fused
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.training.devices import compiled
@@ -21,13 +20,11 @@ BETWEEN = {"Softmax", "Rsqrt", "Exp", "Erf", "SparseSoftmaxCrossEntropyWithLogit
 PRODUCTS = {"MatMul", "BatchMatMulV2", "Einsum"}
 # Of narrow_config's dimensions, the vocabulary has the most terms to a sum.
 LONGEST_SUM = 40
-ALTOGETHER = [("bidirectional", encoding, {}) for encoding in POSITION_ENCODINGS] + [
-    ("causal", "functional_relative", {}),
-    (
-        "bidirectional",
-        "functional_relative",
-        {"norm_position": "pre", "norm": "rms_norm", "feed_forward": "swiglu", "use_bias": False},
-    ),
+PRE = {"norm_position": "pre", "norm": "rms_norm", "feed_forward": "swiglu", "use_bias": False}
+# Each encoding, each kind of loss, and each block once.
+ALTOGETHER = [
+    ("bidirectional", "functional_relative", {}),
+    ("causal", "learned_relative", PRE),
     ("permutation", "functional_relative", {}),
     ("replaced_tokens", "absolute", {"hidden_size": 16, "num_attention_heads": 4}),
     (

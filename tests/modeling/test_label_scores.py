@@ -1,7 +1,6 @@
 """Losses of the vocabulary in chunks: against all scores at once, and what exists in between."""
 
 import functools
-import itertools
 
 import keras
 import numpy as np
@@ -60,13 +59,16 @@ def chunked(factors, labels, is_used, training=True):
     return module.label_scores(*factors, labels, is_used, training)
 
 
-@pytest.mark.parametrize("share", (0.0, 0.4, 1.0))
 @pytest.mark.parametrize(
-    "slopes, training, jit_compile",
+    "slopes, training, jit_compile, share",
     [
-        *itertools.product(("sum", "any"), (False, True), (False, True)),
-        ("smoothed", True, False),
-        ("smoothed", True, True),
+        ("sum", True, True, 0.4),
+        ("sum", True, False, 1.0),
+        ("sum", False, True, 0.0),
+        ("any", True, False, 0.0),
+        ("any", True, True, 1.0),
+        ("any", False, False, 0.4),
+        ("smoothed", True, True, 0.4),
     ],
 )
 def test_scores_and_gradients_are_those_of_all_at_once(slopes, training, jit_compile, share):

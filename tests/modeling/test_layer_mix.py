@@ -17,7 +17,7 @@ from nezha_tf.modeling.finetuning import (
     NezhaForSequenceClassification,
     NezhaForTokenClassification,
 )
-from nezha_tf.modeling.layer_mix import LayerMix
+from nezha_tf.modeling.layers import LayerMix
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 
 TWO_LAYERS = dataclasses.replace(

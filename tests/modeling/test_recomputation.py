@@ -15,26 +15,14 @@ from small_encoders import SIZES, narrow_config
 
 from nezha_tf import NezhaConfig
 from nezha_tf.config import POSITION_ENCODINGS
-from nezha_tf.modeling.encoder import TransformerLayer
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.modeling.positions.base import AttentionPositions
+from nezha_tf.modeling.transformer_layer import TransformerLayer
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.tasks.classification.loss import ClassificationLoss
 from nezha_tf.tasks.finetuning.r_drop import RDrop
 from nezha_tf.training.recipe import recompute_layers
 from nezha_tf.training.step import gradients_of_both
-
-
-def model_of(objectives, config, recompute, dtype="float32"):
-    keras.utils.set_random_seed(3)
-    mixture = ObjectiveMixture.from_text(objectives)
-    return with_recomputation(mixture.model(config, dtype=dtype), recompute), mixture.loss(False)
-
-
-def with_recomputation(model, recompute):
-    if recompute:
-        recompute_layers(model)
-    return model
 
 
 def assert_same(model_and_gradients):
@@ -44,20 +32,15 @@ def assert_same(model_and_gradients):
     """
     results = []
     for recompute in (False, True):
-        model, compute = model_and_gradients(recompute)
+        keras.utils.set_random_seed(3)
+        model, compute = model_and_gradients()
+        if recompute:
+            recompute_layers(model)
         found = [*compute(), *compute()]
         results.append([g.numpy() for g in found] + [v.numpy() for v in model.weights])
     assert len(results[0]) > 20
     for kept, again in zip(*results, strict=True):
         np.testing.assert_array_equal(again, kept)
-
-
-def assert_same_objectives(objectives, config, given, dtype="float32"):
-    def model_and_gradients(recompute):
-        model, loss = model_of(objectives, config, recompute, dtype)
-        return model, lambda: gradients(model, loss, given)[0]
-
-    assert_same(model_and_gradients)
 
 
 def config_of(encoding="functional_relative", **changes):
@@ -74,45 +57,40 @@ def own_encoding(monkeypatch):
     importlib.import_module("linear_bias")
 
 
-@pytest.mark.parametrize("encoding", [*POSITION_ENCODINGS, "linear_bias"])
-def test_gradients_for_each_encoding(encoding, own_encoding):
-    assert_same_objectives("bidirectional", config_of(encoding, num_hidden_layers=2), batch())
+# Each encoding, dtype, memory, stream and group with one of the others.
+SHARED = {"num_hidden_groups": 1, "embedding_size": 6, "num_hidden_layers": 2}
+WITH_GENERATOR = {"num_attention_heads": 4, "intermediate_size": 12}
+CASES = (
+    ("bidirectional", "functional_relative", {"num_hidden_layers": 2}, "float32", 0),
+    ("bidirectional", "linear_bias", SHARED, "mixed_bfloat16", 0),
+    ("causal", "learned_relative", {}, "mixed_float16", 4),
+    ("permutation", "rotary", {}, "float32", 4),
+    ("bidirectional,replaced_tokens", "absolute", WITH_GENERATOR, "float32", 0),
+)
 
 
-@pytest.mark.parametrize("dtype", ("mixed_float16", "mixed_bfloat16"))
-def test_gradients_in_half_precision(dtype):
-    assert_same_objectives("bidirectional", config_of("learned_relative"), batch(), dtype)
+@pytest.mark.parametrize("objectives, encoding, sizes, dtype, memory", CASES)
+def test_gradients_of_pretraining(objectives, encoding, sizes, dtype, memory, own_encoding):
+    mixture, given = ObjectiveMixture.from_text(objectives), batch(memory)
 
+    def model_and_gradients():
+        model = mixture.model(config_of(encoding, **sizes), dtype=dtype)
+        return model, lambda: gradients(model, mixture.loss(False), given)[0]
 
-def test_gradients_of_layers_that_share_weights():
-    sizes = {"num_hidden_groups": 1, "embedding_size": 6, "num_hidden_layers": 2}
-    assert_same_objectives("bidirectional", config_of(**sizes), batch())
-
-
-@pytest.mark.parametrize("objectives", ("causal", "permutation"))
-def test_gradients_with_a_memory_and_a_query_stream(objectives):
-    assert_same_objectives(objectives, config_of("rotary"), batch(memory=4))
-
-
-def test_gradients_of_a_generator_beside_the_model():
-    sizes = {"num_attention_heads": 4, "intermediate_size": 12}
-    config = config_of("absolute", **sizes)
-    assert_same_objectives("bidirectional,replaced_tokens", config, batch())
+    assert_same(model_and_gradients)
 
 
 def test_gradients_of_r_drop_and_an_adversarial_pass():
     """The perturbation itself is made of a gradient that goes through the layers."""
     objective, given = RDrop(ClassificationLoss(), 2.0), batch()
 
-    def model_and_gradients(recompute):
-        keras.utils.set_random_seed(3)
+    def model_and_gradients():
         model = NezhaForSequenceClassification(config_of(), 2)
 
         def one_pass(perturbation):
             return gradients(model, objective, given, perturbation)
 
         shape = (2 * BATCH, LENGTH, 8)
-        with_recomputation(model, recompute)
         return model, lambda: gradients_of_both(one_pass, shape, 0.5)[0]
 
     assert_same(model_and_gradients)

@@ -22,11 +22,10 @@ class AbsolutePositions(Positions):
         self.built = True
 
     def embeddings(self, position_ids, length):
-        """Returns rows of the table, [T, E] or [B, T, E]; E is `config.embedding_width`.
+        """Returns rows of the table, [T, E] or [B, T, E].
 
-        Raises:
-          UserError: T is larger than the table. If T is dynamic, adding the rows fails in the
-            graph instead. The caller must check `position_ids`.
+        A `UserError` says if T is larger than the table. If T is dynamic, adding the rows fails in
+        the graph instead. The caller must check `position_ids`.
         """
         if position_ids is not None:
             return ops.take(self.position_embeddings, position_ids, axis=0)

@@ -13,31 +13,23 @@ class AttentionPositions:
     """
 
     def turned(self, query, key):
-        """Rotates queries and keys by their positions.
+        """Returns (query, key), rotated by their positions.
 
         Args:
           query: [B, N, T, H], scaled by 1/sqrt(H).
           key: [B, N, K, H], the last K of the S keys. Earlier keys come from a cache and were
             rotated before they were cached.
-
-        Returns:
-          (query, key), rotated.
         """
         return query, key
 
     def scores(self, query):
-        """Returns a term [B, N, T, S] for the scores before the softmax, or None.
-
-        Args:
-          query: [B, N, T, H], scaled and rotated.
-        """
+        """Returns a term [B, N, T, S] for the scores of a query [B, N, T, H], rotated; or None."""
         return None
 
     def context(self, probs):
         """Returns a term [B, N, T, H] for the weighted sum of values, or None.
 
-        Args:
-          probs: [B, N, T, S], the attention probabilities after dropout.
+        `probs`, [B, N, T, S], are the attention probabilities after dropout.
         """
         return None
 
@@ -65,11 +57,7 @@ class Positions(keras.layers.Layer):
     added_products = 0
 
     def __init__(self, config, max_seq_length=None, **kwargs):
-        """Args:
-        config: a `NezhaConfig`.
-        max_seq_length: bound on dynamic lengths, or None.
-        **kwargs: see `keras.layers.Layer`.
-        """
+        """`max_seq_length` bounds dynamic lengths; or it is None."""
         super().__init__(**kwargs)
         self.config = config
         self.max_seq_length = max_seq_length
@@ -81,13 +69,10 @@ class Positions(keras.layers.Layer):
 
     @classmethod
     def check_length(cls, config, length, what, where=""):
-        """Raises a `UserError` if a sequence is longer than the table of positions.
+        """Raises a `UserError` if a sequence of `length` tokens is longer than the table.
 
-        Args:
-          config: a `NezhaConfig`.
-          length: number of tokens in the sequence.
-          what: what has this length, for the message: a flag with its value, or words.
-          where: the configuration file, or "".
+        The message names `what` has this length, a flag with its value or words, and the
+        configuration file, `where`.
         """
         longest = cls.longest(config)
         if longest is not None and length > longest:
@@ -102,31 +87,25 @@ class Positions(keras.layers.Layer):
         self.built = True
 
     def embeddings(self, position_ids, length):
-        """Returns the term that is added to the embeddings if `is_embedded`.
+        """Returns the term that is added to the embeddings if `is_embedded`, [T, E] or [B, T, E].
 
         Args:
           position_ids: int [T] or [B, T]; None: 0 to T-1.
           length: T, an int, or a tensor if it is dynamic.
-
-        Returns:
-          [T, E] or [B, T, E]; E is `config.embedding_width`.
         """
         raise NotImplementedError(f"{type(self).__name__} has is_embedded, but no embeddings()")
 
     def between(self, query_positions, key_positions):
         """Returns the `AttentionPositions` for queries and keys at any positions.
 
-        Args:
-          query_positions: int [T] or [B, T].
-          key_positions: int [S] or [B, S]; the cached keys come first.
+        These are int [T] or [B, T], and int [S] or [B, S], where the cached keys come first.
         """
         return AttentionPositions()
 
     def of_sequence(self, length):
         """Returns the `AttentionPositions` for the positions 0 to T-1 as queries and keys.
 
-        Args:
-          length: T, an int, or a tensor if it is dynamic.
+        The length T is an int, or a tensor if it is dynamic.
         """
         positions = ops.arange(length, dtype="int32")
         return self.between(positions, positions)

@@ -13,22 +13,16 @@ class SequencePositions(AttentionPositions):
     """Embeddings of distances, for the positions 0 to T-1 as queries and keys.
 
     For any number of keys, a query has one score and one sum of probabilities for each of the 2m+1
-    distances. So the products are with [2m+1, H] matrices, and no [T, T, H] tensor is built.
-
-    Attributes:
-      keys: [2m+1, H], the embeddings of distances for keys.
-      values: [2m+1, H], the embeddings of distances for values.
+    distances. So the products are with `keys` and `values`, [2m+1, H], and no [T, T, H] is built.
     """
 
     keys: object
     values: object
 
     def scores(self, query):
-        """Returns query [B, N, T, H] times the keys, as [B, N, T, T]."""
         return spread_distances(ops.matmul(query, ops.transpose(self.keys)))
 
     def context(self, probs):
-        """Returns probs [B, N, T, T] times the values, as [B, N, T, H]."""
         distances = ops.shape(self.values)[0]
         return ops.matmul(collect_distances(probs, distances=distances), self.values)
 
@@ -37,11 +31,8 @@ class SequencePositions(AttentionPositions):
 def spread_distances(by_distance):
     """Returns, for each pair of positions, the entry of its distance.
 
-    Args:
-      by_distance: [B, N, T, 2m+1].
-
-    Returns:
-      [B, N, T, T]: entry (i, j) is by_distance's entry (i, clip(j - i, -m, m) + m).
+    Of by_distance, [B, N, T, 2m+1], entry (i, clip(j - i, -m, m) + m) becomes entry (i, j) of
+    [B, N, T, T].
     """
     distances = ops.shape(by_distance)[-1]
 
@@ -57,12 +48,7 @@ def spread_distances(by_distance):
 def collect_distances(by_pair, *, distances):
     """Returns the sum of all pairs of each distance: the transpose of `spread_distances`.
 
-    Args:
-      by_pair: [B, N, T, T].
-      distances: 2m+1.
-
-    Returns:
-      [B, N, T, 2m+1]: entry (i, d) is the sum of by_pair's (i, j) with clip(j - i, -m, m) = d - m.
+    `distances` is 2m+1.
     """
 
     @ops.custom_gradient

@@ -2,8 +2,10 @@
 
 import dataclasses
 
+import numpy as np
 from keras import ops
 
+from nezha_tf.modeling import layers
 from nezha_tf.modeling.positions.base import AttentionPositions, Positions
 from nezha_tf.modeling.positions.distances import SequencePositions
 
@@ -20,11 +22,7 @@ class RelativePositions(Positions):
     added_products = 2
 
     def between(self, query_positions, key_positions):
-        """Looks up the embedding of each distance.
-
-        Returns:
-          `PairwisePositions`.
-        """
+        """Looks up the embedding of each distance, as `PairwisePositions`."""
         bound = self.config.max_relative_position
         distance = ops.expand_dims(key_positions, -2) - ops.expand_dims(query_positions, -1)
         index = ops.clip(distance, -bound, bound) + bound
@@ -32,12 +30,7 @@ class RelativePositions(Positions):
         return PairwisePositions(ops.take(keys, index, axis=0), ops.take(values, index, axis=0))
 
     def of_sequence(self, length):
-        """See `Positions`.
-
-        Returns:
-          `PairwisePositions` for at most as many tokens as distances: the arithmetic is the same,
-          and less memory is moved. `SequencePositions` for longer sequences.
-        """
+        """Looks up pairs for at most as many tokens as distances: less memory is moved."""
         longest = length if isinstance(length, int) else self.max_seq_length
         keys, values = self._keys_and_values()
         if longest is not None and longest <= keys.shape[0]:
@@ -45,14 +38,14 @@ class RelativePositions(Positions):
         return SequencePositions(keys, values)
 
     def of_beams(self, query_positions, source_positions, target_positions, beams):
-        """See `Positions`; each place is looked up once for all beams."""
+        """Looks up each place once for all beams."""
         return BeamPositions(
             self.between(query_positions, source_positions),
             self.between(query_positions, target_positions),
         )
 
     def distance_tables(self):
-        """See `Positions`; the titles are "keys" and "values", or "" for a common table."""
+        """The titles are "keys" and "values", or "" for a common table."""
         found = [ops.convert_to_numpy(table) for table in self.tables]
         titles = ("keys", "values") if len(found) > 1 else ("",)
         return dict(zip(titles, found, strict=True))
@@ -62,24 +55,62 @@ class RelativePositions(Positions):
         return found[0], found[-1]
 
 
+class FunctionalRelativePositions(RelativePositions):
+    """A fixed table of distances for keys and values (NEZHA, arXiv 1909.00204 §3.1)."""
+
+    def build(self, input_shape=None):
+        self.tables = [sinusoid_table(self.config.max_relative_position, self.config.head_size)]
+        self.built = True
+
+
+class LearnedRelativePositions(RelativePositions):
+    """A trained table for keys and one for values (Shaw et al., arXiv 1803.02155 §3.2).
+
+    All layers share the tables.
+    """
+
+    def build(self, input_shape=None):
+        config = self.config
+        shape = (2 * config.max_relative_position + 1, config.head_size)
+        make = {"shape": shape, "initializer": layers.initializer(config)}
+        self.tables = [self.add_weight(name=name, **make) for name in ("keys", "values")]
+        self.built = True
+
+
+def sinusoid_table(max_relative_position, depth):
+    """Returns NEZHA's fixed table of relative positions.
+
+    As in NEZHA's `_generate_relative_positions_embeddings`, the argument of the sinusoid is the
+    table's index (0 to 2 * max_relative_position), not the signed distance; published weights fit
+    only this table. Even columns are sines and odd columns cosines with the frequency
+    10000^(-2k/depth) (NEZHA, arXiv 1909.00204 §3.1); if depth is odd, the last column is 0.
+
+    Returns:
+      float32 NumPy array [2 * max_relative_position + 1, depth].
+    """
+    index = np.arange(2 * max_relative_position + 1)[:, None]
+    pairs = depth // 2
+    angle = index * 10000.0 ** (-2 * np.arange(pairs) / depth)
+    table = np.zeros((len(index), depth), "float32")
+    table[:, 0 : 2 * pairs : 2] = np.sin(angle)
+    table[:, 1 : 2 * pairs : 2] = np.cos(angle)
+    return table
+
+
 @dataclasses.dataclass(frozen=True)
 class PairwisePositions(AttentionPositions):
     """Embeddings of each pair of a query and a key, for queries and keys at any positions.
 
-    Attributes:
-      keys: [T, S, H], or [B, T, S, H] if positions differ between examples.
-      values: the same shape.
+    `keys` and `values` are [T, S, H], or [B, T, S, H] if positions differ between examples.
     """
 
     keys: object
     values: object
 
     def scores(self, query):
-        """Returns query [B, N, T, H] times the keys, as [B, N, T, S]."""
         return ops.einsum(f"bnth,{_batch(self.keys)}tsh->bnts", query, self.keys)
 
     def context(self, probs):
-        """Returns probs [B, N, T, S] times the values, as [B, N, T, H]."""
         return ops.einsum(f"bnts,{_batch(self.values)}tsh->bnth", probs, self.values)
 
 
@@ -88,11 +119,8 @@ class BeamPositions(AttentionPositions):
     """Embeddings of pairs in decoding, where each target place has a token for each beam.
 
     The queries, and the keys after the S of the source, are in the order (place, beam). A pair's
-    embedding does not depend on the beam, so it is stored once for all beams.
-
-    Attributes:
-      source: `PairwisePositions` of the Q query places and the S source places.
-      target: `PairwisePositions` of the Q query places and the P target places.
+    embedding does not depend on the beam, so it is stored once for all beams: `source` is of the Q
+    query places and the S source places, `target` of the query places and the P target places.
     """
 
     source: PairwisePositions
@@ -110,7 +138,6 @@ class BeamPositions(AttentionPositions):
         return ops.reshape(scores, (batch, heads, queries, ops.shape(scores)[-1]))
 
     def context(self, probs):
-        """Returns probs [B, N, Q * beams, S + P * beams] times the values."""
         batch, heads, queries, _ = ops.shape(probs)
         places, length, size = ops.shape(self.source.values)[-3:]
         beams = queries // places
@@ -124,5 +151,4 @@ class BeamPositions(AttentionPositions):
 
 
 def _batch(embeddings):
-    """Returns "b", the batch axis in an einsum, if the embeddings have that axis, else ""."""
     return "b" if len(embeddings.shape) == 4 else ""

@@ -18,15 +18,11 @@ class RotaryPositions(Positions):
 
     The columns 2k and 2k + 1 of a query or key are a point in the plane. It is rotated by the
     position times 10000^(-2k/H), so the product of a query and a key depends only on their
-    distance. Values are not rotated (`rotary_value` is false in RoFormer's files).
+    distance. Values are not rotated (`rotary_value` is false in RoFormer's files). The head size
+    must be even, else there is a `UserError`.
     """
 
     def __init__(self, config, max_seq_length=None, **kwargs):
-        """Arguments: see `Positions`.
-
-        Raises:
-          UserError: the head size is odd, so that columns do not form pairs.
-        """
         super().__init__(config, max_seq_length, **kwargs)
         if config.head_size % 2:
             raise UserError(
@@ -48,7 +44,7 @@ class RotaryPositions(Positions):
         return Rotation(of_query, of_query if same else self._angles(key_positions))
 
     def of_beams(self, query_positions, source_positions, target_positions, beams):
-        """See `Positions`; only the keys of the query places still have to be rotated."""
+        """Rotates the query places alone; the other keys are rotated in the cache."""
         positions = ops.repeat(query_positions, beams, axis=-1)
         return self.between(positions, positions)
 
@@ -70,18 +66,12 @@ class RotaryPositions(Positions):
 
 @dataclasses.dataclass(frozen=True)
 class Rotation(AttentionPositions):
-    """Rotates queries and keys by their positions.
-
-    Attributes:
-      of_query: (cosine, sine) of the queries' angles, each [T, H/2] or [B, T, H/2].
-      of_key: (cosine, sine) of the keys' angles, each [S, H/2] or [B, S, H/2].
-    """
+    """Rotates queries and keys by angles, (cosine, sine), each [T, H/2] or [B, T, H/2]."""
 
     of_query: tuple
     of_key: tuple
 
     def turned(self, query, key):
-        """See `AttentionPositions`."""
         return _turned(query, *self.of_query), _turned(key, *self.of_key)
 
 

@@ -28,8 +28,10 @@ def encoder_of(encoding, **settings):
     return NezhaEncoder(config, **settings)
 
 
-@pytest.mark.parametrize("by_example", (False, True))
-@pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
+@pytest.mark.parametrize(
+    "encoding, by_example",
+    [("functional_relative", False), *((encoding, True) for encoding in POSITION_ENCODINGS)],
+)
 def test_position_ids_say_where_tokens_are(encoding, by_example):
     """Tokens in another order, with their positions, have the same outputs in that order."""
     encoder, batch = encoder_of(encoding), batch_of(17)
@@ -67,8 +69,14 @@ def test_whether_distances_alone_count(encoding):
     assert difference < 2e-5 if encoder.positions.is_relative else difference > 1e-2
 
 
-@pytest.mark.parametrize("given", (None, [17], [2, 17]))
-@pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
+@pytest.mark.parametrize(
+    "encoding, given",
+    [
+        ("functional_relative", None),
+        ("absolute", [17]),
+        *((encoding, [2, 17]) for encoding in POSITION_ENCODINGS),
+    ],
+)
 def test_the_first_token_alone(encoding, given):
     batch = batch_of(17)
     if given:
