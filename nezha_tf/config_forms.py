@@ -65,6 +65,11 @@ class HuggingFaceModel(NamedTuple):
         """The value of `model_type` in its `config.json`."""
         return self.name.lower()
 
+    @property
+    def has_groups(self):
+        """Whether its layers share the weights of groups."""
+        return "num_hidden_groups" in self.defaults
+
     def class_name(self, architecture):
         """Returns the name of its class for a `Kind.architecture`, or None."""
         own = self.classes.get(architecture, architecture)
@@ -114,28 +119,19 @@ ELECTRA = HuggingFaceModel(
 )
 
 
-def read_keys(model):
-    """Returns the keys of a `config.json` that transformers 4.40.2 reads.
-
-    Args:
-      model: `HuggingFaceModel`.
-    """
-    own = ("embedding_size",) if model.has_embedding_size else ()
-    return (*_OF_EVERY_CLASS, *own, *model.reads)
-
-
 def without_left_overs(values, model):
-    """Returns the keys of a `config.json` that its class reads, and `position_encoding` of ours.
+    """Returns the keys that the class of a `config.json` reads, and our `position_encoding`.
 
     Args:
-      values: dict of the keys, with the defaults of the class.
+      values: dict of the keys, with the defaults of the class (transformers 4.40.2).
       model: `HuggingFaceModel`.
 
     Raises:
       UserError: a key looks like one that the class reads and the file lacks, or asks for what no
         model here has.
     """
-    read = (*read_keys(model), "position_encoding")
+    own = ("embedding_size",) if model.has_embedding_size else ()
+    read = (*_OF_EVERY_CLASS, *own, *model.reads, "position_encoding")
     check_spelling(values, (*read, "use_relative_position"))
     for key, needed in _FIXED.items():
         if values.get(key, needed) != needed:
@@ -155,12 +151,7 @@ def check_fixed(values):
 
 
 def check_spelling(values, names):
-    """Raises a `UserError` if an unknown key looks like a key that a file lacks.
-
-    Args:
-      values: dict of the keys of the file.
-      names: the keys that such a file may have.
-    """
+    """Raises a `UserError` if an unknown key looks like one of the `names` that a file lacks."""
     for key in sorted(set(values) - set(names)):
         similar = _similar(key, sorted(set(names) - set(values)))
         if similar:
@@ -168,11 +159,7 @@ def check_spelling(values, names):
 
 
 def _similar(key, names):
-    """Returns the name that an unknown key looks like, or None.
-
-    The key is spelt almost like the name, or it is some of the words of a name that every file
-    has ("num_heads").
-    """
+    """Returns the name that is spelt almost alike or has more words ("num_heads"), or None."""
     # hiddenSize and hidden-size become hidden_size, the spelling of the originals.
     words = re.split("[^a-z0-9]+", re.sub("(?<=[a-z])(?=[A-Z])", "_", key).lower())
     similar = difflib.get_close_matches("_".join(words), names, n=1, cutoff=0.85)
@@ -188,10 +175,10 @@ def check_origin(values):
     if "num_attention_heads" not in values and (len(uers) > 1 or streams):
         keys = ", ".join(uers) or "stream_0"
         raise UserError(
-            f"{keys}: this is the form of UER-py, whose weights have other "
-            "names, too; take the model in Hugging Face's form "
-            "(https://huggingface.co/uer has the published ones), or convert a BERT with UER-py's "
-            "scripts/convert_bert_from_uer_to_huggingface.py and write its config.json"
+            f"{keys}: this is the form of UER-py, whose weights have other names, too; take "
+            "the model in Hugging Face's form (https://huggingface.co/uer has the published ones), "
+            "or convert a BERT with UER-py's scripts/convert_bert_from_uer_to_huggingface.py and "
+            "write its config.json"
         )
     if "init_args" in values and "init_class" in values:
         raise UserError(

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from nezha_tf.checkpoints import comparison, hugging_face, layouts
+from nezha_tf.checkpoints import comparison, hugging_face, layouts, run_folder
 from nezha_tf.checkpoints.conversion_weights import read_weights, rounded, with_segments
 from nezha_tf.checkpoints.folder import ModelFolder
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
@@ -21,30 +21,21 @@ class Source(ModelFolder):
         a config.json names says that the model belongs to a task.
     """
 
-    def __init__(self, path, config_file=None, vocab_file=None, do_lower_case=None):
-        """Arguments are those of `ModelFolder`, and the path of another vocabulary."""
-        super().__init__(path, config_file, do_lower_case)
+    def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
+        super().__init__(path, do_lower_case, config_file, vocab_file)
+        vocab_file = vocab_file or run_folder.vocabulary_in(self.path)
         if not vocab_file:
-            vocab_file = os.path.join(self.path, VOCAB_FILE)
-            if not storage.exists(vocab_file):
-                self.notes.append(
-                    f"no {vocab_file}: the new folder has no vocabulary; to have one, pass "
-                    "--vocab_file"
-                )
-                vocab_file = None
-        self.notes += self.reading_notes(vocab_file)
+            self.notes.append(
+                f"no {os.path.join(self.path, VOCAB_FILE)}: the new folder has no vocabulary; to "
+                "have one, pass --vocab_file"
+            )
         self.vocabulary = _read_vocabulary(vocab_file, self.config) if vocab_file else None
+        self.notes += self.reading_warnings(vocab_file)
         is_known = self.has_task_file or self.architecture
         if is_known and self.task["task"] is not None:
             self.task = {**self.task, "do_lower_case": self.do_lower_case}
         else:
             self.task = None
-
-    def _config_file_beside(self):
-        try:
-            return super()._config_file_beside()
-        except UserError as error:
-            raise UserError(f"{error}, or pass --config_file") from error
 
     @property
     def is_hugging_face(self):
@@ -86,9 +77,9 @@ def _convert(settings, target, steps):
     steps.set_description("reading")
     source = Source(
         require_flag(settings.source, "from"),
+        settings.do_lower_case,
         settings.config_file,
         settings.vocab_file,
-        settings.do_lower_case,
     )
     weights = read_weights(
         source,

@@ -14,7 +14,6 @@ from nezha_tf.checkpoints.kinds import (
 )
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
-from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.checkpoints.task_table import DISCRIMINATOR, MASKED_LM, PRETRAINING
 from nezha_tf.resources import model_path
 from nezha_tf.text.tokenization import FullTokenizer
@@ -41,17 +40,18 @@ def load(folder):
     return opened.tokenizer, opened.make_model()
 
 
-def open_folder(path, do_lower_case=None):
-    """Opens a folder; the weights are not loaded yet.
+def open_folder(path, do_lower_case=None, config_file=None, vocab_file=None):
+    """Opens a model; the weights are not loaded yet.
 
     Lines on stderr say what was assumed of a configuration that lacks keys.
 
     Args:
-      path: the --output_dir of a run; that of several runs, which means the best of them; or the
+      path: the --output_dir of a run; that of several runs, which means the best of them; the
         folder of a published model: `bert_config.json` (or `albert_config.json`, or Hugging
-        Face's `config.json`), weights and `vocab.txt`; or "mini", the model of the package; or
-        the name of a model of a hub, such as "hf:OWNER/NAME".
-      do_lower_case: replaces the folder's own value; None: the folder decides.
+        Face's `config.json`), weights and `vocab.txt`; "mini", the model of the package; the name
+        of a model of a hub, such as "hf:OWNER/NAME"; or a checkpoint with these files beside it.
+      do_lower_case, config_file, vocab_file: replace what is in the folder; None: the folder
+        decides.
 
     Returns:
       `ModelFolder`.
@@ -60,10 +60,9 @@ def open_folder(path, do_lower_case=None):
       UserError: the folder does not exist, has no model, or a file in it is damaged.
     """
     path = model_path(path)
-    if not storage.isdir(path):
-        what = "a file; pass its folder" if storage.exists(path) else "not there; check the path"
-        raise UserError(f"no model in {path}: it is {what}")
-    opened = ModelFolder(path, do_lower_case=do_lower_case)
+    if not storage.exists(path) and not storage.exists(f"{path}.index"):
+        raise UserError(f"no model in {path}: it is not there; check the path")
+    opened = ModelFolder(path, do_lower_case, config_file, vocab_file)
     for line in opened.notes:
         print(line, file=sys.stderr)
     return opened
@@ -165,30 +164,28 @@ class ModelFolder:
       notes: list of lines that tell the user what was assumed of the configuration.
     """
 
-    def __init__(self, path, config_file=None, do_lower_case=None):
+    def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
         """Args:
           path: see `locate`.
-          config_file, do_lower_case: replace what the files beside the weights say.
+          do_lower_case, config_file, vocab_file: replace what is beside the weights.
 
         Raises:
           UserError: there is no model, a file is damaged or names unknown objectives.
         """
         self.path, self.checkpoint = locate(path)
-        self.config_file = config_file or self._config_file_beside()
+        self.config_file = config_file or published.config_file_in(self.path, self.checkpoint)
         self.config, self.notes = published.read_config(self.config_file, self.checkpoint)
+        self._vocab_file = vocab_file
         stored = run_folder.read_task(self.path)
         self.has_task_file = stored is not None
         case = published.do_lower_case(self.path) if do_lower_case is None else do_lower_case
         self.stated_case, self.do_lower_case = case, case is not False
         # Of another configuration, only that of Hugging Face names the class of the model.
-        self._named_by = config_file or os.path.join(self.path, published.CONFIG_FILE)
-        self.architecture = published.architecture_of(read_object(self._named_by) or {})
+        named_by = config_file or os.path.join(self.path, published.CONFIG_FILE)
+        self.architecture = published.architecture_of(read_object(named_by) or {})
         self.task = stored or published.settings_of(
             self.path, self.config, self.checkpoint, config_file
         )
-
-    def _config_file_beside(self):
-        return published.config_file_in(self.path, self.checkpoint)
 
     @property
     def kind(self):
@@ -208,11 +205,12 @@ class ModelFolder:
 
     @property
     def vocab_file(self):
-        """The path of `vocab.txt`; a missing file is a `UserError`."""
-        path = os.path.join(self.path, VOCAB_FILE)
-        if not storage.exists(path):
+        """The path of the vocabulary; `UserError`: there is none."""
+        path = self._vocab_file or run_folder.vocabulary_in(self.path)
+        if path is None:
             raise UserError(
-                f"no {VOCAB_FILE} in {self.path}; copy the vocabulary of the model's training there"
+                f"no {run_folder.VOCAB_FILE} in {self.path}; copy the vocabulary of the model's "
+                "training there, or pass --vocab_file"
             )
         return path
 
@@ -224,14 +222,14 @@ class ModelFolder:
             check_vocabulary(self.config, tokenizer.vocabulary)
         except UserError as error:
             raise UserError(f"{self.path}: {error}") from error
-        for line in self.reading_notes(self.vocab_file):
+        for line in self.reading_warnings(self.vocab_file):
             print(line, file=sys.stderr)
         return tokenizer
 
-    def reading_notes(self, vocab_file):
+    def reading_warnings(self, vocab_file):
         """Returns what `published.reading_warnings` says of this model with a vocabulary."""
-        is_said = self.stated_case is not None
-        return published.reading_warnings(self.path, vocab_file, self.do_lower_case, is_said)
+        is_stated = self.stated_case is not None
+        return published.reading_warnings(self.path, vocab_file, self.do_lower_case, is_stated)
 
     def make_model(self):
         """Returns the task's Keras model, with the weights or with their moving averages.

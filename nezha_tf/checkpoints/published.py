@@ -14,13 +14,13 @@ from nezha_tf.config import (
     NezhaConfig,
     encoding_of_tf1,
     hugging_face_model,
+    note_on_defaults,
     read_values,
-    told_defaults,
 )
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
-from nezha_tf.util.files import read_object
+from nezha_tf.util.files import read_object, same_bytes
 
 CONFIG_FILE, TOKENIZER_FILE = hugging_face.CONFIG_FILE, "tokenizer_config.json"
 # The name in the folders of ALBERT that Google published.
@@ -56,7 +56,7 @@ def config_file_in(folder, checkpoint):
         if storage.exists(path):
             return path
     advice = "" if is_hugging_face else _configurations_of_electra(checkpoint)
-    advice = advice or "copy the model's file there"
+    advice = advice or "copy the model's file there, or name it (--bert_config_file, --config_file)"
     raise UserError(f"no {run_folder.CONFIG_FILE} or {CONFIG_FILE} in {folder}; {advice}")
 
 
@@ -98,7 +98,7 @@ def read_config(path, checkpoint, is_trained=False):
         config = NezhaConfig.from_dict({**values, **assumed})
     except UserError as error:
         raise UserError(f"config {path}: {error}") from error
-    defaults = told_defaults(path, config, is_trained)
+    defaults = note_on_defaults(path, config, is_trained)
     return config, notes + ([defaults] if defaults else [])
 
 
@@ -157,17 +157,30 @@ def do_lower_case(folder):
     return value
 
 
-def reading_warnings(folder, vocab_file, lower_cases, is_said):
+def reading_warnings(folder, vocab_file, lower_cases, is_stated=False):
     """Returns warnings if texts may be cut into tokens otherwise than in the model's training.
 
     Args:
-      folder, vocab_file: the model's folder, and the path of the vocabulary or None.
+      folder: the folder of the weights.
+      vocab_file: path of the vocabulary that is used; None: that in the folder, if any.
       lower_cases: whether texts are lower-cased.
-      is_said: whether a file or the user says so; if not, it is assumed.
+      is_stated: whether the user says so; if no file says it either, it is assumed.
     """
-    path = os.path.join(folder, TOKENIZER_FILE)
-    lines = _tokenizer_warnings(path, lower_cases)
-    is_assumed = lower_cases and not is_said
+    lines, path = [], os.path.join(folder, TOKENIZER_FILE)
+    beside = run_folder.vocabulary_in(folder)
+    if beside and vocab_file and not same_bytes(beside, vocab_file):
+        lines.append(
+            f"warning: {beside}, beside the weights, is another vocabulary than "
+            f"--vocab_file={vocab_file}; if ids mean other tokens, the weights are useless; "
+            "pass the vocabulary beside them"
+        )
+    case = do_lower_case(folder)
+    if case not in (None, lower_cases):
+        flag = "--do_lower_case" if case else "--nodo_lower_case"
+        lines.append(f"warning: the weights are of a model with {flag}; pass this flag too")
+    lines += _tokenizer_warnings(path, lower_cases)
+    vocab_file = vocab_file or beside
+    is_assumed = lower_cases and not is_stated and case is None
     token = _token_in_capitals(vocab_file) if is_assumed and vocab_file else None
     if token:
         lines.append(

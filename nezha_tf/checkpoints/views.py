@@ -55,8 +55,8 @@ def averages(path, reader):
     averaged = {name.removesuffix(ending): name for name in names if name.endswith(ending)}
     if not averaged:
         raise UserError(
-            f"checkpoint {path} holds no moving averages of weights, but its task.json or "
-            "--ema_decay needs them"
+            f"checkpoint {path} holds no moving averages of weights, which its task.json, "
+            "--ema_decay or --averages asks for"
         )
     return View(reader, {name: name for name in names if not name.endswith(ending)} | averaged)
 

@@ -109,10 +109,10 @@ def test_a_configuration_of_another_model(folder):
     (folder / "cut.json").write_text('{"vocab_size"')
     nezha = {"position_encoding": "functional_relative", "use_relative_position": True}
     for part, changes in (
-        (f"but by the configuration it has {rows} (vocab_size)", {"vocab_size": rows}),
+        ("config that belongs to it (vocab_size says the number", {"vocab_size": rows}),
         ("has 2 layers, but its configuration 3 (num_hidden_layers)", {"num_hidden_layers": 3}),
         ("has 2 layers, but its configuration 1 (num_hidden_layers)", {"num_hidden_layers": 1}),
-        ("but by the configuration it has", {"hidden_size": 12 * 7}),
+        ("and the model's is", {"hidden_size": 12 * 7}),
         ("is not a multiple of num_attention_heads 5", {"num_attention_heads": 5}),
         ("has bert/embeddings/position_embeddings, which no such model has", nezha),
     ):
