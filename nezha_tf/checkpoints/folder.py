@@ -32,10 +32,7 @@ _OTHER_WEIGHTS = {
 
 
 def load(folder):
-    """Returns (`FullTokenizer`, Keras model with its weights) of a folder.
-
-    Arguments and errors are those of `open_folder` and `ModelFolder.make_model`.
-    """
+    """Returns (`FullTokenizer`, Keras model with its weights) of a path; see `open_folder`."""
     opened = open_folder(folder)
     return opened.tokenizer, opened.make_model()
 
@@ -69,18 +66,10 @@ def open_folder(path, do_lower_case=None, config_file=None, vocab_file=None):
 
 
 def locate(path):
-    """Returns where a model is.
+    """Returns (folder of a model, path of its weights) for what `open_folder` takes.
 
-    Args:
-      path: what `open_folder` takes; or a checkpoint (see `loading.open_checkpoint`).
-
-    Returns:
-      (its folder, path of the weights for `loading.open_checkpoint`). Of several runs it is the
-      best one. In a run's folder, it is the best checkpoint if an evaluation has chosen one, else
-      the newest.
-
-    Raises:
-      UserError: the folder has no weights, or several.
+    Of several runs it is the best one; of a run's checkpoints the best if an evaluation has chosen
+    one, else the newest. That there are no weights, or several, is a `UserError`.
     """
     path = model_path(path)
     # TensorFlow's file system in memory says of a checkpoint's prefix, too, that it is a folder.
@@ -91,24 +80,16 @@ def locate(path):
 
 
 def weights_of(path):
-    """Returns the weights that --init_checkpoint means: those of the folder's model.
+    """Returns (path of the weights for `locate`'s path, whether their moving averages are meant).
 
-    Args:
-      path: see `locate`.
-
-    Returns:
-      (path for `loading.open_checkpoint`, whether the moving averages in it are the weights, as
-      `task.json` beside it says).
+    A `task.json` beside the weights says so (`uses_averages`).
     """
     folder, checkpoint = locate(path)
     return checkpoint, bool((run_folder.read_task(folder) or {}).get("uses_averages"))
 
 
 def folder_of_model(path):
-    """Returns the folder itself, or the one in it that is meant.
-
-    That is the best run of several, or the model of an older folder of sentence-transformers.
-    """
+    """Returns the folder, or the best of several runs in it, or sentence-transformers' model."""
     if RunCheckpoints(path, {}).steps():
         return path
     inner = os.path.join(path, published.TRANSFORMER_FOLDER)
@@ -117,7 +98,6 @@ def folder_of_model(path):
 
 
 def _checkpoint_in(folder):
-    """Returns the path of a folder's weights."""
     checkpoints = RunCheckpoints(folder, {}, best_metric=None)
     step = checkpoints.chosen()
     if step is not None:
@@ -152,26 +132,19 @@ class ModelFolder:
 
     Attributes:
       path: the folder.
-      checkpoint: path for `checkpoints.load`; see `locate`.
-      config: `NezhaConfig`.
-      config_file: its path.
+      checkpoint: the path of its weights.
+      config, config_file: `NezhaConfig`, and the path of its file.
       task: dict, the contents of `task.json` (see `task_table.TASKS`). Without such a file, the
         result of `published.settings_of`: {"task": None} for a model without a task's head.
       has_task_file: whether there is a `task.json`.
       stated_case: `do_lower_case`, as the caller or a file says; None: nobody says it.
-      do_lower_case: whether texts are lower-cased: the argument, else from `task.json`, else from
-        Hugging Face's `tokenizer_config.json`, else True.
+      do_lower_case: whether texts are lower-cased: the same, or True.
+      architecture: the class of transformers that `config.json` names, or "".
       notes: list of lines that tell the user what was assumed of the configuration.
     """
 
     def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
-        """Args:
-          path: see `locate`.
-          do_lower_case, config_file, vocab_file: replace what is beside the weights.
-
-        Raises:
-          UserError: there is no model, a file is damaged or names unknown objectives.
-        """
+        """Arguments and errors are those of `open_folder`."""
         self.path, self.checkpoint = locate(path)
         self.config_file = config_file or published.config_file_in(self.path, self.checkpoint)
         self.config, self.notes = published.read_config(self.config_file, self.checkpoint)
@@ -196,7 +169,7 @@ class ModelFolder:
 
     @functools.cached_property
     def reader(self):
-        """The reader of the weights, see `loading.open_checkpoint`."""
+        """The reader of the weights by TF1 name, see `loading.open_checkpoint`."""
         return self._reader_of(kind_of_architecture(self.architecture))
 
     def _reader_of(self, kind):
@@ -255,18 +228,12 @@ class ModelFolder:
         return model
 
     def load_into(self, model, may_be_missing=()):
-        """Loads the weights, or their moving averages, into a Keras model of another kind.
-
-        Argument and result are those of `loading.load`.
-        """
+        """Loads the weights, or their moving averages, into a model as `loading.load` does."""
         averages = self.task.get("uses_averages", False)
         return loading.load(model, self.checkpoint, may_be_missing, averages=averages)
 
     def _model_of_names(self):
-        """Returns the largest model all of whose heads are in the checkpoint.
-
-        Of ELECTRA's two models as wide as each other, it is the one that `config.json` names.
-        """
+        """Returns the largest model with all heads; of ELECTRA's two, that of `config.json`."""
         named = kind_of_architecture(self.architecture)
         of_one_head = sorted((DISCRIMINATOR, MASKED_LM), key=lambda kind: kind is not named)
         for kind in (PRETRAINING, *of_one_head):
@@ -278,14 +245,10 @@ class ModelFolder:
 
 
 def model_of_task(settings, config):
-    """Makes the model of a task, with random weights.
+    """Returns (Keras model with random weights, prefixes of TF1 names that it may lack).
 
-    Args:
-      settings: dict, the contents of `task.json`.
-      config: its `NezhaConfig`; one that does not fit the settings is a `UserError`.
-
-    Returns:
-      (Keras model, prefixes of the TF1 names that its checkpoint may lack).
+    `settings` are the contents of `task.json`; that a `NezhaConfig` does not fit them is a
+    `UserError`.
     """
     kind = kind_of_settings(settings, config)
     # A regression model has no labels and one output.

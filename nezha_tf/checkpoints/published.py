@@ -42,10 +42,7 @@ _OF_NO_TEXT = re.compile(r"\[.*\]|<.*>")
 
 
 def config_file_in(folder, checkpoint):
-    """Returns the path of the configuration; of two, the one with the checkpoint's layout.
-
-    That there is none, is a `UserError`.
-    """
+    """Returns the path of the configuration (`UserError`: none); of two, of the weights' layout."""
     names = [run_folder.CONFIG_FILE, _ALBERT_CONFIG_FILE, CONFIG_FILE]
     is_hugging_face = hugging_face.find_weights(checkpoint)
     if is_hugging_face:
@@ -61,7 +58,6 @@ def config_file_in(folder, checkpoint):
 
 
 def _configurations_of_electra(checkpoint):
-    """Returns what a `config.json` for a TF1 checkpoint of ELECTRA says, or "" for others."""
     _, reader = tf1.open_checkpoint(checkpoint)
     if not electra.is_electra(reader.get_variable_to_shape_map()):
         return ""
@@ -81,7 +77,7 @@ def read_config(path, checkpoint, is_trained=False):
 
     Args:
       path: a `bert_config.json`, or a `config.json` of Hugging Face.
-      checkpoint: the weights, for `loading.open_checkpoint`; or a folder, which may have none.
+      checkpoint: the weights; or a folder, which may have none.
       is_trained: whether the model will be trained.
 
     Returns:
@@ -103,7 +99,7 @@ def read_config(path, checkpoint, is_trained=False):
 
 
 def _assumed(path, values, weights):
-    """Returns (dict of the keys that PyTorch's code takes for granted, list of lines on them)."""
+    # The keys that PyTorch's code takes for granted.
     encoding = encoding_of_tf1(values.get("use_relative_position"))
     groups = values.get("num_hidden_groups")
     model = hugging_face_model(encoding, groups) or hugging_face_model(encoding)
@@ -123,7 +119,6 @@ def _assumed(path, values, weights):
 
 
 def _assumed_of_tf1(path, checkpoint):
-    """Returns what `_assumed` does, for weights of TF1: only ELECTRA's differ from the others."""
     prefix = os.fspath(checkpoint)
     if storage.isdir(prefix):
         prefixes = tf1.prefixes_in(prefix)
@@ -192,7 +187,6 @@ def reading_warnings(folder, vocab_file, lower_cases, is_stated=False):
 
 
 def _tokenizer_warnings(path, lower_cases):
-    """Returns a warning for each key of `tokenizer_config.json` that asks for other tokens."""
     values, lines = read_object(path) or {}, []
     accents = "are stripped" if lower_cases else "stay"
     for key, ours, meaning in (
@@ -224,17 +218,8 @@ def architecture_of(values):
 def settings_of(folder, config, checkpoint, config_file=None):
     """Returns the settings of `task.json`, by the head that the weights have.
 
-    The names of classes come from `id2label` in Hugging Face's `config.json`; without it, they are
-    LABEL_0, LABEL_1 and so on, as in transformers. No file says if a classifier is for pairs; it is
-    taken to be for single texts.
-
-    Args:
-      folder, config, checkpoint: those of the model.
-      config_file: path of its `config.json`; default: that in the folder.
-
-    Returns:
-      Dict as `run_folder.read_task` returns it. For a model without a task's head, {"task": None},
-      with "pooling" if a file of sentence-transformers says it.
+    For a model without a task's head it is {"task": None}, with "pooling" if a file of
+    sentence-transformers says it. `config_file` replaces the `config.json` in the folder.
     """
     shapes = loading.open_checkpoint(checkpoint)[1].get_variable_to_shape_map()
     path = config_file or os.path.join(folder, CONFIG_FILE)

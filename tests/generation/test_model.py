@@ -29,7 +29,7 @@ def test_there_is_one_way_to_the_model(model, settings, tmp_path):
     for changes, message in (
         ({"init_checkpoint": None}, "--init_checkpoint is needed"),
         ({**alone, "vocab_file": None}, "no vocab.txt in .*, or pass --vocab_file"),
-        ({**alone, "bert_config_file": None}, "no bert_config.json or .* --bert_config_file"),
+        ({**alone, "bert_config_file": None}, "no bert_config.json or .*--bert_config_file"),
     ):
         with pytest.raises(UserError, match=message):
             assert open_model(settings(TrainedModelSettings, **changes)).tokenizer
