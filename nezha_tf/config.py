@@ -18,18 +18,14 @@ ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
 
 class PositionEncoding(typing.NamedTuple):
-    """What configuration files say about a position encoding.
+    """What configuration files say about a position encoding."""
 
-    Attributes:
-      implementation: "module:Class", a subclass of `modeling.positions.base.Positions`. It is
-        imported only when a model is made, so that reading a configuration needs no Keras.
-      use_relative_position: the value of TF1's key of this name; None: TF1 has no such model.
-      hugging_face: the `HuggingFaceModel`s with these positions; of two of the same structure, a
-        model is written as the first. (): transformers has no such model.
-    """
-
+    # "module:Class", a subclass of `modeling.positions.base.Positions`. It is imported only when a
+    # model is made, so that reading a configuration needs no Keras.
     implementation: str
+    # The value of TF1's key of this name; None: TF1 has no such model.
     use_relative_position: bool | None = None
+    # transformers' models; of two of the same structure, a model is written as the first.
     hugging_face: tuple[HuggingFaceModel, ...] = ()
 
 
@@ -227,18 +223,13 @@ class NezhaConfig:
 
     @property
     def maps_embeddings(self):
-        """Whether a dense layer maps the embeddings to `hidden_size`.
-
-        ALBERT's code in transformers has it even if both sizes are equal.
-        """
+        """Whether a dense layer maps the embeddings to `hidden_size`, as in any ALBERT."""
         return self.embedding_size is not None
 
     @property
     def masked_lm_act(self):
-        """The activation of the head of masked LM, named as `hidden_act`.
-
-        All heads of ELECTRA in transformers have the exact gelu, whatever `hidden_act` says.
-        """
+        """The activation of the head of masked LM, named as `hidden_act`."""
+        # All heads of ELECTRA in transformers have the exact gelu, whatever `hidden_act` says.
         return self.hidden_act if self.pooler_act == _POOLER_ACT else self.pooler_act
 
     @property
@@ -264,15 +255,12 @@ class NezhaConfig:
     def from_dict(cls, values):
         """Builds a configuration from the keys of a `bert_config.json`.
 
-        `use_relative_position` is the original's boolean: true means functional relative
-        positions; false or absent means absolute positions, as in Google's BERT. The key
-        `position_encoding` is optional; it must not contradict the boolean. Unknown keys are
-        ignored, because published files have several, unless one looks like a key that the file
-        lacks.
+        The original's `use_relative_position` means functional relative positions; false or absent
+        means absolute ones, as in Google's BERT. `position_encoding` is optional, and must not
+        contradict it. Unknown keys are ignored, because published files have several, unless one
+        looks like a key that the file lacks.
 
-        The key `model_type` marks a `config.json` of Hugging Face: "nezha" has functional relative
-        positions, "bert", "albert" and "electra" absolute positions and "roformer" rotary
-        positions; "gelu" means "gelu_erf" in such a file.
+        The key `model_type` marks a `config.json` of Hugging Face, where "gelu" means "gelu_erf".
 
         Raises:
           UserError: a key is missing, misspelt, contradictory or has an impossible value.
@@ -300,11 +288,7 @@ class NezhaConfig:
 
     @classmethod
     def from_json_file(cls, path):
-        """Reads a `bert_config.json`, or a `config.json` of Hugging Face.
-
-        Raises:
-          UserError: the file is missing, is not a JSON object, or `from_dict` rejects it.
-        """
+        """Reads a `bert_config.json`, or a `config.json` of Hugging Face; see `from_dict`."""
         values = read_values(path)
         try:
             return cls.from_dict(values)
@@ -320,11 +304,7 @@ class NezhaConfig:
         return values
 
     def to_hugging_face(self):
-        """Returns the keys of a `config.json` of Hugging Face's model (`hugging_face_model`).
-
-        Raises:
-          UserError: transformers has no such model.
-        """
+        """Returns the keys of a `config.json`; `UserError`: transformers has no such model."""
         values = self._given()
         encoding = values.pop("position_encoding")
         if self.hugging_face_model is None:
@@ -396,14 +376,9 @@ def model_types():
 
 
 def note_on_defaults(path, config, is_trained=True):
-    """Returns a line that names the keys a configuration file lacks, or "".
+    """Returns a line on the keys that the file of a `NezhaConfig` lacks, or "".
 
-    Keys that TF1's files never have are left out.
-
-    Args:
-      path: the file.
-      config: the `NezhaConfig` that was read from it.
-      is_trained: whether the model will be trained; if not, `OF_TRAINING` may be missing.
+    Keys that TF1's files never have may be missing, and `OF_TRAINING` if it will not be trained.
     """
     optional = {"position_encoding", "max_relative_position", "layer_norm_eps", "pooler_act"}
     optional |= {*_OF_ALBERT, *_OF_THE_ORIGINALS, *(() if is_trained else OF_TRAINING)}

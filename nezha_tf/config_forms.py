@@ -37,28 +37,17 @@ _OF_UER = ("heads_num", "layers_num", "emb_size", "feedforward_size")
 
 
 class HuggingFaceModel(NamedTuple):
-    """A kind of model of transformers.
+    """A kind of model of transformers."""
 
-    Attributes:
-      name: the prefix of its class names; in lower case it is the `model_type`.
-      has_pooler: whether the model has a pooler, and heads that read the pooler's output.
-      has_embedding_size: whether its embeddings may have another width than its layers.
-      defaults: dict of the keys of its `config.json` whose defaults differ from those of BERT.
-      outputs: dict of BERT's names of outputs to its own, where they differ.
-      classes: dict of the ends of its class names (see `Kind.architecture`), by ours, where they
-        differ; None: there is no such class.
-      pooler_act: the activation of the first layer of its heads for texts.
-      reads: the keys of its `config.json`, but `embedding_size`, that no other class reads.
-    """
-
-    name: str
-    has_pooler: bool = True
-    has_embedding_size: bool = False
-    defaults: Mapping = MappingProxyType({})
-    outputs: Mapping = MappingProxyType({})
+    name: str  # the prefix of its class names; in lower case it is the `model_type`
+    has_pooler: bool = True  # and heads that read the pooler's output
+    has_embedding_size: bool = False  # whether embeddings may have another width than layers
+    defaults: Mapping = MappingProxyType({})  # of its `config.json`, where they are not BERT's
+    outputs: Mapping = MappingProxyType({})  # BERT's names of outputs -> its own, if they differ
+    # The ends of its class names by ours (`Kind.architecture`), if they differ; None: no class.
     classes: Mapping = MappingProxyType({})
-    pooler_act: str = "tanh"
-    reads: tuple = ()
+    pooler_act: str = "tanh"  # the activation of the first layer of its heads for texts
+    reads: tuple = ()  # keys of its `config.json`, but `embedding_size`, that no other class reads
 
     @property
     def model_type(self):
@@ -120,15 +109,10 @@ ELECTRA = HuggingFaceModel(
 
 
 def without_left_overs(values, model):
-    """Returns the keys that the class of a `config.json` reads, and our `position_encoding`.
+    """Returns the keys that a `HuggingFaceModel` reads (transformers 4.40.2), and our own.
 
-    Args:
-      values: dict of the keys, with the defaults of the class (transformers 4.40.2).
-      model: `HuggingFaceModel`.
-
-    Raises:
-      UserError: a key looks like one that the class reads and the file lacks, or asks for what no
-        model here has.
+    A key that looks like one that the file lacks, or asks for what no model here has, is a
+    `UserError`.
     """
     own = ("embedding_size",) if model.has_embedding_size else ()
     read = (*_OF_EVERY_CLASS, *own, *model.reads, "position_encoding")
@@ -194,9 +178,6 @@ def from_albert_zh(values):
     Its own program (modeling.py, not modeling_google.py) multiplies the tokens' table by a second
     one before anything is added, so that all embeddings have the width of the layers (see
     `checkpoints.views`), and all layers share their weights.
-
-    Raises:
-      UserError: the layers normalize before their parts (`ln_type`, of the xxlarge model).
     """
     if "ln_type" not in values:
         return values

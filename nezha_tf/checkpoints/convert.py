@@ -13,12 +13,10 @@ from nezha_tf.util.errors import UserError, require_flag
 
 
 class Source(ModelFolder):
-    """The model to convert.
+    """The model to convert; its `vocabulary` is a `Vocabulary` or None.
 
-    Attributes:
-      vocabulary: `Vocabulary`, or None if there is none.
-      task: as in `ModelFolder`, or None: neither a `task.json` nor the class of transformers that
-        a config.json names says that the model belongs to a task.
+    Its `task` is as in `ModelFolder`, or None: neither a `task.json` nor the class of transformers
+    that a config.json names says that the model belongs to a task.
     """
 
     def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
@@ -44,7 +42,6 @@ class Source(ModelFolder):
 
 
 def _read_vocabulary(path, config):
-    """Returns the `Vocabulary`; raises `UserError` if it does not belong to the configuration."""
     vocabulary = Vocabulary.from_file(path)
     try:
         check_vocabulary(config, vocabulary)
@@ -54,14 +51,10 @@ def _read_vocabulary(path, config):
 
 
 def convert_checkpoint(settings):
-    """Converts a model as `ConversionSettings` say.
+    """Converts a model as `ConversionSettings` say, or writes nothing.
 
     Returns:
       A report as text: what was converted, what was left out, and the largest differences.
-
-    Raises:
-      UserError: the model cannot be converted, or the folder to make exists; then nothing is
-        written.
     """
     target = require_flag(settings.to, "to")
     # Of gs://bucket this would make a folder gs: here; a remote one is refused below.
@@ -73,7 +66,6 @@ def convert_checkpoint(settings):
 
 
 def _convert(settings, target, steps):
-    """Does what `convert_checkpoint` does; `steps` is the progress bar."""
     steps.set_description("reading")
     source = Source(
         require_flag(settings.source, "from"),
@@ -110,7 +102,6 @@ def _convert(settings, target, steps):
 
 
 def _report(source, weights, settings, segments):
-    """Returns a table of what was converted and what was left out, as text."""
     parameters = sum(value.size for value in weights.values.values())
     rows = [
         ("model", f"{source.config.position_encoding}, {weights.kind.name.replace('_', ' ')}"),
@@ -130,6 +121,5 @@ def _report(source, weights, settings, segments):
 
 
 def _readme(target, text):
-    """Returns the README.md of the new folder."""
     name = os.path.basename(target)
     return f"# {name}\n\nMade by `tools/convert_checkpoint.py`.\n\n```\n{text}\n```\n"

@@ -198,7 +198,7 @@ class _Safetensors:
 
 
 def write_safetensors(path, tensors):
-    """Writes a dict of name to contiguous NumPy array to a safetensors file, as transformers does."""
+    """Writes a dict of name to contiguous NumPy array as transformers does."""
     try:
         from safetensors import SafetensorError
         from safetensors.numpy import save_file

@@ -40,11 +40,17 @@ NAMES = Value("a list of different texts", lambda v: _are_texts(v) and len(set(v
 
 
 class Head(NamedTuple):
-    """A part of a model on top of the encoder."""
+    """A part of a model on top of the encoder.
 
-    prefix: str  # of the TF1 names of its weights
-    outputs: dict[str, str]  # the names of its outputs -> their names in transformers
-    from_pooler: bool = False  # whether its input is the pooler's output
+    Attributes:
+      prefix: the prefix of the TF1 names of its weights.
+      outputs: dict of the names of its outputs to their names in transformers.
+      from_pooler: whether its input is the pooler's output.
+    """
+
+    prefix: str
+    outputs: dict[str, str]
+    from_pooler: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
