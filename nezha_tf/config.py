@@ -18,25 +18,15 @@ ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
 
 class PositionEncoding(typing.NamedTuple):
-    """What configuration files say about a position encoding.
+    """What configuration files say about a position encoding."""
 
-    Attributes:
-      implementation: "module:Class", a subclass of `modeling.positions.base.Positions`. It is
-        imported only when a model is made, so that reading a configuration needs no Keras.
-      use_relative_position: the value of TF1's key of this name; None: TF1 has no such model.
-      hugging_face: the `HuggingFaceModel`; None: transformers has no such model.
-      hugging_face_in_groups: the same if the layers share weights (`num_hidden_groups`).
-      hugging_face_with_gelu: the same if the pooler has the activation of that model's heads
-        (`pooler_act`).
-      hugging_face_alike: tuple of those that are read as `hugging_face` and written as it.
-    """
-
+    # "module:Class", a subclass of `modeling.positions.base.Positions`. It is imported only when a
+    # model is made, so that reading a configuration needs no Keras.
     implementation: str
+    # The value of TF1's key of this name; None: TF1 has no such model.
     use_relative_position: bool | None = None
-    hugging_face: HuggingFaceModel | None = None
-    hugging_face_in_groups: HuggingFaceModel | None = None
-    hugging_face_with_gelu: HuggingFaceModel | None = None
-    hugging_face_alike: tuple = ()
+    # transformers' models; of two of the same structure, a model is written as the first.
+    hugging_face: tuple[HuggingFaceModel, ...] = ()
 
 
 # All position encodings by name. One assignment adds another; its class may be in any module.
@@ -45,22 +35,21 @@ POSITION_ENCODINGS = {
     "functional_relative": PositionEncoding(
         f"{_POSITIONS}.relative:FunctionalRelativePositions",
         use_relative_position=True,
-        hugging_face=HuggingFaceModel("Nezha", reads=("max_relative_position",)),
+        hugging_face=(HuggingFaceModel("Nezha", reads=("max_relative_position",)),),
     ),
     "learned_relative": PositionEncoding(f"{_POSITIONS}.relative:LearnedRelativePositions"),
     "absolute": PositionEncoding(
         f"{_POSITIONS}.absolute:AbsolutePositions",
         use_relative_position=False,
-        hugging_face=HuggingFaceModel("Bert"),
-        hugging_face_in_groups=ALBERT,
-        hugging_face_with_gelu=ELECTRA,
         # ERNIE is a BERT with a table of kinds of tasks, which `checkpoints.hugging_face` adds up.
-        hugging_face_alike=(HuggingFaceModel("Ernie"),),
+        hugging_face=(HuggingFaceModel("Bert"), ALBERT, ELECTRA, HuggingFaceModel("Ernie")),
     ),
     "rotary": PositionEncoding(
         f"{_POSITIONS}.rotary:RotaryPositions",
-        hugging_face=HuggingFaceModel(
-            "RoFormer", has_pooler=False, has_embedding_size=True, reads=("rotary_value",)
+        hugging_face=(
+            HuggingFaceModel(
+                "RoFormer", has_pooler=False, has_embedding_size=True, reads=("rotary_value",)
+            ),
         ),
     ),
 }
@@ -234,18 +223,13 @@ class NezhaConfig:
 
     @property
     def maps_embeddings(self):
-        """Whether a dense layer maps the embeddings to `hidden_size`.
-
-        ALBERT's code in transformers has it even if both sizes are equal.
-        """
+        """Whether a dense layer maps the embeddings to `hidden_size`, as in any ALBERT."""
         return self.embedding_size is not None
 
     @property
     def masked_lm_act(self):
-        """The activation of the head of masked LM, named as `hidden_act`.
-
-        All heads of ELECTRA in transformers have the exact gelu, whatever `hidden_act` says.
-        """
+        """The activation of the head of masked LM, named as `hidden_act`."""
+        # All heads of ELECTRA in transformers have the exact gelu, whatever `hidden_act` says.
         return self.hidden_act if self.pooler_act == _POOLER_ACT else self.pooler_act
 
     @property
@@ -258,27 +242,25 @@ class NezhaConfig:
 
     @property
     def hugging_face_model(self):
-        """The `HuggingFaceModel` with these positions, embeddings, groups and pooler, or None."""
+        """The `HuggingFaceModel` of the same structure, or None."""
         model = hugging_face_model(self.position_encoding, self.num_hidden_groups, self.pooler_act)
-        has_size, in_groups = self.embedding_size is not None, self.num_hidden_groups is not None
+        if model is None or self._own_structure():
+            return None
         # ALBERT's code always has the key, BERT's and NEZHA's never.
-        is_there = model and (model.has_embedding_size if has_size else not in_groups)
-        is_there = is_there and not self._own_structure()
-        return model if is_there else None
+        has_size = self.embedding_size is not None
+        fits = model.has_embedding_size if has_size else not model.has_groups
+        return model if fits else None
 
     @classmethod
     def from_dict(cls, values):
         """Builds a configuration from the keys of a `bert_config.json`.
 
-        `use_relative_position` is the original's boolean: true means functional relative
-        positions; false or absent means absolute positions, as in Google's BERT. The key
-        `position_encoding` is optional; it must not contradict the boolean. Unknown keys are
-        ignored, because published files have several, unless one looks like a key that the file
-        lacks. `missing_keys` returns the keys that get their defaults.
+        The original's `use_relative_position` means functional relative positions; false or absent
+        means absolute ones, as in Google's BERT. `position_encoding` is optional, and must not
+        contradict it. Unknown keys are ignored, because published files have several, unless one
+        looks like a key that the file lacks.
 
-        The key `model_type` marks a `config.json` of Hugging Face: "nezha" has functional relative
-        positions, "bert", "albert" and "electra" absolute positions and "roformer" rotary
-        positions; "gelu" means "gelu_erf" in such a file.
+        The key `model_type` marks a `config.json` of Hugging Face, where "gelu" means "gelu_erf".
 
         Raises:
           UserError: a key is missing, misspelt, contradictory or has an impossible value.
@@ -306,11 +288,7 @@ class NezhaConfig:
 
     @classmethod
     def from_json_file(cls, path):
-        """Reads a `bert_config.json`, or a `config.json` of Hugging Face.
-
-        Raises:
-          UserError: the file is missing, is not a JSON object, or `from_dict` rejects it.
-        """
+        """Reads a `bert_config.json`, or a `config.json` of Hugging Face; see `from_dict`."""
         values = read_values(path)
         try:
             return cls.from_dict(values)
@@ -318,10 +296,7 @@ class NezhaConfig:
             raise UserError(f"config {path}: {error}") from error
 
     def to_dict(self):
-        """Returns the keys that `from_dict` reads.
-
-        `use_relative_position` is among them where TF1 has such a model.
-        """
+        """Returns the keys that `from_dict` reads, those of TF1 among them."""
         values = self._given()
         row = POSITION_ENCODINGS[self.position_encoding]
         if row.use_relative_position is not None:
@@ -329,16 +304,12 @@ class NezhaConfig:
         return values
 
     def to_hugging_face(self):
-        """Returns the keys of a `config.json` of Hugging Face's model (`hugging_face_model`).
-
-        Raises:
-          UserError: transformers has no such model.
-        """
+        """Returns the keys of a `config.json`; `UserError`: transformers has no such model."""
         values = self._given()
         encoding = values.pop("position_encoding")
         if self.hugging_face_model is None:
             raise UserError(
-                f"position_encoding {encoding!r}{self._told_structure()} has no counterpart in "
+                f"position_encoding {encoding!r}{self._structure()} has no counterpart in "
                 "Hugging Face's models"
             )
         values.pop("pooler_act", None)  # The kind of model says it.
@@ -360,25 +331,24 @@ class NezhaConfig:
         values = dataclasses.asdict(self)
         if self.pooler_act == _POOLER_ACT:
             del values["pooler_act"]
-        for name, value in _OF_THE_ORIGINALS.items():
-            if values[name] == value:
-                del values[name]
+        for name in _OF_THE_ORIGINALS.keys() - self._own_structure().keys():
+            del values[name]
         return {name: value for name, value in values.items() if value is not None}
 
     def _own_structure(self):
         """Returns a dict of the keys whose values no original has."""
-        values = {name: getattr(self, name) for name in _OF_THE_ORIGINALS}
-        return {n: value for n, value in values.items() if value != _OF_THE_ORIGINALS[n]}
+        own = {name: getattr(self, name) for name in _OF_THE_ORIGINALS}
+        return {name: value for name, value in own.items() if value != _OF_THE_ORIGINALS[name]}
 
-    def _told_structure(self):
+    def _structure(self):
         """Returns a clause on the keys that BERT and NEZHA do not have, or ""."""
         values = {name: getattr(self, name) for name in _OF_ALBERT}
-        told = [f"no {k}" if value is None else f"{k} {value}" for k, value in values.items()]
-        told = [] if set(values.values()) == {None} else told
+        parts = [f"no {k}" if value is None else f"{k} {value}" for k, value in values.items()]
+        parts = [] if set(values.values()) == {None} else parts
         if self.pooler_act != _POOLER_ACT:
-            told.append(f"pooler_act {self.pooler_act!r}")
-        told += [f"{name} {value!r}" for name, value in self._own_structure().items()]
-        return f" with {' and '.join(told)}" if told else ""
+            parts.append(f"pooler_act {self.pooler_act!r}")
+        parts += [f"{name} {value!r}" for name, value in self._own_structure().items()]
+        return f" with {' and '.join(parts)}" if parts else ""
 
     def to_json_file(self, path):
         """Writes a complete `bert_config.json`, or no file after an error."""
@@ -387,68 +357,39 @@ class NezhaConfig:
 
 def encoding_of_tf1(use_relative_position):
     """Returns the name of the position encoding that TF1's key means; None means false."""
-    meant = bool(use_relative_position)
-    return next(n for n, row in POSITION_ENCODINGS.items() if row.use_relative_position is meant)
+    value = bool(use_relative_position)
+    return next(n for n, row in POSITION_ENCODINGS.items() if row.use_relative_position is value)
 
 
 def hugging_face_model(position_encoding, num_hidden_groups=None, pooler_act=_POOLER_ACT):
     """Returns the `HuggingFaceModel` of a position encoding, groups and pooler; or None."""
-    row = POSITION_ENCODINGS[position_encoding]
-    model = row.hugging_face if num_hidden_groups is None else row.hugging_face_in_groups
-    if pooler_act != _POOLER_ACT:
-        model = row.hugging_face_with_gelu if num_hidden_groups is None else None
-    return model if model and model.pooler_act == pooler_act else None
+    for model in POSITION_ENCODINGS[position_encoding].hugging_face:
+        if model.has_groups == (num_hidden_groups is not None) and model.pooler_act == pooler_act:
+            return model
+    return None
 
 
 def model_types():
     """Returns {`model_type` of Hugging Face: (position encoding, `HuggingFaceModel`)}."""
-    found = [
-        (name, model)
-        for name, row in POSITION_ENCODINGS.items()
-        for model in (
-            row.hugging_face,
-            row.hugging_face_in_groups,
-            row.hugging_face_with_gelu,
-            *row.hugging_face_alike,
-        )
-    ]
-    return {model.model_type: (name, model) for name, model in found if model}
+    rows = POSITION_ENCODINGS.items()
+    return {model.model_type: (name, model) for name, row in rows for model in row.hugging_face}
 
 
-def missing_keys(values):
-    """Returns the keys that a file lacks, in a list; their defaults are taken.
+def note_on_defaults(path, config, is_trained=True):
+    """Returns a line on the keys that the file of a `NezhaConfig` lacks, or "".
 
-    Keys that TF1 files never have are left out.
-
-    Args:
-      values: dict of the keys of a `bert_config.json`.
+    Keys that TF1's files never have may be missing, and `OF_TRAINING` if it will not be trained.
     """
-    ours_alone = ("position_encoding", "max_relative_position", "layer_norm_eps", "pooler_act")
+    optional = {"position_encoding", "max_relative_position", "layer_norm_eps", "pooler_act"}
+    optional |= {*_OF_ALBERT, *_OF_THE_ORIGINALS, *(() if is_trained else OF_TRAINING)}
+    optional |= read_values(path).keys()
     names = [field.name for field in dataclasses.fields(NezhaConfig)]
-    own = {*ours_alone, *_OF_ALBERT, *_OF_THE_ORIGINALS}
-    return [name for name in names if name not in values and name not in own]
-
-
-def told_defaults(path, config, is_trained=True):
-    """Returns a line that names the keys a configuration file lacks, or "".
-
-    Args:
-      path: the file.
-      config: the `NezhaConfig` that was read from it.
-      is_trained: whether the model will be trained; if not, `OF_TRAINING` may be missing.
-    """
-    missing = missing_keys(read_values(path))
-    missing = [name for name in missing if is_trained or name not in OF_TRAINING]
-    taken = ", ".join(f"{name} {getattr(config, name)}" for name in missing)
+    taken = ", ".join(f"{name} {getattr(config, name)}" for name in names if name not in optional)
     return f"{path} lacks keys; their defaults are used: {taken}" if taken else ""
 
 
 def read_values(path):
-    """Returns the keys and values of a JSON file without any change.
-
-    Raises:
-      UserError: the file is missing or is not a JSON object.
-    """
+    """Returns the dict in a JSON file; `UserError`: it is missing or holds something else."""
     values = read_object(path)
     if values is None:
         raise UserError(f"cannot read config {path}: {os.strerror(errno.ENOENT)}")
@@ -456,7 +397,6 @@ def read_values(path):
 
 
 def _in_our_form(values):
-    """Returns the keys of a file of another program under the names of `from_dict`."""
     config_forms.check_origin(values)
     if "model_type" in values:
         return _from_hugging_face(values)
@@ -464,7 +404,6 @@ def _in_our_form(values):
 
 
 def _from_hugging_face(values):
-    """Returns the keys of a Hugging Face `config.json` under the names of `from_dict`."""
     known = model_types()
     model_type = model_type_of(values)
     encoding, model = known[model_type]
@@ -482,30 +421,25 @@ def model_type_of(values):
     """Returns the `model_type` of the class that computes what a `config.json` describes.
 
     NEZHA's programs for PyTorch are made of transformers' BERT, and some of their files say so:
-    only `use_relative_position` tells that the model is a NEZHA.
-
-    Args:
-      values: dict of the keys of the file.
-
-    Raises:
-      UserError: there is no such class here, or two keys contradict each other.
+    only `use_relative_position` tells that the model is a NEZHA. That there is no such class here,
+    or that two keys contradict each other, is a `UserError`.
     """
     known = model_types()
-    said, is_relative = values["model_type"], values.get("use_relative_position")
-    if said not in tuple(known):
-        raise UserError(f"model_type {said!r} is not one of {', '.join(known)}")
+    model_type, is_relative = values["model_type"], values.get("use_relative_position")
+    if model_type not in tuple(known):
+        raise UserError(f"model_type {model_type!r} is not one of {', '.join(known)}")
     if is_relative not in (None, True, False):
         raise UserError(f"use_relative_position must be true or false, not {is_relative!r}")
     absolute, relative = (hugging_face_model(encoding_of_tf1(value)) for value in (False, True))
-    if is_relative and said == absolute.model_type:
+    if is_relative and model_type == absolute.model_type:
         return relative.model_type
-    meant = POSITION_ENCODINGS[known[said][0]].use_relative_position
-    if (is_relative and not meant) or (is_relative is False and meant):
+    expected = bool(POSITION_ENCODINGS[known[model_type][0]].use_relative_position)
+    if is_relative not in (None, expected):
         raise UserError(
-            f"use_relative_position {json.dumps(is_relative)} contradicts model_type {said!r}; "
-            "remove one of the two keys"
+            f"use_relative_position {json.dumps(is_relative)} contradicts model_type "
+            f"{model_type!r}; remove one of the two keys"
         )
-    return said
+    return model_type
 
 
 def _check_value(field, value):

@@ -37,33 +37,27 @@ _OF_UER = ("heads_num", "layers_num", "emb_size", "feedforward_size")
 
 
 class HuggingFaceModel(NamedTuple):
-    """A kind of model of transformers.
+    """A kind of model of transformers."""
 
-    Attributes:
-      name: the prefix of its class names; in lower case it is the `model_type`.
-      has_pooler: whether the model has a pooler, and heads that read the pooler's output.
-      has_embedding_size: whether its embeddings may have another width than its layers.
-      defaults: dict of the keys of its `config.json` whose defaults differ from those of BERT.
-      outputs: dict of BERT's names of outputs to its own, where they differ.
-      classes: dict of the ends of its class names (see `Kind.architecture`), by ours, where they
-        differ; None: there is no such class.
-      pooler_act: the activation of the first layer of its heads for texts.
-      reads: the keys of its `config.json`, but `embedding_size`, that no other class reads.
-    """
-
-    name: str
-    has_pooler: bool = True
-    has_embedding_size: bool = False
-    defaults: Mapping = MappingProxyType({})
-    outputs: Mapping = MappingProxyType({})
+    name: str  # the prefix of its class names; in lower case it is the `model_type`
+    has_pooler: bool = True  # and heads that read the pooler's output
+    has_embedding_size: bool = False  # whether embeddings may have another width than layers
+    defaults: Mapping = MappingProxyType({})  # of its `config.json`, where they are not BERT's
+    outputs: Mapping = MappingProxyType({})  # BERT's names of outputs -> its own, if they differ
+    # The ends of its class names by ours (`Kind.architecture`), if they differ; None: no class.
     classes: Mapping = MappingProxyType({})
-    pooler_act: str = "tanh"
-    reads: tuple = ()
+    pooler_act: str = "tanh"  # the activation of the first layer of its heads for texts
+    reads: tuple = ()  # keys of its `config.json`, but `embedding_size`, that no other class reads
 
     @property
     def model_type(self):
         """The value of `model_type` in its `config.json`."""
         return self.name.lower()
+
+    @property
+    def has_groups(self):
+        """Whether its layers share the weights of groups."""
+        return "num_hidden_groups" in self.defaults
 
     def class_name(self, architecture):
         """Returns the name of its class for a `Kind.architecture`, or None."""
@@ -114,28 +108,14 @@ ELECTRA = HuggingFaceModel(
 )
 
 
-def read_keys(model):
-    """Returns the keys of a `config.json` that transformers 4.40.2 reads.
+def without_left_overs(values, model):
+    """Returns the keys that a `HuggingFaceModel` reads (transformers 4.40.2), and our own.
 
-    Args:
-      model: `HuggingFaceModel`.
+    A key that looks like one that the file lacks, or asks for what no model here has, is a
+    `UserError`.
     """
     own = ("embedding_size",) if model.has_embedding_size else ()
-    return (*_OF_EVERY_CLASS, *own, *model.reads)
-
-
-def without_left_overs(values, model):
-    """Returns the keys of a `config.json` that its class reads, and `position_encoding` of ours.
-
-    Args:
-      values: dict of the keys, with the defaults of the class.
-      model: `HuggingFaceModel`.
-
-    Raises:
-      UserError: a key looks like one that the class reads and the file lacks, or asks for what no
-        model here has.
-    """
-    read = (*read_keys(model), "position_encoding")
+    read = (*_OF_EVERY_CLASS, *own, *model.reads, "position_encoding")
     check_spelling(values, (*read, "use_relative_position"))
     for key, needed in _FIXED.items():
         if values.get(key, needed) != needed:
@@ -155,12 +135,7 @@ def check_fixed(values):
 
 
 def check_spelling(values, names):
-    """Raises a `UserError` if an unknown key looks like a key that a file lacks.
-
-    Args:
-      values: dict of the keys of the file.
-      names: the keys that such a file may have.
-    """
+    """Raises a `UserError` if an unknown key looks like one of the `names` that a file lacks."""
     for key in sorted(set(values) - set(names)):
         similar = _similar(key, sorted(set(names) - set(values)))
         if similar:
@@ -168,11 +143,7 @@ def check_spelling(values, names):
 
 
 def _similar(key, names):
-    """Returns the name that an unknown key looks like, or None.
-
-    The key is spelt almost like the name, or it is some of the words of a name that every file
-    has ("num_heads").
-    """
+    """Returns the name that is spelt almost alike or has more words ("num_heads"), or None."""
     # hiddenSize and hidden-size become hidden_size, the spelling of the originals.
     words = re.split("[^a-z0-9]+", re.sub("(?<=[a-z])(?=[A-Z])", "_", key).lower())
     similar = difflib.get_close_matches("_".join(words), names, n=1, cutoff=0.85)
@@ -188,10 +159,10 @@ def check_origin(values):
     if "num_attention_heads" not in values and (len(uers) > 1 or streams):
         keys = ", ".join(uers) or "stream_0"
         raise UserError(
-            f"{keys}: this is the form of UER-py, whose weights have other "
-            "names, too; take the model in Hugging Face's form "
-            "(https://huggingface.co/uer has the published ones), or convert a BERT with UER-py's "
-            "scripts/convert_bert_from_uer_to_huggingface.py and write its config.json"
+            f"{keys}: this is the form of UER-py, whose weights have other names, too; take "
+            "the model in Hugging Face's form (https://huggingface.co/uer has the published ones), "
+            "or convert a BERT with UER-py's scripts/convert_bert_from_uer_to_huggingface.py and "
+            "write its config.json"
         )
     if "init_args" in values and "init_class" in values:
         raise UserError(
@@ -207,9 +178,6 @@ def from_albert_zh(values):
     Its own program (modeling.py, not modeling_google.py) multiplies the tokens' table by a second
     one before anything is added, so that all embeddings have the width of the layers (see
     `checkpoints.views`), and all layers share their weights.
-
-    Raises:
-      UserError: the layers normalize before their parts (`ln_type`, of the xxlarge model).
     """
     if "ln_type" not in values:
         return values

@@ -46,29 +46,17 @@ _SHOWN = 8
 
 
 class Hub(NamedTuple):
-    """A hub of models.
+    """A hub of models."""
 
-    Attributes:
-      library: the name of the module that asks it, which the extra `[hub]` installs.
-      listed: function of (repository, revision or None) that asks for (commit, names of files).
-      fetched: function of (repository, revision or None, name of a file) that returns its path.
-      cached: function of (repository, revision or None) that returns (folder, commit) from the
-        library's cache and asks nobody, or None.
-      noted: function of (repository, revision or None, name of a file) that is called after all is
-        fetched, so that the cache knows what the revision means where nobody answers.
-      errors: dict of the name of a class of the library's exceptions to what it means.
-      token: how a user gives a token.
-      mirror: the environment variable that names another address of the hub.
-    """
-
-    library: str
-    listed: Callable
-    fetched: Callable
-    cached: Callable
+    library: str  # the module that asks it, which the extra `[hub]` installs
+    listed: Callable  # (repository, revision or None) -> (commit, names of files)
+    fetched: Callable  # (repository, revision or None, name of a file) -> its path
+    cached: Callable  # (repository, revision or None) -> (folder, commit), or None; asks nobody
+    # Called as `fetched` after all is there: the cache keeps what the revision means.
     noted: Callable
-    errors: Mapping[str, str]
-    token: str
-    mirror: str
+    errors: Mapping[str, str]  # the name of a class of the library's exceptions -> what it means
+    token: str  # how a user gives a token
+    mirror: str  # the environment variable that names another address of the hub
 
 
 class _Fetched(NamedTuple):
@@ -81,11 +69,7 @@ _known: dict[str, _Fetched] = {}
 
 
 def is_name(path):
-    """Whether a path is the name of a model on a hub; a file or folder of this name comes first.
-
-    Args:
-      path: a str or `os.PathLike`, or None.
-    """
+    """Whether a path or None names a model on a hub; a file or folder of this name comes first."""
     if path is None:
         return False
     path = os.fspath(path)
@@ -96,14 +80,7 @@ def folder_of(name):
     """Returns the folder of a model on a hub, with the files that are read.
 
     What is not in the library's cache is fetched. A name with a whole commit asks nobody if the
-    cache has the model.
-
-    Args:
-      name: see `is_name`.
-
-    Raises:
-      UserError: the library or the model is missing, access is refused, nobody answers, or the
-        model has no weights that can be read.
+    cache has the model. A missing library or model, a refusal, or no answer is a `UserError`.
     """
     return _model(os.fspath(name)).folder
 
@@ -154,7 +131,6 @@ def _parsed(name):
 
 
 def _model(name):
-    """Returns the `_Fetched` of a name."""
     if name in _known:
         return _known[name]
     prefix, hub, repository, revision = _parsed(name)
@@ -164,14 +140,13 @@ def _model(name):
         raise UserError(
             f"{name} needs {hub.library} ({first_line(error)}); pip install -e '.[hub]'"
         ) from error
-    with _errors_told(hub, name):
-        found = _from_cache(hub, repository, revision) or _asked(hub, name, repository, revision)
+    with _as_user_error(hub, name):
+        found = _from_cache(hub, repository, revision) or _from_hub(hub, name, repository, revision)
     _known[name] = _known[f"{prefix}:{repository}@{found.commit}"] = found
     return found
 
 
 def _from_cache(hub, repository, revision):
-    """Returns the `_Fetched` of a whole commit that the cache has, or None."""
     if not _COMMIT.fullmatch(revision or ""):
         return None
     found = hub.cached(repository, revision)
@@ -179,8 +154,8 @@ def _from_cache(hub, repository, revision):
     return _Fetched(*found) if is_whole else None
 
 
-def _asked(hub, name, repository, revision):
-    """Returns the `_Fetched` of what the hub has; if it does not answer, of the cache."""
+def _from_hub(hub, name, repository, revision):
+    """Fetches what the hub has; if it does not answer, takes what the cache has."""
     try:
         commit, names = hub.listed(repository, revision)
     except Exception as error:
@@ -196,7 +171,7 @@ def _asked(hub, name, repository, revision):
         return _Fetched(*found)
     weights = _weights(names)
     if not weights or not set(_CONFIGS) & set(names):
-        raise UserError(_told_unread(name, weights, names))
+        raise UserError(_nothing_to_read(name, weights, names))
     beside = [file for file in _BESIDE if file in names]
     # The weights come last: a folder that has them has all.
     *_, config = (hub.fetched(repository, commit, file) for file in reversed(beside))
@@ -210,9 +185,7 @@ def _asked(hub, name, repository, revision):
 def _weights(names, folder=None):
     """Returns the names of one set of weights, whole, among names of files; [] without any.
 
-    Args:
-      names: the names, with folders.
-      folder: where `_BEST_FILE` is, if it is there: of a run's checkpoints, one is read.
+    In a `folder` with `_BEST_FILE`, one of a run's checkpoints is read.
     """
     names = set(names)
     for first in WEIGHT_FILES:
@@ -236,7 +209,7 @@ def _parts(names, stem, suffix):
 
 
 def _read_of(prefixes, folder):
-    """Returns, of the numbered checkpoints of a run, the one that is read; others as they are."""
+    """Returns the best or newest of a run's numbered checkpoints; others as they are."""
     matches = filter(None, (re.fullmatch(r"model\.ckpt-(\d+)", prefix) for prefix in prefixes))
     steps = {int(match[1]): match[0] for match in matches}
     if not steps:
@@ -247,12 +220,11 @@ def _read_of(prefixes, folder):
 
 
 def _is_whole(folder):
-    """Whether a folder of a cache has a configuration and all of one set of weights."""
     names = os.listdir(folder)
     return bool(set(_CONFIGS) & set(names) and _weights(names, folder))
 
 
-def _told_unread(name, weights, names):
+def _nothing_to_read(name, weights, names):
     what = "no configuration (config.json or bert_config.json)" if weights else "no weights"
     shown = sorted(names, key=lambda file: (file.count("/"), file))
     more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
@@ -262,18 +234,17 @@ def _told_unread(name, weights, names):
 
 
 @contextlib.contextmanager
-def _errors_told(hub, name):
-    """Makes a `UserError` of what the library raises; its exceptions have no common class."""
+def _as_user_error(hub, name):
+    """Makes a `UserError` of what the library raises, whose exceptions have no common class."""
     try:
         yield
     except UserError:
         raise
     except Exception as error:
-        raise UserError(f"{name}: {_said(hub, error)}") from error
+        raise UserError(f"{name}: {_meaning(hub, error)}") from error
 
 
-def _said(hub, error):
-    """Returns a clause on what an exception of a library means."""
+def _meaning(hub, error):
     for kind in type(error).__mro__:
         if kind.__name__ in hub.errors:
             return hub.errors[kind.__name__]

@@ -1,14 +1,15 @@
 """Published models with heads, and ELECTRA: the keys of their `config.json`, and what opens.
 
-The keys and values are facts of the published files; `folder_of` writes such a model with other
-sizes, and with the names that transformers gives to the weights of its class.
+The keys and values are facts of the published files; `folder_of` writes such a model with the
+sizes of a golden model, and with the names that transformers gives to the weights of its class.
 """
 
 import json
 from typing import NamedTuple
 
 import numpy as np
-from safetensors.numpy import save_file
+from conftest import GOLDEN
+from safetensors.numpy import load_file, save_file
 
 BERT = {
     "model_type": "bert",
@@ -232,109 +233,57 @@ ROWS = [
 
 
 def folder_of(row, folder):
-    """Writes the folder of a row, with small sizes and random weights.
+    """Writes a model of a row with the sizes and the body of transformers' golden model.
 
     Returns:
       {name: array} of its weights.
     """
-    config = _reduced(row.config)
-    names = dict(enumerate(row.labels)) if row.labels else None
-    number = len(row.labels or "ab")
-    class_name = {"bert": "Bert", "albert": "Albert", "electra": "Electra"}[config["model_type"]]
-    written = {**config, "vocab_size": 12}
-    if row.architecture:
-        written["architectures"] = [class_name + row.architecture]
-    if names:
-        written["id2label"] = {str(key): name for key, name in names.items()}
-        written["label2id"] = {name: key for key, name in names.items()}
-    (folder / "config.json").write_text(json.dumps(written, ensure_ascii=False))
-    (folder / "vocab.txt").write_text(
-        "\n".join("[PAD] [UNK] [CLS] [SEP] [MASK] 李 白 在 长 安 。 月".split())
-    )
-    rng = np.random.default_rng(0)
-    weights = {
-        name: rng.normal(size=shape, scale=0.3).astype("float32")
-        for name, shape in _shapes(config, row, number).items()
+    kind, is_narrow = row.config["model_type"], row.config.get("embedding_size") == 128
+    is_narrow |= row.opens == "NezhaForMaskedLM"  # a generator is narrower than its embeddings
+    name = "electra_discriminator" if kind == "electra" and not is_narrow else kind
+    peer = GOLDEN / f"hugging_face_{name}"
+    sizes = json.loads((peer / "config.json").read_text())
+    config = {
+        key: sizes.get(key, value) if type(value) is int else value
+        for key, value in row.config.items()
     }
+    if row.architecture:
+        config["architectures"] = [kind.capitalize() + row.architecture]
+    if row.labels:
+        config["id2label"] = {str(number): label for number, label in enumerate(row.labels)}
+        config["label2id"] = {label: number for number, label in enumerate(row.labels)}
+    (folder / "config.json").write_text(json.dumps(config, ensure_ascii=False))
+    tokens = "[PAD] [UNK] [CLS] [SEP] [MASK] 李 白 在 长 安 。 月"
+    (folder / "vocab.txt").write_text(tokens.replace(" ", "\n"))
+    has_pooler = kind == "bert" and row.opens == CLASSIFIER
+    weights = {
+        name: value
+        for name, value in load_file(peer / "model.safetensors").items()
+        if name.startswith(f"{kind}.") and (has_pooler or ".pooler." not in name)
+    }
+    rng, hidden = np.random.default_rng(0), config["hidden_size"]
+    for name, shape in _head(kind, row, hidden, config.get("embedding_size")).items():
+        weights[name] = rng.normal(size=shape).astype("float32")
     save_file(weights, folder / "model.safetensors")
     return weights
 
 
-def _reduced(config):
-    """Returns the keys with sizes of a 64th, one layer and short positions."""
-    heads = config["num_attention_heads"]
-    hidden = max(heads, config["hidden_size"] // 64 // heads * heads)
-    small = {**config, "hidden_size": hidden, "num_hidden_layers": 1, "max_position_embeddings": 16}
-    small["intermediate_size"] = config["intermediate_size"] // 64
-    if "embedding_size" in config:
-        is_same = config["embedding_size"] == config["hidden_size"]
-        small["embedding_size"] = hidden if is_same else max(1, config["embedding_size"] // 64)
-    return small
-
-
-def _shapes(config, row, number):
-    """Returns {name: shape} of the weights of transformers' class."""
-    kind, hidden = config["model_type"], config["hidden_size"]
-    width = config.get("embedding_size", hidden)
-    shapes = {
-        "embeddings.word_embeddings.weight": (12, width),
-        "embeddings.position_embeddings.weight": (16, width),
-        "embeddings.token_type_embeddings.weight": (2, width),
-        **_norm("embeddings.LayerNorm", width),
-        **(_albert_layer if kind == "albert" else _layer)(hidden, config["intermediate_size"]),
-    }
-    if kind == "electra" and width != hidden:
-        shapes |= _dense("embeddings_project", hidden, width)
-    if kind == "albert":
-        shapes |= _dense("encoder.embedding_hidden_mapping_in", hidden, width)
-    if kind == "bert" and row.architecture == "ForSequenceClassification":
-        shapes |= _dense("pooler.dense", hidden, hidden)
-    shapes = {f"{kind}.{name}": shape for name, shape in shapes.items()}
-    return {**shapes, **_head(kind, row, hidden, width, number)}
-
-
-def _head(kind, row, hidden, width, number):
-    if row.opens == "NezhaDiscriminator":
-        first = _dense("discriminator_predictions.dense", hidden, hidden)
-        return {**first, **_dense("discriminator_predictions.dense_prediction", 1, hidden)}
+def _head(kind, row, hidden, width):
+    """Returns {name: shape} of the head of transformers' class."""
+    labels = len(row.labels or "ab")
+    others = {}
     if row.opens == "NezhaForMaskedLM":
-        head = _dense("generator_predictions.dense", width, hidden)
-        head |= _norm("generator_predictions.LayerNorm", width)
-        return {**head, "generator_lm_head.bias": (12,)}
-    if row.opens == READER:
-        return _dense("qa_outputs", 2, hidden)
-    if row.opens == CLASSIFIER and kind == "electra":
-        first = _dense("classifier.dense", hidden, hidden)
-        return {**first, **_dense("classifier.out_proj", number, hidden)}
-    return _dense("classifier", number, hidden)
-
-
-def _dense(name, rows, columns):
-    return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
-
-
-def _norm(name, width):
-    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
-
-
-def _layer(hidden, inner):
-    layer = "encoder.layer.0"
-    shapes = {}
-    for name in ("self.query", "self.key", "self.value", "output.dense"):
-        shapes |= _dense(f"{layer}.attention.{name}", hidden, hidden)
-    shapes |= _dense(f"{layer}.intermediate.dense", inner, hidden)
-    shapes |= _dense(f"{layer}.output.dense", hidden, inner)
-    for name in ("attention.output.LayerNorm", "output.LayerNorm"):
-        shapes |= _norm(f"{layer}.{name}", hidden)
-    return shapes
-
-
-def _albert_layer(hidden, inner):
-    layer = "encoder.albert_layer_groups.0.albert_layers.0"
-    shapes = {}
-    for name in ("query", "key", "value", "dense"):
-        shapes |= _dense(f"{layer}.attention.{name}", hidden, hidden)
-    shapes |= _dense(f"{layer}.ffn", inner, hidden) | _dense(f"{layer}.ffn_output", hidden, inner)
-    for name in ("attention.LayerNorm", "full_layer_layer_norm"):
-        shapes |= _norm(f"{layer}.{name}", hidden)
-    return shapes
+        layers = {"generator_predictions.dense": (width, hidden)}
+        others = {f"generator_predictions.LayerNorm.{n}": (width,) for n in ("weight", "bias")}
+        others["generator_lm_head.bias"] = (30,)
+    elif row.opens == "NezhaDiscriminator":
+        name = "discriminator_predictions.dense"
+        layers = {name: (hidden, hidden), f"{name}_prediction": (1, hidden)}
+    elif row.opens == READER:
+        layers = {"qa_outputs": (2, hidden)}
+    elif row.opens == CLASSIFIER and kind == "electra":
+        layers = {"classifier.dense": (hidden, hidden), "classifier.out_proj": (labels, hidden)}
+    else:
+        layers = {"classifier": (labels, hidden)}
+    shapes = {f"{name}.weight": shape for name, shape in layers.items()}
+    return {**shapes, **{f"{name}.bias": shape[:1] for name, shape in layers.items()}, **others}

@@ -6,7 +6,7 @@ import pytest
 from conftest import GOLDEN
 
 from nezha_tf import NezhaConfig
-from nezha_tf.config import POSITION_ENCODINGS, told_defaults
+from nezha_tf.config import POSITION_ENCODINGS, note_on_defaults
 from nezha_tf.util.errors import UserError
 
 
@@ -29,12 +29,12 @@ def test_keys_of_published_files_are_passed_over(tmp_path):
 def test_which_defaults_are_taken_is_told(tmp_path):
     path = tmp_path / "bert_config.json"
     path.write_text(json.dumps({"vocab_size": 9, "hidden_size": 24, "type_vocab_size": 2}))
-    line = told_defaults(path, NezhaConfig.from_json_file(path))
+    line = note_on_defaults(path, NezhaConfig.from_json_file(path))
     assert line.startswith(f"{path} lacks keys") and line.endswith("initializer_range 0.02")
     assert "hidden_act gelu, " in line and "hidden_size" not in line
     for name in ("nezha_tiny", "bert_tiny"):
         path = GOLDEN / name / "bert_config.json"
-        assert told_defaults(path, NezhaConfig.from_json_file(path)) == ""
+        assert note_on_defaults(path, NezhaConfig.from_json_file(path)) == ""
 
 
 def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path):

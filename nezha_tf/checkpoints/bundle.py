@@ -1,8 +1,7 @@
 """Reads the tensors of a TF1 Saver checkpoint (V2): `.index` and `.data-00000-of-00001`.
 
 TensorFlow's own reader takes a path with `[`, `*`, `?` or a backslash for a pattern, and some
-damaged files end its process. The format is that of tensorflow/core/util/tensor_bundle: the index
-is a sorted table of `BundleEntryProto`, which say in which file and where a tensor's bytes are.
+damaged files end its process. The format is that of tensorflow/core/util/tensor_bundle.
 """
 
 import math
@@ -18,6 +17,7 @@ from tensorflow.core.protobuf import tensor_bundle_pb2
 from nezha_tf.checkpoints.refusals import UnreadableCheckpoint, no_float
 from nezha_tf.data.framing import masked_crc
 from nezha_tf.util import storage
+from nezha_tf.util.errors import first_line
 
 # The version of the format that this module reads; TensorFlow has written no other.
 _VERSION = 1
@@ -38,12 +38,11 @@ _MOST_VARINT_BYTES = 10
 # The keys of an entry repeat the beginning of the key before, so they may be longer than the file;
 # those of weights are so by a small factor.
 _MOST_KEY_BYTES_PER_BYTE = 100
-# What the keys of parts begin with; names have no such character.
-_PART = b"\0"
+_PART = b"\0"  # the beginning of the keys of parts of tensors
 
 
 class _Entry(NamedTuple):
-    """What the index says of a tensor, or of a part of one that was saved in parts."""
+    """What the index says of a tensor."""
 
     type: int
     shape: tuple
@@ -51,7 +50,7 @@ class _Entry(NamedTuple):
     offset: int
     size: int
     crc: int
-    parts: list  # for each, its (first index, length) by dimension; length -1: all
+    in_parts: bool  # by a `partitioner` of tf.compat.v1.get_variable
 
 
 class BundleReader:
@@ -67,8 +66,9 @@ class BundleReader:
             self._entries = {key: self._entry(key, value) for key, value in values.items()}
             self._names = {key.decode(): key for key in values if not key.startswith(_PART)}
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise UnreadableCheckpoint(f"checkpoint {prefix} is unreadable: {reason}") from error
+            raise UnreadableCheckpoint(
+                f"checkpoint {prefix} is unreadable: {_reason(error)}"
+            ) from error
 
     def get_variable_to_shape_map(self):
         """Returns {name: shape, a list of int}."""
@@ -86,11 +86,12 @@ class BundleReader:
             kind = types_pb2.DataType.Name(entry.type).removeprefix("DT_").lower()
             raise no_float(self._prefix, name, kind)
         try:
-            return self._from_parts(name, entry) if entry.parts else self._read(entry)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
+            if entry.in_parts:  # Few files have such tensors, so TensorFlow puts them together.
+                return tf.train.load_checkpoint(self._prefix).get_tensor(name)
+            return self._read(entry)
+        except (OSError, ValueError, tf.errors.OpError) as error:
             raise UnreadableCheckpoint(
-                f"checkpoint {self._prefix} is damaged at {name}: {reason}"
+                f"checkpoint {self._prefix} is damaged at {name}: {_reason(error)}"
             ) from error
 
     def _entry(self, key, value):
@@ -106,7 +107,7 @@ class BundleReader:
             offset=proto.offset,
             size=proto.size,
             crc=proto.crc32c,
-            parts=[[_extent(one) for one in part.extent] for part in proto.slices],
+            in_parts=bool(proto.slices),
         )
         if not entry.type or entry.type not in types_pb2.DataType.values():
             raise ValueError(f"{shown} is of the type {entry.type}, which TensorFlow does not have")
@@ -116,7 +117,7 @@ class BundleReader:
             raise ValueError(f"{shown} has {len(entry.shape)} dimensions")
         if not 0 <= entry.file < self._num_files or min(entry.offset, entry.size) < 0:
             raise ValueError(f"{shown} lies in no file")
-        if entry.type in _TYPES and not entry.parts and entry.size != _bytes_of(entry):
+        if entry.type in _TYPES and not entry.in_parts and entry.size != _bytes_of(entry):
             raise ValueError(
                 f"{shown} has {entry.size} bytes, but the shape {list(entry.shape)} needs "
                 f"{_bytes_of(entry)}"
@@ -134,29 +135,12 @@ class BundleReader:
             raise ValueError(f"a checksum in {path} is wrong")
         return np.frombuffer(content, _TYPES[entry.type]).reshape(entry.shape)
 
-    def _from_parts(self, name, entry):
-        """Returns a tensor that was saved in parts (`partitioner` of tf.compat.v1.get_variable)."""
-        values = []
-        for extents in entry.parts:
-            part = self._entries.get(_key_of_part(name, extents))
-            if part is None or part.parts or part.type != entry.type:
-                raise ValueError("a part of it is missing")
-            places = _places(extents, entry.shape)
-            if part.shape != tuple(place.stop - place.start for place in places):
-                raise ValueError("a part of it has another shape than its place")
-            values.append((places, self._read(part)))
-        if sum(value.size for _, value in values) != math.prod(entry.shape):
-            raise ValueError("its parts do not make up the whole")
-        whole, is_set = np.empty(entry.shape, _TYPES[entry.type]), np.zeros(entry.shape, bool)
-        for places, value in values:
-            whole[places], is_set[places] = value, True
-        if not is_set.all():
-            raise ValueError("its parts overlap")
-        return whole
+
+def _reason(error):
+    return error.strerror if isinstance(error, OSError) else first_line(error)
 
 
 def _number_of_files(value):
-    """Returns the number of data files that the index's header says."""
     if value is None:
         raise ValueError("its index has no header")
     header = _parsed(tensor_bundle_pb2.BundleHeaderProto, value, "the header of its index")
@@ -179,48 +163,12 @@ def _bytes_of(entry):
     return math.prod(entry.shape) * _TYPES[entry.type].itemsize
 
 
-def _extent(proto):
-    """Returns (first index, length) of a part in a dimension; (0, -1): the whole dimension."""
-    return (proto.start, proto.length) if proto.HasField("length") else (0, -1)
-
-
-def _places(extents, shape):
-    """Returns the slices of a part within its tensor."""
-    if len(extents) != len(shape):
-        raise ValueError("a part of it has other dimensions")
-    places = []
-    for (start, length), size in zip(extents, shape, strict=True):
-        length = size if length < 0 else length
-        if not 0 <= start <= start + length <= size:
-            raise ValueError("a part of it lies outside")
-        places.append(slice(start, start + length))
-    return tuple(places)
-
-
-def _key_of_part(name, extents):
-    """Returns the key of a part in the index (saved_tensor_slice_util.cc)."""
-    # The bytes 0 and 255 of a name would be written otherwise, but no name has them.
-    numbers = b"".join(_ordered(number) for extent in extents for number in extent)
-    return _PART + name.encode() + b"\0\1" + bytes([1, len(extents)]) + numbers
-
-
-def _ordered(number):
-    """Returns bytes in the numbers' order (WriteSignedNumIncreasing, ordered_code.cc).
-
-    As many bits at the beginning as there are bytes are the opposite of the sign's.
-    """
-    length = (number if number >= 0 else ~number).bit_length() // 7 + 1
-    bits = number & ((1 << 8 * length) - 1)
-    return (bits ^ (((1 << length) - 1) << 7 * length)).to_bytes(length, "big")
-
-
 def _read_entries(content):
-    """Returns dict of key to value, both bytes, of a table's bytes.
+    """Returns dict of key to value, both bytes, of the bytes of LevelDB's sorted table.
 
-    It is LevelDB's sorted table: blocks of entries, a block that says where they are, and a footer
-    that says where that block is (tensorflow/core/lib/io/format.cc and block.cc). Whatever the
-    bytes are, reading ends with the entries or with a `ValueError`, in time and memory that grow
-    with the file.
+    It has blocks of entries, a block that says where they are, and a footer that says where that
+    block is (tensorflow/core/lib/io/format.cc and block.cc). Whatever the bytes are, reading ends
+    with the entries or with a `ValueError`, in time and memory that grow with the file.
     """
     footer = content[-_FOOTER_BYTES:]
     if len(footer) < _FOOTER_BYTES or not footer.endswith(_MAGIC):

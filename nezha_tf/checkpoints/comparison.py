@@ -41,9 +41,7 @@ def compare(source, weights, config, written):
 
     Returns:
       A table of the largest differences as text, and whether Hugging Face's code could be run.
-
-    Raises:
-      UserError: the outputs differ by more than `MOST`, or are not finite numbers.
+      Differences of more than `MOST`, or NaN, are a `UserError`.
     """
     spared = (POOLER, *heads())
     needed = [name for name in weights.missing if not name.startswith(spared)]
@@ -70,10 +68,7 @@ def compare(source, weights, config, written):
 
 
 def _random_inputs(config, segments):
-    """Returns int32 arrays [3, T], T being 200 or as many positions as the model has.
-
-    One row is without padding, two are with it; `masked_lm_positions` is [3, P].
-    """
+    """Returns int32 arrays [3, T], T <= 200, two rows padded; `masked_lm_positions` is [3, P]."""
     rng = np.random.default_rng(0)
     length = min(_LENGTH, config.max_position_embeddings)
     lengths = np.array([[length], [max(1, length * 3 // 4)], [min(7, length)]])
@@ -89,10 +84,7 @@ def _random_inputs(config, segments):
 
 
 def _source_side(source, weights, inputs, notes):
-    """Returns (outputs of the original, name of the library that computed them).
-
-    Adds a line to `notes` if the library of Hugging Face cannot be used.
-    """
+    """Returns (outputs of the original, name of the library that computed them)."""
     if source.is_hugging_face:
         values = read_values(source.config_file)
         if "model_type" not in values:
@@ -130,7 +122,6 @@ def _written_side(weights, config, written, inputs, notes):
 
 
 def _ours(weights, config, path, reader, inputs):
-    """Returns the outputs of this project's model with the weights of `reader`."""
     model = weights.model(config)
     loading.load_weights(model, path, reader, may_be_missing=weights.missing)
     has_choices = weights.kind.has_choices  # then the sequences are the choices of one question
@@ -152,7 +143,6 @@ def _compared(weights, *sides):
 
 
 def _difference(before, after):
-    """Returns the largest absolute difference; NaN if one of the arrays has a NaN."""
     # A classifier computes its last layer only for the first token.
     length = min(before.shape[1], after.shape[1]) if before.ndim == 3 else None
     return np.max(np.abs(before[:, :length] - after[:, :length]))
@@ -167,11 +157,7 @@ class _Unavailable(Exception):
 
 
 def _theirs(model, kind, config_values, inputs, folder=None, tensors=None):
-    """Returns what transformers computes, a dict of arrays by our names.
-
-    The weights are in a `folder`, or `tensors` by the names of transformers. All rows of
-    `masked_lm_positions` in the inputs are the same.
-    """
+    """Returns the outputs of transformers, by our names, with weights in a folder or `tensors`."""
     absent = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
     if absent:
         raise _Unavailable(f"{' and '.join(absent)} not installed")
@@ -194,7 +180,6 @@ def _theirs(model, kind, config_values, inputs, folder=None, tensors=None):
 
 
 def _run_worker(exchange):
-    """Runs the worker on the files of a folder; errors as for `outputs`."""
     process = subprocess.run(
         [sys.executable, transformers_worker.__file__, exchange],
         stdin=subprocess.DEVNULL,

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints import loading, tf1, views
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads, kind_of
 from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_names
-from nezha_tf.checkpoints.refusals import FLOATS, check_structure, no_finite, no_float
+from nezha_tf.checkpoints.refusals import check_structure
 from nezha_tf.checkpoints.task_row import Kind
-from nezha_tf.checkpoints.tf1 import ROW_KEYS, SEGMENT_TABLE, UNILM_ROWS
+from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE, UNILM_ROWS
 from nezha_tf.util.errors import UserError
 
 _MOST_NAMES = 6
@@ -52,7 +52,7 @@ class Weights(NamedTuple):
 
 
 def read_weights(source, *, averages=False, drop=(), allow_missing=()):
-    """Reads and checks the weights of a model.
+    """Returns the `Weights` of a model.
 
     Args:
       source: `convert.Source`.
@@ -66,51 +66,47 @@ def read_weights(source, *, averages=False, drop=(), allow_missing=()):
         configuration says.
     """
     drop, allowed = tuple(filter(None, drop)), tuple(filter(None, allow_missing))
-    model = source.config.hugging_face_model
-    if model and not model.has_pooler:
+    theirs = source.config.hugging_face_model
+    if theirs and not theirs.has_pooler:
         allowed += (POOLER,)
     # The model of a head that stays may have others, as ELECTRA's.
     allowed += tuple(head for head in heads() if head.startswith(drop))
-    shapes = source.reader.get_variable_to_shape_map()
+    path, reader = source.checkpoint, source.reader
+    others = getattr(reader, "others", ())
+    reader = views.averages(path, reader) if averages else reader
+    shapes = reader.get_variable_to_shape_map()
     weights = {name for name in shapes if tf1.is_weight(name, shapes)}
     for prefix in drop:
         if not _has(prefix, weights):
             raise UserError(
-                f"--drop={prefix} begins no name of the weights in {source.checkpoint}; they are "
-                "those of TF1, such as bert/pooler/dense/kernel"
+                f"--drop={prefix} begins no name of the weights in {path}; they are those of TF1, "
+                "such as bert/pooler/dense/kernel"
             )
     kept = {name: shapes[name] for name in weights if not name.startswith(drop)}
     kind = kind_of(kept, source.kind)
     num_labels = kind.num_labels(kept)
-    variables = tf1_names(kind.model(source.config, num_labels, layer_mix=_has(LAYER_MIX, kept)))
+    model = kind.model(source.config, num_labels, layer_mix=_has(LAYER_MIX, kept))
+    variables = tf1_names(model)
     expected = {name: variable.shape for name, variable in variables.items()}
     advice = ", or pass another with --config_file"
-    check_structure(source.checkpoint, kept, expected, source.config.num_hidden_groups, advice)
+    check_structure(path, kept, expected, source.config.num_hidden_groups, advice)
     missing = [name for name in expected if name not in kept]
-    missing += _absent_heads(source.kind, kept, drop)
+    named = source.kind.prefixes if source.kind else ()
+    absent = [head for head in named if not head.startswith(drop) and not _has(head, kept)]
     unexpected = sorted(kept.keys() - expected.keys())
-    _check_names(source, kept, missing, unexpected, allowed)
-    there = [name for name in expected if name in kept]
-    if not there:
-        raise UserError(f"nothing is left of checkpoint {source.checkpoint}; drop less with --drop")
-    for name in there:
-        _check_shape(source, name, shapes[name], expected[name])
-    averaged = _averages(source, shapes, there) if averages else {}
-    values = {name: _tensor(source, averaged.get(name, name)) for name in there}
-    left_out = _left_out(shapes, weights, kept, unexpected, set(averaged.values()))
-    others = getattr(source.reader, "others", ())
+    _check_names(source, kept, missing + absent, unexpected, allowed)
+    if len(missing) == len(expected):
+        raise UserError(f"nothing is left of checkpoint {path}; drop less with --drop")
+    kept_reader = views.View(reader, {name: name for name in kept})
+    loading.load_weights(model, path, kept_reader, tuple(missing), needs_finite=True)
+    values = {name: v.numpy() for name, v in variables.items() if name in kept}
+    left_out = _left_out(shapes, weights, kept, unexpected)
     left_out += [("ELECTRA's other model", sorted(others))] if others else []
-    return Weights(kind, num_labels, values, missing, left_out)
+    return Weights(kind, num_labels, values, missing + absent, left_out)
 
 
 def _has(prefix, names):
     return any(name.startswith(prefix) for name in names)
-
-
-def _absent_heads(named, kept, drop):
-    """Returns the prefixes of the heads of a `Kind` or None of which no weight is there."""
-    expected = [head for head in (named.prefixes if named else ()) if not head.startswith(drop)]
-    return [head for head in expected if not _has(head, kept)]
 
 
 def _check_names(source, kept, missing, unexpected, allowed):
@@ -123,8 +119,8 @@ def _check_names(source, kept, missing, unexpected, allowed):
     if not kept:
         raise UserError(f"checkpoint {source.checkpoint} has no weights")
     matches = filter(None, (re.match(r".*/layer_(\d+)/", name) for name in kept))
-    numbers = [int(match[1]) for match in matches]
-    layers, expected = max(numbers, default=-1) + 1, source.config.num_hidden_layers
+    layers = max((int(match[1]) + 1 for match in matches), default=0)
+    expected = source.config.num_hidden_layers
     if layers != expected and any("/layer_" in name for name in missing + unexpected):
         raise UserError(
             f"checkpoint {source.checkpoint} has {layers} layers, but its configuration {expected} "
@@ -140,52 +136,13 @@ def _check_names(source, kept, missing, unexpected, allowed):
 
 
 def _listed(names):
-    """Returns the first names, and how many more there are, as text."""
     more = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _check_shape(source, name, shape, expected):
-    """Raises `UserError` if a weight has another shape than the configuration says."""
-    if tuple(shape) == tuple(expected):
-        return
-    key = ROW_KEYS.get(name)
-    if key and len(shape) == 2 and shape[1] == expected[1]:
-        has = f"has {shape[0]} rows, but by the configuration it has {expected[0]} ({key})"
-    else:
-        has = f"has shape {list(shape)}, but by the configuration it has {list(expected)}"
-    raise UserError(
-        f"checkpoint {source.checkpoint}: {name} {has}; pass the configuration that belongs to it "
-        "with --config_file"
-    )
-
-
-def _averages(source, shapes, names):
-    """Returns dict of the names of weights to those of their averages; others were not trained."""
-    averaged = {
-        name: f"{name}/{AVERAGE_SUFFIX}" for name in names if f"{name}/{AVERAGE_SUFFIX}" in shapes
-    }
-    if not averaged:
-        raise UserError(
-            f"checkpoint {source.checkpoint} holds no averages of weights; leave out --averages"
-        )
-    return averaged
-
-
-def _tensor(source, name):
-    """Returns a variable as float32 array; `UserError` if it is not of finite floats."""
-    value = source.reader.get_tensor(name)
-    if value.dtype.name not in FLOATS:
-        raise no_float(source.checkpoint, name, value.dtype.name)
-    value = value.astype(np.float32)
-    if not np.isfinite(value).all():
-        raise no_finite(source.checkpoint, name)
-    return value
-
-
-def _left_out(shapes, weights, kept, unexpected, used):
+def _left_out(names, weights, kept, unexpected):
     """Returns list of (what they are, names): the variables that are not converted."""
-    others = set(shapes) - weights - used
+    others = set(names) - weights
     averages = {name for name in others if name.endswith(f"/{AVERAGE_SUFFIX}")}
     state = set(filter(tf1.is_state, others))
     rows = [
@@ -195,7 +152,7 @@ def _left_out(shapes, weights, kept, unexpected, used):
         ("weights of --drop", weights - kept.keys()),
         ("unexpected weights", unexpected),
     ]
-    return [(what, sorted(names)) for what, names in rows if names]
+    return [(what, sorted(found)) for what, found in rows if found]
 
 
 def with_segments(weights, config, rows):

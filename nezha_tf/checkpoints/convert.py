@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from nezha_tf.checkpoints import comparison, hugging_face, layouts
+from nezha_tf.checkpoints import comparison, hugging_face, layouts, run_folder
 from nezha_tf.checkpoints.conversion_weights import read_weights, rounded, with_segments
 from nezha_tf.checkpoints.folder import ModelFolder
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
@@ -13,38 +13,27 @@ from nezha_tf.util.errors import UserError, require_flag
 
 
 class Source(ModelFolder):
-    """The model to convert.
+    """The model to convert; its `vocabulary` is a `Vocabulary` or None.
 
-    Attributes:
-      vocabulary: `Vocabulary`, or None if there is none.
-      task: as in `ModelFolder`, or None: neither a `task.json` nor the class of transformers that
-        a config.json names says that the model belongs to a task.
+    Its `task` is as in `ModelFolder`, or None: neither a `task.json` nor the class of transformers
+    that a config.json names says that the model belongs to a task.
     """
 
-    def __init__(self, path, config_file=None, vocab_file=None, do_lower_case=None):
-        """Arguments are those of `ModelFolder`, and the path of another vocabulary."""
-        super().__init__(path, config_file, do_lower_case)
+    def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
+        super().__init__(path, do_lower_case, config_file, vocab_file)
+        vocab_file = vocab_file or run_folder.vocabulary_in(self.path)
         if not vocab_file:
-            vocab_file = os.path.join(self.path, VOCAB_FILE)
-            if not storage.exists(vocab_file):
-                self.notes.append(
-                    f"no {vocab_file}: the new folder has no vocabulary; to have one, pass "
-                    "--vocab_file"
-                )
-                vocab_file = None
-        self.notes += self.reading_notes(vocab_file)
+            self.notes.append(
+                f"no {os.path.join(self.path, VOCAB_FILE)}: the new folder has no vocabulary; to "
+                "have one, pass --vocab_file"
+            )
         self.vocabulary = _read_vocabulary(vocab_file, self.config) if vocab_file else None
+        self.notes += self.reading_warnings(vocab_file)
         is_known = self.has_task_file or self.architecture
         if is_known and self.task["task"] is not None:
             self.task = {**self.task, "do_lower_case": self.do_lower_case}
         else:
             self.task = None
-
-    def _config_file_beside(self):
-        try:
-            return super()._config_file_beside()
-        except UserError as error:
-            raise UserError(f"{error}, or pass --config_file") from error
 
     @property
     def is_hugging_face(self):
@@ -53,7 +42,6 @@ class Source(ModelFolder):
 
 
 def _read_vocabulary(path, config):
-    """Returns the `Vocabulary`; raises `UserError` if it does not belong to the configuration."""
     vocabulary = Vocabulary.from_file(path)
     try:
         check_vocabulary(config, vocabulary)
@@ -63,14 +51,10 @@ def _read_vocabulary(path, config):
 
 
 def convert_checkpoint(settings):
-    """Converts a model as `ConversionSettings` say.
+    """Converts a model as `ConversionSettings` say, or writes nothing.
 
     Returns:
       A report as text: what was converted, what was left out, and the largest differences.
-
-    Raises:
-      UserError: the model cannot be converted, or the folder to make exists; then nothing is
-        written.
     """
     target = require_flag(settings.to, "to")
     # Of gs://bucket this would make a folder gs: here; a remote one is refused below.
@@ -82,13 +66,12 @@ def convert_checkpoint(settings):
 
 
 def _convert(settings, target, steps):
-    """Does what `convert_checkpoint` does; `steps` is the progress bar."""
     steps.set_description("reading")
     source = Source(
         require_flag(settings.source, "from"),
+        settings.do_lower_case,
         settings.config_file,
         settings.vocab_file,
-        settings.do_lower_case,
     )
     weights = read_weights(
         source,
@@ -119,7 +102,6 @@ def _convert(settings, target, steps):
 
 
 def _report(source, weights, settings, segments):
-    """Returns a table of what was converted and what was left out, as text."""
     parameters = sum(value.size for value in weights.values.values())
     rows = [
         ("model", f"{source.config.position_encoding}, {weights.kind.name.replace('_', ' ')}"),
@@ -139,6 +121,5 @@ def _report(source, weights, settings, segments):
 
 
 def _readme(target, text):
-    """Returns the README.md of the new folder."""
     name = os.path.basename(target)
     return f"# {name}\n\nMade by `tools/convert_checkpoint.py`.\n\n```\n{text}\n```\n"

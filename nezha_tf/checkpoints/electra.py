@@ -27,16 +27,11 @@ _QUERY = "bert/encoder/layer_0/attention/self/query/kernel"
 
 
 class ElectraReader(View):
-    """Reads one model of a checkpoint of ELECTRA.
-
-    Attributes:
-      others: the names in the file that only the other model has.
-      width: the hidden size of the model.
-    """
+    """Reads one model of a checkpoint of ELECTRA."""
 
     def __init__(self, reader, table):
         """`table` has the beginnings of names, and of BERT's; the first that a name has counts."""
-        names, self.others = {}, []
+        names, self.others = {}, []  # the others: names that only the other model has
         for name in reader.get_variable_to_shape_map():
             start = next(filter(name.startswith, table), None)
             if start:
@@ -71,8 +66,8 @@ def view(reader, config=None, heads=()):
     """Returns a reader by BERT's names of one of the models of ELECTRA's checkpoint.
 
     It is the model that is as wide as the `NezhaConfig` says; of two such models, the one that has
-    the heads (the beginnings of their TF1 names); else the discriminator. Of another checkpoint it
-    is the given reader itself.
+    the heads (the beginnings of their TF1 names); else the discriminator. Other checkpoints stay
+    as they are.
     """
     if not is_electra(reader.get_variable_to_shape_map()):
         return reader

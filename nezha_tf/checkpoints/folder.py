@@ -14,7 +14,6 @@ from nezha_tf.checkpoints.kinds import (
 )
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
-from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.checkpoints.task_table import DISCRIMINATOR, MASKED_LM, PRETRAINING
 from nezha_tf.resources import model_path
 from nezha_tf.text.tokenization import FullTokenizer
@@ -33,25 +32,23 @@ _OTHER_WEIGHTS = {
 
 
 def load(folder):
-    """Returns (`FullTokenizer`, Keras model with its weights) of a folder.
-
-    Arguments and errors are those of `open_folder` and `ModelFolder.make_model`.
-    """
+    """Returns (`FullTokenizer`, Keras model with its weights) of a path; see `open_folder`."""
     opened = open_folder(folder)
     return opened.tokenizer, opened.make_model()
 
 
-def open_folder(path, do_lower_case=None):
-    """Opens a folder; the weights are not loaded yet.
+def open_folder(path, do_lower_case=None, config_file=None, vocab_file=None):
+    """Opens a model; the weights are not loaded yet.
 
     Lines on stderr say what was assumed of a configuration that lacks keys.
 
     Args:
-      path: the --output_dir of a run; that of several runs, which means the best of them; or the
+      path: the --output_dir of a run; that of several runs, which means the best of them; the
         folder of a published model: `bert_config.json` (or `albert_config.json`, or Hugging
-        Face's `config.json`), weights and `vocab.txt`; or "mini", the model of the package; or
-        the name of a model of a hub, such as "hf:OWNER/NAME".
-      do_lower_case: replaces the folder's own value; None: the folder decides.
+        Face's `config.json`), weights and `vocab.txt`; "mini", the model of the package; the name
+        of a model of a hub, such as "hf:OWNER/NAME"; or a checkpoint with these files beside it.
+      do_lower_case, config_file, vocab_file: replace what is in the folder; None: the folder
+        decides.
 
     Returns:
       `ModelFolder`.
@@ -60,28 +57,19 @@ def open_folder(path, do_lower_case=None):
       UserError: the folder does not exist, has no model, or a file in it is damaged.
     """
     path = model_path(path)
-    if not storage.isdir(path):
-        what = "a file; pass its folder" if storage.exists(path) else "not there; check the path"
-        raise UserError(f"no model in {path}: it is {what}")
-    opened = ModelFolder(path, do_lower_case=do_lower_case)
+    if not storage.exists(path) and not storage.exists(f"{path}.index"):
+        raise UserError(f"no model in {path}: it is not there; check the path")
+    opened = ModelFolder(path, do_lower_case, config_file, vocab_file)
     for line in opened.notes:
         print(line, file=sys.stderr)
     return opened
 
 
 def locate(path):
-    """Returns where a model is.
+    """Returns (folder of a model, path of its weights) for what `open_folder` takes.
 
-    Args:
-      path: what `open_folder` takes; or a checkpoint (see `loading.open_checkpoint`).
-
-    Returns:
-      (its folder, path of the weights for `loading.open_checkpoint`). Of several runs it is the
-      best one. In a run's folder, it is the best checkpoint if an evaluation has chosen one, else
-      the newest.
-
-    Raises:
-      UserError: the folder has no weights, or several.
+    Of several runs it is the best one; of a run's checkpoints the best if an evaluation has chosen
+    one, else the newest. That there are no weights, or several, is a `UserError`.
     """
     path = model_path(path)
     # TensorFlow's file system in memory says of a checkpoint's prefix, too, that it is a folder.
@@ -92,24 +80,16 @@ def locate(path):
 
 
 def weights_of(path):
-    """Returns the weights that --init_checkpoint means: those of the folder's model.
+    """Returns (path of the weights for `locate`'s path, whether their moving averages are meant).
 
-    Args:
-      path: see `locate`.
-
-    Returns:
-      (path for `loading.open_checkpoint`, whether the moving averages in it are the weights, as
-      `task.json` beside it says).
+    A `task.json` beside the weights says so (`uses_averages`).
     """
     folder, checkpoint = locate(path)
     return checkpoint, bool((run_folder.read_task(folder) or {}).get("uses_averages"))
 
 
 def folder_of_model(path):
-    """Returns the folder itself, or the one in it that is meant.
-
-    That is the best run of several, or the model of an older folder of sentence-transformers.
-    """
+    """Returns the folder, or the best of several runs in it, or sentence-transformers' model."""
     if RunCheckpoints(path, {}).steps():
         return path
     inner = os.path.join(path, published.TRANSFORMER_FOLDER)
@@ -118,7 +98,6 @@ def folder_of_model(path):
 
 
 def _checkpoint_in(folder):
-    """Returns the path of a folder's weights."""
     checkpoints = RunCheckpoints(folder, {}, best_metric=None)
     step = checkpoints.chosen()
     if step is not None:
@@ -153,42 +132,33 @@ class ModelFolder:
 
     Attributes:
       path: the folder.
-      checkpoint: path for `checkpoints.load`; see `locate`.
-      config: `NezhaConfig`.
-      config_file: its path.
+      checkpoint: the path of its weights.
+      config, config_file: `NezhaConfig`, and the path of its file.
       task: dict, the contents of `task.json` (see `task_table.TASKS`). Without such a file, the
         result of `published.settings_of`: {"task": None} for a model without a task's head.
       has_task_file: whether there is a `task.json`.
       stated_case: `do_lower_case`, as the caller or a file says; None: nobody says it.
-      do_lower_case: whether texts are lower-cased: the argument, else from `task.json`, else from
-        Hugging Face's `tokenizer_config.json`, else True.
+      do_lower_case: whether texts are lower-cased: the same, or True.
+      architecture: the class of transformers that `config.json` names, or "".
       notes: list of lines that tell the user what was assumed of the configuration.
     """
 
-    def __init__(self, path, config_file=None, do_lower_case=None):
-        """Args:
-          path: see `locate`.
-          config_file, do_lower_case: replace what the files beside the weights say.
-
-        Raises:
-          UserError: there is no model, a file is damaged or names unknown objectives.
-        """
+    def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
+        """Arguments and errors are those of `open_folder`."""
         self.path, self.checkpoint = locate(path)
-        self.config_file = config_file or self._config_file_beside()
+        self.config_file = config_file or published.config_file_in(self.path, self.checkpoint)
         self.config, self.notes = published.read_config(self.config_file, self.checkpoint)
+        self._vocab_file = vocab_file
         stored = run_folder.read_task(self.path)
         self.has_task_file = stored is not None
         case = published.do_lower_case(self.path) if do_lower_case is None else do_lower_case
         self.stated_case, self.do_lower_case = case, case is not False
         # Of another configuration, only that of Hugging Face names the class of the model.
-        self._named_by = config_file or os.path.join(self.path, published.CONFIG_FILE)
-        self.architecture = published.architecture_of(read_object(self._named_by) or {})
+        named_by = config_file or os.path.join(self.path, published.CONFIG_FILE)
+        self.architecture = published.architecture_of(read_object(named_by) or {})
         self.task = stored or published.settings_of(
             self.path, self.config, self.checkpoint, config_file
         )
-
-    def _config_file_beside(self):
-        return published.config_file_in(self.path, self.checkpoint)
 
     @property
     def kind(self):
@@ -199,7 +169,7 @@ class ModelFolder:
 
     @functools.cached_property
     def reader(self):
-        """The reader of the weights, see `loading.open_checkpoint`."""
+        """The reader of the weights by TF1 name, see `loading.open_checkpoint`."""
         return self._reader_of(kind_of_architecture(self.architecture))
 
     def _reader_of(self, kind):
@@ -208,11 +178,12 @@ class ModelFolder:
 
     @property
     def vocab_file(self):
-        """The path of `vocab.txt`; a missing file is a `UserError`."""
-        path = os.path.join(self.path, VOCAB_FILE)
-        if not storage.exists(path):
+        """The path of the vocabulary; `UserError`: there is none."""
+        path = self._vocab_file or run_folder.vocabulary_in(self.path)
+        if path is None:
             raise UserError(
-                f"no {VOCAB_FILE} in {self.path}; copy the vocabulary of the model's training there"
+                f"no {run_folder.VOCAB_FILE} in {self.path}; copy the vocabulary of the model's "
+                "training there, or pass --vocab_file"
             )
         return path
 
@@ -224,14 +195,14 @@ class ModelFolder:
             check_vocabulary(self.config, tokenizer.vocabulary)
         except UserError as error:
             raise UserError(f"{self.path}: {error}") from error
-        for line in self.reading_notes(self.vocab_file):
+        for line in self.reading_warnings(self.vocab_file):
             print(line, file=sys.stderr)
         return tokenizer
 
-    def reading_notes(self, vocab_file):
+    def reading_warnings(self, vocab_file):
         """Returns what `published.reading_warnings` says of this model with a vocabulary."""
-        is_said = self.stated_case is not None
-        return published.reading_warnings(self.path, vocab_file, self.do_lower_case, is_said)
+        is_stated = self.stated_case is not None
+        return published.reading_warnings(self.path, vocab_file, self.do_lower_case, is_stated)
 
     def make_model(self):
         """Returns the task's Keras model, with the weights or with their moving averages.
@@ -257,18 +228,12 @@ class ModelFolder:
         return model
 
     def load_into(self, model, may_be_missing=()):
-        """Loads the weights, or their moving averages, into a Keras model of another kind.
-
-        Argument and result are those of `loading.load`.
-        """
+        """Loads the weights, or their moving averages, into a model as `loading.load` does."""
         averages = self.task.get("uses_averages", False)
         return loading.load(model, self.checkpoint, may_be_missing, averages=averages)
 
     def _model_of_names(self):
-        """Returns the largest model all of whose heads are in the checkpoint.
-
-        Of ELECTRA's two models as wide as each other, it is the one that `config.json` names.
-        """
+        """Returns the largest model with all heads; of ELECTRA's two, that of `config.json`."""
         named = kind_of_architecture(self.architecture)
         of_one_head = sorted((DISCRIMINATOR, MASKED_LM), key=lambda kind: kind is not named)
         for kind in (PRETRAINING, *of_one_head):
@@ -280,14 +245,10 @@ class ModelFolder:
 
 
 def model_of_task(settings, config):
-    """Makes the model of a task, with random weights.
+    """Returns (Keras model with random weights, prefixes of TF1 names that it may lack).
 
-    Args:
-      settings: dict, the contents of `task.json`.
-      config: its `NezhaConfig`; one that does not fit the settings is a `UserError`.
-
-    Returns:
-      (Keras model, prefixes of the TF1 names that its checkpoint may lack).
+    `settings` are the contents of `task.json`; that a `NezhaConfig` does not fit them is a
+    `UserError`.
     """
     kind = kind_of_settings(settings, config)
     # A regression model has no labels and one output.

@@ -35,9 +35,8 @@ _WRAPPERS = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 def find_weights(path):
     """Returns the file of weights for a path, or None if it is not Hugging Face's.
 
-    Args:
-      path: a folder to which transformers has saved a model, or a file: `.safetensors`, one of
-        PyTorch (see `is_pickle`), or the `.index.json` of a model in several files.
+    The path is a folder to which transformers has saved a model, or a file: `.safetensors`, one of
+    PyTorch (see `is_pickle`), or the `.index.json` of a model in several files.
     """
     if not storage.isdir(path):
         return path if path.endswith((SAFETENSORS, INDEX)) or is_pickle(path) else None
@@ -50,17 +49,11 @@ def find_weights(path):
 class HuggingFaceReader:
     """Reads tensors by TF1 name in TF1's layout, with `tf.train.CheckpointReader`'s interface.
 
-    Attributes:
-      model_type: the kind of model whose prefix the names have, or None.
+    Its `model_type` is the kind of model whose prefix the names have, or None.
     """
 
     def __init__(self, path):
-        """`path` is the result of `find_weights`.
-
-        Raises:
-          UserError: a file or the library that reads it is missing; `UnreadableCheckpoint`: a
-            file is damaged or of another kind.
-        """
+        """`path` is the result of `find_weights`; `UnreadableCheckpoint`: a file is damaged."""
         self._path = path
         paths = _parts(path) if path.endswith(INDEX) else [path]
         files = {
@@ -101,22 +94,18 @@ class HuggingFaceReader:
     def tensors(self, prefix=""):
         """Returns {name in a model of transformers: NumPy array} for the tensors but buffers.
 
-        Args:
-          prefix: what the model has before the names of its encoder, such as "bert.".
+        The names of the encoder get the prefix, such as "bert.".
         """
         places = {**self._places, **({_TASK_TABLE: self._tasks} if self._tasks else {})}
         tensors = {}
         for name, (file, theirs) in places.items():
             kind, _, below = self._bare[theirs].partition(".")
+            has_kind = kind in model_types()
+            bare = below if has_kind else self._bare[theirs]
             # Of a bare encoder the names have no prefix.
-            is_body = kind in model_types() if self._has_kind() else name.startswith("bert/")
-            bare = below if kind in model_types() else self._bare[theirs]
+            is_body = has_kind if self.model_type else name.startswith("bert/")
             tensors[prefix + bare if is_body else bare] = file.tensor(theirs)
         return tensors
-
-    def _has_kind(self):
-        """Whether the names of the encoder have the prefix of the model's kind, such as "bert."."""
-        return any(bare.partition(".")[0] in model_types() for bare in self._bare.values())
 
     def _place(self, name, file, theirs):
         """Notes where a weight is; two weights of one name are a `UserError`."""
@@ -137,7 +126,6 @@ class HuggingFaceReader:
         return values is None or values.get("use_task_id", False) is True
 
     def _drop_tied_table(self):
-        """Ignores an output table that equals the word table."""
         if _WORD_TABLE in self._places and _OUTPUT_TABLE in self._places:
             output_table = self.get_tensor(_OUTPUT_TABLE).T
             if np.array_equal(output_table, self.get_tensor(_WORD_TABLE)):
@@ -149,7 +137,6 @@ def _turned(name, shape):
 
 
 def _parts(path):
-    """Returns the files that an index names, sorted."""
     try:
         with storage.open_text(path, "utf-8-sig") as file:
             names = set(json.load(file)["weight_map"].values())
@@ -177,7 +164,7 @@ def _open(path):
 
 
 class _Safetensors:
-    """A safetensors file; each tensor is read only when it is needed."""
+    """A safetensors file, with the interface of `Pickle`; tensors are read when needed."""
 
     def __init__(self, path):
         try:
@@ -211,10 +198,7 @@ class _Safetensors:
 
 
 def write_safetensors(path, tensors):
-    """Writes a dict of name to contiguous NumPy array to a safetensors file, as transformers does.
-
-    A file that cannot be written, or a missing library, is a `UserError`.
-    """
+    """Writes a dict of name to contiguous NumPy array as transformers does."""
     try:
         from safetensors import SafetensorError
         from safetensors.numpy import save_file
@@ -229,10 +213,9 @@ def write_safetensors(path, tensors):
 def _bare_names(names, path):
     """Returns dict of each name to the name that transformers would give the weight.
 
-    Wrappers (DataParallel, Lightning, torch.compile, a class of one's own with a model in it) put
-    their names before those of the model: `module.bert.…`, `model.encoder.…`. The names of the
-    model keep the prefix of its kind (`bert.`); names of heads are looked for beside the model and
-    beside what it is part of. A name elsewhere stays as it is.
+    Wrappers (DataParallel, Lightning, torch.compile, a class of one's own) put their names before
+    those of the model: `module.bert.…`, `model.encoder.…`. The names of the model keep the prefix
+    of its kind (`bert.`); heads are looked for beside the model and beside what it is part of.
     """
     cleaned = {name: _without_wrappers(name) for name in names}
     body = _prefix_of_body(cleaned.values(), path)
@@ -247,10 +230,7 @@ def _without_wrappers(name):
 
 
 def _prefix_of_body(names, path):
-    """Returns the prefix of the names of the model, or "" if there is no table of words.
-
-    Of several models, the one with the prefix that transformers gives is meant.
-    """
+    # Of several models, the one with the prefix that transformers gives is meant.
     prefixes = {n.removesuffix(_ANCHOR) for n in names if f".{n}".endswith(f".{_ANCHOR}")}
     usual = prefixes & {"", *(f"{model_type}." for model_type in model_types())}
     prefixes = usual or prefixes

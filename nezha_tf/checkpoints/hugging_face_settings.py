@@ -17,19 +17,12 @@ _ANSWERING = {
 
 
 class Published(NamedTuple):
-    """A published model with the head of a task.
+    """A published model with the head of a task."""
 
-    Attributes:
-      path: path of its `config.json`, for messages.
-      values: dict, the contents of `config.json`; {}: there is no such file.
-      num_labels: number of rows of its head of labels.
-      max_seq_length: the assumed maximum of tokens in its input.
-    """
-
-    path: str
-    values: dict
-    num_labels: int
-    max_seq_length: int
+    path: str  # of its `config.json`, for messages
+    values: dict  # the contents of `config.json`; {}: there is no such file
+    num_labels: int  # rows of its head of labels
+    max_seq_length: int  # the assumed maximum of tokens in its input
 
 
 def classification(published):
@@ -55,21 +48,15 @@ def tagging(published):
 
 
 def reading_comprehension(published):
-    """Returns the settings of a model that answers questions; all are defaults."""
     return dict(_ANSWERING)
 
 
 def multiple_choice(published):
-    """Returns the settings of a model that answers questions: no file says if it fills blanks."""
-    return {"has_blanks": False}
+    return {"has_blanks": False}  # no file says if it fills blanks
 
 
 def labels_of(published):
-    """Returns the names of a `Published` model's labels: `id2label`, or LABEL_0 and so on.
-
-    Raises:
-      UserError: `id2label` does not fit the rows of the head.
-    """
+    """Returns the names of the labels: `id2label`, or LABEL_0 and so on as in transformers."""
     count = published.num_labels
     names = published.values.get("id2label")
     if names is None:

@@ -39,14 +39,14 @@ def listed(names):
     )
 
 
-def kind_of(names, said=None):
+def kind_of(names, named=None):
     """Returns the `Kind` of a checkpoint: of the kinds with a head in it, the one with most heads.
 
     Args:
       names: the TF1 names of its weights.
-      said: the kind that a file beside it names, or None. It decides between kinds whose heads
-        have the same names, such as taggers and classifiers. Without it, a checkpoint with a
-        pooler is of a kind that reads the pooler. It need not be in the table.
+      named: the kind that a file beside it names, in the table or not; None: no file does. It
+        decides between kinds whose heads have the same names, such as taggers and classifiers.
+        Without it, a checkpoint with a pooler is of a kind that reads the pooler.
     """
 
     def has(prefix):
@@ -58,21 +58,20 @@ def kind_of(names, said=None):
         for kind in every
         if any(map(has, _own_heads(kind, every))) or _has_several(kind, every, has)
     ]
-    if said and said not in every and all(map(has, said.prefixes)):
-        found.insert(0, said)
+    if named and named not in every and all(map(has, named.prefixes)):
+        found.insert(0, named)
     largest = [k for k in found if not any(set(k.prefixes) < set(o.prefixes) for o in found)]
     if not largest:
         return ENCODER
-    alike = [kind for kind in largest if kind.prefixes == largest[-1].prefixes]
-    for is_meant in (
-        lambda kind: kind is said,
-        lambda kind: said and task_of(kind) == task_of(said),
-        lambda kind: kind.reads_pooler == has(POOLER),
-    ):
-        meant = list(filter(is_meant, alike))
-        if meant:
-            return meant[0]
-    return alike[0]
+    same_heads = [kind for kind in largest if kind.prefixes == largest[-1].prefixes]
+    return max(
+        same_heads,
+        key=lambda kind: (
+            kind is named,
+            bool(named) and task_of(kind) == task_of(named),
+            kind.reads_pooler == has(POOLER),
+        ),
+    )
 
 
 def _own_heads(kind, every):
@@ -89,17 +88,11 @@ def _has_several(kind, every, has):
 
 
 def kind_of_settings(settings, config):
-    """Returns the `Kind` of a model with these settings in its `task.json`.
+    """Returns the `Kind` of a model with these settings, a dict, in its `task.json`.
 
     A class of model that no row of the table has, such as that of a mixture of objectives, is a
-    kind with the heads of the classes that it is made of, and with its own.
-
-    Args:
-      settings: dict, the contents of `task.json`.
-      config: the `NezhaConfig`.
-
-    Raises:
-      UserError: the configuration does not fit the settings, or these name unknown objectives.
+    kind with the heads of the classes that it is made of, and with its own. That the `NezhaConfig`
+    does not fit the settings, or that these name unknown objectives, is a `UserError`.
     """
     row = TASKS[settings["task"]]
     if row.model_class is None:

@@ -33,12 +33,7 @@ _PROBLEM_TYPES = {
 
 
 def check_format(layout, weights, config, dtype):
-    """Raises `UserError` if the programs of a layout have no such model.
-
-    Args:
-      layout, dtype: those of `ConversionSettings`.
-      weights, config: `Weights` and their `NezhaConfig`.
-    """
+    """Raises `UserError` if the programs of a layout have no model with these `Weights`."""
     if layout == OURS:
         return
     if layout == HUGGING_FACE:
@@ -77,7 +72,7 @@ def check_format(layout, weights, config, dtype):
 
 
 def _check_names(weights, reader, theirs=None):
-    """Raises a `UserError` that names all weights without a counterpart in the original models.
+    """Raises a `UserError` that names all weights without a counterpart.
 
     `reader` says who would read them; `theirs` is their `HuggingFaceModel`; None: TF1's programs.
     """
@@ -188,7 +183,6 @@ def _in_used_groups(name, config):
 
 
 def _labels(source, weights):
-    """Returns the entries of `config.json` about the labels of a head; {} if it has none."""
     kind = weights.kind
     if not kind.has_labels or not any(n.startswith(kind.prefixes[0]) for n in weights.values):
         return {}

@@ -13,28 +13,22 @@ from nezha_tf.checkpoints.tf1 import ROW_KEYS, SEGMENT_TABLE, UNILM_ROWS, is_wei
 from nezha_tf.util.errors import UserError
 
 # What decides whether a run has a state, by a part of the state's name in a checkpoint.
-_DECIDES_ON_STATE = {
+_FLAGS_OF_STATE = {
     f"/{AVERAGE_SUFFIX}": "--ema_decay",
     "nezha_tf/loss_scale": "--precision",
     "nezha_tf/memory": "--memory_length",
     "nezha_tf/optimizer": "--optimizer and --freeze_layers",
     "nezha_tf/random_state": "the dropout of --bert_config_file",
 }
-_DECIDES_ON_SLOTS = "--optimizer and --freeze_layers"
+_FLAGS_OF_SLOTS = "--optimizer and --freeze_layers"
 
 
 class LoadReport(NamedTuple):
-    """The differences between a loaded checkpoint and the model.
+    """The differences between a loaded checkpoint and the model."""
 
-    Attributes:
-      missing: variables that the checkpoint lacks; they kept their values.
-      unused: weights of the checkpoint that the model does not have.
-      extended: a clause on a table that was made larger, or "".
-    """
-
-    missing: list[str]
-    unused: list[str]
-    extended: str = ""
+    missing: list[str]  # variables that the checkpoint lacks; they kept their values
+    unused: list[str]  # weights of the checkpoint that the model does not have
+    extended: str = ""  # a clause on a table that was made larger
 
 
 def open_checkpoint(path, config=None, heads=()):
@@ -47,17 +41,13 @@ def open_checkpoint(path, config=None, heads=()):
 
     Returns:
       (path for messages, reader of tensors by TF1 name with the interface of
-      `tf.train.CheckpointReader`).
-
-    Raises:
-      UserError: there is no checkpoint, or it is damaged.
+      `tf.train.CheckpointReader`). That there is no checkpoint, or a damaged one, is a `UserError`.
     """
     path, reader = _open(path)
     return path, electra.view(reader, config, heads)
 
 
 def _open(path):
-    """Returns what `open_checkpoint` returns; the reader has the names of the file."""
     weights_file = hugging_face.find_weights(os.fspath(path))
     if weights_file is None:
         return tf1.open_checkpoint(path)
@@ -83,9 +73,8 @@ def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
       A `LoadReport`.
 
     Raises:
-      UserError: there is no checkpoint, or a variable is missing or has another shape (the message
-        names the first such variable and both shapes); its layers or embeddings are not those of
-        the configuration; a weight is not finite; or there are no averages.
+      UserError: there is no checkpoint, or there are no averages; a variable is missing, has
+        another shape (the message names it and both shapes) or is not finite.
     """
     path, reader = _open(path)
     reader = views.averages(path, reader) if averages else reader
@@ -116,7 +105,6 @@ def load_weights(model, path, reader, may_be_missing=(), extend_segments=False, 
 
 
 def _has_rows(variables, shapes, name, rows):
-    """Whether a checkpoint's table has exactly the rows needed to make the model's table."""
     if name not in shapes or name not in variables:
         return False
     theirs, ours = tuple(shapes[name]), tuple(variables[name].shape)
@@ -124,7 +112,6 @@ def _has_rows(variables, shapes, name, rows):
 
 
 def _unused(names, variables):
-    """Returns the names of a checkpoint's weights that the model does not have, sorted."""
     return sorted(name for name in names - set(variables) if is_weight(name, names))
 
 
@@ -132,21 +119,19 @@ def assign(path, reader, variables, may_be_missing=(), rows=None, needs_finite=F
     """Sets variables from an open checkpoint: all of them or, after an error, none.
 
     Args:
-      path, reader: the result of `open_checkpoint`.
+      path, reader, may_be_missing: as for `load_weights`.
       variables: dict of name to `tf.Variable`.
-      may_be_missing: see `load`.
       rows: dict of name to the rows of the checkpoint's table that make up a variable.
       needs_finite: whether NaN and infinity are errors.
 
     Returns:
-      List of the names that the checkpoint lacks. Of a missing state of training, the `UserError`
-      names the flags that decide on it.
+      List of the names that the checkpoint lacks.
     """
     shapes, rows = reader.get_variable_to_shape_map(), rows or {}
     missing = [name for name in variables if name not in shapes]
     lacking = [name for name in missing if not name.startswith(tuple(may_be_missing))]
     if lacking:
-        raise UserError(f"checkpoint {path} {_lack(path, lacking, variables, shapes)}")
+        raise UserError(f"checkpoint {path} {_lacking_clause(path, lacking, variables, shapes)}")
     values = {}
     for name, variable in variables.items():
         if name in missing:
@@ -165,7 +150,6 @@ def assign(path, reader, variables, may_be_missing=(), rows=None, needs_finite=F
 
 
 def _other_shape(path, name, shape, expected):
-    """Returns the `UserError` on a variable of another shape than that in the checkpoint."""
     # Names that TF1 does not have are states of the run, such as a memory.
     is_state = name.startswith("nezha_tf/")
     needed = "flags that it was begun with" if is_state else "config that belongs to it"
@@ -177,8 +161,8 @@ def _other_shape(path, name, shape, expected):
     )
 
 
-def _lack(path, lacking, variables, there):
-    """Returns a message on variables that are missing among those `there`: weights, or states."""
+def _lacking_clause(path, lacking, variables, there):
+    """Returns a clause on missing weights or states of training, and what to do."""
     weights = [name for name in lacking if is_weight(name, variables)]
     text = (
         f"lacks {(weights or lacking)[0]} ({len(lacking)} of {len(variables)} variables are "
@@ -192,7 +176,7 @@ def _lack(path, lacking, variables, there):
         )
     if weights:
         return f"{text}; is it of a model or a run of this kind?"
-    flags = sorted(set(filter(None, (_decides_on(name, variables) for name in lacking))))
+    flags = sorted(set(filter(None, (_flags_of(name, variables) for name in lacking))))
     if flags:
         text += f", a state of training that depends on {', '.join(flags)}"
     return (
@@ -201,9 +185,9 @@ def _lack(path, lacking, variables, there):
     )
 
 
-def _decides_on(name, variables):
+def _flags_of(name, variables):
     """Returns the flags that decide whether a run has a state; None: every run has it."""
-    for part, flags in _DECIDES_ON_STATE.items():
+    for part, flags in _FLAGS_OF_STATE.items():
         if part in name:
             return flags
-    return _DECIDES_ON_SLOTS if name.rpartition("/")[0] in variables else None
+    return _FLAGS_OF_SLOTS if name.rpartition("/")[0] in variables else None

@@ -169,10 +169,9 @@ _NORM_PARTS = {"gamma": "gamma", "beta": "beta", "weight": "gamma", "bias": "bet
 
 
 def tf1_name(path):
-    """Returns the TF1 name of a Keras variable's path.
+    """Returns the TF1 name of a Keras variable's path (`KeyError`: no row).
 
-    The path has the names of the model and of models around it, then a path of the table; one
-    without a row is a `KeyError`.
+    The path has the names of the model and of models around it, then a path of the table.
     """
     parts = path.split("/")
     for start in range(1, len(parts)):
@@ -198,11 +197,9 @@ def tf1_name_of(name, model_type=None):
     name itself is returned if the originals have no such weight.
 
     Args:
-      name: the name in the file, with or without the model's prefix (`bert.`) before the
-        encoder's names, and with PyTorch's `weight` and `bias` or the older `gamma` and `beta`
-        of a LayerNorm.
-      model_type: the kind of model (see `model_type_of`), for names that mean something else in
-        other models.
+      name: the name in the file, with or without the model's prefix (`bert.`), and with PyTorch's
+        `weight` and `bias` or the older `gamma` and `beta` of a LayerNorm.
+      model_type: see `model_type_of`; some names mean something else in other models.
     """
     prefix, _, below_model = name.partition(".")
     known = model_types()
@@ -233,11 +230,8 @@ def hugging_face_name(name, model_type=None, class_name=None):
     """Returns the name of a weight in Hugging Face's models, or None if they lack it.
 
     It has no prefix of the model (`bert.`), which models with heads put before the encoder's names.
-
-    Args:
-      name: TF1's name; if it ends in `/kernel`, PyTorch's matrix is the transpose.
-      model_type, class_name: the kind of model, a key of `config.model_types()`, and its class;
-        they matter where models differ (`OTHER_NAMES`).
+    The kind of model, a key of `config.model_types()`, and its class matter where models differ
+    (`OTHER_NAMES`). If TF1's name ends in `/kernel`, PyTorch's matrix is the transpose.
     """
     pattern, number = _without_number(name, _NUMBER_IN_TF1)
     others = (*OTHER_NAMES.get(class_name, ()), *OTHER_NAMES.get(model_type, ()))

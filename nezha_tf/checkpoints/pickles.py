@@ -39,8 +39,7 @@ _BESIDE = (
 def is_pickle(path):
     """Whether a path is one of a PyTorch file, by its ending or by its first bytes.
 
-    The name `model.ckpt` may be that of a file of PyTorch Lightning, or of no file: the prefix of
-    TF1's files.
+    `model.ckpt` may be a file of PyTorch Lightning, or no file but the prefix of TF1's files.
     """
     if path.endswith(ENDINGS):
         return True
@@ -124,7 +123,6 @@ def _check_size(path):
 
 
 def _reason(error):
-    """Returns the end of a sentence about a file that PyTorch does not load."""
     if "TorchScript" in str(error):
         return "is a program (TorchScript), not weights; save the state_dict() of its model"
     wanted = re.search(
@@ -138,10 +136,7 @@ def _reason(error):
 
 
 def _weights_in(path, content, tensor, deepest=2):
-    """Returns the weights in what a file holds: {name: tensor}, {} if there are none.
-
-    `deepest` says how many levels of dicts below this one are looked at.
-    """
+    """Returns {name: tensor} of a file's weights; `deepest` levels of dicts are looked at."""
     if not isinstance(content, dict) or isinstance(content, _Ignored):
         return {}
     inner = {

@@ -14,13 +14,13 @@ from nezha_tf.config import (
     NezhaConfig,
     encoding_of_tf1,
     hugging_face_model,
+    note_on_defaults,
     read_values,
-    told_defaults,
 )
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
-from nezha_tf.util.files import read_object
+from nezha_tf.util.files import read_object, same_bytes
 
 CONFIG_FILE, TOKENIZER_FILE = hugging_face.CONFIG_FILE, "tokenizer_config.json"
 # The name in the folders of ALBERT that Google published.
@@ -42,10 +42,7 @@ _OF_NO_TEXT = re.compile(r"\[.*\]|<.*>")
 
 
 def config_file_in(folder, checkpoint):
-    """Returns the path of the configuration; of two, the one with the checkpoint's layout.
-
-    That there is none, is a `UserError`.
-    """
+    """Returns the path of the configuration (`UserError`: none); of two, of the weights' layout."""
     names = [run_folder.CONFIG_FILE, _ALBERT_CONFIG_FILE, CONFIG_FILE]
     is_hugging_face = hugging_face.find_weights(checkpoint)
     if is_hugging_face:
@@ -56,12 +53,11 @@ def config_file_in(folder, checkpoint):
         if storage.exists(path):
             return path
     advice = "" if is_hugging_face else _configurations_of_electra(checkpoint)
-    advice = advice or "copy the model's file there"
+    advice = advice or "copy the model's file there, or name it (--bert_config_file, --config_file)"
     raise UserError(f"no {run_folder.CONFIG_FILE} or {CONFIG_FILE} in {folder}; {advice}")
 
 
 def _configurations_of_electra(checkpoint):
-    """Returns what a `config.json` for a TF1 checkpoint of ELECTRA says, or "" for others."""
     _, reader = tf1.open_checkpoint(checkpoint)
     if not electra.is_electra(reader.get_variable_to_shape_map()):
         return ""
@@ -81,7 +77,7 @@ def read_config(path, checkpoint, is_trained=False):
 
     Args:
       path: a `bert_config.json`, or a `config.json` of Hugging Face.
-      checkpoint: the weights, for `loading.open_checkpoint`; or a folder, which may have none.
+      checkpoint: the weights; or a folder, which may have none.
       is_trained: whether the model will be trained.
 
     Returns:
@@ -98,12 +94,12 @@ def read_config(path, checkpoint, is_trained=False):
         config = NezhaConfig.from_dict({**values, **assumed})
     except UserError as error:
         raise UserError(f"config {path}: {error}") from error
-    defaults = told_defaults(path, config, is_trained)
+    defaults = note_on_defaults(path, config, is_trained)
     return config, notes + ([defaults] if defaults else [])
 
 
 def _assumed(path, values, weights):
-    """Returns (dict of the keys that PyTorch's code takes for granted, list of lines on them)."""
+    # The keys that PyTorch's code takes for granted.
     encoding = encoding_of_tf1(values.get("use_relative_position"))
     groups = values.get("num_hidden_groups")
     model = hugging_face_model(encoding, groups) or hugging_face_model(encoding)
@@ -123,7 +119,6 @@ def _assumed(path, values, weights):
 
 
 def _assumed_of_tf1(path, checkpoint):
-    """Returns what `_assumed` does, for weights of TF1: only ELECTRA's differ from the others."""
     prefix = os.fspath(checkpoint)
     if storage.isdir(prefix):
         prefixes = tf1.prefixes_in(prefix)
@@ -157,17 +152,30 @@ def do_lower_case(folder):
     return value
 
 
-def reading_warnings(folder, vocab_file, lower_cases, is_said):
+def reading_warnings(folder, vocab_file, lower_cases, is_stated=False):
     """Returns warnings if texts may be cut into tokens otherwise than in the model's training.
 
     Args:
-      folder, vocab_file: the model's folder, and the path of the vocabulary or None.
+      folder: the folder of the weights.
+      vocab_file: path of the vocabulary that is used; None: that in the folder, if any.
       lower_cases: whether texts are lower-cased.
-      is_said: whether a file or the user says so; if not, it is assumed.
+      is_stated: whether the user says so; if no file says it either, it is assumed.
     """
-    path = os.path.join(folder, TOKENIZER_FILE)
-    lines = _tokenizer_warnings(path, lower_cases)
-    is_assumed = lower_cases and not is_said
+    lines, path = [], os.path.join(folder, TOKENIZER_FILE)
+    beside = run_folder.vocabulary_in(folder)
+    if beside and vocab_file and not same_bytes(beside, vocab_file):
+        lines.append(
+            f"warning: {beside}, beside the weights, is another vocabulary than "
+            f"--vocab_file={vocab_file}; if ids mean other tokens, the weights are useless; "
+            "pass the vocabulary beside them"
+        )
+    case = do_lower_case(folder)
+    if case not in (None, lower_cases):
+        flag = "--do_lower_case" if case else "--nodo_lower_case"
+        lines.append(f"warning: the weights are of a model with {flag}; pass this flag too")
+    lines += _tokenizer_warnings(path, lower_cases)
+    vocab_file = vocab_file or beside
+    is_assumed = lower_cases and not is_stated and case is None
     token = _token_in_capitals(vocab_file) if is_assumed and vocab_file else None
     if token:
         lines.append(
@@ -179,7 +187,6 @@ def reading_warnings(folder, vocab_file, lower_cases, is_said):
 
 
 def _tokenizer_warnings(path, lower_cases):
-    """Returns a warning for each key of `tokenizer_config.json` that asks for other tokens."""
     values, lines = read_object(path) or {}, []
     accents = "are stripped" if lower_cases else "stay"
     for key, ours, meaning in (
@@ -211,17 +218,8 @@ def architecture_of(values):
 def settings_of(folder, config, checkpoint, config_file=None):
     """Returns the settings of `task.json`, by the head that the weights have.
 
-    The names of classes come from `id2label` in Hugging Face's `config.json`; without it, they are
-    LABEL_0, LABEL_1 and so on, as in transformers. No file says if a classifier is for pairs; it is
-    taken to be for single texts.
-
-    Args:
-      folder, config, checkpoint: those of the model.
-      config_file: path of its `config.json`; default: that in the folder.
-
-    Returns:
-      Dict as `run_folder.read_task` returns it. For a model without a task's head, {"task": None},
-      with "pooling" if a file of sentence-transformers says it.
+    For a model without a task's head it is {"task": None}, with "pooling" if a file of
+    sentence-transformers says it. `config_file` replaces the `config.json` in the folder.
     """
     shapes = loading.open_checkpoint(checkpoint)[1].get_variable_to_shape_map()
     path = config_file or os.path.join(folder, CONFIG_FILE)

@@ -51,7 +51,7 @@ def check_structure(path, shapes, expected, num_groups=None, advice=""):
       path, shapes: the checkpoint, and dict of its TF1 names to shapes.
       expected: the same dict of the model that the configuration describes.
       num_groups: `num_hidden_groups` of the configuration, or None.
-      advice: what else a user may do, the end of the message.
+      advice: the end of the message.
     """
     foreign = _foreign(shapes, expected)
     if foreign:
@@ -66,7 +66,6 @@ def check_structure(path, shapes, expected, num_groups=None, advice=""):
 
 
 def _foreign(shapes, expected):
-    """Returns whose names a checkpoint has if none of them is one that a model needs, or ""."""
     if not shapes or not expected or not set(expected).isdisjoint(shapes):
         return ""
     for pattern, whose in _FOREIGN:
@@ -137,5 +136,4 @@ def _other_positions(shapes, expected):
 
 
 def _count(pattern, names):
-    """Returns the number of different layers or groups in names."""
     return len({match[1] for match in map(pattern.search, names) if match})

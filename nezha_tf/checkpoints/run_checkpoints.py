@@ -25,15 +25,10 @@ _BEST = {"global_step": forms.is_count, str: forms.is_number}
 
 
 class BestMetric(NamedTuple):
-    """The metric that chooses the best checkpoint.
+    """The metric that chooses the best checkpoint."""
 
-    Attributes:
-      name: its name in the evaluation's results.
-      higher_is_better: whether the best checkpoint has the highest value; if False, the lowest.
-    """
-
-    name: str
-    higher_is_better: bool
+    name: str  # in the evaluation's results
+    higher_is_better: bool  # False: the best checkpoint has the lowest value
 
 
 LOWEST_LOSS = BestMetric("loss", higher_is_better=False)
@@ -84,12 +79,8 @@ class RunCheckpoints:
     def restore_newest(self, report=print):
         """Sets every variable from the newest readable checkpoint; `report` takes a line on others.
 
-        Returns:
-          The checkpoint's prefix, or None if there are no checkpoints.
-
-        Raises:
-          UserError: the checkpoint does not fit (the message names the first variable and both
-            shapes), or no checkpoint can be read.
+        It returns the checkpoint's prefix, or None if there are no checkpoints. That none can be
+        read, or that it does not fit, is a `UserError`.
         """
         failed = None
         for step in reversed(self.steps()):
@@ -115,11 +106,7 @@ class RunCheckpoints:
                     storage.remove_all(os.path.join(self.folder, name))
 
     def save(self, step):
-        """Writes the complete checkpoint of a step, or nothing, and deletes old checkpoints.
-
-        Raises:
-          UserError: it cannot be written; older checkpoints are unchanged.
-        """
+        """Writes the complete checkpoint of a step, or nothing, and deletes old checkpoints."""
         if self._is_chief:
             self._write(step, self._state)
 
@@ -131,10 +118,9 @@ class RunCheckpoints:
         self._delete_old()
 
     def note_evaluation(self, step, results):
-        """Records the held-out results of a saved step; the best step's checkpoint is kept.
+        """Returns whether a saved step is the best so far by its held-out results; it is then kept.
 
-        Returns:
-          Whether the step is the best so far; of equal ones, the first is the best.
+        Of equal ones, the first is the best.
         """
         name, higher_is_better = self._best_metric
         value, best = results[name], self.best()
@@ -165,17 +151,14 @@ class RunCheckpoints:
                 self.note_evaluation(entry["step"], {metric: entry[f"eval_{metric}"]})
 
     def best(self):
-        """Returns {"global_step": step, name of the metric: value} of the best step, or None.
-
-        Raises:
-          UserError: `BEST_FILE` is damaged. To take it as absent would delete the best checkpoint.
-        """
+        """Returns {"global_step": step, name of the metric: value} of the best step, or None."""
         if self._best:  # The chief writes the file; another worker may see it late.
             return self._best
         path = os.path.join(self.folder, BEST_FILE)
         best = read_object(path)
         if best is None:
             return None
+        # To take a damaged file as absent would delete the best checkpoint.
         forms.require(best, _BEST, path)
         # A checkpoint that another metric has chosen is not the best one.
         is_ours = self._best_metric is None or self._best_metric.name in best
@@ -196,9 +179,8 @@ class RunCheckpoints:
         best = (self.best() or {}).get("global_step") if self._keep_best else None
         for old in steps[: -self._keep_max]:
             if old != best:
-                for (
-                    ending
-                ) in tf1.ENDINGS:  # The index comes first: without it there is no checkpoint.
+                # The index comes first: without it there is no checkpoint.
+                for ending in tf1.ENDINGS:
                     with contextlib.suppress(FileNotFoundError):
                         storage.remove(self.path(old) + ending)
         # TF1's tools find the newest checkpoint by this file; we find it by the names.

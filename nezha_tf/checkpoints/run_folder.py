@@ -36,11 +36,7 @@ def read_task(folder):
 
 
 def write_task(folder, settings):
-    """Writes a complete `task.json`, or no file after an error.
-
-    The settings are "task", the keys of `COMMON` and those of the task's row; keys of `OPTIONAL`
-    and of the row's `optional` may be there.
-    """
+    """Writes a complete `task.json`, or no file after an error."""
     path = os.path.join(folder, TASK_FILE)
     check_task(path, settings)
     write_text(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
@@ -65,10 +61,7 @@ def check_task(path, values):
 
 
 def read_settings(folder, name):
-    """Returns the contents of a run's `task.json`, or {} if there is none.
-
-    A file for another task than `name` is a `UserError`.
-    """
+    """Returns the contents of `task.json`, or {}; a file for another task is a `UserError`."""
     values = read_task(folder) or {}
     if values and values["task"] != name:
         raise UserError(
@@ -107,9 +100,8 @@ def best_sweep_member(folder):
 def read_metrics(folder):
     """Returns the entries of a run's `metrics.jsonl`, a list of dict, by rising step.
 
-    Raises:
-      UserError: a line is not as runs write it. The last one may be incomplete, as a killed run
-        leaves it, and then does not count.
+    The last line may be incomplete, as a killed run leaves it, and then does not count; another
+    line that is not as runs write it is a `UserError`.
     """
     path = os.path.join(folder, METRICS_FILE)
     if not storage.exists(path):

@@ -11,24 +11,19 @@ _MOST_TOKENS = 1 << 20
 
 
 class Value(NamedTuple):
-    """A kind of value.
+    """A kind of value."""
 
-    Attributes:
-      words: its description in messages.
-      fits: function of a JSON value that returns whether the value is of this kind.
-    """
-
-    words: str
-    fits: Callable
+    words: str  # its description in messages
+    fits: Callable  # function of a JSON value: whether it is of this kind
 
 
 def one_of(*choices):
-    """Returns the kind of value that is one of the choices."""
+    """Returns the `Value` that is one of the choices."""
     return Value(f"one of {', '.join(choices)}", lambda value: value in choices)
 
 
 def at_least(least):
-    """Returns the kind of value that is an int of at least `least`, and a number of tokens."""
+    """Returns the `Value` of a number of tokens, an int of at least `least`."""
     words = f"a whole number of at least {least} and at most {_MOST_TOKENS}"
     return Value(words, lambda value: type(value) is int and least <= value <= _MOST_TOKENS)
 
@@ -82,14 +77,7 @@ class Kind:
     has_choices: bool = False
 
     def model(self, config, num_labels=1, max_seq_length=None, layer_mix=False):
-        """Returns our model, with random weights.
-
-        Args:
-          config: a `NezhaConfig`.
-          num_labels: rows of a head of labels; other kinds ignore it.
-          max_seq_length: see `NezhaEncoder`; models of pretraining ignore it.
-          layer_mix: see `NezhaEncoder`.
-        """
+        """Returns our model, with random weights; see `NezhaEncoder` for the arguments."""
         values = {"num_labels": num_labels, "max_seq_length": max_seq_length}
         given = {name: values[name] for name in self.arguments}
         # A class of an own task may have no such argument.
@@ -117,11 +105,7 @@ class Kind:
         return any(head.from_pooler for head in self.heads)
 
     def num_labels(self, shapes):
-        """Returns the number of rows of a checkpoint's head of labels, or 1 if there is none.
-
-        Args:
-          shapes: dict of TF1 name to shape, a list of int.
-        """
+        """Returns the rows of the head of labels in {TF1 name: shape}, or 1 if there is none."""
         if not self.has_labels:
             return 1
         found = (

@@ -21,14 +21,7 @@ ROW_KEYS = {
 }
 # TF1's variables of the training state, of Adam, and of the loss scale with which NEZHA's programs
 # train in float16 (tf.contrib.mixed_precision), beside weights and their slots.
-STATE = (
-    "global_step",
-    "beta1_power",
-    "beta2_power",
-    "loss_scale",
-    "good_steps",
-    "bad_steps",
-)
+STATE = ("global_step", "beta1_power", "beta2_power", "loss_scale", "good_steps", "bad_steps")
 ENDINGS = (".index", ".data-00000-of-00001")
 _ENDING = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
 # The row of BERT's table from which each row of UniLM's table starts (load_model of UniLM v1).
@@ -36,14 +29,9 @@ UNILM_ROWS = (0, 1, 0, 0, 0, 1)
 
 
 def open_checkpoint(prefix):
-    """Opens a checkpoint.
+    """Returns (prefix, reader) of a checkpoint; `UnreadableCheckpoint`: it is damaged.
 
-    Args:
-      prefix: path without ending. A path of one of its files is allowed too, and a folder, which
-        means its newest checkpoint.
-
-    Returns:
-      (prefix, reader). `UnreadableCheckpoint`: it is damaged.
+    The path is one without ending, or of one of its files, or a folder: its newest checkpoint.
     """
     prefix = _ENDING.sub("", os.fspath(prefix))
     is_there = storage.exists(f"{prefix}.index")
@@ -62,7 +50,6 @@ def open_checkpoint(prefix):
 
 
 def _newest_in(folder):
-    """Returns the prefix that the file `checkpoint` of a folder names; None: it names none."""
     try:
         state = tf.train.get_checkpoint_state(folder)
     except ValueError as error:  # It is not UTF-8, or has no name.
@@ -99,23 +86,17 @@ def global_step_of(reader):
 
 
 def save_tf1_checkpoint(model, prefix):
-    """Writes the weights of a model as a TF1 checkpoint that the originals can load.
+    """Writes the weights of a Keras model as a TF1 checkpoint that the originals can load.
 
-    Args:
-      model: a Keras model whose variables are in the name table.
-      prefix: path without ending; `.index` and `.data-00000-of-00001` are written.
+    `prefix` is a path without ending; `.index` and `.data-00000-of-00001` are written.
     """
     write_tensors(prefix, {name: variable.value for name, variable in tf1_names(model).items()})
 
 
 def write_tensors(prefix, tensors):
-    """Writes named tensors in the Saver V2 layout: a complete checkpoint, or nothing.
+    """Writes a dict of name to tensor or array in the Saver V2 layout, complete or not at all.
 
     The index file, by which a checkpoint is found, gets its final name last.
-
-    Args:
-      prefix: path without ending.
-      tensors: dict of name to tensor or array.
     """
     prefix = os.fspath(prefix)
     storage.makedirs(os.path.dirname(prefix) or ".")

@@ -12,11 +12,7 @@ import numpy as np
 
 
 def main(folder):
-    """Answers the request in a folder.
-
-    It reads `request.json`, `inputs.npz` and, if the request names no folder of a model,
-    `tensors.npz`. It writes `answer.json` and, if all goes well, `answer.npz`.
-    """
+    """Reads `request.json` and `inputs.npz`; writes `answer.json` and, of outputs, `answer.npz`."""
     with open(os.path.join(folder, "request.json"), encoding="utf-8") as file:
         request = json.load(file)
     try:
@@ -33,7 +29,6 @@ def run(folder, class_name, config, model_folder, outputs, has_choices):
     """Computes the outputs and writes them to `answer.npz`; returns the answer of a success.
 
     Args:
-      folder: as for `main`.
       class_name, config: the model's class in transformers, and the content of `config.json`.
       model_folder: path of the model's folder; None: the weights are in `tensors.npz`.
       outputs: dict of our names of the outputs to the names of transformers.

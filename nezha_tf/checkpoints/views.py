@@ -1,8 +1,7 @@
 """Views of TF1 checkpoints: their weights by other names, or computed from those in them.
 
-Each arrangement of albert_zh is computed without loss of meaning: the model here gives the outputs
-of the original, but for rounding. Continued training goes on from there, without what held the
-original's weights together.
+With albert_zh's weights, the model here gives the outputs of the original, but for rounding;
+training goes on from there, without what held the original's weights together.
 """
 
 import numpy as np
@@ -20,11 +19,7 @@ class View:
     """A checkpoint by other names, with the interface of `tf.train.CheckpointReader`."""
 
     def __init__(self, reader, sources):
-        """Args:
-        reader: reader of the checkpoint.
-        sources: dict of our name to its name in the checkpoint, or to (the names there, function
-          of their arrays, shape).
-        """
+        """`sources`: our name -> its name there, or (names there, function of arrays, shape)."""
         self._reader, self._sources = reader, sources
         shapes = reader.get_variable_to_shape_map()
         self._shapes = {
@@ -46,27 +41,19 @@ class View:
 
 
 def averages(path, reader):
-    """Returns a view of the moving averages instead of the weights; untrained weights have none.
-
-    Raises:
-      UserError: there are no averages; `path` is for the message.
-    """
+    """Returns a view of the moving averages instead of the weights; untrained weights have none."""
     names, ending = reader.get_variable_to_shape_map(), f"/{AVERAGE_SUFFIX}"
     averaged = {name.removesuffix(ending): name for name in names if name.endswith(ending)}
     if not averaged:
         raise UserError(
-            f"checkpoint {path} holds no moving averages of weights, but its task.json or "
-            "--ema_decay needs them"
+            f"checkpoint {path} holds no moving averages of weights, which its task.json, "
+            "--ema_decay or --averages asks for"
         )
     return View(reader, {name: name for name in names if not name.endswith(ending)} | averaged)
 
 
 def unfolded(reader):
-    """Returns a view with the arrangement of the models here, or the reader itself.
-
-    Args:
-      reader: has the interface of `tf.train.CheckpointReader`.
-    """
+    """Returns a view with the arrangement of the models here, or the reader itself."""
     shapes = reader.get_variable_to_shape_map()
     computed = _shared_layers(shapes) | _product_of_words(shapes) | _grouped_layers(shapes)
     if not computed:

@@ -12,7 +12,6 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import vocabulary_in
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
-from nezha_tf.util.files import same_bytes
 
 
 def with_files_beside(settings):
@@ -70,7 +69,7 @@ def load_initial(model, path, fresh_names, settings):
     """
     checkpoint, averages = weights_of(path)
     report = loading.load(model, checkpoint, fresh_names, extend_segments=True, averages=averages)
-    beside = differences(checkpoint, settings.vocab_file, settings.do_lower_case)
+    beside = _reading_warnings(checkpoint, settings)
     return [told(checkpoint, report, averages), *beside]
 
 
@@ -96,9 +95,14 @@ def load(model, path, may_be_missing, settings):
         raise UserError(
             f"the model of {checkpoint} reads a mixture of all layers; pass --layer_mix, too"
         )
-    beside = differences(checkpoint, settings.vocab_file, settings.do_lower_case)
+    beside = _reading_warnings(checkpoint, settings)
     lines = [told(checkpoint, report, averages), *beside]
     return lines, tf1.global_step_of(loading.open_checkpoint(checkpoint)[1])
+
+
+def _reading_warnings(checkpoint, settings):
+    folder, case = _folder_of(checkpoint), settings.do_lower_case
+    return published.reading_warnings(folder, settings.vocab_file, case)
 
 
 def newest(folder, init_checkpoint):
@@ -124,30 +128,6 @@ def best_or_newest(folder, init_checkpoint, best_metric):
     checkpoints = RunCheckpoints(folder_of_model(folder), {}, best_metric=best_metric)
     step = checkpoints.chosen()
     return newest(folder, init_checkpoint) if step is None else (step, checkpoints.path(step))
-
-
-def differences(checkpoint, vocab_file, do_lower_case):
-    """Returns warnings if a run reads texts otherwise than the files beside weights say.
-
-    Args:
-      checkpoint: path of the weights.
-      vocab_file: path of the run's vocabulary, or None.
-      do_lower_case: whether texts are lower-cased.
-    """
-    folder = _folder_of(checkpoint)
-    lines, beside = [], vocabulary_in(folder)
-    if beside and vocab_file and not same_bytes(beside, vocab_file):
-        lines.append(
-            f"warning: {beside}, beside the weights, is another vocabulary than "
-            f"--vocab_file={vocab_file}; if ids mean other tokens, the weights are useless; "
-            "pass the vocabulary beside them"
-        )
-    case = published.do_lower_case(folder)
-    if case not in (None, do_lower_case):
-        flag = "--do_lower_case" if case else "--nodo_lower_case"
-        lines.append(f"warning: the weights are of a model with {flag}; pass this flag too")
-    is_said = case is not None
-    return lines + published.reading_warnings(folder, vocab_file or beside, do_lower_case, is_said)
 
 
 def _folder_of(checkpoint):

@@ -165,13 +165,9 @@ def test_of_two_models_of_one_size_the_class_decides(tmp_path, tf1_weights):
         if name.startswith("electra/encoder/")
     }
     weights |= {n: v for n, v in tf1_weights.items() if not n.startswith("generator")}
-    weights |= {
-        "generator_predictions/dense/kernel": np.ones((16, 16), "f4"),
-        "generator_predictions/dense/bias": np.ones(16, "f4"),
-        "generator_predictions/LayerNorm/gamma": np.ones(16, "f4"),
-        "generator_predictions/LayerNorm/beta": np.ones(16, "f4"),
-        "generator_predictions/output_bias": np.ones(30, "f4"),
-    }
+    shapes = {"dense/kernel": (16, 16), "output_bias": 30}
+    shapes |= dict.fromkeys(("dense/bias", "LayerNorm/gamma", "LayerNorm/beta"), 16)
+    weights |= {f"generator_predictions/{n}": np.ones(s, "f4") for n, s in shapes.items()}
     tf1.write_tensors(tmp_path / "electra_small", weights)
     name = "encoder/layer_1/output/dense/kernel"
     for classes, kind, factor in (
@@ -184,6 +180,12 @@ def test_of_two_models_of_one_size_the_class_decides(tmp_path, tf1_weights):
         assert type(model) is kind
         found = tf1_names(model)[f"bert/{name}"].numpy()
         np.testing.assert_array_equal(found, tf1_weights[f"electra/{name}"] * factor)
+
+
+def body():
+    """Returns the weights of transformers' encoder."""
+    found = load_file(PEERS["discriminator"] / "model.safetensors")
+    return {name: value for name, value in found.items() if name.startswith("electra.")}
 
 
 def gelu(values):
@@ -204,12 +206,9 @@ def test_heads_of_transformers(tmp_path, end, first, last):
     rng = np.random.default_rng(len(end))
     rows = {"MultipleChoice": 1, "QuestionAnswering": 2}.get(end, 3)
     sizes = {**({first: 16} if first else {}), last: rows}
-    head = {f"{name}.weight": rng.normal(size=(n, 16)) for name, n in sizes.items()}
-    head |= {f"{name}.bias": rng.normal(size=n) for name, n in sizes.items()}
-    head = {name: value.astype("f4") for name, value in head.items()}
-    body = load_file(PEERS["discriminator"] / "model.safetensors")
-    body = {name: value for name, value in body.items() if name.startswith("electra.")}
-    save_file({**body, **head}, tmp_path / "model.safetensors")
+    head = {f"{name}.weight": rng.normal(size=(n, 16)).astype("f4") for name, n in sizes.items()}
+    head |= {f"{name}.bias": rng.normal(size=n).astype("f4") for name, n in sizes.items()}
+    save_file({**body(), **head}, tmp_path / "model.safetensors")
     labels = {"0": "O", "1": "B-A", "2": "I-A"} if rows == 3 else None
     values = config_of("discriminator", architectures=[f"ElectraFor{end}"], id2label=labels)
     (tmp_path / "config.json").write_text(json.dumps(values))
@@ -237,8 +236,8 @@ def test_a_classifier_becomes_one_of_transformers_bit_by_bit(tmp_path):
     assert values["architectures"] == ["ElectraForSequenceClassification"]
     assert values["embedding_size"] == 16 and "pooler_act" not in values
     found = load_file(tmp_path / "there" / "model.safetensors")
-    body = {name.split(".")[0] for name in found}
-    assert body == {"electra", "classifier"} and len(found) == len(weights)
+    assert {name.split(".")[0] for name in found} == {"electra", "classifier"}
+    assert len(found) == len(weights)
     for ours, theirs in (
         ("bert/pooler/dense/kernel", "classifier.dense.weight"),
         ("output_weights", "classifier.out_proj.weight"),
@@ -248,10 +247,10 @@ def test_a_classifier_becomes_one_of_transformers_bit_by_bit(tmp_path):
         np.testing.assert_array_equal(found[theirs], value)
 
 
-@pytest.mark.parametrize("name, kind", [(n, kind) for n, kind in kinds().items() if n in ENDS])
-def test_names_of_each_class_are_read_as_they_are_written(name, kind):
+@pytest.mark.parametrize("name, end", ENDS.items())
+def test_names_of_each_class_are_read_as_they_are_written(name, end):
     """Read with the prefix that the files have, and the class does not matter."""
-    class_name = f"ElectraFor{ENDS[name]}"
+    class_name, kind = f"ElectraFor{end}", kinds()[name]
     assert kind_of_architecture(class_name) is kind
     names = tf1_names(kind.model(NezhaConfig.from_dict(config_of("generator"))))
     for ours in names:
@@ -285,9 +284,8 @@ def test_embeddings_of_another_width_than_the_default(tmp_path):
 
 def test_an_encoder_alone(tmp_path):
     """`ElectraModel`, whose names have no prefix."""
-    body = load_file(PEERS["discriminator"] / "model.safetensors")
-    body = {n.removeprefix("electra."): v for n, v in body.items() if n.startswith("electra.")}
-    save_file(body, tmp_path / "model.safetensors")
+    weights = {name.removeprefix("electra."): value for name, value in body().items()}
+    save_file(weights, tmp_path / "model.safetensors")
     values = config_of("discriminator", architectures=["ElectraModel"])
     (tmp_path / "config.json").write_text(json.dumps(values))
     assert type(open_folder(tmp_path).make_model()) is NezhaEncoder

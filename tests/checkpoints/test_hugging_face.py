@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from checkpoint_models import assert_computes_the_same, model_of_peer, peer_inputs
 from conftest import GOLDEN
-from helpers import GOLDEN_MODELS, load_golden_model
+from helpers import load_golden_model
 from hugging_face_peer import KINDS, needs_transformers, weights_of, write_peer_anew
 from safetensors.numpy import save_file
 
@@ -25,9 +25,11 @@ INDEX = "model.safetensors.index.json"
 def test_outputs_are_those_of_transformers(kind):
     """Padded and full sequences of 200 tokens, against stored results."""
     assert_computes_the_same(GOLDEN / f"hugging_face_{kind}")
-    # transformers' "gelu" is not the originals'.
-    model = model_of_peer(GOLDEN / f"hugging_face_{kind}", hidden_act="gelu")
-    with np.load(GOLDEN / f"hugging_face_{kind}" / "forward.npz") as figures:
+
+
+def test_gelu_of_transformers_is_not_that_of_the_originals():
+    model = model_of_peer(GOLDEN / "hugging_face_bert", hidden_act="gelu")
+    with np.load(GOLDEN / "hugging_face_bert" / "forward.npz") as figures:
         outputs = model(peer_inputs(figures))
         difference = np.abs(outputs["sequence_output"] - figures["sequence_output"])
     assert 1e-4 < difference.max() < 1e-2
@@ -67,9 +69,14 @@ def assert_equal_weights(model, name, dtype=np.float32):
         np.testing.assert_array_equal(found.numpy(), wanted, err_msg=found.path)
 
 
-@pytest.mark.parametrize("name", GOLDEN_MODELS)
 @pytest.mark.parametrize(
-    "prefix, old", [("bert.", False), ("nezha.", True), ("roformer.", False), ("", True)]
+    "name, prefix, old",
+    [
+        ("bert_tiny", "bert.", False),
+        ("nezha_tiny", "nezha.", True),
+        ("bert_tiny", "roformer.", False),
+        ("nezha_tiny", "", True),
+    ],
 )
 def test_weights_are_those_of_tf1(tmp_path, name, prefix, old):
     """Names with and without the model's prefix, new and old; with buffers and the tied table."""
@@ -89,13 +96,13 @@ def test_weights_are_those_of_tf1(tmp_path, name, prefix, old):
     assert_equal_weights(model, name)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_half_precision(tmp_path, dtype):
-    weights = {key: value.astype(dtype) for key, value in weights_of("nezha_tiny").items()}
-    save_file(weights, tmp_path / "half.safetensors")
+def test_half_precision(tmp_path):
     model = fresh("nezha_tiny")
-    assert checkpoints.load(model, tmp_path / "half.safetensors") == ([], [], "")
-    assert_equal_weights(model, "nezha_tiny", dtype)
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        weights = {key: value.astype(dtype) for key, value in weights_of("nezha_tiny").items()}
+        save_file(weights, tmp_path / "half.safetensors")
+        assert checkpoints.load(model, tmp_path / "half.safetensors") == ([], [], "")
+        assert_equal_weights(model, "nezha_tiny", dtype)
 
 
 def write_parts(folder, weights):
@@ -109,13 +116,12 @@ def write_parts(folder, weights):
 
 def test_a_model_in_parts(tmp_path):
     write_parts(tmp_path, weights_of("bert_tiny"))
-    for path in (tmp_path, tmp_path / INDEX):
-        model = fresh("bert_tiny")
-        assert checkpoints.load(model, path) == ([], [], "")
-        assert_equal_weights(model, "bert_tiny")
+    model = fresh("bert_tiny")
+    assert checkpoints.load(model, tmp_path / INDEX) == ([], [], "")
+    assert_equal_weights(model, "bert_tiny")
     (tmp_path / "b.safetensors").unlink()
     with pytest.raises(UserError, match=r"no checkpoint at .*b.safetensors"):
-        checkpoints.load(fresh("bert_tiny"), tmp_path)
+        checkpoints.load(model, tmp_path)
 
 
 def test_what_is_left_over_or_missing_is_reported(tmp_path):

@@ -67,12 +67,12 @@ def bias_in(path):
     return reader.get_tensor("bert/pooler/dense/bias")
 
 
-@pytest.mark.parametrize("names", [["../x.bin"], ["/x.bin"], ["gs://b/x.bin"], ["a/../../x.bin"]])
-def test_an_index_leads_out_of_no_folder(tmp_path, names):
+def test_an_index_leads_out_of_no_folder(tmp_path):
     path = tmp_path / "pytorch_model.bin.index.json"
-    path.write_text(json.dumps({"weight_map": dict.fromkeys("ab", names[0])}))
-    with pytest.raises(UserError, match=r"names the file '.*', which is not in its folder"):
-        loading.open_checkpoint(tmp_path)
+    for name in ("../x.bin", "/x.bin", "gs://b/x.bin", "a/../../x.bin"):
+        path.write_text(json.dumps({"weight_map": dict.fromkeys("ab", name)}))
+        with pytest.raises(UserError, match=r"names the file '.*', which is not in its folder"):
+            loading.open_checkpoint(tmp_path)
 
 
 @needs_transformers

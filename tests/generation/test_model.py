@@ -28,11 +28,11 @@ def test_there_is_one_way_to_the_model(model, settings, tmp_path):
     alone = {"init_checkpoint": str(tmp_path / "alone" / "model")}
     for changes, message in (
         ({"init_checkpoint": None}, "--init_checkpoint is needed"),
-        ({**alone, "vocab_file": None}, "--vocab_file is needed"),
-        ({**alone, "bert_config_file": None}, "--bert_config_file is needed"),
+        ({**alone, "vocab_file": None}, "no vocab.txt in .*, or pass --vocab_file"),
+        ({**alone, "bert_config_file": None}, "no bert_config.json or .*--bert_config_file"),
     ):
         with pytest.raises(UserError, match=message):
-            open_model(settings(TrainedModelSettings, **changes))
+            assert open_model(settings(TrainedModelSettings, **changes)).tokenizer
     beside = TrainedModelSettings(init_checkpoint=given["init_checkpoint"])
     assert open_model(beside).config == open_model(settings(TrainedModelSettings)).config
 

@@ -21,6 +21,7 @@ from nezha_tf.checkpoints import folder as model_folder
 from nezha_tf.checkpoints.convert import Source
 from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.published import reading_warnings
 from nezha_tf.generation.model import load_model, open_model
 from nezha_tf.generation.settings import TrainedModelSettings
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
@@ -154,17 +155,17 @@ def test_another_vocabulary_or_case_beside_the_weights_is_told(folder, capsys):
     assert "is another vocabulary than" in vocabulary and "--nodo_lower_case" in case
     (path / "task.json").unlink()
     (path / "vocab.txt").unlink()
-    assert start.differences(str(path / "model.ckpt-7"), *flags.values()) == []
+    assert reading_warnings(str(path), *flags.values()) == []
     (path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
-    assert len(start.differences(str(path / "model.ckpt-7"), *flags.values())) == 1
+    assert len(reading_warnings(str(path), *flags.values())) == 1
     # A vocabulary with capitals, of a model whose case no file says.
     (path / "tokenizer_config.json").unlink()
     other.write_text("\n".join([*tokens, "The"]))
-    [line] = start.differences(str(path / "model.ckpt-7"), *flags.values())
+    [line] = reading_warnings(str(path), *flags.values())
     assert f"such as The in {other}; if the model is cased, pass --nodo_lower_case" in line
-    assert start.differences(str(path / "model.ckpt-7"), str(other), False) == []
+    assert reading_warnings(str(path), str(other), False) == []
     (path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
-    assert start.differences(str(path / "model.ckpt-7"), *flags.values()) == []
+    assert reading_warnings(str(path), *flags.values()) == []
 
 
 @pytest.mark.parametrize("name", ["model.ckpt-7", ""])

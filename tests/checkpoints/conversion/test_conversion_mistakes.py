@@ -101,7 +101,7 @@ def test_paths(folder):
     ):
         assert_refused(part, **values)
     (folder / "hf" / "config.json").unlink()
-    assert_refused("or pass --config_file", source="hf")
+    assert_refused("or name it (--bert_config_file, --config_file)", source="hf")
 
 
 def test_a_configuration_of_another_model(folder):
@@ -109,15 +109,14 @@ def test_a_configuration_of_another_model(folder):
     (folder / "cut.json").write_text('{"vocab_size"')
     nezha = {"position_encoding": "functional_relative", "use_relative_position": True}
     for part, changes in (
-        (f"but by the configuration it has {rows} (vocab_size)", {"vocab_size": rows}),
+        ("config that belongs to it (vocab_size says the number", {"vocab_size": rows}),
         ("has 2 layers, but its configuration 3 (num_hidden_layers)", {"num_hidden_layers": 3}),
         ("has 2 layers, but its configuration 1 (num_hidden_layers)", {"num_hidden_layers": 1}),
-        ("but by the configuration it has", {"hidden_size": 12 * 7}),
+        ("and the model's is", {"hidden_size": 12 * 7}),
         ("is not a multiple of num_attention_heads 5", {"num_attention_heads": 5}),
         ("has bert/embeddings/position_embeddings, which no such model has", nezha),
     ):
-        for source in ("run", "hf"):
-            assert_refused(part, source=source, config_file=changed("c.json", **changes))
+        assert_refused(part, source="run", config_file=changed("c.json", **changes))
     assert_refused("cut.json is not JSON", source="run", config_file="cut.json")
 
 
@@ -143,9 +142,8 @@ def test_damaged_weights(folder):
         assert_refused(part, source="hf", dtype="float16")
     (folder / "hf" / "model.safetensors").write_bytes(content[: len(content) // 2])
     assert_refused("hf/model.safetensors is damaged", source="hf")
-    for cut in (whole[: len(whole) // 2], b""):
-        data.write_bytes(cut)
-        assert_refused("checkpoint run/model.ckpt-7 is", source="run")
+    data.write_bytes(whole[: len(whole) // 2])
+    assert_refused("checkpoint run/model.ckpt-7 is", source="run")
     data.unlink()
     assert_refused("checkpoint run/model.ckpt-7 is", source="run")
     data.write_bytes(whole)
@@ -167,5 +165,4 @@ def test_other_weights(folder):
 
 def test_a_task_without_its_head(folder):
     (folder / "run" / "task.json").write_text(json.dumps(CLASSIFICATION))
-    assert_refused("lacks output_weights, output_bias;", source="run")
     assert_refused("lacks output_weights, output_bias;", source="run", drop=["cls/"])

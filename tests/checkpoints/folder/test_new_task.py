@@ -16,6 +16,7 @@ from nezha_tf import NezhaConfig, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints import name_table
 from nezha_tf.checkpoints.convert import convert_checkpoint
 from nezha_tf.checkpoints.folder import open_folder
+from nezha_tf.checkpoints.run_folder import check_task
 from nezha_tf.checkpoints.settings import ConversionSettings
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.serving.export import export_folder
@@ -69,14 +70,8 @@ def test_its_folder_is_a_model(run):
         inputs = {"input_ids": ids[None], "input_mask": np.ones_like(ids[None])}
         found = model({**inputs, "segment_ids": np.zeros_like(ids[None])})["logits"][0]
         np.testing.assert_allclose(found, logits, atol=1e-5)
-    (run / "broken").mkdir()
-    (run / "broken" / "task.json").write_text(json.dumps({**task, "marks": 3}))
-    for name in ("bert_config.json", "vocab.txt", "best_checkpoint.json"):
-        (run / "broken" / name).write_bytes((run / name).read_bytes())
-    for path in run.glob("model.ckpt-*"):
-        (run / "broken" / path.name).write_bytes(path.read_bytes())
     with pytest.raises(UserError, match="marks must be a list of different texts, not 3"):
-        open_folder(run / "broken")
+        check_task("task.json", {**task, "marks": 3})
 
 
 def test_its_export_and_the_demo_say_what_the_model_says(run, tmp_path):
