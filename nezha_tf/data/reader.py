@@ -6,10 +6,10 @@ import sys
 import tensorflow as tf
 
 from nezha_tf.data import record_stream, schema
-from nezha_tf.data.framing import frames_before_lie, read_frames, record_of
-from nezha_tf.data.record_files import RecordFiles
-from nezha_tf.data.untuned import untuned
-from nezha_tf.util import console
+from nezha_tf.data.damage import RecordFiles
+from nezha_tf.data.framing import has_lying_length, read_frames, record_of
+from nezha_tf.data.record_stream import untuned
+from nezha_tf.util import console, storage
 from nezha_tf.util.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256
@@ -49,8 +49,7 @@ class ExampleReader:
 
         Args:
           files: TFRecord files.
-          lengths: the `schema.Lengths` of every record.
-          limits: the `schema.Limits` of the model that reads the examples.
+          lengths, limits: `schema.Lengths` of every record, `schema.Limits` of the model.
           max_corrupt_records: most damaged records to skip, in all files together. The lost end
             of a file, after a damaged length or a truncation, counts as one.
           features: the `schema.Feature`s to read from each record.
@@ -131,11 +130,12 @@ class ExampleReader:
             counts = self._counts()
             if counts.keys() >= set(files):
                 return sum(counts[path] for path in files)
-        _tell(self._record_files.survey_new(files))
-        return self._record_files.count(files)
+        count, message = self._record_files.count(files)
+        _warn(message)
+        return count
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
-        """Returns at most `max_batches` batches in the files' order; the last may be smaller.
+        """Returns batches in the files' order; the last may be smaller than B.
 
         Args:
           batch_size: B.
@@ -163,7 +163,7 @@ class ExampleReader:
                     yield batch
                 return
             except FAILURES as error:
-                _tell(self.explain(error))
+                _warn(self.explain(error))
 
     def explain(self, error):
         """Finds out why iterating over batches failed.
@@ -184,21 +184,20 @@ class ExampleReader:
             raise error
         for path in self.files:
             _require_readable(path)
-        line = ""
         try:
             if isinstance(error, UNFIT):
                 for path in console.progress(self.files, desc="searching", unit="file"):
                     self._refuse_unfit(path)
         except tf.errors.DataLossError as damaged:
             error = damaged
-        if isinstance(error, tf.errors.DataLossError):
-            line = self._record_files.survey(self.files)
-        if not line:
+        is_damage = isinstance(error, tf.errors.DataLossError)
+        message = self._record_files.survey(self.files) if is_damage else ""
+        if not message:
             raise UserError(
                 f"reading failed ({first_line(error)}), but every file can be read now; start "
                 "the run again"
             ) from error
-        return line
+        return message
 
     def _files_of(self, num_shards, shard):
         if len(self.files) < num_shards:
@@ -255,45 +254,45 @@ class ExampleReader:
         return batch
 
     def _check_first(self, path):
-        """Raises a `UserError` if the first record of a file does not fit.
+        """Raises a `UserError` if the first undamaged record of a file does not fit.
 
         A length that is a lie would end the process when TensorFlow comes to it, so all are read.
         """
-        _, frame, fault = next(read_frames(path), (0, None, ""))
-        if fault or frames_before_lie(path) >= 0:
-            _tell(self._record_files.survey([path]))
-            self._refuse_unfit_among(path, _bytes_of(self._records_of(path).take(1)))
-        else:
-            self._refuse_unfit_among(path, [record_of(frame)] if frame else [])
+        records, is_damaged = [], has_lying_length(path)
+        for _, frame, fault in read_frames(path):
+            if not fault:
+                records.append(record_of(frame))
+                break
+            is_damaged = True
+        if is_damaged:
+            _warn(self._record_files.survey([path]))
+        self._refuse_unfit_among(path, records)
 
     def _refuse_unfit(self, path):
         """Raises a `UserError` for the first record of a file that does not fit."""
-        records, fitting = self._records_of(path), 0
+        records, fitting = record_stream.in_order(self._record_files.stretches([path])), 0
         try:
             for _ in untuned(records.batch(CHECKED_AT_ONCE).map(self._parse)):
                 fitting += CHECKED_AT_ONCE
         except UNFIT:
             failed = records.skip(fitting).take(CHECKED_AT_ONCE)
-            self._refuse_unfit_among(path, _bytes_of(failed), fitting)
+            self._refuse_unfit_among(path, untuned(failed).as_numpy_iterator(), fitting)
 
     def _refuse_unfit_among(self, path, records, first=0):
         """Does the same for some records (bytes), which come after `first` undamaged ones."""
-        index = None
+        is_empty = True
         for index, record in enumerate(records, first):
-            fault = self._fault_of(record)
+            is_empty, fault = False, self._fault_of(record)
             if fault:
                 number = self._record_files.number_of(path, index)
                 raise UserError(f"{path}, record {number}: {fault}")
-        if index is None:
+        if is_empty:
             raise UserError(f"{path} has no record; make the file again")
 
     def _fault_of(self, record):
         fault = schema.fault_of(record, self.lengths, self.limits, self._features)
         faults = (transform.fault_of(record) for transform in self._transforms)
         return fault or next(filter(None, faults), None)
-
-    def _records_of(self, path):
-        return record_stream.in_order(self._record_files.stretches([path]))
 
 
 def _check_that_they_fit(features, transforms):
@@ -308,12 +307,6 @@ def _check_that_they_fit(features, transforms):
         given = {feature.name for feature in transform.gives}
 
 
-def _bytes_of(records):
-    """Yields the records of a dataset."""
-    for record in untuned(records):
-        yield record.numpy()
-
-
 def _message_of(error):
     is_raw = isinstance(error, UnicodeDecodeError)
     return error.object.decode(errors="replace") if is_raw else str(error)
@@ -321,12 +314,12 @@ def _message_of(error):
 
 def _require_readable(path):
     try:
-        with tf.io.gfile.GFile(path, "rb") as file:
+        with storage.open_binary(path, "rb") as file:
             file.read(1)
-    except tf.errors.OpError as error:
-        raise UserError(f"cannot read {path}: {first_line(error)}") from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _tell(line):
-    if line:
-        print(line, file=sys.stderr)
+def _warn(message):
+    if message:
+        print(message, file=sys.stderr)

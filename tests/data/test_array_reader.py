@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from nezha_tf.data.array_reader import ArrayReader, bucket_lengths
+from nezha_tf.data.in_memory import ArrayReader, bucket_lengths
 
 LONGEST = 100
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.data.in_memory import ArrayReader
 
 LONGEST = 70
 BUCKETS = (32, 64, LONGEST)

@@ -5,7 +5,7 @@ import tensorflow as tf
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nezha_tf.data import damage
+from nezha_tf.data import damage, record_stream
 from nezha_tf.data.framing import HEADER, frame, masked_crc, read_frames, record_of
 
 RECORDS = st.lists(st.binary(max_size=40), max_size=5)
@@ -78,14 +78,14 @@ def test_a_length_that_no_file_has_is_told(tmp_path):
         found, (fault,) = read(path)
         assert found == [b"1", b"22"]
         assert fault == f"truncated: only 15 of {length + 16:,} bytes are there"
-        survey = damage.survey([str(path)])[str(path)]
+        survey = damage.survey(str(path))
         assert survey.stretches == [damage.Stretch(0, 2)]
         assert survey.damage == [damage.Damage(str(path), 3, lost_bytes=15)]
     # Also behind a record with a wrong checksum.
     first = bytearray(frame(b"4444"))
     first[-1] ^= 1
     path.write_bytes(bytes(first) + lying(2**50))
-    survey = damage.survey([str(path)])[str(path)]
+    survey = damage.survey(str(path))
     assert survey.stretches == [damage.Stretch(20, 2)] and len(survey.damage) == 2
 
 
@@ -98,13 +98,13 @@ def test_a_survey_finds_the_same_damage(tmp_path, case):
     path = str(tmp_path / "a.tfrecord")
     with open(path, "wb") as file:
         file.write(data)
-    survey = damage.survey([path])[path]
+    survey = damage.survey(path)
     assert survey.records == len(before + behind)
     (place,) = survey.damage
     assert (place.path, place.record) == (path, len(before) + 1)
     found = []
     for stretch in survey.stretches:
         start = tf.data.Dataset.from_tensors((path, tf.constant(stretch.offset, tf.int64)))
-        records = start.flat_map(damage.raw_records).take(stretch.records)
+        records = start.flat_map(record_stream.raw_records).take(stretch.records)
         found += [record.numpy() for record in records]
     assert found == before + behind
