@@ -4,8 +4,8 @@ import collections
 import itertools
 import re
 
-from nezha_tf.data.bad_rows import RowFault
 from nezha_tf.data.corpus import read_lines
+from nezha_tf.data.lines import RowFault
 from nezha_tf.data.spans import Span, entities_of_spans
 
 ENDING = ".ann"
@@ -48,8 +48,7 @@ def read_entities(text, lines, check_label):
       RowFault: a line is faulty, or its entity does not fit the text, or overlaps another; `part`
         is the number of the line.
     """
-    lines = [line.rstrip("\r\n") for line in lines]
-    spans, told = {}, collections.Counter()
+    spans, notes = {}, collections.Counter()
     for number, line in enumerate(lines, start=1):
         if line.startswith("T"):
             try:
@@ -58,7 +57,7 @@ def read_entities(text, lines, check_label):
             except RowFault as fault:
                 raise RowFault(str(fault), number) from fault
         elif line[:1] in OTHERS:
-            told[f"{OTHERS[line[0]]} of brat, passed over"] += 1
+            notes[f"{OTHERS[line[0]]} of brat, passed over"] += 1
         elif line.strip():
             raise RowFault(f"{line[:40]!r} is no line of brat's standoff format", number)
     try:
@@ -66,7 +65,7 @@ def read_entities(text, lines, check_label):
     except RowFault as fault:
         number = next(number for number, span in spans.items() if span is fault.part)
         raise RowFault(str(fault), number) from fault
-    return found._replace(told=found.told + told)
+    return found._replace(notes=found.notes + notes)
 
 
 def write_entities(text, found, reading):

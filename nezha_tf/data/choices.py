@@ -5,8 +5,8 @@ import os
 import re
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.compression import unpacked_name
+from nezha_tf.data.lines import BadRows, RowFault, require_text
 from nezha_tf.data.rows import read_rows
 from nezha_tf.util.errors import UserError
 
@@ -74,8 +74,7 @@ def read_c3(path, needs_answers=True, bad_rows=None):
     The lines of a text or dialogue are joined with line feeds, as in the original.
 
     Args:
-      path: a JSON file: a list of [lines, [{"question", "choice", "answer"}], id]. The id is not
-        read, and may be left out.
+      path: a JSON file: a list of [lines, [{"question", "choice", "answer"}], id]; the id may lack.
       needs_answers: whether each question must have an answer.
       bad_rows: `BadRows` that collects the faults of questions; None: the first is an error.
 
@@ -107,14 +106,9 @@ def read_c3(path, needs_answers=True, bad_rows=None):
 def read_chid(path, needs_answers=True, bad_rows=None):
     """Returns the blanks of a file of ChID as a list of `Question`.
 
-    Args:
-      path: JSON lines {"content": [passages], "candidates": [...]}, or FewCLUE's with one passage
-        as text and the number of the right one as "answer". CLUE's answers are in a file beside
-        it: those of `train.json` in `train_answer.json`.
-      needs_answers, bad_rows: as of `read_c3`.
-
-    Raises:
-      UserError: as of `read_c3`; or there is no file of answers.
+    Arguments and errors are those of `read_c3`. The file has JSON lines {"content": [passages],
+    "candidates": [...]}, or FewCLUE's with one passage as text and the number of the right one as
+    "answer". CLUE's answers are in a file beside it: those of `train.json` in `train_answer.json`.
     """
     bad_rows, found, answers = bad_rows or BadRows(), [], None
     columns = ("content", "candidates", "answer", "id")
@@ -130,16 +124,7 @@ def read_chid(path, needs_answers=True, bad_rows=None):
 
 
 def read_own(path, columns, needs_answers=True, bad_rows=None):
-    """Returns the questions of a file of rows (see `read_rows`) as a list of `Question`.
-
-    Args:
-      path: the file.
-      columns: `Columns`.
-      needs_answers, bad_rows: as of `read_c3`.
-
-    Raises:
-      UserError: as of `read_rows`; or a question is faulty.
-    """
+    """Returns the questions of a file of rows with `Columns`; see `read_rows` and `read_c3`."""
     bad_rows, found = bad_rows or BadRows(), []
     needed = [columns.context, columns.choices, *([columns.question] if columns.question else [])]
     optional = () if needs_answers else (columns.answer,)
@@ -164,13 +149,13 @@ def _json(path):
 
 
 def _parts_of_c3(text):
-    """Returns (the joined lines, the list of questions) of a text of C3."""
+    """Returns (text, list of questions)."""
     if not isinstance(text, list) or len(text) not in (2, 3) or not isinstance(text[1], list):
         raise RowFault('not [lines, [{"question": ...}], id]')
     lines = text[0]
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise RowFault("the lines are not a list of texts")
-    return _checked("\n".join(lines), "the text"), text[1]
+    return require_text("\n".join(lines), "the text").strip(), text[1]
 
 
 def _num_entries(text):
@@ -182,11 +167,10 @@ def _num_entries(text):
 def _question_of_c3(number, context, entry, needs_answers, place):
     if not isinstance(entry, dict):
         raise RowFault("not a JSON object")
-    text = _checked(entry.get("question"), '"question"')
+    text = require_text(entry.get("question"), '"question"').strip()
     choices = _choices(entry.get("choice"), '"choice"')
     answer = entry.get("answer")
-    if answer == "":  # of a test set
-        answer = None
+    answer = None if answer == "" else answer  # of a test set
     if answer is None and needs_answers:
         raise RowFault('"answer" is missing')
     if answer is not None:
@@ -204,7 +188,7 @@ def _blanks(row, answers, needs_answers):
     choices = _choices(_listed(choices), '"candidates"')
     found = []
     for passage in passages if isinstance(passages, list) else [passages]:
-        passage = with_ascii_punctuation(_checked(passage, '"content"'))
+        passage = with_ascii_punctuation(require_text(passage, '"content"').strip())
         for mark in dict.fromkeys(BLANK.findall(passage)):
             answer = row.values.get("answer", (answers or {}).get(mark))
             if answer is None and needs_answers:
@@ -222,9 +206,9 @@ def _answers_beside(path, needs_answers):
     """Returns the answers of CLUE's ChID for a file: dict of a blank's mark to a number."""
     stem, ending = os.path.splitext(unpacked_name(path))
     beside = f"{stem}_answer{ending}"
-    if not needs_answers and not os.path.exists(beside):
-        return {}
     if not os.path.exists(beside):
+        if not needs_answers:
+            return {}
         raise UserError(f"{path} holds no answers, and there is no {beside}; fetch it as well")
     answers = _json(beside)
     if not isinstance(answers, dict):
@@ -261,19 +245,7 @@ def _listed(text):
 def _choices(values, name):
     if not isinstance(values, list) or len(values) < 2:
         raise RowFault(f"{name} is not a list of at least two choices")
-    return tuple(_checked(value, f"a choice of {name}") for value in values)
-
-
-def _checked(value, name):
-    if not isinstance(value, str):
-        raise RowFault(f"{name} is missing or not a text")
-    if not value.strip():
-        raise RowFault(f"{name} is empty")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise RowFault(f"{name} holds half a character (a lone \\ud800 to \\udfff)") from error
-    return value.strip()
+    return tuple(require_text(value, f"a choice of {name}").strip() for value in values)
 
 
 def _index_of_text(choices, answer):

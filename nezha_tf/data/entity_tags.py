@@ -11,7 +11,7 @@ SCHEMES = {"BIO": "BIIB", "BIOS": "BIIS", "BIOES": "BIES", "BMEO": "BMEB", "BMES
 # Labels must not begin or end with a hyphen: seqeval strips it.
 LABEL = re.compile(r"[^\s-](\S*[^\s-])?")
 TAG = re.compile(rf"O|[BIMES]-{LABEL.pattern}")
-TAGS_TOLD = "tags are O, or B-, I-, M-, E- or S- with a label"
+TAGS_MEANT = "tags are O, or B-, I-, M-, E- or S- with a label"
 
 
 class Entity(NamedTuple):

@@ -6,16 +6,20 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import RowFault
 from nezha_tf.data.entity_tags import LABEL, Entity
+from nezha_tf.data.lines import RowFault, is_text
 
 TRIMMED = "white space at the edges of entities, left out"
 TWICE = "entities that are there twice, read once"
 BLANK = "entities of white space alone, left out"
+NO_LABEL = "entities without a label, left out"
 UNSURE = (
     "entities behind an emoji or the like, which some programs count as two characters; the file "
     "lacks the words to check that"
 )
+# Names of what an entity has, in the programs' own words; CMeEE has `start_idx` and `type`.
+STARTS, ENDS = ("start", "start_offset", "start_idx"), ("end", "end_offset", "end_idx")
+LABELS, WORDS = ("label", "labels", "type"), ("text", "entity", "word")
 
 
 class Span(NamedTuple):
@@ -33,16 +37,42 @@ class Span(NamedTuple):
     words: str | None = None
 
 
+class Annotated(NamedTuple):
+    """What a value of a file says.
+
+    Attributes:
+      text: str.
+      spans: list of `Span`; None: it is not annotated.
+      notes: `Counter` of what was passed over.
+      tags: its tags, if it has tags instead of places; None: it has none.
+    """
+
+    text: str
+    spans: list[Span] | None
+    notes: collections.Counter
+    tags: list[str] | None = None
+
+
+class Prediction(NamedTuple):
+    """An entity to write: places as the file counts them, characters, and probability."""
+
+    start: int
+    end: int
+    label: str
+    words: str
+    probability: float
+
+
 class Reading(NamedTuple):
     """A way to count places.
 
     Attributes:
-      told: what is told of places that were read in this way; "": nothing.
+      note: what is noted of places that were read in this way; "": nothing.
       bounds: function of a text: the place of each character and of the text's end, rising.
       past: 1 if the end is the last place of an entity; 0 if it is the first one behind it.
     """
 
-    told: str
+    note: str
     bounds: Callable
     past: int
 
@@ -82,18 +112,57 @@ EXCLUSIVE = _readings(0, "last character itself")
 INCLUSIVE = _readings(1, "first character behind them")
 
 
+def only_label(labels):
+    """Returns the label of an entity that may have a list of them; None: the list is empty.
+
+    Raises:
+      RowFault: there are several.
+    """
+    if not isinstance(labels, list):
+        return labels
+    if len(labels) > 1:
+        raise RowFault(f"an entity has {len(labels)} labels ({json.dumps(labels)[:40]}); leave one")
+    return labels[0] if labels else None
+
+
+def spans_of(entities):
+    """Returns (list of `Span`, `Counter` of notes) of a list of entities as JSON has them.
+
+    An entity is [start, end, label] or an object. One with an empty list of labels is left out.
+    """
+    kept = [span for span in map(_span_of, entities) if span]
+    return kept, +collections.Counter({NO_LABEL: len(entities) - len(kept)})
+
+
+def _span_of(entity):
+    if isinstance(entity, list) and len(entity) == 3:
+        return Span(*entity)
+    if not isinstance(entity, dict):
+        raise RowFault(
+            'an entity must be {"start":, "end":, "label":} or [start, end, label], not '
+            f"{json.dumps(entity)[:40]}"
+        )
+    start, end, label, words = (
+        next((entity[name] for name in names if name in entity), None)
+        for names in (STARTS, ENDS, LABELS, WORDS)
+    )
+    if label == []:
+        return None
+    return Span(start, end, only_label(label), words if isinstance(words, str) else None)
+
+
 class Found(NamedTuple):
     """The entities of a text.
 
     Attributes:
       entities: list of `Entity`, by characters, in order and without overlap.
       reading: the `Reading` of their places.
-      told: `Counter` of what is to be told.
+      notes: `Counter` of what the user should know.
     """
 
     entities: list[Entity]
     reading: Reading
-    told: collections.Counter
+    notes: collections.Counter
 
 
 def entities_of_spans(text, spans, readings=EXCLUSIVE, is_export=True):
@@ -119,34 +188,38 @@ def entities_of_spans(text, spans, readings=EXCLUSIVE, is_export=True):
     reading = next((r for r in likely if agrees(r, text, spans)), None)
     if reading is None:
         _refuse(text, spans, readings[0])
-    told = collections.Counter()
-    if reading.told:
-        told[reading.told] += len(spans)
+    notes = collections.Counter({reading.note: len(spans)} if reading.note else {})
     places = _Places(reading, text)
     first = next((n for n, character in enumerate(text) if character > "\uffff"), len(text))
-    entities, written = [], {}
+    written = {}
     for span in spans:
         start, end = places.of(span)
         if is_export:
-            told[UNSURE] += span.words is None and start > first
-            start, end = _trimmed(text, start, end, told)
+            notes[UNSURE] += span.words is None and start > first
+            start, end = _trimmed(text, start, end, notes)
+        entity = Entity(start, end, span.label)
+        notes[TWICE] += entity in written
         if start < end:
-            entities.append(Entity(start, end, span.label))
-            written[entities[-1]] = span
-    single = sorted(set(entities))
-    told[TWICE] += len(entities) - len(single)
-    for before, after in itertools.pairwise(single):
+            written[entity] = span
+    entities = sorted(written)
+    for before, after in itertools.pairwise(entities):
         if after.start < before.end:
             fault = f"the entities {tuple(before)} and {tuple(after)} overlap"
             raise RowFault(fault, written[after])
-    return Found(single, reading, +told)
+    return Found(entities, reading, +notes)
+
+
+def agrees(reading, text, spans):
+    """Whether all spans are in a text, with the words that the file says, if read so."""
+    places = _Places(reading, text)
+    return all(places.has(span) for span in spans)
 
 
 class _Places:
-    """Maps the places of a reading to characters."""
+    """Maps the places of a reading of a text to characters."""
 
     def __init__(self, reading, text):
-        self._past = reading.past
+        self._past, self._text = reading.past, text
         # Of several characters at a place, the last one begins there.
         self._characters = {place: n for n, place in enumerate(reading.bounds(text))}
 
@@ -158,6 +231,18 @@ class _Places:
         end = self._characters.get(span.end + self._past)
         return None if start is None or end is None or start >= end else (start, end)
 
+    def has(self, span):
+        """Whether a span is in the text, with its words."""
+        place = self.of(span)
+        if place is None:
+            return False
+        return span.words is None or _bare(span.words) == _bare(self._text[slice(*place)])
+
+
+def _bare(words):
+    """Words without white space; Label Studio and brat write line ends otherwise."""
+    return "".join(words.replace("\\n", "\n").split())
+
 
 def _check(span, text):
     if type(span.start) is not int or type(span.end) is not int:
@@ -168,32 +253,10 @@ def _check(span, text):
         raise RowFault(f"an entity's label is {shown}; it must be a word without blanks", span)
 
 
-def is_text(value):
-    """Whether a str holds whole characters alone: no lone \\ud800 to \\udfff."""
-    return not any("\ud800" <= character <= "\udfff" for character in value)
-
-
-def agrees(reading, text, spans):
-    """Whether all spans are in a text, with the words that the file says, if read so."""
-    places = _Places(reading, text)
-    return all(_is_said(places.of(span), span, text) for span in spans)
-
-
-def _is_said(place, span, text):
-    if place is None:
-        return False
-    return span.words is None or _bare(span.words) == _bare(text[slice(*place)])
-
-
-def _bare(words):
-    """Words without white space; Label Studio and brat write line ends otherwise."""
-    return "".join(words.replace("\\n", "\n").split())
-
-
 def _refuse(text, spans, reading):
     """Raises the `RowFault` of the first entity that a reading does not find."""
     places = _Places(reading, text)
-    span = next(span for span in spans if not _is_said(places.of(span), span, text))
+    span = next(span for span in spans if not places.has(span))
     place = places.of(span)
     if place is None:
         raise RowFault(_no_fit(span, text, reading), span)
@@ -215,12 +278,11 @@ def _no_fit(span, text, reading=EXCLUSIVE[0]):
     return fault
 
 
-def _trimmed(text, start, end, told):
+def _trimmed(text, start, end, notes):
     words = text[start:end]
-    if not words.strip():
-        told[BLANK] += 1
+    left, right = len(words) - len(words.lstrip()), len(words) - len(words.rstrip())
+    if left == len(words):
+        notes[BLANK] += 1
         return end, end
-    left = len(words) - len(words.lstrip())
-    right = len(words) - len(words.rstrip())
-    told[TRIMMED] += bool(left or right)
+    notes[TRIMMED] += bool(left or right)
     return start + left, end - right

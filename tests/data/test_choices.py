@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
+from nezha_tf.data.lines import BadRows
 from nezha_tf.util.errors import UserError
 
 C3 = [

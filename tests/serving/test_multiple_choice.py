@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts
 
-from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.choices import ONE_BLANK, Columns, Question, read_chid, read_own
 from nezha_tf.data.in_memory import ArrayReader
+from nezha_tf.data.lines import BadRows
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.data import Packer
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss

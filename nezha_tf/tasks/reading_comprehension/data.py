@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import Question
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
