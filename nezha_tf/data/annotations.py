@@ -11,9 +11,9 @@ from nezha_tf.data.spans import (
     EXCLUSIVE,
     INCLUSIVE,
     Annotated,
-    Prediction,
-    Reading,
-    Span,
+    Counting,
+    EntitySpan,
+    ExportedEntity,
     entities_of_spans,
     spans_of,
 )
@@ -29,20 +29,20 @@ class Annotation(NamedTuple):
 
     Attributes:
       value: the JSON value.
-      form: its `Form`.
+      form: its `AnnotationForm`.
       text: str.
       entities: list of `Entity`, in order and without overlap; None: it is not annotated.
-      reading: the `Reading` of its places.
+      counting: the `Counting` of its places.
       notes: `Counter` of what the user should know.
       tags: its tags, as they stand in the file; None: it has none.
       is_passed_over: whether it is left out because nobody has annotated it.
     """
 
     value: object
-    form: object
+    form: NamedTuple
     text: str
     entities: list[Entity] | None
-    reading: Reading
+    counting: Counting
     notes: collections.Counter
     tags: list[str] | None
     is_passed_over: bool
@@ -54,8 +54,8 @@ class Annotation(NamedTuple):
           found: list of entities with `start`, `end`, `label` and `probability`, by characters.
         """
         predictions = [
-            Prediction(
-                *self.reading.places(self.text, entity.start, entity.end),
+            ExportedEntity(
+                *self.counting.places(self.text, entity.start, entity.end),
                 entity.label,
                 self.text[entity.start : entity.end],
                 round(entity.probability, 6),
@@ -88,10 +88,10 @@ def read_annotation(value, is_labelled):
         if is_labelled and not is_passed_over:
             raise RowFault(NO_LIST)
         notes += collections.Counter([form.unlabelled] * is_passed_over)
-        return Annotation(value, form, text, None, form.readings[0], notes, tags, is_passed_over)
-    found = entities_of_spans(text, spans, form.readings, form.is_export)
+        return Annotation(value, form, text, None, form.countings[0], notes, tags, is_passed_over)
+    found = entities_of_spans(text, spans, form.countings, form.is_export)
     notes += found.notes
-    return Annotation(value, form, text, found.entities, found.reading, notes, tags, False)
+    return Annotation(value, form, text, found.entities, found.counting, notes, tags, False)
 
 
 def _list_of(value):
@@ -178,7 +178,7 @@ def _read_cluener(value):
             for place in places:
                 if not isinstance(place, list) or len(place) != 2:
                     raise RowFault(f"a place of {said[:40]!r} is not [start, end]")
-                spans.append(Span(*place, label, said))
+                spans.append(EntitySpan(*place, label, said))
     return Annotated(_text_of(value), spans, collections.Counter())
 
 
@@ -194,15 +194,15 @@ def _is_spacy(value):
     return isinstance(value, list) and [type(part) for part in value] == [str, dict]
 
 
-class Form(NamedTuple):
+class AnnotationForm(NamedTuple):
     """A form of JSON values that hold a text with its entities.
 
     Attributes:
       fits: function of a value: whether it has this form.
       read: function of a value that returns `Annotated`, or raises `RowFault`.
-      write: function of (value, list of `Prediction`) that returns a value of this form with these
-        entities instead; None: `predictions.jsonl` is in this form.
-      readings: how places are counted, for `entities_of_spans`.
+      write: function of (value, list of `ExportedEntity`) that returns a value of this form with
+        these entities instead; None: `predictions.jsonl` is in this form.
+      countings: how places are counted, for `entities_of_spans`.
       is_export: see `entities_of_spans`.
       unlabelled: what is noted of values that nobody has annotated, if these are passed over where
         entities are needed; "": they are faults.
@@ -211,41 +211,43 @@ class Form(NamedTuple):
     fits: Callable
     read: Callable
     write: Callable | None
-    readings: tuple = EXCLUSIVE
+    countings: tuple = EXCLUSIVE
     is_export: bool = True
     unlabelled: str = ""
 
 
 # The first that fits.
 FORMS = (
-    Form(_is_own, _read_list, None, is_export=False),
-    Form(
+    AnnotationForm(_is_own, _read_list, None, is_export=False),
+    AnnotationForm(
         _is_spacy,
         lambda value: _read_list({**value[1], "text": value[0]}),
         lambda value, found: [value[0], {**value[1], "entities": _triples(found)}],
     ),
-    Form(
+    AnnotationForm(
         label_studio.is_task,
         label_studio.read_task,
         label_studio.write_task,
         unlabelled=label_studio.UNLABELLED,
     ),
-    Form(label_studio.is_annotation, label_studio.read_annotation, label_studio.write_annotation),
-    Form(token_lists.fits, token_lists.read, token_lists.write, is_export=False),
-    Form(
+    AnnotationForm(
+        label_studio.is_annotation, label_studio.read_annotation, label_studio.write_annotation
+    ),
+    AnnotationForm(token_lists.fits, token_lists.read, token_lists.write, is_export=False),
+    AnnotationForm(
         lambda value: isinstance(value, dict) and isinstance(value.get("label"), dict),
         _read_cluener,
         _write_cluener,
-        readings=INCLUSIVE,
+        countings=INCLUSIVE,
     ),
-    Form(label_studio.is_minimal, label_studio.read_minimal, label_studio.write_minimal),
+    AnnotationForm(label_studio.is_minimal, label_studio.read_minimal, label_studio.write_minimal),
     # doccano's older exports.
-    Form(
+    AnnotationForm(
         _has_triples,
         _read_list,
         lambda value, found: {**value, _list_of(value): _triples(found)},
     ),
-    Form(_is_doccano, _read_list, _write_doccano),
+    AnnotationForm(_is_doccano, _read_list, _write_doccano),
     # A text alone, or entities with other names (CMeEE).
-    Form(lambda value: isinstance(value, dict), _read_list, None, is_export=False),
+    AnnotationForm(lambda value: isinstance(value, dict), _read_list, None, is_export=False),
 )

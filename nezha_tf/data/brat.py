@@ -6,7 +6,7 @@ import re
 
 from nezha_tf.data.corpus import read_lines
 from nezha_tf.data.lines import RowFault
-from nezha_tf.data.spans import Span, entities_of_spans
+from nezha_tf.data.spans import EntitySpan, entities_of_spans
 
 ENDING = ".ann"
 PLACES = re.compile(r"[0-9]{1,12} [0-9]{1,12}(;[0-9]{1,12} [0-9]{1,12})*")
@@ -68,13 +68,13 @@ def read_entities(text, lines, check_label):
     return found._replace(notes=found.notes + notes)
 
 
-def write_entities(text, found, reading):
+def write_entities(text, found, counting):
     """Returns the contents of a file of annotations.
 
     Args:
       text: the text that they belong to.
       found: list of entities with `start`, `end` and `label`, by characters.
-      reading: the `spans.Reading` of places.
+      counting: the `spans.Counting` of places.
     """
     lines = []
     for number, entity in enumerate(found, start=1):
@@ -83,7 +83,7 @@ def write_entities(text, found, reading):
             (entity.start + part.start(), entity.start + part.end())
             for part in re.finditer(r"[^\r\n]+", text[entity.start : entity.end])
         ]
-        places = ";".join("{} {}".format(*reading.places(text, *part)) for part in parts)
+        places = ";".join("{} {}".format(*counting.places(text, *part)) for part in parts)
         words = " ".join(text[slice(*part)] for part in parts)
         lines.append(f"T{number}\t{entity.label} {places}\t{words}\n")
     return "".join(lines)
@@ -101,4 +101,4 @@ def _span(line, text):
             raise RowFault(
                 f"{parts[0]} is in several places ({places}), which tags cannot show; leave one"
             )
-    return Span(tokens[0][0], tokens[-1][1], label, parts[2] if len(parts) > 2 else None)
+    return EntitySpan(tokens[0][0], tokens[-1][1], label, parts[2] if len(parts) > 2 else None)

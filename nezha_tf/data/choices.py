@@ -20,7 +20,7 @@ CHID_PUNCTUATION = (
 )
 
 
-class Question(NamedTuple):
+class ChoiceQuestion(NamedTuple):
     """A question about a context, or a blank in a context, with its choices.
 
     Attributes:
@@ -45,7 +45,7 @@ class Question(NamedTuple):
     place: str
 
 
-class Columns(NamedTuple):
+class ChoiceColumns(NamedTuple):
     """The columns (or keys) of the user's own rows.
 
     Attributes:
@@ -69,7 +69,7 @@ def with_ascii_punctuation(passage):
 
 
 def read_c3(path, needs_answers=True, bad_rows=None):
-    """Returns the questions of a file of C3 as a list of `Question`.
+    """Returns the questions of a file of C3 as a list of `ChoiceQuestion`.
 
     The lines of a text or dialogue are joined with line feeds, as in the original.
 
@@ -104,7 +104,7 @@ def read_c3(path, needs_answers=True, bad_rows=None):
 
 
 def read_chid(path, needs_answers=True, bad_rows=None):
-    """Returns the blanks of a file of ChID as a list of `Question`.
+    """Returns the blanks of a file of ChID as a list of `ChoiceQuestion`.
 
     Arguments and errors are those of `read_c3`. The file has JSON lines {"content": [passages],
     "candidates": [...]}, or FewCLUE's with one passage as text and the number of the right one as
@@ -124,7 +124,7 @@ def read_chid(path, needs_answers=True, bad_rows=None):
 
 
 def read_own(path, columns, needs_answers=True, bad_rows=None):
-    """Returns the questions of a file of rows with `Columns`; see `read_rows` and `read_c3`."""
+    """Returns the questions of a file of rows with these `ChoiceColumns`; see `read_c3`."""
     bad_rows, found = bad_rows or BadRows(), []
     needed = [columns.context, columns.choices, *([columns.question] if columns.question else [])]
     optional = () if needs_answers else (columns.answer,)
@@ -179,11 +179,11 @@ def _question_of_c3(number, context, entry, needs_answers, place):
         answer = len(choices) - 1 - _index_of_text(choices[::-1], answer)
     given = entry.get("id")
     name = str(number if given is None else given)
-    return Question(name, context, text, choices, answer, None, None, place)
+    return ChoiceQuestion(name, context, text, choices, answer, None, None, place)
 
 
 def _blanks(row, answers, needs_answers):
-    """Returns the `Question`s of a row of ChID."""
+    """Returns the `ChoiceQuestion`s of a row of ChID."""
     passages, choices = _listed(row.values["content"]), row.values["candidates"]
     choices = _choices(_listed(choices), '"candidates"')
     found = []
@@ -196,7 +196,9 @@ def _blanks(row, answers, needs_answers):
             index = None if answer is None else _index_of_number(choices, answer)
             # FewCLUE's blanks all have the same mark, but their rows have an id.
             name = row.values.get("id", str(row.line)) if mark == ONE_BLANK else mark
-            found.append(Question(name, passage, None, choices, index, mark, row.place, row.place))
+            found.append(
+                ChoiceQuestion(name, passage, None, choices, index, mark, row.place, row.place)
+            )
     if not found:
         raise RowFault('"content" has no blank such as #idiom000001# or #idiom#')
     return found
@@ -225,10 +227,10 @@ def _own_question(row, columns):
         answer = (_index_of_text if is_text else _index_of_number)(choices, answer)
     if columns.question:
         text = row.values[columns.question]
-        return Question(name, context, text, choices, answer, None, None, row.place)
+        return ChoiceQuestion(name, context, text, choices, answer, None, None, row.place)
     if BLANK.findall(context).count(ONE_BLANK) != 1:
         raise RowFault(f'"{columns.context}" must have one blank {ONE_BLANK}')
-    return Question(name, context, None, choices, answer, ONE_BLANK, None, row.place)
+    return ChoiceQuestion(name, context, None, choices, answer, ONE_BLANK, None, row.place)
 
 
 def _listed(text):

@@ -13,13 +13,6 @@ from nezha_tf.util.errors import UserError
 NAMED_AT_ONCE = 5
 
 
-class Stretch(NamedTuple):
-    """A run of undamaged records: byte offset of the first, and how many (-1: all)."""
-
-    offset: int
-    records: int
-
-
 class Damage(NamedTuple):
     """A damaged record, numbered from 1; `lost_bytes` if the rest of the file is lost too."""
 
@@ -38,7 +31,12 @@ class Damage(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """A file's undamaged `Stretch`es and its `Damage`s, two lists in the file's order."""
+    """What a file holds, two lists in its order.
+
+    Attributes:
+      stretches: runs of undamaged records: (byte of the first, how many).
+      damage: the `Damage`s.
+    """
 
     stretches: list
     damage: list
@@ -46,11 +44,11 @@ class Survey(NamedTuple):
     @property
     def records(self):
         """The number of undamaged records."""
-        return sum(stretch.records for stretch in self.stretches)
+        return sum(count for _, count in self.stretches)
 
 
-# A file without a survey is assumed to be undamaged until reading it fails.
-WHOLE_FILE = [Stretch(offset=0, records=-1)]
+# A file without a survey is assumed to be undamaged until reading it fails; -1 means all records.
+WHOLE_FILE = [(0, -1)]
 
 
 def survey(path):
@@ -62,9 +60,9 @@ def survey(path):
             count += 1
             continue
         damage.append(Damage(path, number, 0 if fault == WRONG_CHECKSUM else len(frame)))
-        stretches += [Stretch(begin, count)] * (count > 0)
+        stretches += [(begin, count)] * (count > 0)
         begin, count = offset, 0
-    return Survey(stretches + [Stretch(begin, count)] * (count > 0), damage)
+    return Survey(stretches + [(begin, count)] * (count > 0), damage)
 
 
 class RecordFiles:
@@ -85,7 +83,7 @@ class RecordFiles:
         return len(self._damage(self._surveys))
 
     def stretches(self, paths):
-        """Returns a list of (path, list of the `Stretch`es that can be read)."""
+        """Returns a list of (path, the stretches that can be read)."""
         surveyed = {path: survey.stretches for path, survey in self._surveys.items()}
         return [(path, surveyed.get(path, WHOLE_FILE)) for path in paths]
 

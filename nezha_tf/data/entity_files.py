@@ -89,7 +89,7 @@ def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
       UserError: the file cannot be read, has no valid sentence, or has a faulty row. A file of
         brat's, which is a single text, may have none if `bad_rows` skips it.
     """
-    source = Source(path, is_labelled, labels, bad_rows or BadRows())
+    source = EntitySource(path, is_labelled, labels, bad_rows or BadRows())
     found = next(form.read(source) for form in FORMS if form.fits(source))
     if not found.sentences and not source.ends_in(brat.ENDING):
         notes = "".join(f"; {what}: {count:,}" for what, count in found.notes.items())
@@ -97,7 +97,7 @@ def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
     return found
 
 
-class Source:
+class EntitySource:
     """A file to read; the arguments are those of `read_entity_file`."""
 
     def __init__(self, path, is_labelled, labels, bad_rows):
@@ -115,7 +115,7 @@ class Source:
 
     @functools.cached_property
     def columns(self):
-        """The `Columns` of its lines, or None."""
+        """The `TokenColumns` of its lines, or None."""
         return columns_of([line for line in self.lines if not is_blank(line)])
 
     def is_tagged(self):
@@ -228,12 +228,12 @@ def _read_brat(source):
         [Sentence(text, found.entities)],
         [1],
         notes=found.notes,
-        export=lambda entities: brat.write_entities(text, entities[0], found.reading),
+        export=lambda entities: brat.write_entities(text, entities[0], found.counting),
     )
 
 
 class FileForm(NamedTuple):
-    """A form of files: whether a `Source` has it, and the `EntityFile` of a source."""
+    """A form of files: whether a `EntitySource` has it, and the `EntityFile` of a source."""
 
     fits: Callable
     read: Callable
@@ -243,6 +243,6 @@ FORMS = (
     FileForm(lambda source: source.ends_in(brat.ENDING), _read_brat),
     FileForm(lambda source: source.ends_in(JSON), _read_json),
     FileForm(lambda source: source.columns is not None, _read_columns),
-    FileForm(Source.is_tagged, _read_tagged),
+    FileForm(EntitySource.is_tagged, _read_tagged),
     FileForm(lambda source: True, _read_raw),
 )

@@ -8,7 +8,7 @@ from nezha_tf.data.spans import (
     EXCLUSIVE,
     NO_LABEL,
     Annotated,
-    Span,
+    EntitySpan,
     agrees,
     only_label,
     spans_of,
@@ -143,14 +143,18 @@ def _results(annotation):
 
 
 def _span(value, kind):
-    """Returns the `Span` of a result; places in HTML are those in its text."""
+    """Returns the `EntitySpan` of a result; places in HTML are those in its text."""
     inner = value.get("globalOffsets")
     if isinstance(inner, dict):
         value = {**value, **inner}
     label = only_label(value.get(kind, value.get(KINDS[0])))
     words = value.get("text")
     words = words if isinstance(words, str) else None
-    return Span(value.get("start"), value.get("end"), label, words) if label is not None else None
+    return (
+        EntitySpan(value.get("start"), value.get("end"), label, words)
+        if label is not None
+        else None
+    )
 
 
 def _names(value):

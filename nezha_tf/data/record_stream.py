@@ -1,6 +1,6 @@
 """Datasets of the records of many files, in order or shuffled in each epoch.
 
-`files` are everywhere a list of (path, list of the `damage.Stretch`es to read).
+`files` are everywhere a list of (path, stretches to read); see `damage.Survey`.
 """
 
 import tensorflow as tf

@@ -22,7 +22,7 @@ STARTS, ENDS = ("start", "start_offset", "start_idx"), ("end", "end_offset", "en
 LABELS, WORDS = ("label", "labels", "type"), ("text", "entity", "word")
 
 
-class Span(NamedTuple):
+class EntitySpan(NamedTuple):
     """An entity of a file.
 
     Attributes:
@@ -42,18 +42,18 @@ class Annotated(NamedTuple):
 
     Attributes:
       text: str.
-      spans: list of `Span`; None: it is not annotated.
+      spans: list of `EntitySpan`; None: it is not annotated.
       notes: `Counter` of what was passed over.
       tags: its tags, if it has tags instead of places; None: it has none.
     """
 
     text: str
-    spans: list[Span] | None
+    spans: list[EntitySpan] | None
     notes: collections.Counter
     tags: list[str] | None = None
 
 
-class Prediction(NamedTuple):
+class ExportedEntity(NamedTuple):
     """An entity to write: places as the file counts them, characters, and probability."""
 
     start: int
@@ -63,8 +63,8 @@ class Prediction(NamedTuple):
     probability: float
 
 
-class Reading(NamedTuple):
-    """A way to count places.
+class Counting(NamedTuple):
+    """A way to count the places of entities.
 
     Attributes:
       note: what is noted of places that were read in this way; "": nothing.
@@ -77,7 +77,7 @@ class Reading(NamedTuple):
     past: int
 
     def places(self, text, start, end):
-        """Returns (start, end) of the characters [start, end) of a text, as this reading counts."""
+        """Returns (start, end) of the characters [start, end) of a text, counted in this way."""
         bounds = self.bounds(text)
         return int(bounds[start]), int(bounds[end]) - self.past
 
@@ -97,19 +97,19 @@ UTF_16 = _bounds(lambda character: 1 + (character > "\uffff"))
 UTF_8 = _bounds(lambda character: len(character.encode(errors="surrogatepass")))
 
 
-def _readings(past, other):
+def _countings(past, other):
     """Returns the ways to count, the likeliest first; words decide between them."""
     return (
-        Reading("", CHARACTERS, past),
-        Reading("entities placed in UTF-16 units, as JavaScript counts; read so", UTF_16, past),
-        Reading("entities placed in bytes of UTF-8; read so", UTF_8, past),
-        Reading("entities placed as if CR LF were one character; read so", _one_line_end, past),
-        Reading(f"entities whose end is the {other}; read so", CHARACTERS, 1 - past),
+        Counting("", CHARACTERS, past),
+        Counting("entities placed in UTF-16 units, as JavaScript counts; read so", UTF_16, past),
+        Counting("entities placed in bytes of UTF-8; read so", UTF_8, past),
+        Counting("entities placed as if CR LF were one character; read so", _one_line_end, past),
+        Counting(f"entities whose end is the {other}; read so", CHARACTERS, 1 - past),
     )
 
 
-EXCLUSIVE = _readings(0, "last character itself")
-INCLUSIVE = _readings(1, "first character behind them")
+EXCLUSIVE = _countings(0, "last character itself")
+INCLUSIVE = _countings(1, "first character behind them")
 
 
 def only_label(labels):
@@ -126,7 +126,7 @@ def only_label(labels):
 
 
 def spans_of(entities):
-    """Returns (list of `Span`, `Counter` of notes) of a list of entities as JSON has them.
+    """Returns (list of `EntitySpan`, `Counter` of notes) of a list of entities as JSON has them.
 
     An entity is [start, end, label] or an object. One with an empty list of labels is left out.
     """
@@ -136,7 +136,7 @@ def spans_of(entities):
 
 def _span_of(entity):
     if isinstance(entity, list) and len(entity) == 3:
-        return Span(*entity)
+        return EntitySpan(*entity)
     if not isinstance(entity, dict):
         raise RowFault(
             'an entity must be {"start":, "end":, "label":} or [start, end, label], not '
@@ -148,7 +148,7 @@ def _span_of(entity):
     )
     if label == []:
         return None
-    return Span(start, end, only_label(label), words if isinstance(words, str) else None)
+    return EntitySpan(start, end, only_label(label), words if isinstance(words, str) else None)
 
 
 class Found(NamedTuple):
@@ -156,24 +156,24 @@ class Found(NamedTuple):
 
     Attributes:
       entities: list of `Entity`, by characters, in order and without overlap.
-      reading: the `Reading` of their places.
+      counting: the `Counting` of their places.
       notes: `Counter` of what the user should know.
     """
 
     entities: list[Entity]
-    reading: Reading
+    counting: Counting
     notes: collections.Counter
 
 
-def entities_of_spans(text, spans, readings=EXCLUSIVE, is_export=True):
+def entities_of_spans(text, spans, countings=EXCLUSIVE, is_export=True):
     """Returns the entities of a text as `Found`.
 
-    The first of `readings` is taken that gives every entity the words that the file says.
+    The first of `countings` is taken that gives every entity the words that the file says.
 
     Args:
       text: str.
-      spans: list of `Span`.
-      readings: `EXCLUSIVE` or `INCLUSIVE`; without words, their first.
+      spans: list of `EntitySpan`.
+      countings: `EXCLUSIVE` or `INCLUSIVE`; without words, their first.
       is_export: whether a program has written the places, so that white space at the edges of
         entities is left out and places without words are doubted.
 
@@ -184,12 +184,12 @@ def entities_of_spans(text, spans, readings=EXCLUSIVE, is_export=True):
     for span in spans:
         _check(span, text)
     has_words = any(span.words is not None for span in spans)
-    likely = readings if has_words else readings[:1]
-    reading = next((r for r in likely if agrees(r, text, spans)), None)
-    if reading is None:
-        _refuse(text, spans, readings[0])
-    notes = collections.Counter({reading.note: len(spans)} if reading.note else {})
-    places = _Places(reading, text)
+    likely = countings if has_words else countings[:1]
+    counting = next((r for r in likely if agrees(r, text, spans)), None)
+    if counting is None:
+        _refuse(text, spans, countings[0])
+    notes = collections.Counter({counting.note: len(spans)} if counting.note else {})
+    places = _Places(counting, text)
     first = next((n for n, character in enumerate(text) if character > "\uffff"), len(text))
     written = {}
     for span in spans:
@@ -206,22 +206,22 @@ def entities_of_spans(text, spans, readings=EXCLUSIVE, is_export=True):
         if after.start < before.end:
             fault = f"the entities {tuple(before)} and {tuple(after)} overlap"
             raise RowFault(fault, written[after])
-    return Found(entities, reading, +notes)
+    return Found(entities, counting, +notes)
 
 
-def agrees(reading, text, spans):
+def agrees(counting, text, spans):
     """Whether all spans are in a text, with the words that the file says, if read so."""
-    places = _Places(reading, text)
+    places = _Places(counting, text)
     return all(places.has(span) for span in spans)
 
 
 class _Places:
-    """Maps the places of a reading of a text to characters."""
+    """Maps the places of a counting of a text to characters."""
 
-    def __init__(self, reading, text):
-        self._past, self._text = reading.past, text
+    def __init__(self, counting, text):
+        self._past, self._text = counting.past, text
         # Of several characters at a place, the last one begins there.
-        self._characters = {place: n for n, place in enumerate(reading.bounds(text))}
+        self._characters = {place: n for n, place in enumerate(counting.bounds(text))}
 
     def of(self, span):
         """Returns (start, end) in characters, or None if a place is none, or the span is empty."""
@@ -253,13 +253,13 @@ def _check(span, text):
         raise RowFault(f"an entity's label is {shown}; it must be a word without blanks", span)
 
 
-def _refuse(text, spans, reading):
-    """Raises the `RowFault` of the first entity that a reading does not find."""
-    places = _Places(reading, text)
+def _refuse(text, spans, counting):
+    """Raises the `RowFault` of the first entity that a counting does not find."""
+    places = _Places(counting, text)
     span = next(span for span in spans if not places.has(span))
     place = places.of(span)
     if place is None:
-        raise RowFault(_no_fit(span, text, reading), span)
+        raise RowFault(_no_fit(span, text, counting), span)
     raise RowFault(
         f"the text has {text[slice(*place)][:40]!r} from {span.start} to {span.end}, but the file "
         f"says that {span.words[:40]!r} is there",
@@ -267,8 +267,8 @@ def _refuse(text, spans, reading):
     )
 
 
-def _no_fit(span, text, reading=EXCLUSIVE[0]):
-    what = "its last character" if reading.past else "the first character after it"
+def _no_fit(span, text, counting=EXCLUSIVE[0]):
+    what = "its last character" if counting.past else "the first character after it"
     start, end = (json.dumps(place)[:40] for place in (span.start, span.end))
     fault = (
         f"an entity from {start} to {end} ({what}) does not fit a text of {len(text)} characters"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from nezha_tf.data.entity_tags import TAG, TAGS_MEANT, entities_of, scheme_of, tags_of
 from nezha_tf.data.json_items import Item
 from nezha_tf.data.lines import RowFault
-from nezha_tf.data.spans import Annotated, Span
+from nezha_tf.data.spans import Annotated, EntitySpan
 
 # The names of Hugging Face and of others.
 TOKENS = ("tokens", "words", "text", "sentence", "chars")
@@ -32,7 +32,9 @@ def read(value):
         return Annotated(text, None, collections.Counter())
     tags = value[name]
     _check(tags, name, tokens)
-    spans = [Span(places[e.start][0], places[e.end - 1][1], e.label) for e in entities_of(tags)]
+    spans = [
+        EntitySpan(places[e.start][0], places[e.end - 1][1], e.label) for e in entities_of(tags)
+    ]
     return Annotated(text, spans, collections.Counter(), tags)
 
 
@@ -95,7 +97,7 @@ def _is_letter(character):
     return character.isalnum() and character < "\u2e80"
 
 
-class Columns(NamedTuple):
+class TokenColumns(NamedTuple):
     """The columns of a file, separated by tabs.
 
     Attributes:
@@ -110,7 +112,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(lines):
-    """Returns the `Columns` of a file by its lines that are not blank; None: it has another form.
+    """Returns the `TokenColumns` of a file by its lines that are not blank, or None.
 
     The first line names them (`text_a`, `label`, in any order), or most lines have several tags
     behind their only tab. A file with `text_a` alone has no tags.
@@ -119,8 +121,8 @@ def columns_of(lines):
     tokens = [n for n, name in enumerate(names) if name in NAMES_OF_TOKENS]
     tags = [n for n, name in enumerate(names) if name in TAGS]
     if tokens and (tags or names == ["text_a"]):
-        return Columns(lines[0], tokens[0], tags[0] if tags else None)
-    return Columns(None, 0, 1) if 2 * sum(map(_has_tags, lines)) > len(lines) else None
+        return TokenColumns(lines[0], tokens[0], tags[0] if tags else None)
+    return TokenColumns(None, 0, 1) if 2 * sum(map(_has_tags, lines)) > len(lines) else None
 
 
 def read_columns(lines, columns):
@@ -128,7 +130,7 @@ def read_columns(lines, columns):
 
     Args:
       lines: iterable of `Line`s that are not blank.
-      columns: `Columns`.
+      columns: `TokenColumns`.
     """
     for line in lines:
         if line.text != columns.header:
@@ -139,7 +141,7 @@ def write_columns(values, columns):
     """Returns the text of a file with these values."""
     lines = [columns.header] * (columns.header is not None)
     if columns.tags is None:
-        columns, lines = Columns("", 0, 1), ["text_a\tlabel"]
+        columns, lines = TokenColumns("", 0, 1), ["text_a\tlabel"]
     for value in values:
         cells = [""] * (max(columns.tokens, columns.tags) + 1)
         cells[columns.tokens] = " ".join(value[TOKENS[0]])

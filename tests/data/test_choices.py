@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
+from nezha_tf.data.choices import ChoiceColumns, read_c3, read_chid, read_own
 from nezha_tf.data.lines import BadRows
 from nezha_tf.util.errors import UserError
 
@@ -21,7 +21,7 @@ CHID = {
     "content": ["他“#idiom000001#”，又#idiom000002#…", "无——空"],
     "candidates": ["画蛇添足", "守株待兔", "一心一意"],
 }
-OWN = Columns("context", "question", "choices", "answer", "text")
+OWN = ChoiceColumns("context", "question", "choices", "answer", "text")
 
 
 def write(path, *rows):

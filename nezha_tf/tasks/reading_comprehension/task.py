@@ -34,7 +34,7 @@ class ReadingComprehension(FineTuning):
         super().__init__(settings)
 
     def read(self, part):
-        """Returns the `Windows` of a part."""
+        """Returns the `WindowedQuestions` of a part."""
         self.require_segments("questions")
         names = self.paths_of(part)
         bad_rows = BadRows(self.settings.skip_bad_rows)
