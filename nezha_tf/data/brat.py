@@ -23,7 +23,7 @@ OTHERS = {
 
 
 def text_path(path):
-    """Returns the path of the text that a file of annotations belongs to."""
+    """Returns the path of the text of a file of annotations."""
     return path.removesuffix(ENDING) + ".txt"
 
 
@@ -37,12 +37,9 @@ def read_text(path):
 
 
 def read_entities(text, lines, check_label):
-    """Returns the entities of the lines of a file, as `spans.Found`.
+    """Returns the entities of a text, by the lines of a file, as `spans.Found`.
 
-    Args:
-      text: the text that they belong to.
-      lines: list of str.
-      check_label: function of a label that raises `RowFault` if it is not allowed.
+    `check_label` raises a `RowFault` if a label is not allowed.
 
     Raises:
       RowFault: a line is faulty, or its entity does not fit the text, or overlaps another; `part`

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from nezha_tf.data.compression import unpacked_name
+from nezha_tf.data.json_items import read_items
 from nezha_tf.data.lines import BadRows, RowFault, require_text
 from nezha_tf.data.rows import read_rows
 from nezha_tf.util.errors import UserError
@@ -27,22 +28,22 @@ class ChoiceQuestion(NamedTuple):
       id: the question's name in the predictions, a str: its id in the file, the blank's mark in
         ChID, its number in C3 (from 0), the line of a row of the user's own.
       context: the text.
-      text: the question; None: the context has a blank.
       choices: tuple of at least two texts.
       answer: index of the right choice, or None.
+      place: file and line or number, for messages.
+      text: the question; None: the context has a blank.
       blank: the mark in the context where the choice belongs; None: there is a question.
       group: name of the passages that share these choices; None: no other question has them.
-      place: file and line or number, for messages.
     """
 
     id: str
     context: str
-    text: str | None
     choices: tuple[str, ...]
     answer: int | None
-    blank: str | None
-    group: str | None
     place: str
+    text: str | None = None
+    blank: str | None = None
+    group: str | None = None
 
 
 class ChoiceColumns(NamedTuple):
@@ -62,7 +63,7 @@ class ChoiceColumns(NamedTuple):
 
 
 def with_ascii_punctuation(passage):
-    """Returns a passage as `read_chid` reads it: quotes, dashes and ellipses in ASCII."""
+    """Returns a passage as `read_chid` reads it."""
     for old, new in CHID_PUNCTUATION:
         passage = passage.replace(old, new)
     return passage
@@ -81,22 +82,21 @@ def read_c3(path, needs_answers=True, bad_rows=None):
     Raises:
       UserError: the file is missing or has another format, or a question is faulty.
     """
-    bad_rows, found = bad_rows or BadRows(), []
-    texts = _json(path)
-    if not isinstance(texts, list):
+    bad_rows, found, number = bad_rows or BadRows(), [], 0
+    items = read_items(path, bad_rows)
+    if not items.is_array:
         raise UserError(f'{path} is not a list of [lines, [{{"question": ...}}], id] as in C3')
-    number = 0
-    for at, text in enumerate(texts, start=1):
+    for item in items.values:
         try:
-            lines, entries = _parts_of_c3(text)
+            context, entries = _parts_of_c3(item.value)
         except RowFault as fault:
-            bad_rows.add(f"{path}, text {at}: {fault}")
-            number += _num_entries(text)
+            bad_rows.add(f"{path}, text {item.number}: {fault}")
+            number += _num_entries(item.value)
             continue
         for of_text, entry in enumerate(entries, start=1):
-            place = f"{path}, text {at}, question {of_text}"
+            place = f"{path}, text {item.number}, question {of_text}"
             try:
-                found.append(_question_of_c3(number, lines, entry, needs_answers, place))
+                found.append(_question_of_c3(number, context, entry, needs_answers, place))
             except RowFault as fault:
                 bad_rows.add(f"{place}: {fault}")
             number += 1
@@ -138,18 +138,10 @@ def read_own(path, columns, needs_answers=True, bad_rows=None):
     return found
 
 
-def _json(path):
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            return json.load(file)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON in UTF-8: {error}") from error
-
-
 def _parts_of_c3(text):
-    """Returns (text, list of questions)."""
+    """Returns (context, list of questions)."""
+    if isinstance(text, RowFault):
+        raise text
     if not isinstance(text, list) or len(text) not in (2, 3) or not isinstance(text[1], list):
         raise RowFault('not [lines, [{"question": ...}], id]')
     lines = text[0]
@@ -179,11 +171,10 @@ def _question_of_c3(number, context, entry, needs_answers, place):
         answer = len(choices) - 1 - _index_of_text(choices[::-1], answer)
     given = entry.get("id")
     name = str(number if given is None else given)
-    return ChoiceQuestion(name, context, text, choices, answer, None, None, place)
+    return ChoiceQuestion(name, context, choices, answer, place, text)
 
 
 def _blanks(row, answers, needs_answers):
-    """Returns the `ChoiceQuestion`s of a row of ChID."""
     passages, choices = _listed(row.values["content"]), row.values["candidates"]
     choices = _choices(_listed(choices), '"candidates"')
     found = []
@@ -197,7 +188,9 @@ def _blanks(row, answers, needs_answers):
             # FewCLUE's blanks all have the same mark, but their rows have an id.
             name = row.values.get("id", str(row.line)) if mark == ONE_BLANK else mark
             found.append(
-                ChoiceQuestion(name, passage, None, choices, index, mark, row.place, row.place)
+                ChoiceQuestion(
+                    name, passage, choices, index, row.place, blank=mark, group=row.place
+                )
             )
     if not found:
         raise RowFault('"content" has no blank such as #idiom000001# or #idiom#')
@@ -212,10 +205,10 @@ def _answers_beside(path, needs_answers):
         if not needs_answers:
             return {}
         raise UserError(f"{path} holds no answers, and there is no {beside}; fetch it as well")
-    answers = _json(beside)
-    if not isinstance(answers, dict):
+    answers = [item.value for item in read_items(beside, BadRows()).values]
+    if len(answers) != 1 or not isinstance(answers[0], dict):
         raise UserError(f'{beside} is not an object {{"#idiom000001#": number, ...}}')
-    return answers
+    return answers[0]
 
 
 def _own_question(row, columns):
@@ -227,10 +220,10 @@ def _own_question(row, columns):
         answer = (_index_of_text if is_text else _index_of_number)(choices, answer)
     if columns.question:
         text = row.values[columns.question]
-        return ChoiceQuestion(name, context, text, choices, answer, None, None, row.place)
+        return ChoiceQuestion(name, context, choices, answer, row.place, text)
     if BLANK.findall(context).count(ONE_BLANK) != 1:
         raise RowFault(f'"{columns.context}" must have one blank {ONE_BLANK}')
-    return ChoiceQuestion(name, context, None, choices, answer, ONE_BLANK, None, row.place)
+    return ChoiceQuestion(name, context, choices, answer, row.place, blank=ONE_BLANK)
 
 
 def _listed(text):
@@ -251,7 +244,6 @@ def _choices(values, name):
 
 
 def _index_of_text(choices, answer):
-    """Returns the first of the choices that equal the answer."""
     answer = answer.strip() if isinstance(answer, str) else answer
     if answer not in choices:
         raise RowFault(f"the answer {str(answer)[:40]!r} is none of the {len(choices)} choices")

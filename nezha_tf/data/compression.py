@@ -120,7 +120,7 @@ def unpacked(path, file, with_parquet=False):
     Args:
       path: its name, for messages.
       file: a buffered binary file, at its start.
-      with_parquet: whether who reads it knows Parquet, too.
+      with_parquet: whether the caller reads Parquet.
 
     Raises:
       UserError: it is an archive, or another file that holds no text as it is; or the library that

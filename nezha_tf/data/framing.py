@@ -36,7 +36,7 @@ def read_frames(path):
     """Yields (number of the record from 1, its frame as bytes, its fault or "").
 
     Reading continues after a record with a wrong checksum. If a length is damaged or the file is
-    truncated, the rest of the file is yielded as the last frame.
+    truncated, the rest of the file is the last frame.
 
     Raises:
       UserError: the file cannot be read.
@@ -80,7 +80,6 @@ def has_lying_length(path):
 
 
 def _rest_of_frame(file, header):
-    """Returns (frame as bytes, its fault or "") after the header was read."""
     if len(header) < HEADER.size:
         return header, f"truncated: only {len(header)} bytes of its header are there"
     length, crc = HEADER.unpack(header)
@@ -98,7 +97,6 @@ def _rest_of_frame(file, header):
 
 
 def _read(file, size):
-    """Returns as many bytes of a file, or those until its end."""
     parts = []
     while part := file.read(min(size, _READ_AT_ONCE)):
         parts.append(part)

@@ -25,10 +25,9 @@ class InMemoryReader:
     def __init__(self, num_examples, make_features):
         """Args:
         num_examples: number of examples, at least 1.
-        make_features: function (index, seed, epoch) that returns one example's features, a dict
-          of feature name to tensor of a known shape. `index` and `epoch` are int64 scalar
-          tensors, `seed` is an int. Random draws may depend only on these three: see
-          `draws.graph_example_seed`.
+        make_features: function (index, seed, epoch) that returns one example's features, a dict of
+          name to tensor of a known shape. `index` and `epoch` are int64 scalar tensors, `seed` is
+          an int. Draws may depend on these three alone: see `draws.graph_example_seed`.
         """
         if num_examples < 1:
             raise ValueError("no example")
@@ -38,10 +37,9 @@ class InMemoryReader:
     def training_batches(
         self, batch_size, seed, skip_batches=0, num_shards=1, shard=0, by="element"
     ):
-        """Returns an endless dataset of batches, in a shuffled order that the seed determines.
+        """Returns endless batches in a shuffled order; see `ExampleReader.training_batches`.
 
-        The arguments are those of `ExampleReader.training_batches`; the features' draws depend on
-        `seed`, too.
+        The seed also determines what is drawn for the features.
 
         Raises:
           UserError: `by` is "file" and there are several pipelines: there are no files here.
@@ -62,10 +60,7 @@ class InMemoryReader:
         return record_stream.prefetched(record_stream.endless(batches))
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
-        """Returns at most `max_batches` batches in the examples' order; the last may be smaller.
-
-        The arguments are those of `ExampleReader.evaluation_batches`.
-        """
+        """Returns batches in order; see `ExampleReader.evaluation_batches`."""
         first = min(skip_batches * batch_size, self.num_examples)
         end = min(max_batches * batch_size, self.num_examples)
         indices = np.arange(first, end)
@@ -113,8 +108,8 @@ class ArrayReader(InMemoryReader):
             [n] for each example of n tokens, or with C such arrays (or one array [C, n]); or one
             array [examples, ...]. `input_ids` is one of the lists.
           max_seq_length: number of tokens of the longest allowed sequence.
-          bucket_by_length: whether a batch is padded to the bucket of its longest example; if
-            False, all batches are padded to `max_seq_length`.
+          bucket_by_length: whether a batch is padded to the bucket of its longest example, or
+            always to `max_seq_length`.
 
         Raises:
           ValueError: the examples have different numbers of sequences.
@@ -195,7 +190,7 @@ class ArrayReader(InMemoryReader):
         return draws.graph_shuffled(batches, seeds[1])
 
     def _sequences(self, values):
-        """Returns a list of arrays [n]; the sequences of one example follow one another."""
+        """Returns a list of arrays [n]; those of one example follow one another."""
         if self._choices is None:
             return values
         return [sequence for example in values for sequence in example]
@@ -232,7 +227,7 @@ def bucket_lengths(max_seq_length):
 
 
 def _choices(input_ids):
-    """Returns C, the number of sequences of each example; None: examples are single sequences."""
+    """Returns C, the number of sequences of each example, or None: one, not in a list."""
     if not len(input_ids) or np.ndim(input_ids[0][0]) == 0:
         return None
     numbers = sorted({len(example) for example in input_ids})

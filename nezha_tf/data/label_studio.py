@@ -77,7 +77,7 @@ def is_annotation(value):
 
 
 def read_annotation(value):
-    """Reads what `is_annotation` fits."""
+    """Reads what `is_annotation` fits; see `read_task`."""
     return read_task(_as_task(value))
 
 
@@ -182,7 +182,6 @@ def _text_name(data, likely, spans):
 
 
 def _minimal_names(value):
-    """Returns the names of the lists of entities, which are the names of the tags."""
     return [name for name, found in value.items() if isinstance(found, list) and _are_marks(found)]
 
 

@@ -89,15 +89,13 @@ class ExampleReader:
         """Returns an endless dataset of batches, in a shuffled order that the seed determines.
 
         The records are counted first when a run is resumed, unless the numbers are known, and when
-        several pipelines may skip damaged records, because the pipelines must agree on the order
-        before the first step.
+        several pipelines may skip damaged records: they must agree on the order from the start.
 
         Args:
           batch_size: B, the number of examples in each batch of this pipeline.
           seed: seed of the order of files and examples; the order differs between epochs.
           skip_batches: batches to leave out at the start, when a run is resumed.
-          num_shards: number of pipelines that share the files.
-          shard: index of this pipeline, from 0.
+          num_shards, shard: number of pipelines that share the files, and this one's index from 0.
           by: "element": each pipeline reads all files and keeps B of each `num_shards * B`
             consecutive records; "file": each pipeline reads its own files.
 
@@ -124,7 +122,6 @@ class ExampleReader:
         return record_stream.prefetched(record_stream.endless(changed(batches, seed)))
 
     def _count(self, files):
-        """Returns the number of undamaged records; reads the files if it is not known."""
         # Where damage may be skipped, only reading tells how many records are left.
         if not self._record_files.max_corrupt_records:
             counts = self._counts()
@@ -147,11 +144,7 @@ class ExampleReader:
         return record_stream.prefetched(self._changed(batches, "evaluation"))
 
     def guarded(self, make_batches, skip_batches=0):
-        """Yields batches, and continues after damage if it may be skipped.
-
-        Args:
-          make_batches: function of `skip_batches` that returns batches of this reader.
-          skip_batches: batches to leave out at the start.
+        """Yields the batches of `make_batches(skip_batches=)`, and goes on after damage if it may.
 
         Raises:
           UserError, or one of `FAILURES`: see `explain`.
@@ -166,10 +159,7 @@ class ExampleReader:
                 _warn(self.explain(error))
 
     def explain(self, error):
-        """Finds out why iterating over batches failed.
-
-        Args:
-          error: one of `FAILURES`.
+        """Finds out why iterating over batches failed with one of `FAILURES`.
 
         Returns:
           One line on the damaged records that were found and are skipped from now on. The caller
@@ -210,7 +200,7 @@ class ExampleReader:
     def _changed(self, numbered_batches, seed, and_then=None):
         """Parses batches of (number in the stream, record) and applies the transforms.
 
-        `and_then` is None, or a function of the numbers and the batch that changes it at last.
+        `and_then(numbers, batch)` changes the batch at last.
         """
 
         @record_stream.traced_as_is
@@ -223,7 +213,7 @@ class ExampleReader:
         return numbered_batches.map(changed, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _changed_together(self, numbered_batches, seed):
-        """Does the same for several batches at once; all batches have the same size."""
+        """Does the same for several batches of one size at once."""
         batch_size = numbered_batches.element_spec[0].shape[0]
         count = max(1, self._at_once // batch_size)
         joined = numbered_batches.batch(count, drop_remainder=True)
@@ -279,7 +269,7 @@ class ExampleReader:
             self._refuse_unfit_among(path, untuned(failed).as_numpy_iterator(), fitting)
 
     def _refuse_unfit_among(self, path, records, first=0):
-        """Does the same for some records (bytes), which come after `first` undamaged ones."""
+        """Does the same for some records, after `first` undamaged ones."""
         is_empty = True
         for index, record in enumerate(records, first):
             is_empty, fault = False, self._fault_of(record)
@@ -296,7 +286,6 @@ class ExampleReader:
 
 
 def _check_that_they_fit(features, transforms):
-    """Raises a `ValueError` if a transform reads a feature that nothing before it gives."""
     given = {feature.name for feature in features}
     for transform in transforms:
         missing = {feature.name for feature in transform.reads} - given

@@ -254,7 +254,7 @@ def _check(span, text):
 
 
 def _refuse(text, spans, counting):
-    """Raises the `RowFault` of the first entity that a counting does not find."""
+    """Raises the `RowFault` of the first entity that is not found."""
     places = _Places(counting, text)
     span = next(span for span in spans if not places.has(span))
     place = places.of(span)

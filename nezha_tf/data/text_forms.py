@@ -73,10 +73,7 @@ class TextForm(NamedTuple):
 def as_plain_text(path, file, reading):
     """Returns a file of the plain text that a file of any form holds.
 
-    Args:
-      path: the file's name.
-      file: a buffered binary file, at its start, without compression.
-      reading: `Reading`.
+    The file is a buffered binary one, at its start and without compression.
 
     Raises:
       UserError: the file is in another encoding, or the library that reads it is missing. Faults
@@ -98,10 +95,7 @@ def _form_of(path, file):
 
 
 def _plain(documents, reading):
-    """Yields documents as plain text, in bytes.
-
-    A blank line within a document is left out: there it parts nothing.
-    """
+    """Yields documents as plain text, in bytes, without blank lines, which part nothing there."""
     for lines in documents:
         text = "\n".join(line for line in lines if not is_blank(line))
         if text:
@@ -159,7 +153,6 @@ def _lines_of(value, place, reading):
 
 
 def _texts_of(value, name, place):
-    """Returns a field's texts: it holds a text, a list of texts, or null, which is no text."""
     texts = value if isinstance(value, list) else [] if value is None else [value]
     for text in texts:
         if not isinstance(text, str):

@@ -170,7 +170,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(UserError, match=r"cannot read .*none\.json"):
         read_c3(str(tmp_path / "none.json"))
     (tmp_path / "half.json").write_bytes(json.dumps(C3).encode()[:-9])
-    with pytest.raises(UserError, match=r"half\.json is not JSON"):
+    with pytest.raises(UserError, match=r"half\.json, text 1: not JSON"):
         read_c3(str(tmp_path / "half.json"))
     write(tmp_path / "dev.json", CHID)
     write(tmp_path / "dev_answer.json", [1])

@@ -39,7 +39,7 @@ def questions_of(name):
         place = min(len(text), 5 * index)
         context = f"{text[:place]}{ONE_BLANK}{text[place:]}" if KINDS[name] else text
         question, blank = (None, ONE_BLANK) if KINDS[name] else (others[4] + "吗", None)
-        found.append(ChoiceQuestion(str(index), context, question, choices, None, blank, None, ""))
+        found.append(ChoiceQuestion(str(index), context, choices, None, "", question, blank))
     return found
 
 
