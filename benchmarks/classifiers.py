@@ -68,7 +68,7 @@ def make_ours(size, texts, count, training, form, shortens):
     tf = import_tensorflow()
 
     from nezha_tf import AdamWeightDecay
-    from nezha_tf.data.array_reader import ArrayReader
+    from nezha_tf.data.in_memory import ArrayReader
     from nezha_tf.modeling.finetuning import NezhaForMultipleChoice, NezhaForSequenceClassification
     from nezha_tf.tasks.classification.loss import ClassificationLoss
     from nezha_tf.tasks.finetuning.evaluation import collect, make_predict_step

@@ -8,7 +8,7 @@ import zipfile
 
 from clue_tasks import CHOICES, data_sets, is_few, predictions_file, test_file
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import read_questions
 from nezha_tf.tasks.classification.data import read_part
 from nezha_tf.util import console, files

@@ -10,7 +10,7 @@ import sys
 from absl import app, flags
 
 try:
-    from nezha_tf.data.pairs import COLUMNS, read_pairs
+    from nezha_tf.data.rows import PAIR, read_pairs
     from nezha_tf.tasks.seq2seq import metrics
     from nezha_tf.util.errors import UserError
 except ImportError as error:
@@ -28,7 +28,7 @@ flags.DEFINE_integer(
 def main(_):
     try:
         rows = read_pairs([FLAGS.input_file], (FLAGS.source_column, FLAGS.target_column))
-        texts = ([row.values[role] for row in rows[: FLAGS.count]] for role in COLUMNS)
+        texts = ([row.values[role] for row in rows[: FLAGS.count]] for role in PAIR)
         found = metrics.measure(*texts)
     except (UserError, OSError) as error:
         sys.exit(f"copy_baseline.py: error: {error}")

@@ -4,9 +4,9 @@ import collections
 import itertools
 import re
 
-from nezha_tf.data.bad_rows import RowFault
 from nezha_tf.data.corpus import read_lines
-from nezha_tf.data.spans import Span, entities_of_spans
+from nezha_tf.data.lines import RowFault
+from nezha_tf.data.spans import EntitySpan, entities_of_spans
 
 ENDING = ".ann"
 PLACES = re.compile(r"[0-9]{1,12} [0-9]{1,12}(;[0-9]{1,12} [0-9]{1,12})*")
@@ -23,7 +23,7 @@ OTHERS = {
 
 
 def text_path(path):
-    """Returns the path of the text that a file of annotations belongs to."""
+    """Returns the path of the text of a file of annotations."""
     return path.removesuffix(ENDING) + ".txt"
 
 
@@ -37,19 +37,15 @@ def read_text(path):
 
 
 def read_entities(text, lines, check_label):
-    """Returns the entities of the lines of a file, as `spans.Found`.
+    """Returns the entities of a text, by the lines of a file, as `spans.Found`.
 
-    Args:
-      text: the text that they belong to.
-      lines: list of str.
-      check_label: function of a label that raises `RowFault` if it is not allowed.
+    `check_label` raises a `RowFault` if a label is not allowed.
 
     Raises:
       RowFault: a line is faulty, or its entity does not fit the text, or overlaps another; `part`
         is the number of the line.
     """
-    lines = [line.rstrip("\r\n") for line in lines]
-    spans, told = {}, collections.Counter()
+    spans, notes = {}, collections.Counter()
     for number, line in enumerate(lines, start=1):
         if line.startswith("T"):
             try:
@@ -58,7 +54,7 @@ def read_entities(text, lines, check_label):
             except RowFault as fault:
                 raise RowFault(str(fault), number) from fault
         elif line[:1] in OTHERS:
-            told[f"{OTHERS[line[0]]} of brat, passed over"] += 1
+            notes[f"{OTHERS[line[0]]} of brat, passed over"] += 1
         elif line.strip():
             raise RowFault(f"{line[:40]!r} is no line of brat's standoff format", number)
     try:
@@ -66,16 +62,16 @@ def read_entities(text, lines, check_label):
     except RowFault as fault:
         number = next(number for number, span in spans.items() if span is fault.part)
         raise RowFault(str(fault), number) from fault
-    return found._replace(told=found.told + told)
+    return found._replace(notes=found.notes + notes)
 
 
-def write_entities(text, found, reading):
+def write_entities(text, found, counting):
     """Returns the contents of a file of annotations.
 
     Args:
       text: the text that they belong to.
       found: list of entities with `start`, `end` and `label`, by characters.
-      reading: the `spans.Reading` of places.
+      counting: the `spans.Counting` of places.
     """
     lines = []
     for number, entity in enumerate(found, start=1):
@@ -84,7 +80,7 @@ def write_entities(text, found, reading):
             (entity.start + part.start(), entity.start + part.end())
             for part in re.finditer(r"[^\r\n]+", text[entity.start : entity.end])
         ]
-        places = ";".join("{} {}".format(*reading.places(text, *part)) for part in parts)
+        places = ";".join("{} {}".format(*counting.places(text, *part)) for part in parts)
         words = " ".join(text[slice(*part)] for part in parts)
         lines.append(f"T{number}\t{entity.label} {places}\t{words}\n")
     return "".join(lines)
@@ -102,4 +98,4 @@ def _span(line, text):
             raise RowFault(
                 f"{parts[0]} is in several places ({places}), which tags cannot show; leave one"
             )
-    return Span(tokens[0][0], tokens[-1][1], label, parts[2] if len(parts) > 2 else None)
+    return EntitySpan(tokens[0][0], tokens[-1][1], label, parts[2] if len(parts) > 2 else None)

@@ -5,8 +5,9 @@ import os
 import re
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.compression import unpacked_name
+from nezha_tf.data.json_items import read_items
+from nezha_tf.data.lines import BadRows, RowFault, require_text
 from nezha_tf.data.rows import read_rows
 from nezha_tf.util.errors import UserError
 
@@ -20,32 +21,32 @@ CHID_PUNCTUATION = (
 )
 
 
-class Question(NamedTuple):
+class ChoiceQuestion(NamedTuple):
     """A question about a context, or a blank in a context, with its choices.
 
     Attributes:
       id: the question's name in the predictions, a str: its id in the file, the blank's mark in
         ChID, its number in C3 (from 0), the line of a row of the user's own.
       context: the text.
-      text: the question; None: the context has a blank.
       choices: tuple of at least two texts.
       answer: index of the right choice, or None.
+      place: file and line or number, for messages.
+      text: the question; None: the context has a blank.
       blank: the mark in the context where the choice belongs; None: there is a question.
       group: name of the passages that share these choices; None: no other question has them.
-      place: file and line or number, for messages.
     """
 
     id: str
     context: str
-    text: str | None
     choices: tuple[str, ...]
     answer: int | None
-    blank: str | None
-    group: str | None
     place: str
+    text: str | None = None
+    blank: str | None = None
+    group: str | None = None
 
 
-class Columns(NamedTuple):
+class ChoiceColumns(NamedTuple):
     """The columns (or keys) of the user's own rows.
 
     Attributes:
@@ -62,42 +63,40 @@ class Columns(NamedTuple):
 
 
 def with_ascii_punctuation(passage):
-    """Returns a passage as `read_chid` reads it: quotes, dashes and ellipses in ASCII."""
+    """Returns a passage as `read_chid` reads it."""
     for old, new in CHID_PUNCTUATION:
         passage = passage.replace(old, new)
     return passage
 
 
 def read_c3(path, needs_answers=True, bad_rows=None):
-    """Returns the questions of a file of C3 as a list of `Question`.
+    """Returns the questions of a file of C3 as a list of `ChoiceQuestion`.
 
     The lines of a text or dialogue are joined with line feeds, as in the original.
 
     Args:
-      path: a JSON file: a list of [lines, [{"question", "choice", "answer"}], id]. The id is not
-        read, and may be left out.
+      path: a JSON file: a list of [lines, [{"question", "choice", "answer"}], id]; the id may lack.
       needs_answers: whether each question must have an answer.
       bad_rows: `BadRows` that collects the faults of questions; None: the first is an error.
 
     Raises:
       UserError: the file is missing or has another format, or a question is faulty.
     """
-    bad_rows, found = bad_rows or BadRows(), []
-    texts = _json(path)
-    if not isinstance(texts, list):
+    bad_rows, found, number = bad_rows or BadRows(), [], 0
+    items = read_items(path, bad_rows)
+    if not items.is_array:
         raise UserError(f'{path} is not a list of [lines, [{{"question": ...}}], id] as in C3')
-    number = 0
-    for at, text in enumerate(texts, start=1):
+    for item in items.values:
         try:
-            lines, entries = _parts_of_c3(text)
+            context, entries = _parts_of_c3(item.value)
         except RowFault as fault:
-            bad_rows.add(f"{path}, text {at}: {fault}")
-            number += _num_entries(text)
+            bad_rows.add(f"{path}, text {item.number}: {fault}")
+            number += _num_entries(item.value)
             continue
         for of_text, entry in enumerate(entries, start=1):
-            place = f"{path}, text {at}, question {of_text}"
+            place = f"{path}, text {item.number}, question {of_text}"
             try:
-                found.append(_question_of_c3(number, lines, entry, needs_answers, place))
+                found.append(_question_of_c3(number, context, entry, needs_answers, place))
             except RowFault as fault:
                 bad_rows.add(f"{place}: {fault}")
             number += 1
@@ -105,16 +104,11 @@ def read_c3(path, needs_answers=True, bad_rows=None):
 
 
 def read_chid(path, needs_answers=True, bad_rows=None):
-    """Returns the blanks of a file of ChID as a list of `Question`.
+    """Returns the blanks of a file of ChID as a list of `ChoiceQuestion`.
 
-    Args:
-      path: JSON lines {"content": [passages], "candidates": [...]}, or FewCLUE's with one passage
-        as text and the number of the right one as "answer". CLUE's answers are in a file beside
-        it: those of `train.json` in `train_answer.json`.
-      needs_answers, bad_rows: as of `read_c3`.
-
-    Raises:
-      UserError: as of `read_c3`; or there is no file of answers.
+    Arguments and errors are those of `read_c3`. The file has JSON lines {"content": [passages],
+    "candidates": [...]}, or FewCLUE's with one passage as text and the number of the right one as
+    "answer". CLUE's answers are in a file beside it: those of `train.json` in `train_answer.json`.
     """
     bad_rows, found, answers = bad_rows or BadRows(), [], None
     columns = ("content", "candidates", "answer", "id")
@@ -130,16 +124,7 @@ def read_chid(path, needs_answers=True, bad_rows=None):
 
 
 def read_own(path, columns, needs_answers=True, bad_rows=None):
-    """Returns the questions of a file of rows (see `read_rows`) as a list of `Question`.
-
-    Args:
-      path: the file.
-      columns: `Columns`.
-      needs_answers, bad_rows: as of `read_c3`.
-
-    Raises:
-      UserError: as of `read_rows`; or a question is faulty.
-    """
+    """Returns the questions of a file of rows with these `ChoiceColumns`; see `read_c3`."""
     bad_rows, found = bad_rows or BadRows(), []
     needed = [columns.context, columns.choices, *([columns.question] if columns.question else [])]
     optional = () if needs_answers else (columns.answer,)
@@ -153,24 +138,16 @@ def read_own(path, columns, needs_answers=True, bad_rows=None):
     return found
 
 
-def _json(path):
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            return json.load(file)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON in UTF-8: {error}") from error
-
-
 def _parts_of_c3(text):
-    """Returns (the joined lines, the list of questions) of a text of C3."""
+    """Returns (context, list of questions)."""
+    if isinstance(text, RowFault):
+        raise text
     if not isinstance(text, list) or len(text) not in (2, 3) or not isinstance(text[1], list):
         raise RowFault('not [lines, [{"question": ...}], id]')
     lines = text[0]
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise RowFault("the lines are not a list of texts")
-    return _checked("\n".join(lines), "the text"), text[1]
+    return require_text("\n".join(lines), "the text").strip(), text[1]
 
 
 def _num_entries(text):
@@ -182,11 +159,10 @@ def _num_entries(text):
 def _question_of_c3(number, context, entry, needs_answers, place):
     if not isinstance(entry, dict):
         raise RowFault("not a JSON object")
-    text = _checked(entry.get("question"), '"question"')
+    text = require_text(entry.get("question"), '"question"').strip()
     choices = _choices(entry.get("choice"), '"choice"')
     answer = entry.get("answer")
-    if answer == "":  # of a test set
-        answer = None
+    answer = None if answer == "" else answer  # of a test set
     if answer is None and needs_answers:
         raise RowFault('"answer" is missing')
     if answer is not None:
@@ -195,16 +171,15 @@ def _question_of_c3(number, context, entry, needs_answers, place):
         answer = len(choices) - 1 - _index_of_text(choices[::-1], answer)
     given = entry.get("id")
     name = str(number if given is None else given)
-    return Question(name, context, text, choices, answer, None, None, place)
+    return ChoiceQuestion(name, context, choices, answer, place, text)
 
 
 def _blanks(row, answers, needs_answers):
-    """Returns the `Question`s of a row of ChID."""
     passages, choices = _listed(row.values["content"]), row.values["candidates"]
     choices = _choices(_listed(choices), '"candidates"')
     found = []
     for passage in passages if isinstance(passages, list) else [passages]:
-        passage = with_ascii_punctuation(_checked(passage, '"content"'))
+        passage = with_ascii_punctuation(require_text(passage, '"content"').strip())
         for mark in dict.fromkeys(BLANK.findall(passage)):
             answer = row.values.get("answer", (answers or {}).get(mark))
             if answer is None and needs_answers:
@@ -212,7 +187,11 @@ def _blanks(row, answers, needs_answers):
             index = None if answer is None else _index_of_number(choices, answer)
             # FewCLUE's blanks all have the same mark, but their rows have an id.
             name = row.values.get("id", str(row.line)) if mark == ONE_BLANK else mark
-            found.append(Question(name, passage, None, choices, index, mark, row.place, row.place))
+            found.append(
+                ChoiceQuestion(
+                    name, passage, choices, index, row.place, blank=mark, group=row.place
+                )
+            )
     if not found:
         raise RowFault('"content" has no blank such as #idiom000001# or #idiom#')
     return found
@@ -222,14 +201,14 @@ def _answers_beside(path, needs_answers):
     """Returns the answers of CLUE's ChID for a file: dict of a blank's mark to a number."""
     stem, ending = os.path.splitext(unpacked_name(path))
     beside = f"{stem}_answer{ending}"
-    if not needs_answers and not os.path.exists(beside):
-        return {}
     if not os.path.exists(beside):
+        if not needs_answers:
+            return {}
         raise UserError(f"{path} holds no answers, and there is no {beside}; fetch it as well")
-    answers = _json(beside)
-    if not isinstance(answers, dict):
+    answers = [item.value for item in read_items(beside, BadRows()).values]
+    if len(answers) != 1 or not isinstance(answers[0], dict):
         raise UserError(f'{beside} is not an object {{"#idiom000001#": number, ...}}')
-    return answers
+    return answers[0]
 
 
 def _own_question(row, columns):
@@ -241,10 +220,10 @@ def _own_question(row, columns):
         answer = (_index_of_text if is_text else _index_of_number)(choices, answer)
     if columns.question:
         text = row.values[columns.question]
-        return Question(name, context, text, choices, answer, None, None, row.place)
+        return ChoiceQuestion(name, context, choices, answer, row.place, text)
     if BLANK.findall(context).count(ONE_BLANK) != 1:
         raise RowFault(f'"{columns.context}" must have one blank {ONE_BLANK}')
-    return Question(name, context, None, choices, answer, ONE_BLANK, None, row.place)
+    return ChoiceQuestion(name, context, choices, answer, row.place, blank=ONE_BLANK)
 
 
 def _listed(text):
@@ -261,23 +240,10 @@ def _listed(text):
 def _choices(values, name):
     if not isinstance(values, list) or len(values) < 2:
         raise RowFault(f"{name} is not a list of at least two choices")
-    return tuple(_checked(value, f"a choice of {name}") for value in values)
-
-
-def _checked(value, name):
-    if not isinstance(value, str):
-        raise RowFault(f"{name} is missing or not a text")
-    if not value.strip():
-        raise RowFault(f"{name} is empty")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise RowFault(f"{name} holds half a character (a lone \\ud800 to \\udfff)") from error
-    return value.strip()
+    return tuple(require_text(value, f"a choice of {name}").strip() for value in values)
 
 
 def _index_of_text(choices, answer):
-    """Returns the first of the choices that equal the answer."""
     answer = answer.strip() if isinstance(answer, str) else answer
     if answer not in choices:
         raise RowFault(f"the answer {str(answer)[:40]!r} is none of the {len(choices)} choices")

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nezha_tf.util.errors import UserError, first_line
+from nezha_tf.util.errors import UserError
 
 BLOCK_BYTES = 1 << 20
 # A tar file has this word here, and nothing but zeros or names before it.
@@ -20,7 +20,6 @@ class Stream(io.RawIOBase):
     """The bytes that an iterator gives, as a file that is read once from its start."""
 
     def __init__(self, blocks):
-        """Args: an iterable of bytes."""
         self._blocks, self._rest = iter(blocks), memoryview(b"")
 
     def readable(self):
@@ -43,13 +42,9 @@ def stream(blocks):
 
 
 class Compression(NamedTuple):
-    """A way to compress a file.
+    """A way to compress a file: name, first bytes, and a function that opens what a file holds.
 
-    Attributes:
-      name: its name.
-      magic: the first bytes of such a file.
-      open: function of an open binary file that returns a buffered file of what it holds. Its
-        library is imported only here.
+    The function takes an open binary file and returns a buffered one; it imports its library.
     """
 
     name: str
@@ -91,8 +86,8 @@ COMPRESSIONS = (
 )
 # Endings that are left out before a file's kind is read off its name.
 ENDINGS = (".gz", ".bz2", ".xz", ".zst")
-# What compressed files raise that are damaged; BZ2File an OSError without a number.
-DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+# What compressed files raise that are damaged, or an OSError without a number.
+DAMAGE = (EOFError, zlib.error, lzma.LZMAError)
 
 PARQUET = b"PAR1"
 _UNPACK = "unpack it, and name the files in it"
@@ -125,7 +120,7 @@ def unpacked(path, file, with_parquet=False):
     Args:
       path: its name, for messages.
       file: a buffered binary file, at its start.
-      with_parquet: whether who reads it knows Parquet, too.
+      with_parquet: whether the caller reads Parquet.
 
     Raises:
       UserError: it is an archive, or another file that holds no text as it is; or the library that
@@ -152,11 +147,6 @@ def bare_name(path):
     return unpacked_name(path).lower()
 
 
-def told_damage(path, found, error):
-    """Returns the `UserError` of a file of a `Compression` that cannot be read to its end."""
-    return UserError(f"{path}: damaged {found.name} file ({first_line(error)}); fetch it again")
-
-
 def _head(file):
     return file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
 
@@ -166,7 +156,7 @@ def _by_magic(head):
 
 
 def _require_text(path, head, found, with_parquet):
-    kinds = (told for magic, told in _NO_TEXT.items() if head.startswith(magic))
+    kinds = (kind for magic, kind in _NO_TEXT.items() if head.startswith(magic))
     what, help_ = next(kinds, ("", ""))
     if head[_TAR_PLACE:] == _TAR:
         what, help_ = "a tar file", _UNPACK

@@ -9,7 +9,7 @@ from nezha_tf.data.encodings import likeliest
 from nezha_tf.data.text_forms import PLAIN, as_plain_text
 from nezha_tf.text.characters import is_blank
 from nezha_tf.util import files, storage
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import UserError, first_line
 
 STRETCH_BYTES = 2 << 20
 
@@ -54,10 +54,7 @@ def write_documents(path, documents):
 
 
 def read_lines(path):
-    """Yields the lines of a text file unchanged, with their line ends.
-
-    Argument and errors are those of `read_documents`.
-    """
+    """Yields the lines of a text file unchanged, with their ends; see `read_documents`."""
     number = 0
     try:
         with open_text(path) as file:
@@ -65,7 +62,7 @@ def read_lines(path):
                 # A byte order mark does not belong to the first sentence.
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        raise _not_utf8(path, number, error) from error
+        raise NotUtf8(path, number, error) from error
 
 
 def read_stretches(path, reading=PLAIN):
@@ -74,12 +71,7 @@ def read_stretches(path, reading=PLAIN):
     A stretch ends at a line end. In a longer line it ends at a space or before a CJK character, so
     no word is cut: what has neither stays together.
 
-    Args:
-      path: a file of a corpus.
-      reading: its `text_forms.Reading`.
-
-    Raises:
-      UserError: see `open_text`. `decoded` finds what is not UTF-8.
+    Arguments and errors are those of `open_text`; `decoded` finds what is not UTF-8.
     """
     with open_text(path, reading) as file:
         begun = []
@@ -95,7 +87,7 @@ def read_stretches(path, reading=PLAIN):
 
 
 def _last_border(block):
-    """Returns the last place in bytes where a stretch may end; 0 if there is none."""
+    """Returns the last place in bytes where a stretch may end, or 0."""
     line_end = block.rfind(b"\n") + 1
     if line_end:
         return line_end
@@ -105,14 +97,10 @@ def _last_border(block):
 
 
 def decoded(text, path):
-    """Returns bytes of a text file as str.
-
-    Args:
-      text: bytes of whole characters.
-      path: the file. It is read again to find the line that is not UTF-8.
+    """Returns bytes of a text file, whole characters, as str.
 
     Raises:
-      UserError: the bytes are not UTF-8 (with the line number).
+      UserError: the bytes are not UTF-8; the file is read again to find the line.
     """
     try:
         return text.decode()
@@ -147,11 +135,11 @@ def open_text(path, reading=None):
             found = compression.compression_of(raw)
             file = compression.unpacked(path, raw, with_parquet=reading is not None)
             yield file if reading is None else as_plain_text(path, file, reading)
-    except compression.DAMAGE as error:
-        raise compression.told_damage(path, found, error) from error
-    except OSError as error:
-        if error.strerror is None:  # of bz2
-            raise compression.told_damage(path, found, error) from error
+    except (OSError, *compression.DAMAGE) as error:
+        if getattr(error, "strerror", None) is None:
+            raise UserError(
+                f"{path}: damaged {found.name} file ({first_line(error)}); fetch it again"
+            ) from error
         raise _unreadable(path, error) from error
 
 
@@ -160,22 +148,13 @@ def _unreadable(path, error):
 
 
 class NotUtf8(UserError):
-    """A line of a text is not UTF-8.
+    """A line of a text is not UTF-8; `likeliest` is the encoding that it may have, or None."""
 
-    Attributes:
-      likeliest: the encoding that it most likely has, or None.
-    """
-
-    likeliest = None
-
-
-def _not_utf8(path, number, error):
-    """Returns the `NotUtf8` of a line of a file and its `UnicodeDecodeError`."""
-    found = likeliest(error.object)
-    seems = f" (most likely {found})" if found else ""
-    told = NotUtf8(
-        f"{path}, line {number}: not UTF-8 at byte {error.start} of the line{seems}; "
-        f"convert the file, for example with iconv -f {found or 'gb18030'} -t utf-8"
-    )
-    told.likeliest = found
-    return told
+    def __init__(self, path, number, error):
+        """Args: the file, the line, and its `UnicodeDecodeError`."""
+        self.likeliest = likeliest(error.object)
+        seems = f" (most likely {self.likeliest})" if self.likeliest else ""
+        super().__init__(
+            f"{path}, line {number}: not UTF-8 at byte {error.start} of the line{seems}; convert "
+            f"the file, for example with iconv -f {self.likeliest or 'gb18030'} -t utf-8"
+        )

@@ -1,28 +1,16 @@
-"""Finds damaged records in TFRecord files, and the parts of a file that can still be read.
+"""Damaged records of TFRecord files: where they are, what can still be read, how many may be.
 
 After a damaged record, reading continues at the next frame. After a damaged length, or where the
 file is truncated, the start of the next frame is unknown, so the rest of the file is lost.
 """
 
-import os
 from typing import NamedTuple
 
-import tensorflow as tf
-
-from nezha_tf.data.framing import FRAME_BYTES, HEADER, frames_before_lie, masked_crc
-from nezha_tf.data.untuned import untuned
+from nezha_tf.data.framing import WRONG_CHECKSUM, read_frames
 from nezha_tf.util import console
-from nezha_tf.util.errors import UserError, first_line
+from nezha_tf.util.errors import UserError
 
-READ_BUFFER_BYTES = 256 * 1024
-BATCH = 1024
-
-
-class Stretch(NamedTuple):
-    """A run of undamaged records: byte offset of the first, and how many (-1: all)."""
-
-    offset: int
-    records: int
+NAMED_AT_ONCE = 5
 
 
 class Damage(NamedTuple):
@@ -43,7 +31,12 @@ class Damage(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """A file's undamaged `Stretch`es and its `Damage`s, two lists in the file's order."""
+    """What a file holds, two lists in its order.
+
+    Attributes:
+      stretches: runs of undamaged records: (byte of the first, how many).
+      damage: the `Damage`s.
+    """
 
     stretches: list
     damage: list
@@ -51,115 +44,99 @@ class Survey(NamedTuple):
     @property
     def records(self):
         """The number of undamaged records."""
-        return sum(stretch.records for stretch in self.stretches)
+        return sum(count for _, count in self.stretches)
 
 
-def survey(paths):
-    """Reads files completely and finds their damage.
+# A file without a survey is assumed to be undamaged until reading it fails; -1 means all records.
+WHOLE_FILE = [(0, -1)]
 
-    Args:
-      paths: TFRecord files.
 
-    Returns:
-      Dict of path to `Survey`.
-
-    Raises:
-      UserError: a file cannot be read.
-    """
-    lying = {path for path in paths if frames_before_lie(path) >= 0}
-    others = tf.constant([path for path in paths if path not in lying], tf.string)
-    counts = tf.data.Dataset.from_tensor_slices(others)
-    counts = counts.map(_count, num_parallel_calls=os.cpu_count(), deterministic=True)
-    counts = iter(untuned(counts))
-    surveys = {}
-    for path in console.progress(paths, desc="reading through", unit="file"):
-        if path in lying:
-            surveys[path] = _survey_damaged(path)
+def survey(path):
+    """Reads a file completely and returns its `Survey`; `UserError`: it cannot be read."""
+    stretches, damage, offset, begin, count = [], [], 0, 0, 0
+    for number, frame, fault in read_frames(path):
+        offset += len(frame)
+        if not fault:
+            count += 1
             continue
-        try:
-            records, end = (int(value) for value in next(counts))
-            # TensorFlow takes a truncated header for the end of the file.
-            whole = end == tf.io.gfile.stat(path).length
-        except tf.errors.OpError:
-            whole = False
-        surveys[path] = Survey([Stretch(0, records)], []) if whole else _survey_damaged(path)
-    return surveys
+        damage.append(Damage(path, number, 0 if fault == WRONG_CHECKSUM else len(frame)))
+        stretches += [(begin, count)] * (count > 0)
+        begin, count = offset, 0
+    return Survey(stretches + [(begin, count)] * (count > 0), damage)
 
 
-def raw_records(path, offset):
-    """Returns a dataset of a file's records from a byte offset on; both arguments are tensors.
+class RecordFiles:
+    """A set of files, the surveys of some of them, and the limit on their damage."""
 
-    Use it inside a function of `flat_map` only: `reduce` and iterators serialize a dataset that is
-    outside a function, and TensorFlow cannot serialize a TFRecordDatasetV2 with an offset.
-    """
-    variant = tf.raw_ops.TFRecordDatasetV2(
-        filenames=[path],
-        compression_type="",
-        buffer_size=READ_BUFFER_BYTES,
-        byte_offsets=[offset],
-    )
-    return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.string))
+    def __init__(self, paths, max_corrupt_records):
+        """Args:
+        paths: TFRecord files.
+        max_corrupt_records: most damaged records to skip, in all files together.
+        """
+        self.max_corrupt_records = max_corrupt_records
+        self._paths = paths
+        self._surveys = {}
+
+    @property
+    def corrupt_records(self):
+        """The number of damaged records that have been found."""
+        return len(self._damage(self._surveys))
+
+    def stretches(self, paths):
+        """Returns a list of (path, the stretches that can be read)."""
+        surveyed = {path: survey.stretches for path, survey in self._surveys.items()}
+        return [(path, surveyed.get(path, WHOLE_FILE)) for path in paths]
+
+    def number_of(self, path, index):
+        """Returns a record's number in its file, from 1, given its index among undamaged ones."""
+        number = index + 1
+        for place in self._surveys[path].damage if path in self._surveys else ():
+            number += place.record <= number
+        return number
+
+    def count(self, paths):
+        """Returns (number of undamaged records, `survey` of the files that had none yet)."""
+        new = [path for path in paths if path not in self._surveys]
+        message = self.survey(new) if new else ""
+        return sum(self._surveys[path].records for path in paths), message
+
+    def survey(self, paths):
+        """Reads files completely and stores their surveys.
+
+        Returns:
+          One line on damage that was not known before, or "".
+
+        Raises:
+          UserError: there are more damaged records than `max_corrupt_records`, a file has no
+            undamaged record, or a file cannot be read.
+        """
+        surveys = dict(self._surveys)
+        for path in console.progress(paths, desc="reading through", unit="file"):
+            surveys[path] = survey(path)
+            if not surveys[path].records:
+                raise UserError(
+                    f"{path} is not a TFRecord file, or has no undamaged record; leave it out, or "
+                    "make it again"
+                )
+        damage = self._damage(surveys)
+        if len(damage) > self.max_corrupt_records:
+            raise UserError(
+                f"{damage[0].place}: truncated, damaged or not a TFRecord (corrupt records found: "
+                f"{len(damage)}); make the file again, or skip these records with "
+                f"--skip_corrupt_records={len(damage)}"
+            )
+        known = self._damage(self._surveys)
+        self._surveys = surveys
+        return _message([place for place in damage if place not in known])
+
+    def _damage(self, surveys):
+        """Returns the damage in the files' order."""
+        return [place for path in self._paths if path in surveys for place in surveys[path].damage]
 
 
-def _records_from(path, offset):
-    start = tf.data.Dataset.from_tensors((path, tf.constant(offset, tf.int64)))
-    return start.flat_map(tf.autograph.experimental.do_not_convert(raw_records))
-
-
-@tf.autograph.experimental.do_not_convert
-def _count(path):
-    """Returns int64 [2]: the number of records of an undamaged file, and its size in bytes."""
-
-    def add(total, records):
-        lengths = tf.cast(tf.strings.length(records), tf.int64)
-        return total + tf.stack([tf.size(lengths, tf.int64), tf.reduce_sum(lengths + FRAME_BYTES)])
-
-    batches = untuned(tf.data.TFRecordDataset(path).batch(BATCH))
-    return batches.reduce(tf.zeros([2], tf.int64), add)
-
-
-def _survey_damaged(path):
-    stretches, damage, number, end = [], [], 0, 0
-    try:
-        size, is_lying = tf.io.gfile.stat(path).length, frames_before_lie(path) >= 0
-        while end is not None and end < size:
-            offset = end
-            records, end = _undamaged(path, offset, is_lying)
-            stretches += [Stretch(offset, records)] * (records > 0)
-            number += records + 1
-            if end < size:
-                begin, end = end, _end_of_frame(path, end, size)
-                damage.append(Damage(path, number, 0 if end else size - begin))
-    except tf.errors.OpError as error:
-        raise UserError(f"cannot read {path}: {first_line(error)}") from error
-    return Survey(stretches, damage)
-
-
-def _undamaged(path, offset, is_lying):
-    """Returns the number of undamaged records in a run that begins at a byte, and the run's end.
-
-    `is_lying` says whether TensorFlow must not read on to a length that is larger than the file.
-    """
-    records, end = 0, offset
-    for batch_size in (BATCH, 1):  # singly, after a batch with a damaged record
-        found = _records_from(path, end).take(frames_before_lie(path, end) if is_lying else -1)
-        try:
-            for batch in untuned(found.batch(batch_size)):
-                records += len(batch)
-                end += FRAME_BYTES * len(batch) + int(tf.reduce_sum(tf.strings.length(batch)))
-            break
-        except tf.errors.DataLossError:
-            continue
-    return records, end
-
-
-def _end_of_frame(path, offset, size):
-    """Returns the end of the frame that begins at `offset`, or None if it is unknown."""
-    with tf.io.gfile.GFile(path, "rb") as file:
-        file.seek(offset)
-        header = file.read(HEADER.size)
-    if len(header) < HEADER.size:
-        return None
-    length, crc = HEADER.unpack(header)
-    end = offset + FRAME_BYTES + length
-    return end if end <= size and crc == masked_crc(header[:8]) else None
+def _message(damage):
+    if not damage:
+        return ""
+    places = "; ".join(map(str, damage[:NAMED_AT_ONCE]))
+    more = len(damage) - NAMED_AT_ONCE
+    return f"corrupt records skipped: {places}" + (f"; {more} more" if more > 0 else "")

@@ -24,12 +24,8 @@ def generator(*names):
 def bits(keys, counters):
     """Returns 64 random bits for each key and counter: SplitMix64's output number `counters`.
 
-    Args:
-      keys: uint64, one random seed for each stream of SplitMix64.
-      counters: int64, from 0; they are broadcast with the keys.
-
-    Returns:
-      uint64, of the broadcast shape.
+    The keys are uint64, one seed for each stream; the counters are int64, from 0. Both are
+    broadcast.
     """
     mixed = (np.asarray(counters).astype(np.uint64) + np.uint64(1)) * GAMMA + keys
     mixed ^= mixed >> np.uint64(30)
@@ -78,15 +74,10 @@ def graph_shifted(values, count):
 
 
 def graph_keys(name, seed, numbers):
-    """Returns a key for `graph_bits` for each example of a stream.
+    """Returns uint64 keys [B] for `graph_bits`, one for each example of a stream.
 
-    Args:
-      name: name of what is drawn; different names give different keys.
-      seed: string or number.
-      numbers: int64 [B], the examples' numbers in the stream.
-
-    Returns:
-      uint64 [B].
+    Different names of what is drawn give different keys. `seed` is a string or number, `numbers`
+    (int64 [B]) are the examples' numbers in the stream.
     """
     return graph_bits(np.uint64(generator(name, seed).getrandbits(64)), numbers)
 

@@ -40,11 +40,7 @@ def is_utf_8(name):
 
 
 def likeliest(sample):
-    """Returns the encoding that a text most likely has, or None if that cannot be told.
-
-    Args:
-      sample: bytes from the beginning of a text, or a line of it.
-    """
+    """Returns the encoding that a text most likely has by some bytes of it, or None."""
     for mark, name in _MARKS.items():
         if sample.startswith(mark):
             return name.removesuffix("-sig").removesuffix("-le").removesuffix("-be")
@@ -101,7 +97,6 @@ def _hint(error):
 
 
 def _require_likely(path, sample, encoding):
-    """Raises a `UserError` if a text is most likely in another encoding than was said."""
     found = likeliest(sample)
     if found is None or codecs.lookup(found).name == codecs.lookup(encoding).name:
         return
@@ -129,6 +124,5 @@ def _common_share(sample, encoding):
 
 @functools.cache
 def _common():
-    """Returns the set of common characters and of the punctuation of Chinese texts."""
     marks = [*range(0x3000, 0x3020), *range(0xFF01, 0xFF5F), *range(0x2010, 0x2027), 0xB7, 0xA0]
     return frozenset([*common_characters(), *map(chr, marks), "\ufeff"])

@@ -10,14 +10,12 @@ from typing import NamedTuple
 
 from nezha_tf.data import brat
 from nezha_tf.data.annotations import read_annotation
-from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.compression import bare_name
 from nezha_tf.data.entity_tags import Entity, entities_of, require_scheme, well_formed
-from nezha_tf.data.json_items import NotJson, read_items
-from nezha_tf.data.lines import filled_lines, numbered_lines
-from nezha_tf.data.spans import is_text
+from nezha_tf.data.json_items import read_items
+from nezha_tf.data.lines import BadRows, RowFault, filled_lines, is_text, whole_lines
 from nezha_tf.data.tagged_lines import is_tagged_line, read_tagged_lines
-from nezha_tf.data.token_columns import columns_of, read_columns, write_columns
+from nezha_tf.data.token_lists import columns_of, read_columns, write_columns
 from nezha_tf.text.characters import is_blank
 from nezha_tf.util.errors import UserError
 
@@ -42,7 +40,7 @@ class EntityFile:
         several code points; list of list of str. None: each code point is one.
       scheme: the scheme of its tags, a key of `SCHEMES`; None: the file has no tags.
       mended: number of entities that break the scheme's rules (I- without B-) and were repaired.
-      told: `Counter` of what else is to be told.
+      notes: `Counter` of what else the user should know.
       export: function that returns the file's contents with other entities, which are a list of
         `FoundEntity` for each sentence; None: the file is no export of an annotation program.
     """
@@ -52,8 +50,15 @@ class EntityFile:
     characters: list[list[str]] | None = None
     scheme: str | None = None
     mended: int = 0
-    told: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    notes: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     export: Callable | None = None
+
+    def set_scheme(self, sentences, path):
+        """Sets `scheme` and `mended` by the lists of tags of a file, known when all are read."""
+        self.scheme = require_scheme((tag for tags in sentences for tag in tags), path)
+        self.mended = sum(
+            len(entities_of(tags)) - len(well_formed(tags, self.scheme)) for tags in sentences
+        )
 
 
 def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
@@ -84,66 +89,56 @@ def read_entity_file(path, is_labelled=True, labels=None, bad_rows=None):
       UserError: the file cannot be read, has no valid sentence, or has a faulty row. A file of
         brat's, which is a single text, may have none if `bad_rows` skips it.
     """
-    source = _Source(path, is_labelled, _Rows(path, labels, bad_rows or BadRows()))
+    source = EntitySource(path, is_labelled, labels, bad_rows or BadRows())
     found = next(form.read(source) for form in FORMS if form.fits(source))
     if not found.sentences and not source.ends_in(brat.ENDING):
-        told = "".join(f"; {what}: {count:,}" for what, count in found.told.items())
-        raise UserError(f"{path} has no valid sentence{told}{source.rows.bad_rows.note()}")
+        notes = "".join(f"; {what}: {count:,}" for what, count in found.notes.items())
+        raise UserError(f"{path} has no valid sentence{notes}{source.bad_rows.note()}")
     return found
 
 
-class _Rows:
-    """Checks labels, and reports the faulty rows of a file."""
+class EntitySource:
+    """A file to read; the arguments are those of `read_entity_file`."""
 
-    def __init__(self, path, labels, bad_rows):
-        self._path = path
+    def __init__(self, path, is_labelled, labels, bad_rows):
+        self.path, self.is_labelled, self.bad_rows = path, is_labelled, bad_rows
         self._labels = labels
-        self.bad_rows = bad_rows
+
+    def ends_in(self, endings):
+        """Whether the file's name ends so."""
+        return bare_name(self.path).endswith(endings)
+
+    @functools.cached_property
+    def lines(self):
+        """The lines, a list of str."""
+        return [line.rstrip("\r\n") for line in whole_lines(self.path)]
+
+    @functools.cached_property
+    def columns(self):
+        """The `TokenColumns` of its lines, or None."""
+        return columns_of([line for line in self.lines if not is_blank(line)])
+
+    def is_tagged(self):
+        """Whether its lines are tagged characters: if it must be labelled, or if most are."""
+        filled = [line for line in self.lines if not is_blank(line)]
+        return self.is_labelled or 2 * sum(map(is_tagged_line, filled)) > len(filled)
 
     def check_label(self, label):
+        """Raises a `RowFault` if a label is not allowed."""
         if self._labels is not None and label not in self._labels:
             known = ", ".join(sorted(self._labels))
             raise RowFault(f"the label {label!r} is not one of the model's labels ({known})")
 
     def fail(self, place, fault):
         """Reports the fault at a place to `bad_rows`, which raises or counts it."""
-        self.bad_rows.add(f"{self._path}, {place}: {fault}")
-
-
-class _Source:
-    """A file to read: its path, whether it must be labelled, its `_Rows` and its lines."""
-
-    def __init__(self, path, is_labelled, rows):
-        self.path, self.is_labelled, self.rows = path, is_labelled, rows
-
-    @functools.cached_property
-    def lines(self):
-        return [line.text for line in numbered_lines(self.path)]
-
-    @functools.cached_property
-    def filled(self):
-        return [line for line in self.lines if not is_blank(line)]
-
-    @functools.cached_property
-    def columns(self):
-        return columns_of(self.filled)
-
-    def ends_in(self, endings):
-        return bare_name(self.path).endswith(endings)
-
-
-def _is_tagged(source):
-    filled = source.filled
-    return source.is_labelled or 2 * sum(map(is_tagged_line, filled)) > len(filled)
+        self.bad_rows.add(f"{self.path}, {place}: {fault}")
 
 
 def _read_tagged(source):
-    found = read_tagged_lines(source.lines, source.rows)
-    # The scheme is known only after all tags are read.
-    scheme = require_scheme((tag for one in found for tag in one.tags), source.path)
+    found = read_tagged_lines(source.lines, source)
     sentences = [_sentence(one) for one in found]
     read = EntityFile(sentences, [one.line for one in found], [one.characters for one in found])
-    read.scheme, read.mended = scheme, _num_mended((one.tags for one in found), scheme)
+    read.set_scheme([one.tags for one in found], source.path)
     return read
 
 
@@ -153,67 +148,57 @@ def _sentence(tagged):
     return Sentence("".join(tagged.characters), entities)
 
 
-def _num_mended(sentences, scheme):
-    """Returns how many entities break the scheme's rules, in lists of tags."""
-    return sum(len(entities_of(tags)) - len(well_formed(tags, scheme)) for tags in sentences)
-
-
 def _read_raw(source):
-    lines = list(filled_lines(source.path, source.rows.bad_rows))
+    lines = list(filled_lines(source.path, source.bad_rows))
     sentences = [Sentence(line.text, None) for line in lines]
     return EntityFile(sentences, [line.number for line in lines])
 
 
 def _read_json(source):
-    items = read_items(source.path, source.rows.bad_rows, "text")
+    items = read_items(source.path, source.bad_rows, "text")
     return _read_values(items.values, source, _as_array if items.is_array else _as_lines)
 
 
 def _read_columns(source):
-    lines = filled_lines(source.path, source.rows.bad_rows)
-    columns = source.columns
-    write = functools.partial(write_columns, columns=columns)
-    return _read_values(read_columns(lines, columns), source, write)
+    items = read_columns(filled_lines(source.path, source.bad_rows), source.columns)
+    write = functools.partial(write_columns, columns=source.columns)
+    return _read_values(items, source, write)
 
 
 def _read_values(items, source, write):
     """Reads `Item`s; `write` makes the text of a file of a list of values."""
-    found, lines, told = [], [], collections.Counter()
+    found, lines, notes = [], [], collections.Counter()
     for item in items:
         try:
             annotation = _annotation(item.value, source)
         except RowFault as fault:
-            source.rows.fail(item.place, fault)
+            source.fail(item.place, fault)
             continue
-        told += annotation.told
+        notes += annotation.notes
         if not annotation.is_passed_over:
             found.append(annotation)
             lines.append(item.number)
-    read = EntityFile([Sentence(one.text, one.entities) for one in found], lines, told=+told)
+    read = EntityFile([Sentence(one.text, one.entities) for one in found], lines, notes=+notes)
     tags = [annotation.tags for annotation in found if annotation.tags]
     if tags:
-        read.scheme = require_scheme((tag for one in tags for tag in one), source.path)
-        read.mended = _num_mended(tags, read.scheme)
+        read.set_scheme(tags, source.path)
     if any(annotation.form.write for annotation in found):
-        read.export = functools.partial(_rewritten, found, write)
+
+        def export(entities):
+            pairs = zip(found, entities, strict=True)
+            return write([annotation.rewritten(of_it) for annotation, of_it in pairs])
+
+        read.export = export
     return read
 
 
 def _annotation(value, source):
     if isinstance(value, RowFault):
         raise value
-    if isinstance(value, NotJson):
-        raise RowFault(f"not JSON ({value.reason}); write one object per line, or one array")
     annotation = read_annotation(value, source.is_labelled)
     for entity in annotation.entities or ():
-        source.rows.check_label(entity.label)
+        source.check_label(entity.label)
     return annotation
-
-
-def _rewritten(annotations, write, found):
-    """Returns the text of a file with other entities."""
-    pairs = zip(annotations, found, strict=True)
-    return write([annotation.rewritten(entities) for annotation, entities in pairs])
 
 
 def _as_array(values):
@@ -235,19 +220,20 @@ def _read_brat(source):
     try:
         if not text.strip():
             raise RowFault(f"{brat.text_path(source.path)} has no text", 1)
-        found = brat.read_entities(text, source.lines, source.rows.check_label)
+        found = brat.read_entities(text, source.lines, source.check_label)
     except RowFault as fault:
-        source.rows.fail(f"line {fault.part}", fault)
+        source.fail(f"line {fault.part}", fault)
         return EntityFile([], [])
-
-    def export(entities):
-        return brat.write_entities(text, entities[0], found.reading)
-
-    return EntityFile([Sentence(text, found.entities)], [1], told=found.told, export=export)
+    return EntityFile(
+        [Sentence(text, found.entities)],
+        [1],
+        notes=found.notes,
+        export=lambda entities: brat.write_entities(text, entities[0], found.counting),
+    )
 
 
 class FileForm(NamedTuple):
-    """A form of files: whether a `_Source` has it, and the `EntityFile` of a source."""
+    """A form of files: whether a `EntitySource` has it, and the `EntityFile` of a source."""
 
     fits: Callable
     read: Callable
@@ -257,6 +243,6 @@ FORMS = (
     FileForm(lambda source: source.ends_in(brat.ENDING), _read_brat),
     FileForm(lambda source: source.ends_in(JSON), _read_json),
     FileForm(lambda source: source.columns is not None, _read_columns),
-    FileForm(_is_tagged, _read_tagged),
+    FileForm(EntitySource.is_tagged, _read_tagged),
     FileForm(lambda source: True, _read_raw),
 )

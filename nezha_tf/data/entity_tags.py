@@ -11,7 +11,7 @@ SCHEMES = {"BIO": "BIIB", "BIOS": "BIIS", "BIOES": "BIES", "BMEO": "BMEB", "BMES
 # Labels must not begin or end with a hyphen: seqeval strips it.
 LABEL = re.compile(r"[^\s-](\S*[^\s-])?")
 TAG = re.compile(rf"O|[BIMES]-{LABEL.pattern}")
-TAGS_TOLD = "tags are O, or B-, I-, M-, E- or S- with a label"
+TAGS_MEANT = "tags are O, or B-, I-, M-, E- or S- with a label"
 
 
 class Entity(NamedTuple):
@@ -23,13 +23,7 @@ class Entity(NamedTuple):
 
 
 def tags_of(entities, length, scheme):
-    """Returns the tags of a sequence as a list of str.
-
-    Args:
-      entities: list of `Entity` that do not overlap.
-      length: length of the sequence.
-      scheme: a key of `SCHEMES`.
-    """
+    """Returns the tags, a list of str, of a sequence with `Entity`s that do not overlap."""
     tags, (first, inner, last, single) = [OUTSIDE] * length, SCHEMES[scheme]
     for start, end, label in entities:
         letters = first + inner * (end - start - 2) + last if end - start > 1 else single
@@ -68,20 +62,13 @@ def _written(entity, scheme):
 
 
 def scheme_of(tags):
-    """Returns the first of `SCHEMES` that has the tags of a file or of a model.
-
-    None: there are tags of several schemes, I- and M-.
-    """
+    """Returns the first of `SCHEMES` that has all these tags; None: there are both I- and M-."""
     found = {tag[0] for tag in tags} - {OUTSIDE}
     return next((scheme for scheme, letters in SCHEMES.items() if found <= set(letters)), None)
 
 
 def require_scheme(tags, path):
-    """Returns the scheme of the tags of a file; see `scheme_of`.
-
-    Raises:
-      UserError: there are tags of several schemes.
-    """
+    """Returns `scheme_of` the tags of a file, or raises a `UserError`."""
     scheme = scheme_of(tags)
     if scheme is None:
         raise UserError(
@@ -100,17 +87,11 @@ _PUBLISHED_TAG = re.compile(rf"([{''.join(_LETTERS)}])(-{LABEL.pattern})?")
 
 
 def read_labels(labels):
-    """Returns the tags that the labels of a published tagger mean, or None.
+    """Returns the tags that the labels of a published tagger mean, one for each, or None.
 
     Letters without names, as of models that cut texts into words, are tags with the name "". Names
     without letters, beside an O, are tags of which neighbours with one name are one entity, as in
     transformers' pipeline.
-
-    Args:
-      labels: list of str.
-
-    Returns:
-      List of the tags of a scheme, one for each label; None: they are none.
     """
     named = [label for label in labels if not _OF_NO_ENTITY.fullmatch(label)]
     found = {label: _PUBLISHED_TAG.fullmatch(label) for label in named}
@@ -163,12 +144,8 @@ class TagSet:
     def of_model(cls, tags, path):
         """Returns the `TagSet` of the labels of a model, also of a published one.
 
-        Args:
-          tags: list of str.
-          path: what has these labels, for the error.
-
         Raises:
-          UserError: the labels are no tags.
+          UserError: the labels are no tags; `path` is what has them.
         """
         read_as = read_labels(tags)
         if read_as is None:
@@ -179,7 +156,7 @@ class TagSet:
 
     @classmethod
     def checked(cls, tags, path):
-        """Returns the `TagSet` of the tags of a file; `path` names the file in errors.
+        """Returns the `TagSet` of the tags of a file.
 
         Raises:
           UserError: an entry is not a tag, or a tag is missing or duplicate.
@@ -202,7 +179,7 @@ class TagSet:
         return len(self.tags)
 
     def ids_of(self, entities, length):
-        """Returns the tag ids of a sequence as a list; the arguments are those of `tags_of`."""
+        """Returns the tag ids of a sequence as a list; see `tags_of`."""
         return [self._ids[tag] for tag in tags_of(entities, length, self.scheme)]
 
     def entities_of(self, ids):

@@ -15,6 +15,8 @@ from nezha_tf.util.errors import UserError
 
 HEADER = struct.Struct("<QI")
 FRAME_BYTES = HEADER.size + 4
+# The only fault after which the next frame can be read.
+WRONG_CHECKSUM = "corrupt: its checksum is wrong"
 # A record's length may be a lie, so no more than this is made room for before it is read.
 _READ_AT_ONCE = 1 << 24
 
@@ -34,7 +36,7 @@ def read_frames(path):
     """Yields (number of the record from 1, its frame as bytes, its fault or "").
 
     Reading continues after a record with a wrong checksum. If a length is damaged or the file is
-    truncated, the rest of the file is yielded as the last frame.
+    truncated, the rest of the file is the last frame.
 
     Raises:
       UserError: the file cannot be read.
@@ -50,43 +52,34 @@ def read_frames(path):
         raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
-def frames_before_lie(path, offset=0):
-    """Finds a frame whose length is larger than its file, though the length's checksum is right.
+def has_lying_length(path):
+    """Whether a frame is longer than its file, though the checksum of its length is right.
 
     TensorFlow makes room for such a record, and its process ends if there is not so much memory.
+    Nothing is found in a remote file.
 
-    Args:
-      path: the file; nothing is found in a remote one.
-      offset: the byte at which a frame begins.
-
-    Returns:
-      The number of frames from the offset to that one; -1: there is none.
+    Raises:
+      UserError: the file cannot be read.
     """
     if storage.is_remote(path) or not os.path.isfile(path) or not os.path.getsize(path):
-        return -1
+        return False
     try:
         with (
             open(path, "rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            return _frames_before_lie(content, offset)
+            place, size = 0, len(content)
+            while place + HEADER.size <= size:
+                length, crc = HEADER.unpack_from(content, place)
+                if length > size and crc == masked_crc(content[place : place + 8]):
+                    return True
+                place += FRAME_BYTES + length
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _frames_before_lie(content, place):
-    """Does the same for the bytes of a file."""
-    size, count = len(content), 0
-    while place + HEADER.size <= size:
-        length, crc = HEADER.unpack_from(content, place)
-        if length > size and crc == masked_crc(content[place : place + 8]):
-            return count
-        place, count = place + FRAME_BYTES + length, count + 1
-    return -1
+    return False
 
 
 def _rest_of_frame(file, header):
-    """Returns (frame as bytes, its fault or "") after the header was read."""
     if len(header) < HEADER.size:
         return header, f"truncated: only {len(header)} bytes of its header are there"
     length, crc = HEADER.unpack(header)
@@ -100,11 +93,10 @@ def _rest_of_frame(file, header):
     if len(read) < length + FRAME_BYTES:
         return read, f"truncated: only {len(read):,} of {length + FRAME_BYTES:,} bytes are there"
     is_right = read[-4:] == _little_endian(record_of(read))
-    return read, "" if is_right else "corrupt: its checksum is wrong"
+    return read, "" if is_right else WRONG_CHECKSUM
 
 
 def _read(file, size):
-    """Returns as many bytes of a file, or those until its end."""
     parts = []
     while part := file.read(min(size, _READ_AT_ONCE)):
         parts.append(part)

@@ -6,20 +6,14 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from nezha_tf.data.lines import Line, filled_lines
+from nezha_tf.data.lines import RowFault, filled_lines
 
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
 
-class NotJson(NamedTuple):
-    """What stands for a line that is not JSON; `reason` is one line of text."""
-
-    reason: str
-
-
 class Item(NamedTuple):
-    """A value of a file, which may be a `NotJson`.
+    """A value of a file; of a row that cannot be read, a `RowFault`.
 
     Attributes:
       unit: "line", or "item" in an array or a table.
@@ -61,25 +55,27 @@ def read_items(path, bad_rows, column=None):
       UserError: the file cannot be read or is not UTF-8.
     """
     lines = filled_lines(path, bad_rows)
-    first, second = (next(lines, None) for _ in range(2))
-    if first is None:
+    head = list(itertools.islice(lines, 2))
+    if not head:
         return Items([], False)
-    value = parse(first.text)
-    rest = itertools.chain([] if second is None else [second], lines)
-    if isinstance(value, NotJson):
-        return _whole([first, *rest], column)
-    if second is None:
-        return _document(value, first.number, column)
-    values = (Item("line", line.number, parse(line.text)) for line in rest)
-    return Items(itertools.chain([Item("line", first.number, value)], values), False)
+    first = _parsed(head[0])
+    if isinstance(first.value, RowFault):
+        return _whole([*head, *lines], column)
+    if len(head) == 1:
+        return _document(first, column)
+    return Items(itertools.chain([first], map(_parsed, itertools.chain(head[1:], lines))), False)
 
 
-def parse(text):
-    """Returns the value of a JSON text, or a `NotJson`."""
+def _parsed(line):
     try:
-        return json.loads(text)
+        return Item("line", line.number, json.loads(line.text))
     except (ValueError, RecursionError) as error:
-        return NotJson(" ".join(str(error).split()))
+        return Item("line", line.number, _not_json(error))
+
+
+def _not_json(error):
+    reason = " ".join(str(error).split())
+    return RowFault(f"not JSON ({reason}); write one object per line, or one array")
 
 
 def _whole(lines, column):
@@ -92,34 +88,33 @@ def _whole(lines, column):
         values = _values(text)
     except (ValueError, RecursionError) as error:
         if not lines[0].text.lstrip().startswith("["):
-            return Items([Item("line", n, parse(line)) for n, line in lines], False)
+            return Items(map(_parsed, lines), False)
         # An array with a fault, not lines of which each has one.
         number = getattr(error, "lineno", lines[0].number)
-        return Items([Item("line", number, NotJson(" ".join(str(error).split())))], True)
-    if len(values) == 1:
-        return _document(values[0].text, values[0].number, column)
-    return Items([Item("line", line.number, line.text) for line in values], False)
+        return Items([Item("line", number, _not_json(error))], True)
+    return _document(values[0], column) if len(values) == 1 else Items(values, False)
 
 
 def _values(text):
-    """Returns the values of a text, one after the other, each as `Line` with its first line."""
+    """Returns the values of a text, one after the other, each as `Item` with its first line."""
     values, number, end = [], 1, 0
     while (begin := _SPACE.match(text, end).end()) < len(text):
         number += text.count("\n", end, begin)
         value, end = _DECODER.raw_decode(text, begin)
-        values.append(Line(number, value))
+        values.append(Item("line", number, value))
         number += text.count("\n", begin, end)
     return values
 
 
-def _document(value, number, column):
-    """Returns the `Items` of a file's only value, which begins at a line."""
-    found = value if isinstance(value, list) else None
-    if isinstance(value, dict) and column is not None:
-        found = _rows_of_table(value, column)
-    if not found:
-        return Items([Item("line", number, value)], False)
-    return Items([Item("item", n, row) for n, row in enumerate(found, 1)], isinstance(value, list))
+def _document(only, column):
+    """Returns the `Items` of a file's only value, an `Item`."""
+    is_array, rows = isinstance(only.value, list), only.value
+    if not is_array:
+        is_table = isinstance(only.value, dict) and column is not None
+        rows = _rows_of_table(only.value, column) if is_table else None
+    if not rows:
+        return Items([only], False)
+    return Items([Item("item", number, row) for number, row in enumerate(rows, 1)], is_array)
 
 
 def _rows_of_table(value, column):

@@ -1,10 +1,18 @@
 """Label Studio's exports: tasks with annotations, annotations with their task, and JSON-MIN."""
 
 import collections
+import itertools
 
-from nezha_tf.data.bad_rows import RowFault
-from nezha_tf.data.span_objects import NO_LABEL, Annotated, only_label, spans_of
-from nezha_tf.data.spans import EXCLUSIVE, Span, agrees
+from nezha_tf.data.lines import RowFault
+from nezha_tf.data.spans import (
+    EXCLUSIVE,
+    NO_LABEL,
+    Annotated,
+    EntitySpan,
+    agrees,
+    only_label,
+    spans_of,
+)
 
 UNLABELLED = "tasks without an annotation, passed over"
 KINDS = ("labels", "hypertextlabels")
@@ -21,33 +29,30 @@ def read_task(value):
     Raises:
       RowFault: the task has annotations that differ, of which none is marked as ground truth.
     """
-    told = collections.Counter()
-    live = []
+    notes, live = collections.Counter(), []
     for annotation in _annotations(value):
         is_cancelled = annotation.get("was_cancelled") or annotation.get("skipped")
-        told["cancelled annotations, passed over"] += bool(is_cancelled)
+        notes["cancelled annotations, passed over"] += bool(is_cancelled)
         if not is_cancelled:
             live.append(annotation)
     pool = [annotation for annotation in live if annotation.get("ground_truth")] or live
     found = [_results(annotation) for annotation in pool]
-    if any(sorted(map(repr, f.spans)) != sorted(map(repr, found[0].spans)) for f in found):
+    if len({str(sorted(map(repr, spans))) for spans, _, _ in found}) > 1:
         raise RowFault(
             f"the task has {len(found)} annotations with different entities; mark one as ground "
             "truth, or cancel the others"
         )
-    spans = found[0].spans if found else None
-    targets = found[0].targets if found else []
+    spans, targets, passed_over = found[0] if found else (None, [], {})
     if len(targets) > 1:
         raise RowFault(
             f"entities in several texts ({', '.join(map(repr, targets))}); export one of them"
         )
-    told += found[0].told if found else collections.Counter()
-    data = value["data"]
-    name = _text_name(data, [*targets, "text"], spans or [])
-    return Annotated(data[name], spans, +told)
+    notes.update(passed_over)
+    name = _text_name(value["data"], [*targets, "text"], spans or [])
+    return Annotated(value["data"][name], spans, +notes)
 
 
-def write_task(value, text, found):
+def write_task(value, found):
     """Writes a task with predictions, as Label Studio imports it."""
     from_name, to_name = _names(value)
     result = [
@@ -72,13 +77,13 @@ def is_annotation(value):
 
 
 def read_annotation(value):
-    """Reads what `is_annotation` fits."""
+    """Reads what `is_annotation` fits; see `read_task`."""
     return read_task(_as_task(value))
 
 
-def write_annotation(value, text, found):
+def write_annotation(value, found):
     """Writes a task with predictions."""
-    return write_task(_as_task(value), text, found)
+    return write_task(_as_task(value), found)
 
 
 def _as_task(value):
@@ -95,22 +100,17 @@ def is_minimal(value):
 def read_minimal(value):
     """Reads what `is_minimal` fits."""
     entities = [entity for name in _minimal_names(value) for entity in value[name]]
-    spans, told = spans_of(entities)
-    name = _text_name(value, ["text"], spans)
-    return Annotated(value[name], spans, told)
+    spans, notes = spans_of(entities)
+    return Annotated(value[_text_name(value, ["text"], spans)], spans, notes)
 
 
-def write_minimal(value, text, found):
+def write_minimal(value, found):
     """Writes what `is_minimal` fits."""
     names = _minimal_names(value) or ["label"]
     entities = [
         {"start": p.start, "end": p.end, "text": p.words, "labels": [p.label]} for p in found
     ]
     return {**value, **{name: [] for name in names}, names[0]: entities}
-
-
-class _Results(collections.namedtuple("_Results", ("spans", "targets", "told"))):
-    """The entities of an annotation, the names of their texts, and what was passed over."""
 
 
 def _annotations(value):
@@ -122,7 +122,8 @@ def _annotations(value):
 
 
 def _results(annotation):
-    spans, targets, told = [], [], collections.Counter()
+    """Returns (spans, names of their texts, `Counter` of what was passed over)."""
+    spans, targets, notes = [], {}, collections.Counter()
     results = annotation.get("result") or []
     if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
         raise RowFault('"result" is not a list of objects')
@@ -131,25 +132,29 @@ def _results(annotation):
         if str(kind).endswith("labels") and kind not in KINDS:
             raise RowFault(f"marks of the kind {str(kind)[:40]!r} are not of a text")
         if kind not in KINDS or not isinstance(value, dict):
-            told[f"results of the kind {str(kind)[:40]!r}, passed over"] += 1
+            notes[f"results of the kind {str(kind)[:40]!r}, passed over"] += 1
             continue
         span = _span(value, kind)
-        told[NO_LABEL] += span is None
+        notes[NO_LABEL] += span is None
         if span:
             spans.append(span)
-            targets.append(str(result.get("to_name", "text")))
-    return _Results(spans, list(dict.fromkeys(targets)), told)
+            targets[str(result.get("to_name", "text"))] = None
+    return spans, list(targets), notes
 
 
 def _span(value, kind):
-    """Returns the `Span` of a result; places in HTML are those in its text."""
+    """Returns the `EntitySpan` of a result; places in HTML are those in its text."""
     inner = value.get("globalOffsets")
     if isinstance(inner, dict):
         value = {**value, **inner}
     label = only_label(value.get(kind, value.get(KINDS[0])))
     words = value.get("text")
     words = words if isinstance(words, str) else None
-    return Span(value.get("start"), value.get("end"), label, words) if label is not None else None
+    return (
+        EntitySpan(value.get("start"), value.get("end"), label, words)
+        if label is not None
+        else None
+    )
 
 
 def _names(value):
@@ -167,22 +172,16 @@ def _text_name(data, likely, spans):
     names = [name for name in likely if name in texts]
     if not names and len(texts) == 1:
         return texts[0]
-    with_words = [span for span in spans if span.words is not None]
-    if with_words:
-        agreeing = [name for name in [*names, *texts] if _has(data[name], with_words)]
-        names = agreeing[:1] or names
+    if spans := [span for span in spans if span.words is not None]:
+        has = (n for n in [*names, *texts] if any(agrees(r, data[n], spans) for r in EXCLUSIVE))
+        names = [*itertools.islice(has, 1)] or names
     if names:
         return names[0]
-    told = f"one of {', '.join(map(repr, texts))} " if texts else ""
-    raise RowFault(f'no text: {told}must be named "text"')
-
-
-def _has(text, spans):
-    return any(agrees(reading, text, spans) for reading in EXCLUSIVE)
+    one_of = f"one of {', '.join(map(repr, texts))} " if texts else ""
+    raise RowFault(f'no text: {one_of}must be named "text"')
 
 
 def _minimal_names(value):
-    """Returns the names of the lists of entities, which are the names of the tags."""
     return [name for name, found in value.items() if isinstance(found, list) and _are_marks(found)]
 
 

@@ -6,10 +6,10 @@ import sys
 import tensorflow as tf
 
 from nezha_tf.data import record_stream, schema
-from nezha_tf.data.framing import frames_before_lie, read_frames, record_of
-from nezha_tf.data.record_files import RecordFiles
-from nezha_tf.data.untuned import untuned
-from nezha_tf.util import console
+from nezha_tf.data.damage import RecordFiles
+from nezha_tf.data.framing import has_lying_length, read_frames, record_of
+from nezha_tf.data.record_stream import untuned
+from nezha_tf.util import console, storage
 from nezha_tf.util.errors import UserError, first_line
 
 CHECKED_AT_ONCE = 256
@@ -49,8 +49,7 @@ class ExampleReader:
 
         Args:
           files: TFRecord files.
-          lengths: the `schema.Lengths` of every record.
-          limits: the `schema.Limits` of the model that reads the examples.
+          lengths, limits: `schema.Lengths` of every record, `schema.Limits` of the model.
           max_corrupt_records: most damaged records to skip, in all files together. The lost end
             of a file, after a damaged length or a truncation, counts as one.
           features: the `schema.Feature`s to read from each record.
@@ -90,15 +89,13 @@ class ExampleReader:
         """Returns an endless dataset of batches, in a shuffled order that the seed determines.
 
         The records are counted first when a run is resumed, unless the numbers are known, and when
-        several pipelines may skip damaged records, because the pipelines must agree on the order
-        before the first step.
+        several pipelines may skip damaged records: they must agree on the order from the start.
 
         Args:
           batch_size: B, the number of examples in each batch of this pipeline.
           seed: seed of the order of files and examples; the order differs between epochs.
           skip_batches: batches to leave out at the start, when a run is resumed.
-          num_shards: number of pipelines that share the files.
-          shard: index of this pipeline, from 0.
+          num_shards, shard: number of pipelines that share the files, and this one's index from 0.
           by: "element": each pipeline reads all files and keeps B of each `num_shards * B`
             consecutive records; "file": each pipeline reads its own files.
 
@@ -125,17 +122,17 @@ class ExampleReader:
         return record_stream.prefetched(record_stream.endless(changed(batches, seed)))
 
     def _count(self, files):
-        """Returns the number of undamaged records; reads the files if it is not known."""
         # Where damage may be skipped, only reading tells how many records are left.
         if not self._record_files.max_corrupt_records:
             counts = self._counts()
             if counts.keys() >= set(files):
                 return sum(counts[path] for path in files)
-        _tell(self._record_files.survey_new(files))
-        return self._record_files.count(files)
+        count, message = self._record_files.count(files)
+        _warn(message)
+        return count
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
-        """Returns at most `max_batches` batches in the files' order; the last may be smaller.
+        """Returns batches in the files' order; the last may be smaller than B.
 
         Args:
           batch_size: B.
@@ -147,11 +144,7 @@ class ExampleReader:
         return record_stream.prefetched(self._changed(batches, "evaluation"))
 
     def guarded(self, make_batches, skip_batches=0):
-        """Yields batches, and continues after damage if it may be skipped.
-
-        Args:
-          make_batches: function of `skip_batches` that returns batches of this reader.
-          skip_batches: batches to leave out at the start.
+        """Yields the batches of `make_batches(skip_batches=)`, and goes on after damage if it may.
 
         Raises:
           UserError, or one of `FAILURES`: see `explain`.
@@ -163,13 +156,10 @@ class ExampleReader:
                     yield batch
                 return
             except FAILURES as error:
-                _tell(self.explain(error))
+                _warn(self.explain(error))
 
     def explain(self, error):
-        """Finds out why iterating over batches failed.
-
-        Args:
-          error: one of `FAILURES`.
+        """Finds out why iterating over batches failed with one of `FAILURES`.
 
         Returns:
           One line on the damaged records that were found and are skipped from now on. The caller
@@ -184,21 +174,20 @@ class ExampleReader:
             raise error
         for path in self.files:
             _require_readable(path)
-        line = ""
         try:
             if isinstance(error, UNFIT):
                 for path in console.progress(self.files, desc="searching", unit="file"):
                     self._refuse_unfit(path)
         except tf.errors.DataLossError as damaged:
             error = damaged
-        if isinstance(error, tf.errors.DataLossError):
-            line = self._record_files.survey(self.files)
-        if not line:
+        is_damage = isinstance(error, tf.errors.DataLossError)
+        message = self._record_files.survey(self.files) if is_damage else ""
+        if not message:
             raise UserError(
                 f"reading failed ({first_line(error)}), but every file can be read now; start "
                 "the run again"
             ) from error
-        return line
+        return message
 
     def _files_of(self, num_shards, shard):
         if len(self.files) < num_shards:
@@ -211,7 +200,7 @@ class ExampleReader:
     def _changed(self, numbered_batches, seed, and_then=None):
         """Parses batches of (number in the stream, record) and applies the transforms.
 
-        `and_then` is None, or a function of the numbers and the batch that changes it at last.
+        `and_then(numbers, batch)` changes the batch at last.
         """
 
         @record_stream.traced_as_is
@@ -224,7 +213,7 @@ class ExampleReader:
         return numbered_batches.map(changed, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _changed_together(self, numbered_batches, seed):
-        """Does the same for several batches at once; all batches have the same size."""
+        """Does the same for several batches of one size at once."""
         batch_size = numbered_batches.element_spec[0].shape[0]
         count = max(1, self._at_once // batch_size)
         joined = numbered_batches.batch(count, drop_remainder=True)
@@ -255,36 +244,39 @@ class ExampleReader:
         return batch
 
     def _check_first(self, path):
-        """Raises a `UserError` if the first record of a file does not fit.
+        """Raises a `UserError` if the first undamaged record of a file does not fit.
 
         A length that is a lie would end the process when TensorFlow comes to it, so all are read.
         """
-        _, frame, fault = next(read_frames(path), (0, None, ""))
-        if fault or frames_before_lie(path) >= 0:
-            _tell(self._record_files.survey([path]))
-            self._refuse_unfit_among(path, _bytes_of(self._records_of(path).take(1)))
-        else:
-            self._refuse_unfit_among(path, [record_of(frame)] if frame else [])
+        records, is_damaged = [], has_lying_length(path)
+        for _, frame, fault in read_frames(path):
+            if not fault:
+                records.append(record_of(frame))
+                break
+            is_damaged = True
+        if is_damaged:
+            _warn(self._record_files.survey([path]))
+        self._refuse_unfit_among(path, records)
 
     def _refuse_unfit(self, path):
         """Raises a `UserError` for the first record of a file that does not fit."""
-        records, fitting = self._records_of(path), 0
+        records, fitting = record_stream.in_order(self._record_files.stretches([path])), 0
         try:
             for _ in untuned(records.batch(CHECKED_AT_ONCE).map(self._parse)):
                 fitting += CHECKED_AT_ONCE
         except UNFIT:
             failed = records.skip(fitting).take(CHECKED_AT_ONCE)
-            self._refuse_unfit_among(path, _bytes_of(failed), fitting)
+            self._refuse_unfit_among(path, untuned(failed).as_numpy_iterator(), fitting)
 
     def _refuse_unfit_among(self, path, records, first=0):
-        """Does the same for some records (bytes), which come after `first` undamaged ones."""
-        index = None
+        """Does the same for some records, after `first` undamaged ones."""
+        is_empty = True
         for index, record in enumerate(records, first):
-            fault = self._fault_of(record)
+            is_empty, fault = False, self._fault_of(record)
             if fault:
                 number = self._record_files.number_of(path, index)
                 raise UserError(f"{path}, record {number}: {fault}")
-        if index is None:
+        if is_empty:
             raise UserError(f"{path} has no record; make the file again")
 
     def _fault_of(self, record):
@@ -292,12 +284,8 @@ class ExampleReader:
         faults = (transform.fault_of(record) for transform in self._transforms)
         return fault or next(filter(None, faults), None)
 
-    def _records_of(self, path):
-        return record_stream.in_order(self._record_files.stretches([path]))
-
 
 def _check_that_they_fit(features, transforms):
-    """Raises a `ValueError` if a transform reads a feature that nothing before it gives."""
     given = {feature.name for feature in features}
     for transform in transforms:
         missing = {feature.name for feature in transform.reads} - given
@@ -308,12 +296,6 @@ def _check_that_they_fit(features, transforms):
         given = {feature.name for feature in transform.gives}
 
 
-def _bytes_of(records):
-    """Yields the records of a dataset."""
-    for record in untuned(records):
-        yield record.numpy()
-
-
 def _message_of(error):
     is_raw = isinstance(error, UnicodeDecodeError)
     return error.object.decode(errors="replace") if is_raw else str(error)
@@ -321,12 +303,12 @@ def _message_of(error):
 
 def _require_readable(path):
     try:
-        with tf.io.gfile.GFile(path, "rb") as file:
+        with storage.open_binary(path, "rb") as file:
             file.read(1)
-    except tf.errors.OpError as error:
-        raise UserError(f"cannot read {path}: {first_line(error)}") from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _tell(line):
-    if line:
-        print(line, file=sys.stderr)
+def _warn(message):
+    if message:
+        print(message, file=sys.stderr)

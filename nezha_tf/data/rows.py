@@ -4,10 +4,9 @@ import csv
 import json
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows, RowFault
 from nezha_tf.data.compression import bare_name
-from nezha_tf.data.json_items import Item, NotJson, read_items
-from nezha_tf.data.lines import filled_lines, whole_lines
+from nezha_tf.data.json_items import Item, read_items
+from nezha_tf.data.lines import BadRows, RowFault, filled_lines, is_text, whole_lines
 from nezha_tf.text.characters import is_blank
 from nezha_tf.util.errors import UserError
 
@@ -15,6 +14,7 @@ JSON, TABS, COMMAS = (".json", ".jsonl", ".ndjson"), (".tsv", ".txt", ".data"), 
 # The most that csv takes on every system; its own limit is 131,072.
 MOST_CHARACTERS_OF_A_CELL = 2**31 - 1
 BYTE_ORDER_MARK = "\ufeff"
+PAIR = ("src", "tgt")
 
 
 class Row(NamedTuple):
@@ -78,123 +78,64 @@ def read_rows(
     bad_rows = bad_rows or BadRows()
     names = columns if file_columns is None else file_columns
     needed = [column for column in columns if column not in optional]
-    rows = _Objects(columns, optional) if _is(path, JSON) else None
-    is_empty = True
+    header, is_json, is_empty = None, _is(path, JSON), True
     for unit, line, record in _records(path, bad_rows, needed[0]):
         row = Row({}, path, line, unit)
-        try:
-            if rows is None:
-                if not names or _has(record, needed):
-                    names = record
-                rows = _Columns(columns, optional, names, _is(path, COMMAS))
-            if rows.is_header(record):
+        if not is_json:
+            header = header or _header(row.place, record, columns, needed, names)
+            if not isinstance(record, RowFault) and _names_of(record) == header:
+                # In files that were joined, that may be any row.
                 continue
-            is_empty = False
-            found = rows.parse(record)
+        is_empty = False
+        try:
+            if isinstance(record, RowFault):
+                raise record
+            if is_json:
+                found = _of_object(record, columns, needed)
+            else:
+                found = _of_cells(record, header, columns, needed, _is(path, COMMAS))
             values = {name: _text(v, name, name in json_columns) for name, v in found.items()}
             values = {n: v if n in as_written else v.strip() for n, v in values.items()}
-            # A value of null is not there.
             values = {n: v for n, v in values.items() if v or n in may_be_empty}
-            empty = [c for c in columns if c not in optional and c not in values]
+            empty = [column for column in needed if column not in values]
             if empty:
                 raise RowFault(f"{empty[0]} is empty; write a text, or delete the line")
-        except _NoColumn as error:
-            raise UserError(f"{row.place}: {error}") from error
         except RowFault as fault:
             bad_rows.add(f"{row.place}: {fault}")
-            continue
-        yield row._replace(values=values)
+        else:
+            yield row._replace(values=values)
     if is_empty:
         raise UserError(f"{path} has no line with an example")
 
 
-def _has(record, names):
-    """Whether a row's cells have all names."""
-    return not isinstance(record, RowFault) and set(names) <= set(_names_of(record))
-
-
-def _names_of(record):
-    """Returns the cells of a row as names of columns, a list."""
-    return [cell.lstrip(BYTE_ORDER_MARK).strip() for cell in record]
-
-
 def renamed(rows, names):
-    """Yields rows whose columns have other names.
-
-    Args:
-      rows: iterable of `Row`.
-      names: dict of each column's name to its new one.
-    """
+    """Yields `Row`s whose columns have other names, by a dict of each name to its new one."""
     for row in rows:
         yield row._replace(values={names[name]: value for name, value in row.values.items()})
 
 
-class _NoColumn(Exception):
-    """An error in a header."""
+def read_pairs(paths, columns=PAIR, optional=(), bad_rows=None):
+    """Returns the pairs of source and target of files: list of `Row` with "src" and "tgt".
 
+    Args:
+      paths: files as for `read_rows`. The columns of a `.tsv` or `.txt` file are `src` and `tgt`,
+        in this order, unless its first line names them; if `columns` has other names, it must.
+      columns: the names of the columns of sources and of targets in the files.
+      optional: ("tgt",) if targets may be missing.
+      bad_rows: as for `read_rows`.
 
-class _Objects:
-    """Parses rows that are JSON objects."""
-
-    def __init__(self, columns, optional):
-        self._columns = columns
-        self._needed = [column for column in columns if column not in optional]
-
-    def is_header(self, found):
-        return False
-
-    def parse(self, found):
-        """Returns dict of column to value; raises `RowFault`."""
-        if isinstance(found, NotJson):
-            raise RowFault(f"not JSON ({found.reason}); write one object per line, or one array")
-        if not isinstance(found, dict):
-            raise RowFault(f'not a JSON object; write {{"{self._columns[0]}": ...}}')
-        for column in self._needed:
-            if column not in found:
-                raise RowFault(f'"{column}" is missing')
-        # Many programs write null for a missing optional value.
-        return {c: found[c] for c in self._columns if found.get(c) is not None}
-
-
-class _Columns:
-    """Parses rows of columns; their names come from the header or from the caller."""
-
-    def __init__(self, columns, optional, names, by_comma):
-        if isinstance(names, RowFault):
-            raise _NoColumn(names)
-        self._columns = columns
-        self._names = _names_of(names)
-        self._parted_by = "commas" if by_comma else "tabs"
-        self._least = len(self._names)
-        while self._least and self._names[self._least - 1] in optional:
-            self._least -= 1
-        # In CSV, the name of a column may contain a line break; a message must be one line.
-        self._told = ", ".join(" ".join(name.split()) for name in self._names)
-        for column in columns:
-            count = self._names.count(column)
-            if not count and column not in optional:
-                raise _NoColumn(f"there is no column {column!r}; the columns are {self._told}")
-            if count > 1:
-                raise _NoColumn(f"{count} columns {column!r}; the columns are {self._told}")
-
-    def is_header(self, record):
-        """Whether a row consists of the names of the columns.
-
-        In files that were joined, that may be any row, with a byte order mark before it.
-        """
-        return not isinstance(record, RowFault) and _names_of(record) == self._names
-
-    def parse(self, record):
-        """Returns dict of column to text; raises `RowFault`."""
-        if isinstance(record, RowFault):
-            raise record
-        if not self._least <= len(record) <= len(self._names):
-            raise RowFault(
-                f"{len(record)} columns separated by {self._parted_by}, not {len(self._names)} "
-                f"({self._told})"
-            )
-        found = dict(zip(self._names, record, strict=False))
-        return {column: found[column] for column in self._columns if column in found}
+    Raises:
+      UserError: both columns have one name, or as `read_rows`.
+    """
+    names = dict(zip(columns, PAIR, strict=True))
+    if len(names) < len(PAIR):
+        raise UserError(
+            f"--source_column and --target_column are both {columns[0]}; name another one"
+        )
+    optional = tuple(name for name, role in names.items() if role in optional)
+    file_columns = PAIR if set(columns) == set(PAIR) else ()
+    files = (read_rows(path, columns, optional, file_columns, bad_rows=bad_rows) for path in paths)
+    return [row for rows in files for row in renamed(rows, names)]
 
 
 def _is(path, endings):
@@ -202,7 +143,7 @@ def _is(path, endings):
 
 
 def _records(path, bad_rows, column):
-    """Returns an iterable of (unit, number, value or list of cells or a `RowFault`); see `Item`."""
+    """Returns an iterable of `Item`: a value of JSON, a list of cells, or a `RowFault`."""
     if _is(path, JSON):
         return read_items(path, bad_rows, column).values
     if _is(path, TABS):
@@ -234,6 +175,54 @@ def _quoted(path, bad_rows):
             yield Item("line", first, record)
 
 
+def _names_of(record):
+    return [cell.lstrip(BYTE_ORDER_MARK).strip() for cell in record]
+
+
+def _header(place, first, columns, needed, names):
+    """Returns the names of a file's columns, by its first row or as the caller says."""
+    if isinstance(first, RowFault):
+        if not names:
+            raise UserError(f"{place}: {first}") from first
+    elif not names or set(needed) <= set(_names_of(first)):
+        names = _names_of(first)
+    for column in columns:
+        count = list(names).count(column)
+        if count > 1 or (not count and column in needed):
+            what = f"{count} columns" if count else "there is no column"
+            raise UserError(f"{place}: {what} {column!r}; the columns are {_joined(names)}")
+    return list(names)
+
+
+def _joined(names):
+    # In CSV, the name of a column may contain a line break; a message must be one line.
+    return ", ".join(" ".join(name.split()) for name in names)
+
+
+def _of_cells(cells, header, columns, needed, is_csv):
+    """Returns a dict of column to text; what is optional may lack at the end."""
+    least = len(header)
+    while least and header[least - 1] in columns and header[least - 1] not in needed:
+        least -= 1
+    if not least <= len(cells) <= len(header):
+        raise RowFault(
+            f"{len(cells)} columns separated by {'commas' if is_csv else 'tabs'}, not "
+            f"{len(header)} ({_joined(header)})"
+        )
+    found = dict(zip(header, cells, strict=False))
+    return {column: found[column] for column in columns if column in found}
+
+
+def _of_object(value, columns, needed):
+    """Returns a dict of column to value; many programs write null for what is missing."""
+    if not isinstance(value, dict):
+        raise RowFault(f'not a JSON object; write {{"{columns[0]}": ...}}')
+    for column in needed:
+        if column not in value:
+            raise RowFault(f'"{column}" is missing')
+    return {column: value[column] for column in columns if value.get(column) is not None}
+
+
 def json_text(value):
     """Returns a JSON value as text; 1 and 1.0 are the same number and give the same text."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -243,12 +232,9 @@ def json_text(value):
 
 def _text(value, column, may_be_json):
     if not isinstance(value, str):
-        text = json_text(value)
         if not may_be_json:
             raise RowFault(f'"{column}" must be a string, not {json.dumps(value)[:40]}')
-        value = text
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise RowFault(f'"{column}" holds half a character (a lone \\ud800 to \\udfff)') from error
+        value = json_text(value)
+    if not is_text(value):
+        raise RowFault(f'"{column}" holds half a character (a lone \\ud800 to \\udfff)')
     return value

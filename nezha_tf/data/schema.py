@@ -73,22 +73,17 @@ def parsing_spec(lengths, features=FEATURES):
 
 
 def features_of(serialized):
-    """Returns the features that a record should have; a record with `word_starts` is not masked.
-
-    Args:
-      serialized: bytes of a record.
-    """
+    """Returns the features that a record should have; with `word_starts` it is not masked."""
     found = parsed(serialized)
     return UNMASKED_FEATURES if found and "word_starts" in found else FEATURES
 
 
 def fault_of(serialized, lengths, limits, features=FEATURES):
-    """Returns a description of what is wrong with a record, or None.
+    """Returns a description of what is wrong with a record (bytes), or None.
 
     Args:
-      serialized: bytes of a record.
-      lengths: the `Lengths` that it must have.
-      limits: the `Limits` of the model that reads it.
+      serialized: the record.
+      lengths, limits: the `Lengths` that it must have, the `Limits` of the model that reads it.
       features: the `Feature`s that it must have.
     """
     found = parsed(serialized)
@@ -122,11 +117,7 @@ def fault_of(serialized, lengths, limits, features=FEATURES):
 
 
 def parsed(serialized):
-    """Returns a record's `tf.train.Feature`s by name, or None if it is not a `tf.train.Example`.
-
-    Args:
-      serialized: bytes of a record.
-    """
+    """Returns a record's `tf.train.Feature`s by name, or None if it is no `tf.train.Example`."""
     import tensorflow as tf
 
     try:

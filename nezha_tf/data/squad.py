@@ -1,10 +1,9 @@
-"""Reads questions about passages, with their answers, in the forms of `question_forms.FORMS`."""
+"""Reads questions about passages, with their answers, in the JSON forms of several data sets."""
 
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows, RowFault
-from nezha_tf.data.question_forms import entries_of
-from nezha_tf.data.spans import is_text
+from nezha_tf.data.json_items import read_items
+from nezha_tf.data.lines import BadRows, RowFault, require_text
 from nezha_tf.util.errors import UserError
 
 
@@ -63,7 +62,8 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
     passage.
 
     Args:
-      paths: list of JSON files.
+      paths: list of JSON files (or `.gz`): SQuAD's object, an array, or an object on each line; see
+        `FORMS`.
       with_impossible: whether questions may be marked as impossible (SQuAD 2.0).
       needs_answers: whether a question must be labelled and its first answer be in the passage.
         If not, what is no answer, as the placeholders of test files, is passed over.
@@ -75,14 +75,14 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
     """
     questions, ids, bad_rows = [], set(), bad_rows or BadRows()
     for path in paths:
-        for number, entry in enumerate(entries_of(path, bad_rows), start=1):
+        for number, entry in enumerate(_entries_of(path, bad_rows), start=1):
             try:
                 question = _question(path, entry, with_impossible, needs_answers)
                 # 7 and "7" are the same name in a JSON object of predictions.
                 if str(question.id) in ids:
                     raise RowFault("its id is used twice; give each question its own id")
             except RowFault as fault:
-                bad_rows.add(f"{path}, question {_told(entry.id, number)}: {fault}")
+                bad_rows.add(f"{path}, question {_shown(entry.id, number)}: {fault}")
             else:
                 ids.add(str(question.id))
                 questions.append(question)
@@ -92,7 +92,122 @@ def read_questions(paths, with_impossible=False, needs_answers=True, bad_rows=No
     return questions
 
 
-def _told(name, number):
+class Entry(NamedTuple):
+    """A question as a file has it; every part may be of any type.
+
+    Attributes:
+      id, context, question, answers, is_impossible: the values of SQuAD's keys; None: there is
+        none. The answers are a list of {"text", "answer_start"} or of texts.
+      lacks_answers: whether the form marks a question without an answer by an empty list.
+      fault: why the question cannot be read; "": it can.
+    """
+
+    id: object = None
+    context: object = None
+    question: object = None
+    answers: object = None
+    is_impossible: object = None
+    lacks_answers: bool = False
+    fault: str = ""
+
+
+def _entries_of(path, bad_rows):
+    """Yields the `Entry`s of a file; lines that are not JSON are faults of `bad_rows`."""
+    for item in read_items(path, bad_rows).values:
+        if isinstance(item.value, RowFault):
+            bad_rows.add(f"{path}, {item.place}: {item.value}")
+            continue
+        try:
+            is_whole = isinstance(item.value, dict) and "data" in item.value
+            for part in list(item.value["data"]) if is_whole else [item.value]:
+                yield from _entries(part)
+        except (KeyError, TypeError) as error:
+            raise UserError(
+                f"{path}, {item.place} does not have SQuAD's format ({error!r}): "
+                '{"data": [{"paragraphs": [{"context": ..., "qas": [...]}]}]}'
+            ) from error
+
+
+def _entries(value):
+    """Returns the `Entry`s of a value of the first of `FORMS` that fits."""
+    for names, read in FORMS.items():
+        if isinstance(value, dict) and all(name in value for name in names):
+            return read(value)
+    raise TypeError("no passage with questions")
+
+
+def _article(value):
+    """SQuAD's: {"paragraphs": [{"context":, "qas": [...]}]}."""
+    return [entry for part in value["paragraphs"] for entry in _paragraph(part)]
+
+
+def _paragraph(value):
+    return [_of_squad(entry, value.get("context")) for entry in list(value["qas"])]
+
+
+def _of_squad(entry, context, question="question"):
+    if not isinstance(entry, dict):
+        return Entry(fault="it is not a JSON object")
+    # MRQA and SQuAD's derivatives have `qid`, CMRC2018 has `query_id`.
+    name = next((entry[name] for name in ("id", "qid", "query_id") if name in entry), None)
+    return Entry(name, context, *map(entry.get, (question, "answers", "is_impossible")))
+
+
+def _original_cmrc(value):
+    """CMRC2018's own: {"context_text":, "qas": [{"query_id":, "query_text":, "answers": []}]}."""
+    return [_of_squad(entry, value["context_text"], "query_text") for entry in list(value["qas"])]
+
+
+def _flat(value):
+    """Hugging Face's: "id", "context", "question", "answers": {"text": [], "answer_start": []}."""
+    answers, fault = value.get("answers"), ""
+    if isinstance(answers, dict):
+        texts, starts = answers.get("text"), answers.get("answer_start")
+        texts = [texts] if isinstance(texts, str) else texts
+        starts = starts if isinstance(starts, list) else [starts]
+        starts = [None] * len(texts) if isinstance(texts, list) and starts == [None] else starts
+        if not isinstance(texts, list) or len(texts) != len(starts):
+            fault = '"answers" has not as many texts as places'
+        else:
+            pairs = zip(texts, starts, strict=True)
+            answers = [{"text": text, "answer_start": start} for text, start in pairs]
+    given = map(value.get, ("id", "context", "question"))
+    return [Entry(*given, answers, value.get("is_impossible"), answers == [], fault)]
+
+
+def _dureader(value):
+    """DuReader 2.0 after its `utils/preprocess.py`, which looks for the answers in the documents.
+
+    The passage is the most related paragraph of the document that has the best match
+    (`answer_docs`); the match (`fake_answers`) is the answer, and those of people (`answers`) are
+    further ones to compare with.
+    """
+    name, question = value.get("question_id"), value.get("question")
+    try:
+        document = value["documents"][value["answer_docs"][0]]
+        context = document["paragraphs"][document["most_related_para"]]
+        answers = [*value["fake_answers"], *value["answers"]]
+    except (KeyError, IndexError, TypeError):
+        fault = (
+            "it has several documents and no match of an answer in them (answer_docs, "
+            "fake_answers), which DuReader's utils/preprocess.py writes; leave it out, or prepare "
+            "the file with that program"
+        )
+        return [Entry(name, None, question, fault=fault)]
+    return [Entry(name, context, question, answers)]
+
+
+# The keys that a value of a form has, and the function that reads it. The first that fits.
+FORMS = {
+    ("paragraphs",): _article,
+    ("documents", "question"): _dureader,
+    ("context_text", "qas"): _original_cmrc,
+    ("qas",): _paragraph,
+    ("context", "question"): _flat,
+}
+
+
+def _shown(name, number):
     is_name = type(name) is int or (isinstance(name, str) and name and name.isprintable())
     return name if is_name else f"number {number}"
 
@@ -100,8 +215,9 @@ def _told(name, number):
 def _question(path, entry, with_impossible, needs_answers):
     if entry.fault:
         raise RowFault(entry.fault)
-    name = entry.id if type(entry.id) is int else _text(entry.id, "id", " or a whole number")
-    context, text = _text(entry.context, "context"), _text(entry.question, "question")
+    name = entry.id if type(entry.id) is int else require_text(entry.id, '"id"')
+    context = require_text(entry.context, '"context"')
+    text = require_text(entry.question, '"question"')
     is_impossible = _truth(entry.is_impossible)
     if entry.is_impossible is None and entry.lacks_answers:
         # In a file that is to be answered, the answers may have been taken out.
@@ -152,7 +268,7 @@ def _answer(context, answer):
         answer = {"text": answer}
     if not isinstance(answer, dict):
         raise RowFault("an answer is not a JSON object")
-    text, start = _text(answer.get("text"), "text"), answer.get("answer_start")
+    text, start = require_text(answer.get("text"), '"text"'), answer.get("answer_start")
     if start is None:
         place = context.find(text)
         return Answer(text, None if place < 0 else place, is_searched=True)
@@ -171,13 +287,3 @@ def _nearest(context, text, start):
         places.append(place)
         place = context.find(text, place + 1)
     return min(places, key=lambda place: abs(place - start), default=None)
-
-
-def _text(value, name, other=""):
-    if not isinstance(value, str):
-        raise RowFault(f'"{name}" is missing or not a string{other}')
-    if not value.strip():
-        raise RowFault(f'"{name}" is empty')
-    if not is_text(value):
-        raise RowFault(f'"{name}" holds half a character (a lone \\ud800 to \\udfff)')
-    return value

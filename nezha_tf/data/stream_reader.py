@@ -1,19 +1,18 @@
 """Reads records as streams: a row of a batch goes on where this row of the last batch ended."""
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import record_stream
-from nezha_tf.data.damage import raw_records, survey
-from nezha_tf.data.framing import FRAME_BYTES, frames_before_lie
+from nezha_tf.data.framing import read_frames
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Feature
-from nezha_tf.data.untuned import untuned
-from nezha_tf.util.errors import UserError, first_line
+from nezha_tf.util.errors import UserError
 
 # 1 where a stream begins, so that nothing comes before the example; else 0.
 STREAM_STARTS = Feature("stream_starts", np.int64, 1)
-LENGTHS_AT_ONCE = 4096
 
 
 class StreamReader(ExampleReader):
@@ -28,7 +27,7 @@ class StreamReader(ExampleReader):
     def training_batches(
         self, batch_size, seed, skip_batches=0, num_shards=1, shard=0, by="element"
     ):
-        """Returns endless batches; see `ExampleReader.training_batches`. The order ignores `seed`.
+        """Returns endless batches, in an order that ignores `seed`; see `ExampleReader`.
 
         Raises:
           UserError: there are several pipelines, or fewer records than streams.
@@ -57,33 +56,24 @@ class StreamReader(ExampleReader):
         return self._changed(numbered, seed, with_starts)
 
     def _streams(self, count):
-        """Returns the `_Streams` of the records; their places are looked for once."""
-        if self._places is None:
-            self._places = [_offsets(path) for path in self.files]
-        length = sum(map(len, self._places)) // count
-        if not length:
+        """Returns the `_Streams` of the records."""
+        total = sum(map(len, self._places))
+        if total < count:
             raise UserError(
-                f"{sum(map(len, self._places))} records cannot fill {count} streams; lower the "
-                "batch size, or make more examples"
+                f"{total} records cannot fill {count} streams; lower the batch size, or make more "
+                "examples"
             )
-        return _Streams(self.files, self._places, count, length)
+        return _Streams(self.files, self._places, count, total // count)
 
-    _places = None
+    @functools.cached_property
+    def _places(self):
+        return [_offsets(path) for path in self.files]
 
 
 class _Streams:
-    """The streams of a text.
-
-    Attributes:
-      length: the number of records in each.
-    """
+    """`count` streams of `length` records; `places` has the byte of each record of each file."""
 
     def __init__(self, files, places, count, length):
-        """Args:
-        files: TFRecord files.
-        places: for each file an int64 array, the byte at which each record begins.
-        count, length: the number of streams, and of records in each.
-        """
         self.length = length
         self._files = tf.constant([str(file) for file in files])
         self._count = count
@@ -105,12 +95,10 @@ class _Streams:
         return passes.flat_map(record_stream.traced_as_is(self._in_turn))
 
     def _in_turn(self, ends, table):
-        """Returns a dataset of the records of the streams in turn, for a result of `_tables`."""
-
         def read(index):
             # tf.unstack would make TensorFlow 2.21 crash here.
             part = table[index]
-            return raw_records(self._files[part[0]], part[1]).take(part[2])
+            return record_stream.raw_records(self._files[part[0]], part[1]).take(part[2])
 
         def stream(index):
             return tf.data.Dataset.range(ends[index], ends[index + 1]).flat_map(read)
@@ -141,17 +129,12 @@ def _offsets(path):
     Raises:
       UserError: a record is damaged, or the file cannot be read.
     """
-    records = untuned(tf.data.TFRecordDataset(path).batch(LENGTHS_AT_ONCE))
-    try:
-        if frames_before_lie(path) >= 0:
-            raise tf.errors.DataLossError(None, None, "a record is longer than the file")
-        lengths = [tf.strings.length(batch).numpy() for batch in records]
-    except tf.errors.DataLossError as error:
-        damage = survey([path])[path].damage[0]
-        raise UserError(
-            f"{damage.place} is damaged, and a stream cannot leave it out; make the file again"
-        ) from error
-    except tf.errors.OpError as error:
-        raise UserError(f"cannot read {path}: {first_line(error)}") from error
-    sizes = np.concatenate([np.zeros(0, np.int64), *lengths]) + FRAME_BYTES
-    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    sizes = [0]
+    for number, frame, fault in read_frames(path):
+        if fault:
+            raise UserError(
+                f"{path}, record {number} is damaged, and a stream cannot leave it out; make the "
+                "file again"
+            )
+        sizes.append(len(frame))
+    return np.cumsum(sizes[:-1], dtype=np.int64)

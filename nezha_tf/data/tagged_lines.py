@@ -3,8 +3,8 @@
 import string
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import RowFault
-from nezha_tf.data.entity_tags import OUTSIDE, TAG, TAGS_TOLD
+from nezha_tf.data.entity_tags import OUTSIDE, TAG, TAGS_MEANT
+from nezha_tf.data.lines import RowFault
 from nezha_tf.text.characters import is_blank
 from nezha_tf.text.graphemes import is_one_character
 
@@ -29,9 +29,8 @@ def read_tagged_lines(lines, rows):
       rows: an object with `check_label(label)`, which raises `RowFault`, and `fail(place, fault)`,
         which is called with the fault of a sentence.
     """
-    blocks, found = list(_blocks(lines)), []
-    has_places = _has_places(lines)
-    for first, block in blocks:
+    found, has_places = [], _has_places(lines)
+    for first, block in _blocks(lines):
         number = first
         try:
             pairs = []
@@ -76,7 +75,7 @@ def _token_and_tag(line):
     if not is_one_character(token) and _without_place(token) is None:
         raise _several(token)
     if not TAG.fullmatch(tag):
-        raise RowFault(f"{tag!r} is not a tag; {TAGS_TOLD}")
+        raise RowFault(f"{tag!r} is not a tag; {TAGS_MEANT}")
     return token, tag
 
 

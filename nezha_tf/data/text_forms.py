@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from nezha_tf.data.compression import PARQUET, bare_name, stream
 from nezha_tf.data.encodings import UTF_8, check_encoding, is_utf_8, likeliest, recoded
-from nezha_tf.data.sentences import split_lines
 from nezha_tf.text.characters import is_blank
 from nezha_tf.util.errors import UserError
 
@@ -21,7 +20,15 @@ _HEAD_BYTES = 4096
 _MARK = "(?:\ufeff)?".encode()
 _OBJECT = re.compile(_MARK + rb'\s*\{\s*"[^"\\]*"\s*:')
 _ARRAY = re.compile(_MARK + rb'\s*\[\s*(\{\s*("[^"\\]*"\s*:|\})|\]\s*\Z)')
-_MOST_KEYS_TOLD = 10
+_MOST_KEYS_NAMED = 10
+# A full stop of Latin script ends no sentence here: it stands in numbers and names, too. Its ! and
+# ? do, unless something of an address or a name follows ("a.cn/?b=1").
+_END = re.compile(r"(?:[。！？；…｡]|[!?](?![A-Za-z0-9/=&_#%]))+")
+_CLOSING = re.compile(r"[”’」』﹂﹄）】》〉〕］｝｠»)\]}]*")
+# A quote of this kind opens and closes; it closes where an odd number of it stands before.
+_BOTH = ('"', "'", "＂", "＇")
+# What goes on with a sentence whose quotation has just ended.
+_GOES_ON = tuple("，、：,:")
 
 
 class Reading(NamedTuple):
@@ -48,7 +55,7 @@ class Reading(NamedTuple):
 PLAIN = Reading()
 
 
-class Form(NamedTuple):
+class TextForm(NamedTuple):
     """A form of a corpus.
 
     Attributes:
@@ -66,10 +73,7 @@ class Form(NamedTuple):
 def as_plain_text(path, file, reading):
     """Returns a file of the plain text that a file of any form holds.
 
-    Args:
-      path: the file's name.
-      file: a buffered binary file, at its start, without compression.
-      reading: `Reading`.
+    The file is a buffered binary one, at its start and without compression.
 
     Raises:
       UserError: the file is in another encoding, or the library that reads it is missing. Faults
@@ -80,21 +84,18 @@ def as_plain_text(path, file, reading):
     form = _form_of(path, file)
     if form:
         file = stream(_plain(form.read(path, file, reading), reading))
-    return stream(split_lines(file)) if reading.split_sentences else file
+    return stream(_split_lines(file)) if reading.split_sentences else file
 
 
 def _form_of(path, file):
-    """Returns the `Form` of a file; None: it is plain text."""
+    """Returns the `TextForm` of a file; None: it is plain text."""
     name, head = bare_name(path), file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     by_content = next((form for form in FORMS if form.pattern.match(head)), None)
     return by_content or next((form for form in FORMS if name.endswith(form.endings)), None)
 
 
 def _plain(documents, reading):
-    """Yields documents as plain text, in bytes.
-
-    A blank line within a document is left out: there it parts nothing.
-    """
+    """Yields documents as plain text, in bytes, without blank lines, which part nothing there."""
     for lines in documents:
         text = "\n".join(line for line in lines if not is_blank(line))
         if text:
@@ -132,18 +133,17 @@ def _parsed(text, place, what):
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        told = getattr(error, "msg", error)
-        raise UserError(f"{place}: not JSON ({told}); a corpus in JSON {what}") from error
+        reason = getattr(error, "msg", error)
+        raise UserError(f"{place}: not JSON ({reason}); a corpus in JSON {what}") from error
 
 
 def _lines_of(value, place, reading):
-    """Returns the lines of a row's texts."""
     if not isinstance(value, dict):
         raise UserError(f'{place}: not a JSON object; write {{"text": ...}}')
     names = reading.text_fields or [name for name in DEFAULT_FIELDS if name in value][:1]
     missing = [name for name in names or DEFAULT_FIELDS if name not in value]
     if missing:
-        keys = ", ".join(map(repr, list(value)[:_MOST_KEYS_TOLD])) or "no field"
+        keys = ", ".join(map(repr, list(value)[:_MOST_KEYS_NAMED])) or "no field"
         raise UserError(
             f"{place}: no field {' or '.join(map(repr, missing))}, but {keys}; name the fields "
             "with text by --text_fields"
@@ -153,7 +153,6 @@ def _lines_of(value, place, reading):
 
 
 def _texts_of(value, name, place):
-    """Returns a field's texts: it holds a text, a list of texts, or null, which is no text."""
     texts = value if isinstance(value, list) else [] if value is None else [value]
     for text in texts:
         if not isinstance(text, str):
@@ -201,11 +200,56 @@ def _read_parquet(path, file, reading):
 
 # The first that a file begins like; else the first whose ending its name has.
 FORMS = (
-    Form((".parquet",), re.compile(PARQUET), _read_parquet),
-    Form((), _ARRAY, _read_array),
-    Form((".jsonl", ".ndjson", ".json"), _OBJECT, _read_lines),
+    TextForm((".parquet",), re.compile(PARQUET), _read_parquet),
+    TextForm((), _ARRAY, _read_array),
+    TextForm((".jsonl", ".ndjson", ".json"), _OBJECT, _read_lines),
 )
 
 
 def _is_parquet(file):
     return file.peek(len(PARQUET)).startswith(PARQUET)
+
+
+def _split_lines(lines):
+    """Yields lines, bytes with their ends, split into sentences; what is no UTF-8 stays."""
+    for line in lines:
+        text = line.decode("utf-8", "surrogateescape")
+        body = text.rstrip("\r\n")
+        end = text[len(body) :]
+        yield ("\n".join(split_sentences(body)) + end).encode("utf-8", "surrogateescape")
+
+
+def split_sentences(paragraph):
+    """Returns the sentences of a paragraph, without changing a character.
+
+    A sentence ends with 。！？；… (several together count once, and so do ! and ?) and the closing
+    quotes and brackets behind them; not where a comma or a colon follows.
+
+    Args:
+      paragraph: str without line breaks.
+    """
+    sentences, start = [], 0
+    for found in _END.finditer(paragraph):
+        end = _behind_closing(paragraph, found.end())
+        if end > start and paragraph[end : end + 1] not in _GOES_ON:
+            sentences.append(paragraph[start:end])
+            start = end
+    rest = paragraph[start:]
+    if sentences and not rest.strip():
+        return [*sentences[:-1], sentences[-1] + rest]
+    return [*sentences, rest]
+
+
+def _behind_closing(paragraph, place):
+    """Returns the place behind the closing quotes, brackets and further ends at a place."""
+    before = -1
+    while before != place:
+        before, place = place, _CLOSING.match(paragraph, place).end()
+        if (
+            paragraph[place : place + 1] in _BOTH
+            and paragraph.count(paragraph[place], 0, place) % 2
+        ):
+            place += 1
+        end = _END.match(paragraph, place)
+        place = end.end() if end else place
+    return place

@@ -4,8 +4,7 @@ import sys
 
 import tensorflow as tf
 
-from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.lines import filled_lines
+from nezha_tf.data.lines import BadRows, filled_lines
 from nezha_tf.generation.model import load_model, open_model
 from nezha_tf.modeling import positions
 from nezha_tf.objectives.uses import uses_of

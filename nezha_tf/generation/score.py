@@ -10,9 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from nezha_tf.config import SEGMENT_IDS
-from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.pairs import read_pairs
-from nezha_tf.data.rows import read_rows
+from nezha_tf.data.lines import BadRows
+from nezha_tf.data.rows import read_pairs, read_rows
 from nezha_tf.generation.decoder import position_ids
 from nezha_tf.generation.fill import require_blanks
 from nezha_tf.generation.generator import check_room

@@ -6,8 +6,8 @@ import json
 import pytest
 from annotation_forms import ALL, FORMS, RIGHT, TEXTS, marks, rows, task
 
-from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import Sentence, read_entity_file
+from nezha_tf.data.lines import BadRows
 from nezha_tf.tasks.tagging.data import FoundEntity
 from nezha_tf.util.errors import UserError
 
@@ -37,7 +37,7 @@ def test_every_form_gives_the_same_sentences(tmp_path, form):
     assert bad_rows.num_blank == 1 + len(values)
     # Of the first text, characters and UTF-16 units are the same.
     otherwise = {"Label Studio, UTF-16": 2, "Label Studio, bytes": 4, "CMeEE": 4}
-    corrected = sum(count for what, count in found.told.items() if "; read so" in what)
+    corrected = sum(count for what, count in found.notes.items() if "; read so" in what)
     assert corrected == otherwise.get(form, 0)
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(as_array(values).encode()))
     assert read_entity_file(str(tmp_path / "a.json.gz")).sentences == RIGHT
@@ -84,7 +84,7 @@ def test_what_is_not_read_is_counted(tmp_path):
     values = [first, task(TEXTS[1], annotations=[]), task(TEXTS[1], annotations=[cancelled])]
     found = read(tmp_path, as_array(values))
     assert found.sentences == RIGHT[:1]
-    assert found.told == {
+    assert found.notes == {
         "results of the kind 'choices', passed over": 1,
         "results of the kind 'relation', passed over": 1,
         "entities without a label, left out": 1,
@@ -114,9 +114,9 @@ def test_places_are_made_exact_and_told(tmp_path):
     spans = [[0, 3, "PER"], [0, 3, "PER"], [7, 11, "LOC"], [12, 14, "LOC"], [6, 7, "LOC"]]
     found = read(tmp_path, as_lines([{"text": text, "label": spans}]))
     assert found.sentences[0].entities == [(1, 3, "PER"), (8, 10, "LOC"), (12, 14, "LOC")]
-    assert sorted(found.told.values()) == [1, 1, 1, 3]
-    (unsure,) = [what for what in found.told if "emoji" in what]
-    assert found.told[unsure] == 1
+    assert sorted(found.notes.values()) == [1, 1, 1, 3]
+    (unsure,) = [what for what in found.notes if "emoji" in what]
+    assert found.notes[unsure] == 1
     # Python's text mode makes CR LF one character.
     label = marks("labels", (4, 5, "在", "X"), (7, 9, "长安", "LOC"))
     found = read(tmp_path, as_array([{"text": text, "label": label}]))
@@ -215,7 +215,7 @@ def test_brat(tmp_path):
     found = read_entity_file(path)
     entities = [(0, 2, "PER"), (4, 6, "LOC"), (7, 10, "PER")]
     assert found.sentences == [Sentence(TXT, entities)]
-    assert found.told == {
+    assert found.notes == {
         f"{what} of brat, passed over": 1 for what in ("notes", "relations", "attributes")
     }
     written = found.export([[FoundEntity(*entity, 0.5) for entity in entities]])

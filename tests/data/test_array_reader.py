@@ -3,12 +3,18 @@
 import collections
 import itertools
 
+import laws
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nezha_tf.data.array_reader import ArrayReader, bucket_lengths
+from nezha_tf.data.in_memory import ArrayReader, bucket_lengths
 
 LONGEST = 100
+# Of the law.
+LONGEST_DRAWN = 70
+BUCKETS = (32, 64, LONGEST_DRAWN)
 
 
 def arrays(count, seed=0):
@@ -26,30 +32,8 @@ def as_numpy(batches):
     return [{name: values.numpy() for name, values in batch.items()} for batch in batches]
 
 
-def test_a_batch_holds_its_examples_padded_to_the_next_bucket():
-    held = arrays(203)
-    reader = ArrayReader(held, LONGEST)
-    buckets = (32, 64, 96, LONGEST)
-    for batch in as_numpy(reader.training_batches(8, seed=1).take(60)):
-        longest = max(len(held["input_ids"][index]) for index in batch["example_index"])
-        length = next(bucket for bucket in buckets if bucket >= longest)
-        assert batch["input_ids"].shape == (8, length)
-        for row, index in enumerate(batch["example_index"]):
-            size = len(held["input_ids"][index])
-            assert batch["input_mask"][row].tolist() == [1] * size + [0] * (length - size)
-            for name in ("input_ids", "segment_ids"):
-                assert batch[name][row].tolist() == [*held[name][index], *[0] * (length - size)]
-            assert batch["label_ids"][row] == held["label_ids"][index]
-            assert (batch["values"][row] == held["values"][index]).all()
-
-
-def test_without_buckets_every_batch_has_one_static_length():
-    batches = ArrayReader(arrays(20), 128, bucket_by_length=False).training_batches(4, seed=1)
-    assert batches.element_spec["input_ids"].shape[1] == 128
-
-
-@pytest.mark.parametrize("count, batch_size", ((203, 8), (64, 8), (5, 8)))
-def test_an_epoch_has_every_example_and_repeats_only_to_fill_its_last_batch(count, batch_size):
+def test_an_epoch_has_every_example_and_repeats_only_to_fill_its_last_batch():
+    count, batch_size = 203, 8
     reader = ArrayReader(arrays(count), LONGEST)
     per_epoch = -(-count // batch_size)
     assert reader.batches_per_epoch(batch_size) == per_epoch
@@ -74,8 +58,8 @@ def test_batches_of_like_lengths_pad_far_less_than_shuffled_ones():
     assert sum(a > b for a, b in itertools.pairwise(lengths)) > 20
 
 
-@pytest.mark.parametrize("skip", (0, 4, 31))
-def test_a_resumed_run_and_several_workers_get_the_same_batches(skip):
+def test_a_resumed_run_and_several_workers_get_the_same_batches():
+    skip = 31
     reader = ArrayReader(arrays(101), LONGEST)
     whole = as_numpy(reader.training_batches(6, 5).take(40))[skip:]
     resumed = as_numpy(reader.training_batches(6, 5, skip_batches=skip).take(40 - skip))
@@ -112,3 +96,74 @@ def test_buckets_end_at_the_bound():
     assert bucket_lengths(512) == [32, 64, 96, 128, 192, 256, 384, 512]
     lengths = bucket_lengths(5000)
     assert all(b <= 1.5 * a for a, b in itertools.pairwise(lengths[3:]))
+
+
+@st.composite
+def drawn_arrays(draw):
+    """Returns (arrays as the reader takes them, the same as lists of lists of sequences)."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    count, choices = draw(st.integers(1, 25)), draw(st.integers(0, 4))
+    are_alike = choices and draw(st.booleans())  # arrays [C, n] instead of lists
+    shape = (count, 1) if are_alike else (count, max(choices, 1))
+    lengths = np.broadcast_to(rng.integers(1, LONGEST_DRAWN + 1, shape), (count, max(choices, 1)))
+    arrays, plain = {"label_ids": rng.integers(0, 9, (count, 2)).astype("int32")}, {}
+    for name in ("input_ids", "segment_ids"):
+        drawn = [[rng.integers(1, 99, n).astype("int32") for n in row] for row in lengths]
+        plain[name] = [[sequence.tolist() for sequence in row] for row in drawn]
+        if not choices:
+            arrays[name] = [row[0] for row in drawn]
+        else:
+            arrays[name] = [np.stack(row) for row in drawn] if are_alike else drawn
+    return arrays, plain, choices
+
+
+def assert_is_batch(batch, arrays, plain, choices, buckets):
+    """Asserts that a batch contains its examples, padded with zeros only as far as needed."""
+    index = batch["example_index"]
+    longest = max(len(sequence) for i in index for sequence in plain["input_ids"][i])
+    length = next(bucket for bucket in buckets if bucket >= longest)
+    inner = (choices, length) if choices else (length,)
+    for name in (*plain, "input_mask"):
+        assert batch[name].shape == (len(index), *inner)
+    for row, i in enumerate(index):
+        for name, values in plain.items():
+            padded = [sequence + [0] * (length - len(sequence)) for sequence in values[i]]
+            assert batch[name][row].tolist() == (padded if choices else padded[0])
+        ones = [[1] * len(s) + [0] * (length - len(s)) for s in plain["input_ids"][i]]
+        assert batch["input_mask"][row].tolist() == (ones if choices else ones[0])
+        assert batch["label_ids"][row].tolist() == arrays["label_ids"][i].tolist()
+
+
+@laws.examples(15)
+@given(drawn_arrays(), st.integers(1, 6), st.booleans())
+def test_batches_hold_each_example_whole(values, batch_size, buckets_by_length):
+    arrays, plain, choices = values
+    reader = ArrayReader(arrays, LONGEST_DRAWN, buckets_by_length)
+    buckets = BUCKETS if buckets_by_length else (LONGEST_DRAWN,)
+    count = len(plain["input_ids"])
+    per_epoch = reader.batches_per_epoch(batch_size)
+    training = reader.training_batches(batch_size, seed=1)
+    evaluation = reader.evaluation_batches(batch_size)
+    for batches, repeats in ((training.take(per_epoch), True), (evaluation, False)):
+        seen = []
+        for batch in batches.as_numpy_iterator():
+            assert_is_batch(batch, arrays, plain, choices, buckets)
+            seen += batch["example_index"].tolist()
+        times = collections.Counter(seen)
+        assert sorted(times) == list(range(count))
+        assert repeats or len(seen) == count
+    # The last examples: evaluation sorts by the length of the longest sequence.
+    lengths = [max(map(len, plain["input_ids"][i])) for i in seen]
+    assert lengths == sorted(lengths)
+    padded = [next(b for b in buckets if b >= n) for n in lengths]
+    assert reader.mean_length == int(np.mean(padded))
+
+
+def test_the_number_of_sequences_is_known_and_the_same():
+    rows = [[np.ones(3, "int32")] * 2] * 3
+    reader = ArrayReader({"input_ids": rows}, LONGEST_DRAWN, bucket_by_length=False)
+    for batches in (reader.training_batches(2, seed=1), reader.evaluation_batches(2)):
+        assert batches.element_spec["input_ids"].shape.as_list() == [None, 2, LONGEST_DRAWN]
+        assert batches.element_spec["input_mask"].shape.as_list() == [None, 2, LONGEST_DRAWN]
+    with pytest.raises(ValueError, match="some examples have 1 sequences, others 2"):
+        ArrayReader({"input_ids": [*rows, rows[0][:1]]}, LONGEST_DRAWN)

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
+from nezha_tf.data.choices import ChoiceColumns, read_c3, read_chid, read_own
+from nezha_tf.data.lines import BadRows
 from nezha_tf.util.errors import UserError
 
 C3 = [
@@ -21,7 +21,7 @@ CHID = {
     "content": ["他“#idiom000001#”，又#idiom000002#…", "无——空"],
     "candidates": ["画蛇添足", "守株待兔", "一心一意"],
 }
-OWN = Columns("context", "question", "choices", "answer", "text")
+OWN = ChoiceColumns("context", "question", "choices", "answer", "text")
 
 
 def write(path, *rows):
@@ -170,7 +170,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(UserError, match=r"cannot read .*none\.json"):
         read_c3(str(tmp_path / "none.json"))
     (tmp_path / "half.json").write_bytes(json.dumps(C3).encode()[:-9])
-    with pytest.raises(UserError, match=r"half\.json is not JSON"):
+    with pytest.raises(UserError, match=r"half\.json, text 1: not JSON"):
         read_c3(str(tmp_path / "half.json"))
     write(tmp_path / "dev.json", CHID)
     write(tmp_path / "dev_answer.json", [1])

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import Sentence, read_entity_file
+from nezha_tf.data.lines import BadRows
 from nezha_tf.tasks.tagging.data import FoundEntity
 from nezha_tf.util.errors import UserError
 

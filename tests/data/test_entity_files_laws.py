@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mutated_json import mutations
 
-from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import Sentence, read_entity_file
 from nezha_tf.data.entity_tags import SCHEMES, Entity, tags_of
+from nezha_tf.data.lines import BadRows
 from nezha_tf.tasks.tagging.data import FoundEntity
 from nezha_tf.util.errors import UserError
 

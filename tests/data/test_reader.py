@@ -91,7 +91,8 @@ def test_a_resumed_run_reads_no_file_whose_number_of_records_is_known(paths, mon
         known = resumed(counts, **shards)
         assert not counted
         assert known == resumed({}, **shards) == resumed(dict(list(counts.items())[1:]), **shards)
-        assert len(counted) == 2
+        mine = paths[::2] if "by" in shards else paths
+        assert sorted(counted) == sorted(2 * mine)
     assert resumed(counts, most=1) == resumed(counts) and counted[2:]
 
 
@@ -111,27 +112,25 @@ def test_of_many_known_files_only_a_few_are_opened_at_the_start(tmp_path, paths,
 
 
 def test_the_order_depends_on_the_seed_alone(paths):
-    orders = {}
-    for seed in (0, 1, 2**32 - 1):
-        orders[seed] = numbers(reader_of(paths).training_batches(8, seed).take(60))
-        for global_seed in (0, 5):
-            tf.random.set_seed(global_seed)
-            again = numbers(reader_of(paths).training_batches(8, seed).take(60))
-            assert again == orders[seed]
-    assert len({str(order) for order in orders.values()}) == 3
+    orders = set()
+    for seed in (0, 2**32 - 1):
+        order = numbers(reader_of(paths).training_batches(8, seed).take(30))
+        tf.random.set_seed(5)
+        assert numbers(reader_of(paths).training_batches(8, seed).take(30)) == order
+        orders.add(str(order))
+    assert len(orders) == 2
 
 
 # 217 records in batches of 7: the first epoch ends with batch 31.
-@pytest.mark.parametrize("skip", (1, 30, 31, 32, 150))
+@pytest.mark.parametrize("skip", (30, 32, 150))
 def test_a_resumed_run_gets_the_batches_of_an_uninterrupted_one(paths, skip, small_buffer):
     whole = numbers(reader_of(paths).training_batches(7, 5).take(skip + 40))
     assert numbers(reader_of(paths).training_batches(7, 5, skip).take(40)) == whole[skip:]
 
 
-@pytest.mark.parametrize("skip", (21, 22, 100))
-def test_resuming_where_batches_run_across_epochs(paths, skip):
-    whole = numbers(reader_of(paths).training_batches(10, 5).take(skip + 30))
-    assert numbers(reader_of(paths).training_batches(10, 5, skip).take(30)) == whole[skip:]
+def test_resuming_where_batches_run_across_epochs(paths):
+    whole = numbers(reader_of(paths).training_batches(10, 5).take(52))
+    assert numbers(reader_of(paths).training_batches(10, 5, 22).take(30)) == whole[22:]
 
 
 def test_skipping_many_epochs_does_not_read_them(paths):
@@ -142,8 +141,8 @@ def test_skipping_many_epochs_does_not_read_them(paths):
 # Shards.
 
 
-@pytest.mark.parametrize("skip", (0, 4, 25))
-def test_element_shards_are_the_parts_of_the_whole_batches(paths, skip):
+def test_element_shards_are_the_parts_of_the_whole_batches(paths):
+    skip = 4
     whole = numbers(reader_of(paths).training_batches(12, 5, skip).take(50))
     shards = [
         numbers(reader_of(paths).training_batches(4, 5, skip, num_shards=3, shard=s).take(50))
@@ -252,7 +251,7 @@ def test_the_order_is_as_if_damaged_records_had_not_been_there(paths, tmp_path, 
     assert guarded(found_midway, 50, skip_batches=47) == expected[47:97]
 
 
-@pytest.mark.parametrize("record, byte", ((2, 30), (11, 30), (26, 3), (39, 3), (40, 30)))
+@pytest.mark.parametrize("record, byte", ((2, 30), (26, 3)))
 def test_damage_is_met_in_the_middle_of_an_epoch(tmp_path, small_buffer, record, byte):
     """Batches that were delivered before are neither repeated nor left out."""
     paths = write_numbers(tmp_path, *[40] * 9)
@@ -301,7 +300,7 @@ def assert_one_line(error, *parts):
         assert part in str(error.value), error.value
 
 
-@pytest.mark.parametrize("byte", (3, 9, 12, 30))
+@pytest.mark.parametrize("byte", (9, 30))
 def test_damage_is_an_error_unless_it_may_be_passed_over(paths, byte):
     flip(paths[1], 17, byte)
     with pytest.raises(UserError) as error:
@@ -326,8 +325,8 @@ def test_a_length_that_no_file_has_is_met_before_the_first_batch(paths, capsys):
     assert "and the rest (52 bytes)" in capsys.readouterr().err
     batches = reader.evaluation_batches(7, 10**6)
     assert len(flat(batches)) == 217 and reader.corrupt_records == 1
-    survey = damage.survey([*paths])
-    assert [survey[path].records for path in paths[:2]] == [23, 40]
+    survey = [damage.survey(path).records for path in paths[:2]]
+    assert survey == [23, 40]
 
 
 def test_more_damage_than_may_be_passed_over(paths):
@@ -389,26 +388,26 @@ def test_what_the_files_do_not_account_for_is_raised_again(paths):
 # Records that do not fit.
 
 
-NO_TOKEN = encode(7, masked_lm_ids=[3, 30_000])
+@pytest.mark.parametrize(
+    "fault, changes",
+    (
+        ("masked_lm_ids holds 30000, outside 0..19999", {"masked_lm_ids": [3, 30_000]}),
+        ("input_ids holds -1, outside 0..19999", {"input_ids": [-1] * 8}),
+        ("input_mask has 9 values, not 8; is --max_seq_length=9", {"input_mask": [1] * 9}),
+        ("masked_lm_weights has 1 values, not 2; is --max_p", {"masked_lm_weights": [1]}),
+        ("input_ids has no whole numbers", {"input_ids": []}),
+    ),
+)
+def test_a_record_that_does_not_fit_is_told(fault, changes):
+    assert schema.fault_of(encode(7, **changes), LENGTHS, LIMITS).startswith(fault)
 
 
 @pytest.mark.parametrize(
     "record, fault, number",
     (
-        (NO_TOKEN, "masked_lm_ids holds 30000, outside 0..19999", 1),
-        (NO_TOKEN, "masked_lm_ids holds 30000, outside 0..19999", 598),
-        (encode(7, input_ids=[-1] * 8), "input_ids holds -1, outside 0..19999", 300),
-        (encode(7, input_mask=[1] * 9), "input_mask has 9 values, not 8; is --max_seq_length=9", 1),
-        (
-            encode(7, masked_lm_weights=[1]),
-            "masked_lm_weights has 1 values, not 2; is --max_p",
-            300,
-        ),
-        (b"no example", "it is not a tf.train.Example", 598),
-        (b"\xff\xfe", "it is not a tf.train.Example", 1),
+        (encode(7, input_ids=[20_000] * 8), "input_ids holds 20000, outside 0..19999", 300),
+        (b"no example", "it is not a tf.train.Example", 1),
         (b"\xff\xfe", "it is not a tf.train.Example", 598),
-        (encode(7, input_ids=[]), "input_ids has no whole numbers", 300),
-        (b"", "it lacks the feature input_ids", 1),
         (b"", "it lacks the feature input_ids", 598),
     ),
 )

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.rows import read_rows
 from nezha_tf.util.errors import UserError
 

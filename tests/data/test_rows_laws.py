@@ -9,7 +9,7 @@ import laws
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.rows import read_rows
 from nezha_tf.util.errors import UserError
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import Answer, Question, read_questions
 from nezha_tf.util.errors import UserError
 
@@ -93,7 +93,7 @@ def test_placeholders_of_files_that_are_to_be_answered(tmp_path, answers):
 @pytest.mark.parametrize(
     "text, fault",
     [
-        ("{", "is not JSON"),
+        ("{", "line 1: not JSON"),
         ("[]", "does not have SQuAD's format"),
         ('{"data": [{"paragraphs": [{"context": "x"}]}]}', "does not have SQuAD's format"),
         ('{"data": []}', "no question"),

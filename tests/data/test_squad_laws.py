@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mutated_json import mutations
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import read_questions
 from nezha_tf.util.errors import UserError
 

@@ -20,8 +20,7 @@ from nezha_tf.corpus.assignment import TRAINING, documents_of, shards_of
 from nezha_tf.corpus.documents import measure, raw_documents
 from nezha_tf.data.corpus import open_text, read_documents, read_lines
 from nezha_tf.data.encodings import likeliest
-from nezha_tf.data.sentences import split_sentences
-from nezha_tf.data.text_forms import Reading
+from nezha_tf.data.text_forms import Reading, split_sentences
 from nezha_tf.text.characters import INVISIBLE_RANGES, is_blank
 from nezha_tf.util import files
 from nezha_tf.util.errors import UserError

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf import FullTokenizer
-from nezha_tf.data.pairs import read_pairs
-from nezha_tf.data.rows import Row
+from nezha_tf.data.rows import Row, read_pairs
 from nezha_tf.generation.sources import Packing, Side
 from nezha_tf.text.graph_tokenizer import TOKENIZED_AT_ONCE
 from nezha_tf.util.errors import UserError

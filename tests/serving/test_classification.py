@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts, write_folder
 
-from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.serving.export import export
 from nezha_tf.serving.settings import ExportSettings
 from nezha_tf.tasks.classification.labels import LABEL_TYPES

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts
 
-from nezha_tf.data.array_reader import ArrayReader
-from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.choices import ONE_BLANK, Columns, Question, read_chid, read_own
+from nezha_tf.data.choices import ONE_BLANK, ChoiceColumns, ChoiceQuestion, read_chid, read_own
+from nezha_tf.data.in_memory import ArrayReader
+from nezha_tf.data.lines import BadRows
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.data import Packer
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
@@ -39,7 +39,7 @@ def questions_of(name):
         place = min(len(text), 5 * index)
         context = f"{text[:place]}{ONE_BLANK}{text[place:]}" if KINDS[name] else text
         question, blank = (None, ONE_BLANK) if KINDS[name] else (others[4] + "吗", None)
-        found.append(Question(str(index), context, question, choices, None, blank, None, ""))
+        found.append(ChoiceQuestion(str(index), context, choices, None, "", question, blank))
     return found
 
 
@@ -107,7 +107,7 @@ def read(name, mark, path):
     texts = [text for text in texts if text.count(ONE_BLANK) == 1]
     rows = [{"context": text, "choices": IDIOMS} for text in texts]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    columns = Columns("context", None, "choices", "answer", "text")
+    columns = ChoiceColumns("context", None, "choices", "answer", "text")
     return read_own(str(path), columns, needs_answers=False)
 
 

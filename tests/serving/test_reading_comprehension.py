@@ -5,7 +5,7 @@ import pytest
 from conftest import SHARED
 from export_folders import INVALID, LONG_TEXT, NUM_TEXTS, ODD_TEXTS, Served, ask, real_texts
 
-from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.data.squad import Question, read_questions
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts
 
-from nezha_tf.data.array_reader import ArrayReader
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import TagSet
+from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.tagging.data import WindowedSentences
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss

@@ -10,7 +10,7 @@ from keras import ops
 from toy_task import CONFIG, LABELS, ToyObjective
 
 from nezha_tf import NezhaConfig
-from nezha_tf.data.untuned import untuned
+from nezha_tf.data.record_stream import untuned
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.optimization.base import MomentOptimizer
 from nezha_tf.tasks.finetuning.r_drop import RDrop

@@ -10,7 +10,7 @@ from helpers import load_golden_model, random_batch
 
 from nezha_tf import Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.data.untuned import untuned
+from nezha_tf.data.record_stream import untuned
 from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.training.devices import part_random_states

@@ -14,7 +14,7 @@ from helpers import golden_batch, load_golden_model, total_loss
 from nezha_tf import AdamWeightDecay, Lamb, NezhaConfig, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
-from nezha_tf.data.untuned import untuned
+from nezha_tf.data.record_stream import untuned
 from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weighted
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.rows import read_rows
 from nezha_tf.tasks.finetuning.examples import Examples
 from nezha_tf.util import console

@@ -7,7 +7,7 @@ import os
 from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
-from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.r_drop import RDrop

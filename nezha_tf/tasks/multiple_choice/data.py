@@ -28,10 +28,10 @@ class Packer:
         self._packing = packing(vocabulary, max_seq_length)
 
     def __call__(self, questions, paths, bad_rows):
-        """Returns (the `Examples` of a list of `Question`, a line on them).
+        """Returns (the `Examples` of a list of `ChoiceQuestion`, a line on them).
 
         Args:
-          questions: list of `Question`.
+          questions: list of `ChoiceQuestion`.
           paths: their files, for messages.
           bad_rows: `BadRows`, which collects questions with a text that has no token.
 
@@ -105,7 +105,7 @@ def around_blank(context, mark, ids_of):
 
     Args:
       context: a text with this blank.
-      mark: as of `Question.blank`; other blanks become `OTHER_BLANK`.
+      mark: as of `ChoiceQuestion.blank`; other blanks become `OTHER_BLANK`.
       ids_of: function of a text that returns its ids.
     """
     marks, texts = BLANK.findall(context), BLANK.split(context)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
+from nezha_tf.data.choices import ChoiceColumns, read_c3, read_chid, read_own
 from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM
 from nezha_tf.util.errors import UserError, require_flag
 
@@ -12,7 +12,7 @@ class DataSet(NamedTuple):
     """A data set.
 
     Attributes:
-      read: function of a path, `needs_answers` and `bad_rows`; returns a list of `Question`.
+      read: function of a path, `needs_answers` and `bad_rows`; returns a list of `ChoiceQuestion`.
       has_blanks: whether its contexts have blanks instead of questions.
       parts: {"train", "eval" or "predict": tuple of tuples of file names}; see `found_in`.
       ascii_punctuation: whether contexts are read by `with_ascii_punctuation`.
@@ -76,7 +76,7 @@ def data_set_of(settings):
         named = ", ".join(f"--{flag}" for flag in _COLUMNS)
         raise UserError(f"{named} are {wanted}; name another column for each")
     context, question, choices, answer = wanted
-    columns = Columns(context, question or None, choices, answer, settings.answer_type)
+    columns = ChoiceColumns(context, question or None, choices, answer, settings.answer_type)
 
     def read(path, needs_answers, bad_rows):
         return read_own(path, columns, needs_answers, bad_rows)

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.modeling.finetuning import NO_CHOICE, NezhaForMultipleChoice
 from nezha_tf.tasks.finetuning.data_sets import files_of
 from nezha_tf.tasks.finetuning.task import FineTuning

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import Question
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
@@ -103,7 +103,7 @@ class Example(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Windows:
+class WindowedQuestions:
     """The windows of questions.
 
     Attributes:
@@ -160,7 +160,7 @@ class Windowing:
         self._doc_stride = doc_stride
 
     def __call__(self, questions, bad_rows=None):
-        """Returns the `Windows` of questions.
+        """Returns the `WindowedQuestions` of questions.
 
         Args:
           questions: list of `Question`.
@@ -197,7 +197,7 @@ class Windowing:
         if not examples:
             raise UserError(f"no question is left; the first fault: {bad_rows.first}")
         starts, ends = np.array(positions, np.int32).T
-        return Windows(
+        return WindowedQuestions(
             examples, {**arrays, "start_positions": starts, "end_positions": ends}, counts
         )
 

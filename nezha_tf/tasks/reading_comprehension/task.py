@@ -3,7 +3,7 @@
 import functools
 
 from nezha_tf.checkpoints.task_table import TASKS
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import read_questions
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.tasks.finetuning.task import FineTuning
@@ -34,7 +34,7 @@ class ReadingComprehension(FineTuning):
         super().__init__(settings)
 
     def read(self, part):
-        """Returns the `Windows` of a part."""
+        """Returns the `WindowedQuestions` of a part."""
         self.require_segments("questions")
         names = self.paths_of(part)
         bad_rows = BadRows(self.settings.skip_bad_rows)

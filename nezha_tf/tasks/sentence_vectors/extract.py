@@ -7,7 +7,7 @@ import tempfile
 
 import numpy as np
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.generation.model import UNREAD_NAMES, load_model, open_model, with_defaults
 from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.compression import bare_name
-from nezha_tf.data.lines import filled_lines
+from nezha_tf.data.lines import BadRows, filled_lines
 from nezha_tf.data.rows import read_rows
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.tasks.classification import metrics

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.modeling.sentence_vectors import pooled
 from nezha_tf.tasks.sentence_vectors.texts import covered_characters
 from nezha_tf.util import console

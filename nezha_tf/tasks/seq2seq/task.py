@@ -6,9 +6,9 @@ import os
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.config import SEGMENT_IDS
-from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.in_memory import InMemoryReader
-from nezha_tf.data.pairs import read_pairs
+from nezha_tf.data.lines import BadRows
+from nezha_tf.data.rows import read_pairs
 from nezha_tf.data.schema import Lengths
 from nezha_tf.generation.sources import Packing, Side
 from nezha_tf.generation.writing import TargetWriter, write_predictions

@@ -3,9 +3,9 @@
 import collections
 
 from nezha_tf.data import brat
-from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.entity_files import read_entity_file
 from nezha_tf.data.entity_tags import SCHEMES, TagSet
+from nezha_tf.data.lines import BadRows
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
 from nezha_tf.tasks.finetuning.task import FineTuning, labels_of_run
 from nezha_tf.tasks.tagging import metrics
@@ -185,7 +185,7 @@ def _notes(name, found, examples, bad_rows):
             f"{name}: {mended:,} entities break the rules of their scheme (I- without B-); they "
             "are read as in conlleval"
         )
-    told = sum((file.told for file in found), collections.Counter())
+    told = sum((file.notes for file in found), collections.Counter())
     lines += [f"{name}: {what}: {count:,}" for what, count in sorted(told.items())]
     for what, faults in (
         ("begin or end inside a token, so the model learns the whole token", examples.moved),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.objectives.losses import weighted
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
 

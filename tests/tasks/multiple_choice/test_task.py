@@ -10,7 +10,7 @@ from commands import QUICK_CONFIG, assert_one_line, run
 from helpers import assert_is_a_model
 
 from nezha_tf.checkpoints.folder import open_folder
-from nezha_tf.data.array_reader import ArrayReader
+from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.modeling.finetuning import NezhaForMultipleChoice
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss

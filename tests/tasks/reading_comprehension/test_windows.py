@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from nezha_tf.data.bad_rows import BadRows
+from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import Answer, Question
 from nezha_tf.tasks.reading_comprehension.data import Windowing, stretches_of
 from nezha_tf.text.tokenization import FullTokenizer
