@@ -7,12 +7,12 @@ import signal
 import threading
 import time
 
-from nezha_tf.corpus import report
+from nezha_tf.corpus import report, shard_writer
 from nezha_tf.corpus.assignment import HELD_OUT, TRAINING, default_shards, shards_of
 from nezha_tf.corpus.documents import measure
 from nezha_tf.corpus.output_set import OutputSet
 from nezha_tf.corpus.provenance import identity_of
-from nezha_tf.corpus.runners import RUNNERS, local
+from nezha_tf.corpus.runners import RUNNERS
 from nezha_tf.corpus.runners.work import Work, make_shards
 from nezha_tf.corpus.settings import TEXT_FILES, Settings
 from nezha_tf.corpus.shard_files import manifest_name, read_manifest, summary_name, write_entry
@@ -109,7 +109,8 @@ def create_pretraining_data(**flags):
     outputs = [path for path in (output_file, eval_output_file) if path]
     _check_outputs(outputs, [*inputs, *no_text.values()])
     vocab_size = len(Vocabulary.from_file(flags.vocab_file))
-    engine = _engine(flags)
+    make_engine = RUNNERS.get(flags.runner)
+    engine = make_engine and make_engine(flags.runner, getattr(flags, make_engine.OPTIONS))
     # This refuses bad flags at once.
     names = [field.name for field in dataclasses.fields(Settings)]
     settings = Settings.of_flags(**{name: getattr(flags, name) for name in names})
@@ -142,7 +143,7 @@ def create_pretraining_data(**flags):
                 work = Work.of(settings, identity, inputs, measured.threshold, sets)
                 made = make_shards(engine, work, (shard.span for shard in shards), sets)
             else:
-                made, length, seconds = local.make_shards(
+                made, length, seconds = shard_writer.make_shards(
                     clock.each(READING, shards), settings, identity, sets, workers
                 )
                 read = 2 * (measured.training.bytes + measured.held_out.bytes)
@@ -156,10 +157,7 @@ def create_pretraining_data(**flags):
 
 
 def _check_inputs(inputs, no_text):
-    """Raises a `UserError` if a text is named twice or is no text, since a glob can match it.
-
-    `no_text` is a dict of the flags of other files to their values.
-    """
+    """Raises a `UserError` if a text is named twice, or is the file of a flag in `no_text`."""
     flags, seen = {files.file_id(path): flag for flag, path in no_text.items()}, {}
     for path in inputs:
         flag, same = flags.get(files.file_id(path)), seen.setdefault(files.file_id(path), path)
@@ -177,7 +175,6 @@ def _check_inputs(inputs, no_text):
 
 
 def _check_outputs(outputs, inputs):
-    """Raises a `UserError` if an output path cannot be used, before anything is read."""
     seen = set(map(files.file_id, inputs))
     for path in outputs:
         if "," in path:
@@ -194,13 +191,6 @@ def _check_outputs(outputs, inputs):
             raise UserError(f"output {path} is named twice or is an input; choose another name")
         seen.add(files.file_id(path))
         read_manifest(manifest_name(path))
-
-
-def _engine(flags):
-    """Returns the engine of `--runner`, or None without it."""
-    if not flags.runner:
-        return None
-    return RUNNERS[flags.runner](flags.runner, getattr(flags, RUNNERS[flags.runner].OPTIONS))
 
 
 def _sets(settings, measured, identity, outputs):

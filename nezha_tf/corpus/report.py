@@ -6,7 +6,7 @@ import time
 
 from nezha_tf.corpus.assignment import HELD_OUT
 from nezha_tf.corpus.documents import ANOMALIES
-from nezha_tf.corpus.shard_files import entry_of, write_entry
+from nezha_tf.corpus.shard_files import write_entry
 from nezha_tf.objectives.policies import POLICIES, UNMASKED
 from nezha_tf.text.words import never_found, read_user_dictionary
 from nezha_tf.util import console
@@ -18,7 +18,7 @@ MANY_LONG = 0.05
 
 
 def print_plan(sets, wanted, workers, runner=""):
-    """Prints what will be made: the `OutputSet`s, the `wanted` number of shards, and by whom."""
+    """Prints what will be made: the `OutputSet`s, and a number of shards by workers or a runner."""
     for each in sets:
         count, length = each.documents
         print(
@@ -80,19 +80,14 @@ def progress(sets):
 
 
 def finish(sets, settings, identity, measured, vocab_size, stages, made, seconds):
-    """Writes the manifests, and prints a table for each set, all anomalies and the stages.
+    """Writes the manifests, and prints a table for each finished set, all anomalies and the stages.
 
-    Args:
-      sets: list of finished `OutputSet`s.
-      settings, identity, measured: the `Settings`, see `identity_of`, and the `Measure`.
-      vocab_size: number of tokens in the vocabulary.
-      stages: list of (stage, bytes of text, seconds of all workers together).
-      made: number of instances that this run has made.
-      seconds: the run's duration.
+    `stages` are (stage, bytes of text, seconds of all workers together); the run has `made` so many
+    instances in `seconds`. For the others see `OutputSet.entry`.
     """
     anomalies, empty = collections.Counter(), 0
     for each in sets:
-        entry = entry_of(settings, identity, vocab_size, measured.inputs, each)
+        entry = each.entry(settings, identity, vocab_size, measured.inputs)
         write_entry(each.output_file, entry)
         anomalies.update(each.anomalies)
         empty += each.documents.count - each.statistics.documents
@@ -117,7 +112,6 @@ def finish(sets, settings, identity, measured, vocab_size, stages, made, seconds
 
 
 def _warn_of_loss(each, settings):
-    """Prints a warning if much of a set's text is in no example."""
     statistics = each.statistics
     if statistics.used_share >= LEAST_USED:
         return
@@ -142,7 +136,6 @@ def _warn_of_loss(each, settings):
 
 
 def _warn_of_pairs(each, settings):
-    """Prints a warning if the second segments of a shard can come from no other document."""
     alone = sum(record["documents"] == 1 for record in each.finished.values())
     if alone and settings.pair == "nsp" and settings.random_next_prob:
         of_all = "" if alone == 1 == len(each.paths) else f" in {console.plural(alone, 'shard')}"

@@ -27,18 +27,12 @@ class ShardMaker:
     the order of the documents) depend on the seed and the number of its first document. So the same
     documents give the same bytes in any process.
 
-    Attributes:
-      statistics: the `Statistics` of the latest shard, complete when its iterator has ended.
-      clock: a `Stopwatch` with the time of `SEGMENTATION` and `TOKENS`.
+    `statistics` are those of the latest shard, complete when its iterator has ended; `clock` is a
+    `Stopwatch` with the time of `SEGMENTATION` and `TOKENS`.
     """
 
     def __init__(self, settings):
-        """Args:
-          settings: the `Settings`.
-
-        Raises:
-          UserError: the vocabulary or user dictionary is bad, or the segmenter is not installed.
-        """
+        """Raises a `UserError` if vocabulary or dictionary are bad, or the segmenter is missing."""
         self._settings = settings
         self._vocabulary = Vocabulary.from_file(settings.vocab_file)
         self._reader = TokenReader(settings, self._vocabulary)

@@ -89,7 +89,7 @@ def _included(path):
 
 def stretch_counter(do_lower_case):
     """Returns a worker's function, from (file, bytes) to what `UnitCounter.count` returns."""
-    from nezha_tf.text.unit_counts import UnitCounter
+    from nezha_tf.text.vocabulary_builder import UnitCounter
 
     return functools.partial(_count, UnitCounter(do_lower_case))
 

@@ -19,10 +19,10 @@ from conftest import REPOSITORY, RESOURCES
 from waiting import TIME_LIMIT, ended, wait_until
 
 from nezha_tf.corpus import create as create_module
+from nezha_tf.corpus import shard_writer
 from nezha_tf.corpus.assignment import TRAINING, shards_of
 from nezha_tf.corpus.create import create_pretraining_data
 from nezha_tf.corpus.documents import measure
-from nezha_tf.corpus.runners import local
 from nezha_tf.util.errors import UserError
 
 TOOL = "tools/create_pretraining_data.py"
@@ -138,7 +138,7 @@ def test_a_manifest_names_no_set_that_is_being_made(corpus, tmp_path, monkeypatc
     whole = contents(tmp_path)
     (tmp_path / "train-00001-of-00003.tfrecord").unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(local, "make_shards", interrupted)
+        patch.setattr(shard_writer, "make_shards", interrupted)
         with pytest.raises(KeyboardInterrupt):
             create(corpus, tmp_path, **both)
     assert named() == {"eval.tfrecord"}

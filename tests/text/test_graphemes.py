@@ -2,7 +2,7 @@
 
 import pytest
 
-from nezha_tf.text.graphemes import is_one_character
+from nezha_tf.text.characters import is_one_character
 
 # Of emoji-test.txt and GraphemeBreakTest.txt of Unicode, and of Chinese texts.
 ONE = (

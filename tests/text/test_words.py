@@ -17,9 +17,9 @@ from conftest import RESOURCES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf.text.jieba_words import JiebaWords
 from nezha_tf.text.words import (
     Entities,
+    JiebaWords,
     UserWord,
     make_segmenter,
     never_found,
