@@ -1,9 +1,9 @@
 """Makes TFRecord files from a corpus; the code of `tools/create_pretraining_data.py`."""
 
+import collections
 import contextlib
 import dataclasses
 import os
-import signal
 import threading
 import time
 
@@ -16,9 +16,9 @@ from nezha_tf.corpus.runners import RUNNERS
 from nezha_tf.corpus.runners.work import Work, make_shards
 from nezha_tf.corpus.settings import TEXT_FILES, Settings
 from nezha_tf.corpus.shard_files import manifest_name, read_manifest, summary_name, write_entry
-from nezha_tf.corpus.stopwatch import READING, STAGES, Stopwatch
+from nezha_tf.corpus.stopwatch import READING
 from nezha_tf.text.vocabulary import Vocabulary
-from nezha_tf.util import console, files, locks, storage
+from nezha_tf.util import console, endings, files, locks, storage
 from nezha_tf.util.cores import available_cores
 from nezha_tf.util.errors import Terminated, UserError, require_flag
 from nezha_tf.util.settings import GIVEN, flag, require_read
@@ -76,16 +76,12 @@ def create_pretraining_data(**flags):
     consecutive documents, see `Assignment`. Neither this nor any random draw depends on the number
     of workers.
 
-    Random second segments come from documents of the same shard; a shard of the default size has
-    hundreds of documents. If a corpus is sorted by subject, such segments are more similar to
-    the first ones than segments from the whole corpus would be, and the next-sentence label is
-    harder to predict; shuffle such a corpus first.
+    Random second segments come from documents of the same shard, which has hundreds by default. In
+    a corpus that is sorted by subject they are more similar to the first ones, and the
+    next-sentence label is harder to predict; shuffle such a corpus first.
 
     Shards that exist with the same settings are not made again: after an interruption, the same
-    command makes the missing shards and ends with the same bytes. Beside each shard there is a
-    summary of it (`.json`), and `manifest.json` describes all shards.
-
-    Prints a table of the contents of each set, and a line for each kind of anomaly.
+    command makes the missing shards and ends with the same bytes.
 
     Args:
       **flags: the fields of `ProgramSettings`; `input_file`, `output_file` and `vocab_file` are
@@ -95,30 +91,22 @@ def create_pretraining_data(**flags):
       UserError: the input is bad, existing shards were made with other flags, another run writes
         the same files, a worker was killed, or the runner failed. No incomplete file is left,
         and finished shards stay, unless the corpus changed while it was read.
-      Terminated: the process received SIGTERM.
+      Terminated: the process was asked to end, see `endings`.
     """
     flags = ProgramSettings(**flags)
     require_read(flags)
-    inputs = files.expand(flags.input_file, "input_file", may_be_empty=True, in_folders="")
-    output_file = storage.with_single_slashes(require_flag(flags.output_file, "output_file"))
-    eval_output_file = storage.with_single_slashes(flags.eval_output_file)
-    no_text = {"vocab_file": require_flag(flags.vocab_file, "vocab_file")}
-    if flags.user_dict:
-        no_text["user_dict"] = flags.user_dict
-    _check_inputs(inputs, no_text)
-    outputs = [path for path in (output_file, eval_output_file) if path]
-    _check_outputs(outputs, [*inputs, *no_text.values()])
+    inputs, outputs = _files_of(flags)
     vocab_size = len(Vocabulary.from_file(flags.vocab_file))
     make_engine = RUNNERS.get(flags.runner)
     engine = make_engine and make_engine(flags.runner, getattr(flags, make_engine.OPTIONS))
     # This refuses bad flags at once.
     names = [field.name for field in dataclasses.fields(Settings)]
     settings = Settings.of_flags(**{name: getattr(flags, name) for name in names})
-    share = max(flags.eval_share, 1e-9) if eval_output_file else 0.0
+    share = max(flags.eval_share, 1e-9) if flags.eval_output_file else 0.0
     with _terminable(), contextlib.ExitStack() as locked:
-        started, clock = time.monotonic(), Stopwatch()
-        with clock.stage(READING):
-            measured = measure(inputs, settings.random_seed, share, settings.reading)
+        started = time.monotonic()
+        measured = measure(inputs, settings.random_seed, share, settings.reading)
+        spent = collections.Counter({READING: time.monotonic() - started})
         shards = flags.num_output_shards or default_shards(measured.training)
         settings = dataclasses.replace(settings, num_output_shards=shards, eval_share=share)
         identity = identity_of(settings, measured)
@@ -129,7 +117,7 @@ def create_pretraining_data(**flags):
         wanted = set().union(*(each.wanted() for each in sets))
         workers = min(flags.num_workers or available_cores(), len(wanted))
         report.print_plan(sets, len(wanted), workers, flags.runner)
-        made, stages = 0, ()
+        made, length = 0, None
         if wanted:
             report.warn_of_words(settings)
             for each in sets:
@@ -144,16 +132,32 @@ def create_pretraining_data(**flags):
                 made = make_shards(engine, work, (shard.span for shard in shards), sets)
             else:
                 made, length, seconds = shard_writer.make_shards(
-                    clock.each(READING, shards), settings, identity, sets, workers
+                    shards, settings, identity, sets, workers
                 )
-                read = 2 * (measured.training.bytes + measured.held_out.bytes)
-                stages = [(READING, read, clock.taken()[READING])]
-                stages += [(stage, length, seconds[stage]) for stage in STAGES if seconds[stage]]
+                spent.update(seconds)
         for each in sets:
             # Workers of an earlier, killed run may have ended after this run began.
             each.remove_leftovers()
-        seconds = time.monotonic() - started
-        report.finish(sets, settings, identity, measured, vocab_size, stages, made, seconds)
+        report.finish(sets, settings, identity, measured, vocab_size)
+        if length is not None:
+            report.print_stages(
+                spent, 2 * (measured.training.bytes + measured.held_out.bytes), length
+            )
+        report.print_rate(made, time.monotonic() - started)
+
+
+def _files_of(flags):
+    """Returns the texts and the one or two files to write, if they can be used."""
+    inputs = files.expand(flags.input_file, "input_file", may_be_empty=True, in_folders="")
+    outputs = [storage.with_single_slashes(require_flag(flags.output_file, "output_file"))]
+    if flags.eval_output_file:
+        outputs.append(storage.with_single_slashes(flags.eval_output_file))
+    no_text = {"vocab_file": require_flag(flags.vocab_file, "vocab_file")}
+    if flags.user_dict:
+        no_text["user_dict"] = flags.user_dict
+    _check_inputs(inputs, no_text)
+    _check_outputs(outputs, [*inputs, *no_text.values()])
+    return inputs, outputs
 
 
 def _check_inputs(inputs, no_text):
@@ -222,18 +226,12 @@ def _sets(settings, measured, identity, outputs):
     return sets
 
 
-@contextlib.contextmanager
 def _terminable():
-    """Makes SIGTERM raise `Terminated` in the block."""
+    """Makes a signal that asks the process to end raise `Terminated` in the block."""
 
-    def terminate(number, frame):
+    def terminate(name):
         raise Terminated("terminated; finished shards stay: the same command makes the rest")
 
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    old = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, old)
+        return contextlib.nullcontext()
+    return endings.asked(terminate)

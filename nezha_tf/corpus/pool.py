@@ -92,7 +92,9 @@ class WorkerPool:
         resource_tracker.ensure_running()  # starting it later would unblock the signals
         # Workers inherit this mask: a terminal sends interrupts to them too, but their parent
         # should end them.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        mask = signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+        )
         try:
             for _ in range(count):
                 ours, theirs = context.Pipe()

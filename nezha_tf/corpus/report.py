@@ -7,6 +7,7 @@ import time
 from nezha_tf.corpus.assignment import HELD_OUT
 from nezha_tf.corpus.documents import ANOMALIES
 from nezha_tf.corpus.shard_files import write_entry
+from nezha_tf.corpus.stopwatch import READING, STAGES
 from nezha_tf.objectives.policies import POLICIES, UNMASKED
 from nezha_tf.text.words import never_found, read_user_dictionary
 from nezha_tf.util import console
@@ -79,11 +80,10 @@ def progress(sets):
         yield show
 
 
-def finish(sets, settings, identity, measured, vocab_size, stages, made, seconds):
-    """Writes the manifests, and prints a table for each finished set, all anomalies and the stages.
+def finish(sets, settings, identity, measured, vocab_size):
+    """Writes the manifests, and prints a table for each finished set, and all anomalies.
 
-    `stages` are (stage, bytes of text, seconds of all workers together); the run has `made` so many
-    instances in `seconds`. For the others see `OutputSet.entry`.
+    For the arguments see `OutputSet.entry`; `measured` is the `Measure`.
     """
     anomalies, empty = collections.Counter(), 0
     for each in sets:
@@ -101,12 +101,21 @@ def finish(sets, settings, identity, measured, vocab_size, stages, made, seconds
         noun, _, rest = text.partition(" ")
         if count:
             print(f"{console.plural(count, noun)} {rest}")
-    if stages:
-        rows = [
-            (name, f"{spent:.1f} s", f"{length / max(spent, 1e-9) / 1e6:,.1f} MB/s")
-            for name, length, spent in stages
-        ]
-        print(console.table("stages: seconds of all workers, text a second of one", rows))
+
+
+def print_stages(spent, read, made):
+    """Prints the seconds of stages (Counter), for the bytes of text that were read, and made."""
+    rows = []
+    for name in STAGES:
+        length = read if name == READING else made
+        rate = length / max(spent[name], 1e-9) / 1e6
+        if spent[name]:
+            rows.append((name, f"{spent[name]:.1f} s", f"{rate:,.1f} MB/s"))
+    print(console.table("stages: seconds of all workers, text a second of one", rows))
+
+
+def print_rate(made, seconds):
+    """Prints the run's duration, and how many instances a second it has made."""
     rate = f", {made / seconds:,.0f} instances/s" if made else ""
     print(f"{seconds:.0f} s{rate}")
 

@@ -20,7 +20,7 @@ from nezha_tf.corpus.documents import CorpusChanged, sentences_of
 from nezha_tf.corpus.output_set import remove_shard, remove_unfinished
 from nezha_tf.corpus.pool import run_tasks
 from nezha_tf.corpus.shard_files import SUMMARY_FORMAT, is_one_of_many, summary_name
-from nezha_tf.corpus.stopwatch import EXAMPLES, TOKENS, WRITING
+from nezha_tf.corpus.stopwatch import EXAMPLES, READING, TOKENS, WRITING, Stopwatch
 from nezha_tf.data.framing import frame
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError
@@ -55,12 +55,13 @@ def make_shards(shards, settings, identity, sets, workers):
       CorpusChanged: the corpus is not the one that was measured; no new shard is left.
       UserError: a worker was killed.
     """
+    clock = Stopwatch()
     new = [path for each in sets for path in each.paths if path not in each.finished]
     by_name = {each.name: each for each in sets}
     by_path = {path: each for each in sets for path in each.paths}
     jobs = (
         ShardJob(by_name[s.set_name].paths[s.index], s.documents, by_name[s.set_name].repetitions)
-        for s in shards
+        for s in clock.each(READING, shards)
     )
     instances, length, seconds = 0, 0, collections.Counter()
     try:
@@ -84,7 +85,7 @@ def make_shards(shards, settings, identity, sets, workers):
         for path in new:
             remove_shard(path)
         raise
-    return instances, length, seconds
+    return instances, length, seconds + clock.taken()
 
 
 def shard_function(settings, identity):
