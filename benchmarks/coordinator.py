@@ -14,8 +14,7 @@ import time
 from unittest import mock
 
 import nezha_tf
-from nezha_tf.corpus import create, shard_files
-from nezha_tf.corpus.runners import local
+from nezha_tf.corpus import create, shard_files, shard_writer
 from nezha_tf.corpus.statistics import Statistics
 from nezha_tf.util import files
 
@@ -35,7 +34,7 @@ def main():
                 text.write(SENTENCE * min(10_000, flags.documents - start))
         length, before = os.path.getsize(corpus), peak()
         started = time.monotonic()
-        with mock.patch.object(local, "shard_function", stub):
+        with mock.patch.object(shard_writer, "shard_function", stub):
             create.create_pretraining_data(
                 input_file=corpus,
                 output_file=output,
@@ -59,7 +58,7 @@ def main():
 
 
 def stub(settings, identity):
-    """Returns a function in the place of `local.shard_function` that makes no file."""
+    """Returns a function in the place of `shard_writer.shard_function` that makes no file."""
     summary = {"records": 1, "bytes": 100, "crc32c": "00000000", "anomalies": {}}
     summary["statistics"] = Statistics(documents=1, instances=1, tokens=1, capacity=1).to_dict()
     return lambda job: ({**summary, "documents": len(job.documents)}, {})

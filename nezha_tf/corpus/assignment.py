@@ -14,9 +14,8 @@ TRAINING, HELD_OUT = "training", "held_out"
 def default_shards(documents):
     """Returns the number of shards of a set: the lowest power of two for `SHARD_BYTES` each.
 
-    There are fewer shards, powers of two too, if there are not enough documents (`Documents`) for
-    them. As no document is longer than `SHARD_BYTES`, a shard then has less than twice as much in
-    the mean.
+    There are fewer if there are not enough documents (`Documents`) for them. As no document is
+    longer than `SHARD_BYTES`, a shard then has less than twice as much in the mean.
     """
     shards = 1
     while shards * SHARD_BYTES < documents.bytes and 2 * shards <= documents.count:
@@ -25,14 +24,10 @@ def default_shards(documents):
 
 
 class Shard(NamedTuple):
-    """The documents of one shard.
+    """The documents of one shard, a list of (number in the corpus, text as bytes).
 
-    Attributes:
-      set_name: `TRAINING` or `HELD_OUT`.
-      index: its number in the set, from 0.
-      file, offset: index of the file in which its first document begins, and the place in it, in
-        bytes of the uncompressed text.
-      documents: list of (number in the corpus, text as bytes).
+    `set_name` is `TRAINING` or `HELD_OUT`, and `index` the shard's number in the set. Its first
+    document begins in file number `file` at the byte `offset` of the uncompressed text.
     """
 
     set_name: str
@@ -43,7 +38,6 @@ class Shard(NamedTuple):
 
     @property
     def span(self):
-        """The shard's `Span`."""
         first, last = self.documents[0][0], self.documents[-1][0]
         return Span(*self[:4], first, last, checksum_of(self.documents))
 
@@ -51,11 +45,9 @@ class Shard(NamedTuple):
 class Span(NamedTuple):
     """Where the documents of one shard are in the corpus; with it any machine can read them.
 
-    Attributes:
-      set_name, index, file, offset: see `Shard`.
-      first, last: numbers in the corpus of its first and its last document. Those between them
-        belong to the shard if they belong to its set.
-      crc32c: `checksum_of` its documents, by which a machine knows that it reads the same text.
+    `first` and `last` are the numbers in the corpus of its first and its last document; those
+    between them belong to the shard if they belong to its set. By `crc32c`, `checksum_of` the
+    documents, a machine knows that it reads the same text.
     """
 
     set_name: str
@@ -96,12 +88,9 @@ def shards_of(paths, measure, seed, shards, wanted, reading=PLAIN):
     """Reads a corpus and yields its `Shard`s, each when its last document has been read.
 
     Args:
-      paths: the files of the corpus.
-      measure: their `Measure`, with the same seed and `text_forms.Reading`.
-      seed: the random seed.
+      paths, measure, seed, reading: the files, their `Measure`, and what they were measured with.
       shards: dict of set name to its number of shards.
       wanted: set of (set name, index) of the shards to yield.
-      reading: the `Reading`.
 
     Raises:
       UserError: a file cannot be read.

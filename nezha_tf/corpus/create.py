@@ -1,24 +1,24 @@
 """Makes TFRecord files from a corpus; the code of `tools/create_pretraining_data.py`."""
 
+import collections
 import contextlib
 import dataclasses
 import os
-import signal
 import threading
 import time
 
-from nezha_tf.corpus import report
+from nezha_tf.corpus import report, shard_writer
 from nezha_tf.corpus.assignment import HELD_OUT, TRAINING, default_shards, shards_of
 from nezha_tf.corpus.documents import measure
 from nezha_tf.corpus.output_set import OutputSet
 from nezha_tf.corpus.provenance import identity_of
-from nezha_tf.corpus.runners import RUNNERS, local
+from nezha_tf.corpus.runners import RUNNERS
 from nezha_tf.corpus.runners.work import Work, make_shards
 from nezha_tf.corpus.settings import TEXT_FILES, Settings
 from nezha_tf.corpus.shard_files import manifest_name, read_manifest, summary_name, write_entry
-from nezha_tf.corpus.stopwatch import READING, STAGES, Stopwatch
+from nezha_tf.corpus.stopwatch import READING
 from nezha_tf.text.vocabulary import Vocabulary
-from nezha_tf.util import console, files, locks, storage
+from nezha_tf.util import console, endings, files, locks, storage
 from nezha_tf.util.cores import available_cores
 from nezha_tf.util.errors import Terminated, UserError, require_flag
 from nezha_tf.util.settings import GIVEN, flag, require_read
@@ -76,16 +76,12 @@ def create_pretraining_data(**flags):
     consecutive documents, see `Assignment`. Neither this nor any random draw depends on the number
     of workers.
 
-    Random second segments come from documents of the same shard; a shard of the default size has
-    hundreds of documents. If a corpus is sorted by subject, such segments are more similar to
-    the first ones than segments from the whole corpus would be, and the next-sentence label is
-    harder to predict; shuffle such a corpus first.
+    Random second segments come from documents of the same shard, which has hundreds by default. In
+    a corpus that is sorted by subject they are more similar to the first ones, and the
+    next-sentence label is harder to predict; shuffle such a corpus first.
 
     Shards that exist with the same settings are not made again: after an interruption, the same
-    command makes the missing shards and ends with the same bytes. Beside each shard there is a
-    summary of it (`.json`), and `manifest.json` describes all shards.
-
-    Prints a table of the contents of each set, and a line for each kind of anomaly.
+    command makes the missing shards and ends with the same bytes.
 
     Args:
       **flags: the fields of `ProgramSettings`; `input_file`, `output_file` and `vocab_file` are
@@ -95,29 +91,22 @@ def create_pretraining_data(**flags):
       UserError: the input is bad, existing shards were made with other flags, another run writes
         the same files, a worker was killed, or the runner failed. No incomplete file is left,
         and finished shards stay, unless the corpus changed while it was read.
-      Terminated: the process received SIGTERM.
+      Terminated: the process was asked to end, see `endings`.
     """
     flags = ProgramSettings(**flags)
     require_read(flags)
-    inputs = files.expand(flags.input_file, "input_file", may_be_empty=True, in_folders="")
-    output_file = storage.with_single_slashes(require_flag(flags.output_file, "output_file"))
-    eval_output_file = storage.with_single_slashes(flags.eval_output_file)
-    no_text = {"vocab_file": require_flag(flags.vocab_file, "vocab_file")}
-    if flags.user_dict:
-        no_text["user_dict"] = flags.user_dict
-    _check_inputs(inputs, no_text)
-    outputs = [path for path in (output_file, eval_output_file) if path]
-    _check_outputs(outputs, [*inputs, *no_text.values()])
+    inputs, outputs = _files_of(flags)
     vocab_size = len(Vocabulary.from_file(flags.vocab_file))
-    engine = _engine(flags)
+    make_engine = RUNNERS.get(flags.runner)
+    engine = make_engine and make_engine(flags.runner, getattr(flags, make_engine.OPTIONS))
     # This refuses bad flags at once.
     names = [field.name for field in dataclasses.fields(Settings)]
     settings = Settings.of_flags(**{name: getattr(flags, name) for name in names})
-    share = max(flags.eval_share, 1e-9) if eval_output_file else 0.0
+    share = max(flags.eval_share, 1e-9) if flags.eval_output_file else 0.0
     with _terminable(), contextlib.ExitStack() as locked:
-        started, clock = time.monotonic(), Stopwatch()
-        with clock.stage(READING):
-            measured = measure(inputs, settings.random_seed, share, settings.reading)
+        started = time.monotonic()
+        measured = measure(inputs, settings.random_seed, share, settings.reading)
+        spent = collections.Counter({READING: time.monotonic() - started})
         shards = flags.num_output_shards or default_shards(measured.training)
         settings = dataclasses.replace(settings, num_output_shards=shards, eval_share=share)
         identity = identity_of(settings, measured)
@@ -128,7 +117,7 @@ def create_pretraining_data(**flags):
         wanted = set().union(*(each.wanted() for each in sets))
         workers = min(flags.num_workers or available_cores(), len(wanted))
         report.print_plan(sets, len(wanted), workers, flags.runner)
-        made, stages = 0, ()
+        made, length = 0, None
         if wanted:
             report.warn_of_words(settings)
             for each in sets:
@@ -142,24 +131,37 @@ def create_pretraining_data(**flags):
                 work = Work.of(settings, identity, inputs, measured.threshold, sets)
                 made = make_shards(engine, work, (shard.span for shard in shards), sets)
             else:
-                made, length, seconds = local.make_shards(
-                    clock.each(READING, shards), settings, identity, sets, workers
+                made, length, seconds = shard_writer.make_shards(
+                    shards, settings, identity, sets, workers
                 )
-                read = 2 * (measured.training.bytes + measured.held_out.bytes)
-                stages = [(READING, read, clock.taken()[READING])]
-                stages += [(stage, length, seconds[stage]) for stage in STAGES if seconds[stage]]
+                spent.update(seconds)
         for each in sets:
             # Workers of an earlier, killed run may have ended after this run began.
             each.remove_leftovers()
-        seconds = time.monotonic() - started
-        report.finish(sets, settings, identity, measured, vocab_size, stages, made, seconds)
+        report.finish(sets, settings, identity, measured, vocab_size)
+        if length is not None:
+            report.print_stages(
+                spent, 2 * (measured.training.bytes + measured.held_out.bytes), length
+            )
+        report.print_rate(made, time.monotonic() - started)
+
+
+def _files_of(flags):
+    """Returns the texts and the one or two files to write, if they can be used."""
+    inputs = files.expand(flags.input_file, "input_file", may_be_empty=True, in_folders="")
+    outputs = [storage.with_single_slashes(require_flag(flags.output_file, "output_file"))]
+    if flags.eval_output_file:
+        outputs.append(storage.with_single_slashes(flags.eval_output_file))
+    no_text = {"vocab_file": require_flag(flags.vocab_file, "vocab_file")}
+    if flags.user_dict:
+        no_text["user_dict"] = flags.user_dict
+    _check_inputs(inputs, no_text)
+    _check_outputs(outputs, [*inputs, *no_text.values()])
+    return inputs, outputs
 
 
 def _check_inputs(inputs, no_text):
-    """Raises a `UserError` if a text is named twice or is no text, since a glob can match it.
-
-    `no_text` is a dict of the flags of other files to their values.
-    """
+    """Raises a `UserError` if a text is named twice, or is the file of a flag in `no_text`."""
     flags, seen = {files.file_id(path): flag for flag, path in no_text.items()}, {}
     for path in inputs:
         flag, same = flags.get(files.file_id(path)), seen.setdefault(files.file_id(path), path)
@@ -177,7 +179,6 @@ def _check_inputs(inputs, no_text):
 
 
 def _check_outputs(outputs, inputs):
-    """Raises a `UserError` if an output path cannot be used, before anything is read."""
     seen = set(map(files.file_id, inputs))
     for path in outputs:
         if "," in path:
@@ -194,13 +195,6 @@ def _check_outputs(outputs, inputs):
             raise UserError(f"output {path} is named twice or is an input; choose another name")
         seen.add(files.file_id(path))
         read_manifest(manifest_name(path))
-
-
-def _engine(flags):
-    """Returns the engine of `--runner`, or None without it."""
-    if not flags.runner:
-        return None
-    return RUNNERS[flags.runner](flags.runner, getattr(flags, RUNNERS[flags.runner].OPTIONS))
 
 
 def _sets(settings, measured, identity, outputs):
@@ -232,18 +226,12 @@ def _sets(settings, measured, identity, outputs):
     return sets
 
 
-@contextlib.contextmanager
 def _terminable():
-    """Makes SIGTERM raise `Terminated` in the block."""
+    """Makes a signal that asks the process to end raise `Terminated` in the block."""
 
-    def terminate(number, frame):
+    def terminate(name):
         raise Terminated("terminated; finished shards stay: the same command makes the rest")
 
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    old = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, old)
+        return contextlib.nullcontext()
+    return endings.asked(terminate)

@@ -81,24 +81,15 @@ class RawDocument(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """The result of a first pass over a corpus.
+    """The result of a first pass over a corpus."""
 
-    Attributes:
-      inputs: list of a dict for each file: `file`, `documents`, `bytes` (of uncompressed text).
-      crc32c: CRC-32C of all text and the borders of documents, 8 hexadecimal digits.
-      training, held_out: the `Documents` of the two sets.
-      threshold: documents with a `draw_of` below it are held out.
-      blank_files: number of files without text.
-      cut_documents: number of places where a document was cut because it was too long.
-    """
-
-    inputs: list
-    crc32c: str
+    inputs: list  # of a dict for each file: `file`, `documents`, `bytes` (of uncompressed text)
+    crc32c: str  # of all text and the borders of documents, 8 hexadecimal digits
     training: Documents
     held_out: Documents
-    threshold: float
-    blank_files: int
-    cut_documents: int
+    threshold: float  # documents with a `draw_of` below it are held out
+    blank_files: int  # number of files without text
+    cut_documents: int  # number of places where a document was cut because it was too long
 
 
 def raw_documents(path, start=0, reading=PLAIN):
@@ -106,13 +97,8 @@ def raw_documents(path, start=0, reading=PLAIN):
 
     A document ends at a blank line or at the end of the file; a byte order mark is left out. One of
     more than `LONGEST_DOCUMENT` bytes is cut at the last line end within them, or between two
-    characters if there is none; the rest is the next document.
-
-    Args:
-      path: a file, local or remote.
-      start: the offset of the document to begin with; files that are compressed or not in plain
-        text are read up to it.
-      reading: `text_forms.Reading`.
+    characters if there is none; the rest is the next document. `start` is the offset of the
+    document to begin with; files that are compressed or not in plain text are read up to it.
 
     Raises:
       UserError: the file cannot be read, or its compression is damaged.
@@ -150,10 +136,7 @@ def _skip(file, count):
 
 
 def _from_text_on(rest, begin, offset):
-    """Returns the text from a place on, and its offset, without leading blank lines.
-
-    So a document is cut at the same places even if a block ends within the blank lines before it.
-    """
+    # Without blank lines before it, a document is cut at the same places wherever blocks end.
     begin = _BLANK_LINES.match(rest, begin).end()
     return rest[begin:], offset + begin
 
@@ -181,10 +164,7 @@ def _end_of_part(text):
 
 
 def checksum_of(documents, before=0):
-    """Returns the CRC-32C, an int, of texts and borders of documents that follow those of `before`.
-
-    `documents` are (number in the corpus, text as bytes).
-    """
+    """Returns the CRC-32C, an int, of (number, text) of documents that follow those of `before`."""
     crc = before
     for _, text in documents:
         crc = google_crc32c.extend(google_crc32c.extend(crc, text), b"\n\n")
@@ -192,16 +172,13 @@ def checksum_of(documents, before=0):
 
 
 def draw_of(seed, number):
-    """Returns the draw in [0, 1) of a document, by its number in the corpus alone."""
+    """Returns the draw in [0, 1) of a document by its number in the corpus."""
     digest = hashlib.blake2b(f"held out {seed} {number}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "little") >> 11) / 2**53
 
 
 def read_with_progress(paths, label, read, length_of=len):
-    """Yields (path, part) for the parts that `read(path)` yields, and shows progress on terminals.
-
-    `length_of` gives the bytes of a part.
-    """
+    """Yields (path, part) for the parts that `read(path)` yields, and shows progress in bytes."""
     sizes = list(map(storage.size, paths))
     with console.progress(total=sum(sizes), desc=label, unit="B", unit_scale=True) as bar:
         for path, left in zip(paths, sizes, strict=True):
@@ -218,12 +195,7 @@ def read_with_progress(paths, label, read, length_of=len):
 def measure(paths, seed, held_out_share, reading=PLAIN):
     """Reads a corpus once and returns its `Measure`; it holds one document in memory at a time.
 
-    Args:
-      paths: its files, in order.
-      seed: the random seed.
-      held_out_share: share of the documents to hold out; 0: none. If it is above 0, each of the
-        two sets gets at least one document.
-      reading: `text_forms.Reading`.
+    If the share of documents to hold out is above 0, each of the two sets gets at least one.
 
     Raises:
       UserError: there is no text, or too little to hold some out; a file cannot be read; or,
@@ -286,9 +258,9 @@ def sentences_of(text, on_invalid, anomalies):
 
     Args:
       text: bytes, one sentence per line. Longer lines than `LONGEST_LINE` characters are cut.
-      on_invalid: what to do with a line that is not UTF-8: "replace" replaces bad bytes by
-        U+FFFD, which the tokenizer drops; "skip" leaves the line out; "error" raises.
-      anomalies: a `collections.Counter` of `ANOMALIES`; it is updated.
+      on_invalid: "replace" replaces bytes that are not UTF-8 by U+FFFD, which the tokenizer drops;
+        "skip" leaves the line out; "error" raises.
+      anomalies: a Counter of `ANOMALIES`; it is updated.
 
     Raises:
       UnicodeDecodeError: `on_invalid` is "error" and bytes are not UTF-8.

@@ -49,12 +49,10 @@ class _Columns:
         self._sizes = np.zeros(rows, np.int64)
 
     def add(self, columns):
-        """Appends the columns of another object."""
         self._parts += columns._parts
         self._sizes += columns._sizes
 
     def add_floats(self, values):
-        """Appends floats as four bytes each, little-endian."""
         array = np.ascontiguousarray(values, "<f4").view(np.uint8)
         self._parts.append((array, True))
         self._sizes += array.shape[1]
@@ -74,12 +72,10 @@ class _Columns:
         self.add_before(tag)
 
     def add_before(self, constant):
-        """Prepends the same bytes to every row."""
         self._parts.insert(0, (np.frombuffer(constant, np.uint8), True))
         self._sizes += len(constant)
 
     def records(self):
-        """Returns the rows as a list of bytes."""
         shape = self.rows, sum(array.shape[-1] for array, _ in self._parts)
         joined, kept, place = np.empty(shape, np.uint8), np.ones(shape, bool), 0
         for array, is_there in self._parts:

@@ -25,10 +25,7 @@ _WORD = re.compile(r"[^\W\u2e80-\U0010ffff]")
 
 
 def show(settings):
-    """Prints examples with their predictions marked.
-
-    Args:
-      settings: `InspectionSettings`.
+    """Prints examples with their predictions marked, as `InspectionSettings` say.
 
     Raises:
       UserError: a file or its vocabulary cannot be read, or a record to show is damaged or is
@@ -69,9 +66,8 @@ def show(settings):
 
 
 def _vocab_file(path, named):
-    """Returns the vocabulary of a file; `named` is the `shards_in` of its manifest."""
-    _, entry, _ = named.get(os.path.basename(path), (None, None, None))
-    vocab_file = entry.get("flags", {}).get("vocab_file", "") if entry else ""
+    _, entry, _ = named.get(os.path.basename(path), (None, {}, None))
+    vocab_file = entry.get("flags", {}).get("vocab_file", "")
     if not storage.exists(vocab_file):
         raise UserError(f"{path}: --vocab_file is needed, the vocabulary that it was made with")
     return vocab_file
@@ -102,37 +98,26 @@ def arrays_of(record):
 def text_of(features, vocabulary, in_colour):
     """Returns an example as lines: its counts, segment A, and segment B if there is one.
 
-    In an unmasked example, bars separate the words.
-
-    Args:
-      features: dict of arrays, see `arrays_of`.
-      vocabulary: the `Vocabulary`.
-      in_colour: whether to add a terminal's colour codes.
-
-    Raises:
-      IndexError: an id is outside the vocabulary.
+    In an unmasked example, bars separate the words. `features` are those of `arrays_of`. Raises an
+    `IndexError` if an id is outside the vocabulary.
     """
     length = int(features["input_mask"].sum())
     ids = features["input_ids"][:length].tolist()
-    segments = features["segment_ids"][:length]
     label = int(features["next_sentence_labels"][0])
-    labels, starts, what = {}, features.get("word_starts"), "words"
+    starts = features.get("word_starts")
     if starts is None:
         count = int(features["masked_lm_weights"].sum())
         positions = features["masked_lm_positions"][:count].tolist()
         labels = dict(zip(positions, features["masked_lm_ids"].tolist(), strict=False))
-        what = "predicted"
+        lines = [f"{length} tokens, {count} predicted, next_sentence_labels {label}"]
     else:
-        count = int(starts.sum())
-    lines = [f"{length} tokens, {count} {what}, next_sentence_labels {label}"]
+        lines = [f"{length} tokens, {int(starts.sum())} words, next_sentence_labels {label}"]
     for number, name in enumerate("AB"):
-        places = np.flatnonzero(segments == number).tolist()
+        places = np.flatnonzero(features["segment_ids"][:length] == number).tolist()
         if places and starts is None:
-            text = _marked(places, ids, labels, vocabulary, in_colour)
+            lines.append(f"  {name}  {_marked(places, ids, labels, vocabulary, in_colour)}")
         elif places:
-            text = _parted(places, ids, starts, vocabulary)
-        if places:
-            lines.append(f"  {name}  {text}")
+            lines.append(f"  {name}  {_with_bars(places, ids, starts, vocabulary)}")
     return "\n".join(lines)
 
 
@@ -153,8 +138,7 @@ def _marked(places, ids, labels, vocabulary, in_colour):
     return "".join(parts)
 
 
-def _parted(places, ids, starts, vocabulary):
-    """Returns the text of some positions with bars between words."""
+def _with_bars(places, ids, starts, vocabulary):
     text = ""
     for place in places:
         token = vocabulary.tokens[ids[place]]
@@ -184,7 +168,6 @@ def _join(tokens):
 
 
 def _has_space(text, token):
-    """Whether there is a space between a text and the next token."""
     if not text or token.startswith("##"):
         return False
     is_special = text.endswith(("[CLS]", "[SEP]")) or token in ("[CLS]", "[SEP]")

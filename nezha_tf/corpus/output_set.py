@@ -5,6 +5,7 @@ Temporary files of processes that were killed are removed here too.
 
 import collections
 import contextlib
+import dataclasses
 import glob
 import os
 import re
@@ -83,6 +84,34 @@ class OutputSet:
         paths = enumerate(self.paths)
         return {(self.name, index) for index, path in paths if path not in self.finished}
 
+    def entry(self, settings, identity, vocab_size, inputs):
+        """Returns the finished set's entry in the manifest: a dict of JSON values.
+
+        Args:
+          settings, identity: the `Settings`, and see `provenance.identity_of`.
+          vocab_size: number of tokens in the vocabulary.
+          inputs: `Measure.inputs`, the files of the corpus.
+        """
+        statistics = self.statistics
+        shards = [{"file": os.path.basename(path), **self.finished[path]} for path in self.paths]
+        totals = ("documents", "records", "bytes")
+        return {
+            "flags": dataclasses.asdict(settings),
+            "identity": identity,
+            "vocab_size": vocab_size,
+            "inputs": inputs,
+            "totals": {key: sum(shard[key] for shard in shards) for key in totals},
+            "shares": {
+                "used": statistics.used_share,
+                "masked": statistics.masked / statistics.tokens,
+                "replaced": statistics.replaced / statistics.tokens,
+                "kept": statistics.kept / statistics.tokens,
+            },
+            "statistics": statistics.to_dict(),
+            "anomalies": dict(sorted(self.anomalies.items())),
+            "shards": shards,
+        }
+
     def remove_leftovers(self):
         """Removes temporary files of the set whose process, on this machine, has ended."""
         if storage.is_remote(self.output_file):  # its processes may run on other machines
@@ -133,17 +162,9 @@ def _remove(path):
 
 
 def _is_alive(process_id):
-    """Whether a process is running; a zombie is not."""
+    """Whether a process is running, which a zombie is not; where /proc is missing, it may be."""
     try:
         with open(f"/proc/{process_id}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] not in "ZX"
     except FileNotFoundError:
-        if os.path.isdir("/proc/self"):
-            return False
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+        return not os.path.isdir("/proc/self")

@@ -33,13 +33,7 @@ class PairPacker:
     """
 
     def __init__(self, tokens, pair, max_seq_length, short_seq_prob, random_next_prob):
-        """Args:
-        tokens: the `ShardTokens`.
-        pair: "nsp" or "sop".
-        max_seq_length: length T of an example.
-        short_seq_prob: share of the passes over a document with a random shorter target length.
-        random_next_prob: share of label 1 among the pairs where both labels are possible.
-        """
+        """Takes the `ShardTokens`, "nsp" or "sop", and the `Settings` of these names."""
         self._tokens = tokens
         self._of_chunk = {"nsp": self._next_sentence, "sop": self._sentence_order}[pair]
         self._max_tokens = max_seq_length - 3  # [CLS], [SEP], [SEP]
@@ -97,10 +91,10 @@ class PairPacker:
 
 
 def truncated(first, second, max_length, rng):
-    """Returns two ranges, truncated to `max_length` together.
+    """Returns two ranges, truncated to `max_length` together, as in the original.
 
     One token after another is removed from the longer range, at a random end; if both have the
-    same length, from the second, as in the original.
+    same length, from the second.
     """
     a_start, a_end = first
     b_start, b_end = second
@@ -128,12 +122,7 @@ def pack_full_sentences(tokens, max_seq_length, order):
 
     This is RoBERTa's FULL-SENTENCES (arXiv 1907.11692 §4.2): as many sentences as fit, with a
     [SEP] between documents, and no shorter examples on purpose. A sentence that is longer than an
-    example is cut and continues in the next one.
-
-    Args:
-      tokens: the `ShardTokens`.
-      max_seq_length: length T of an example.
-      order: indices of documents in `tokens.documents`, in the order of packing.
+    example is cut and continues in the next one. `order` has indices of `tokens.documents`.
     """
     bounds = tokens.bounds
     ranges, used = [], 1  # [CLS]
@@ -161,20 +150,15 @@ def pack_full_sentences(tokens, max_seq_length, order):
 class PackedRows(NamedTuple):
     """Unmasked examples [CLS] A [SEP] B [SEP], padded with zeros.
 
-    Attributes:
-      ids: int32 [B, T].
-      segment_ids: int32 [B, T].
-      is_text: bool [B, T], False at special tokens and padding.
-      word_starts: bool [B, T], whether a token of the text begins a unit of masking. The first
-        token of a segment always does, so the rest of a truncated word is a unit too.
-      lengths: int64 [B], special tokens included.
+    `word_starts` says whether a token of the text begins a unit of masking. The first token of a
+    segment always does, so the rest of a truncated word is a unit too.
     """
 
-    ids: np.ndarray
-    segment_ids: np.ndarray
-    is_text: np.ndarray
-    word_starts: np.ndarray
-    lengths: np.ndarray
+    ids: np.ndarray  # int32 [B, T]
+    segment_ids: np.ndarray  # int32 [B, T]
+    is_text: np.ndarray  # bool [B, T], False at special tokens and padding
+    word_starts: np.ndarray  # bool [B, T]
+    lengths: np.ndarray  # int64 [B], special tokens included
 
 
 def pack_rows(tokens, starts, ends, counts, vocabulary, max_seq_length, of_pairs):
@@ -184,8 +168,7 @@ def pack_rows(tokens, starts, ends, counts, vocabulary, max_seq_length, of_pairs
       tokens: the `ShardTokens`.
       starts, ends: int64 [R], ranges of tokens; the ranges of an instance are adjacent.
       counts: int64 [B], the number of ranges of each instance.
-      vocabulary: the `Vocabulary`.
-      max_seq_length: length T of a row.
+      vocabulary, max_seq_length: the `Vocabulary`, and T.
       of_pairs: whether the second range of a row is segment 1; if False, all are segment 0.
     """
     sizes = ends - starts

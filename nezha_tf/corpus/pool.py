@@ -13,23 +13,24 @@ from nezha_tf.util.errors import UserError
 class WorkerDied(Exception):
     """A worker ended without an answer, for example because it was killed when memory ran out.
 
-    Attributes:
-      task: the worker's task.
-      exit_code: its exit status, or minus the number of the signal that killed it.
-      cause: the same in words.
+    `exit_code` is its exit status, or minus the number of the signal that killed it.
     """
 
     def __init__(self, task, exit_code):
         super().__init__(f"a worker ended with {exit_code}")
         self.task = task
         self.exit_code = exit_code
-        self.cause = _cause(exit_code)
 
-
-def _cause(exit_code):
-    if exit_code == -signal.SIGKILL:
-        return "killed, perhaps out of memory: a smaller --num_workers needs less"
-    return signal.Signals(-exit_code).name if exit_code < 0 else f"status {exit_code}"
+    @property
+    def cause(self):
+        """The exit code in words."""
+        if self.exit_code == -signal.SIGKILL:
+            return "killed, perhaps out of memory: a smaller --num_workers needs less"
+        return (
+            signal.Signals(-self.exit_code).name
+            if self.exit_code < 0
+            else f"status {self.exit_code}"
+        )
 
 
 def run_tasks(count, make_function, arguments, tasks, describe, forget=None):
@@ -37,8 +38,7 @@ def run_tasks(count, make_function, arguments, tasks, describe, forget=None):
 
     Args:
       count: number of processes; 1: this process works.
-      make_function, arguments: what makes the function that is called with the tasks.
-      tasks: iterable.
+      make_function, arguments, tasks: as for a `WorkerPool`.
       describe: function from a task to what a worker that died was doing, for the message.
       forget: called with (task, process id) of what is not finished when the workers have ended.
 
@@ -64,16 +64,12 @@ def run_tasks(count, make_function, arguments, tasks, describe, forget=None):
 class WorkerPool:
     """Spawned (not forked) processes; each makes a function and calls it for its tasks.
 
-    A context manager, which ends all workers on exit, also after an error. Workers also end when
-    their parent process ends. They ignore interrupts, which the parent handles.
+    Each calls `make_function`, a function of a module, with `arguments`; what it returns is called
+    with tasks. All of them must be picklable. The end of the block ends all workers, also after an
+    error, and so does the end of the parent process. They ignore interrupts, which that handles.
     """
 
     def __init__(self, count, make_function, *arguments):
-        """Starts `count` processes.
-
-        Each calls `make_function`, a function of a module, with `arguments`; what it returns is
-        called with tasks. Arguments and tasks must be picklable.
-        """
         self._workers = []
         try:
             self._start(count, make_function, arguments)
@@ -96,7 +92,9 @@ class WorkerPool:
         resource_tracker.ensure_running()  # starting it later would unblock the signals
         # Workers inherit this mask: a terminal sends interrupts to them too, but their parent
         # should end them.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        mask = signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+        )
         try:
             for _ in range(count):
                 ours, theirs = context.Pipe()
@@ -110,7 +108,6 @@ class WorkerPool:
 
     @property
     def unfinished(self):
-        """List of (task, process id) of the tasks that have no result yet."""
         return [(w.task, w.process.pid) for w in self._workers if w.task is not None]
 
     def run(self, tasks):
@@ -152,8 +149,6 @@ class WorkerPool:
 
 
 class _Worker:
-    """A process, the pipe to it, and its current task."""
-
     def __init__(self, process, pipe):
         self.process = process
         self.pipe = pipe

@@ -16,13 +16,7 @@ def identity_of(settings, measure):
     """Returns a dict of flag name to JSON value with all that determines the bytes of shards.
 
     Files are identified by their contents, not their names; the segmenter also by its version.
-
-    Args:
-      settings: the `Settings`.
-      measure: the `Measure` of the corpus.
-
-    Raises:
-      UserError: the vocabulary or the dictionary cannot be read.
+    `measure` is the `Measure` of the corpus. Raises a `UserError` if a file cannot be read.
     """
     text = f"crc32c {measure.crc32c}, {measure.training.count + measure.held_out.count} documents"
     identity = {"input_file": text, **dataclasses.asdict(settings), **identity_of_files(settings)}
@@ -45,11 +39,7 @@ def identity_of_files(settings):
 
 
 def digest(path, flag):
-    """Returns a hash of the bytes of a file that a flag names, a str.
-
-    Raises:
-      UserError: the file cannot be read.
-    """
+    """Returns a hash of the bytes of a file that a flag names, a str; may raise a `UserError`."""
     try:
         with storage.open_binary(path, "rb") as file:
             return "sha256 " + hashlib.sha256(file.read()).hexdigest()
@@ -96,7 +86,7 @@ def provenance_of(paths, vocab_file=None, dynamic_masking=None, **requested):
         the vocabulary cannot be read.
     """
     identities = {path: summary["identity"] for path, summary in _summaries(paths).items()}
-    _check_masking(identities, dynamic_masking)
+    _require_unmasked(identities, dynamic_masking)
     values = {}
     for flag in Provenance._fields:
         path, made = _made_with(identities, flag)
@@ -107,18 +97,35 @@ def provenance_of(paths, vocab_file=None, dynamic_masking=None, **requested):
                 f"not with {_flag_text(flag, requested[flag])}; remove that flag"
             )
     path, made = _made_with(identities, "vocab_file")
-    if path and vocab_file and made != digest(vocab_file, "vocab_file"):
-        raise UserError(f"{path} {_of_another_vocabulary(vocab_file)}")
+    fault = _vocabulary_fault(made, vocab_file) if vocab_file else None
+    if fault:
+        raise UserError(f"{path} {fault}")
     return Provenance(**{flag: value for flag, value in values.items() if value is not None})
+
+
+def fault_of_vocabulary(path, vocab_file):
+    """Returns a message if the summary of a file names another vocabulary than the user, else None.
+
+    Raises a `UserError` if the vocabulary or the summary cannot be read.
+    """
+    summary = read_summary(path) or {"identity": {}}
+    return _vocabulary_fault(summary["identity"].get("vocab_file"), vocab_file)
+
+
+def _vocabulary_fault(made, vocab_file):
+    if made in (None, digest(vocab_file, "vocab_file")):
+        return None
+    return (
+        f"was made with another vocabulary than {vocab_file}, so its ids mean other tokens; "
+        "pass the --vocab_file that it was made with"
+    )
 
 
 def counts_of(paths):
     """Returns a dict of file to its number of records, by manifests and summaries.
 
-    Files without a summary, and those that have another size than it says, are left out.
-
-    Raises:
-      UserError: a manifest or a summary cannot be read.
+    Files without a summary, and those that have another size than it says, are left out. Raises a
+    `UserError` if a manifest or a summary cannot be read.
     """
     sizes = storage.sizes(paths)
     return {
@@ -132,10 +139,7 @@ def in_manifests(paths):
     """Returns {path: its summary} of the TFRecord files that the manifests of their folders name.
 
     A manifest names a set only while all its shards are as it says, so one file tells what
-    otherwise the summaries of all shards do.
-
-    Raises:
-      UserError: a manifest cannot be read.
+    otherwise the summaries of all shards do. Raises a `UserError` if it cannot be read.
     """
     manifests = {name: shards_in(name) for name in set(map(manifest_name, paths))}
     summaries = {}
@@ -154,8 +158,7 @@ def _summaries(paths):
     return {path: summary for path, summary in summaries.items() if summary}
 
 
-def _check_masking(identities, dynamic_masking):
-    """Raises a `UserError` if the reader should mask examples that are masked already."""
+def _require_unmasked(identities, dynamic_masking):
     for path, identity in identities.items():
         made = identity.get("masking", UNMASKED)
         if dynamic_masking and made != UNMASKED:
@@ -167,30 +170,18 @@ def _check_masking(identities, dynamic_masking):
             )
 
 
-def fault_of_vocabulary(path, vocab_file):
-    """Returns a message if the summary of a file names another vocabulary than the user, else None.
-
-    Raises:
-      UserError: the vocabulary or the summary cannot be read.
-    """
-    made = (read_summary(path) or {"identity": {}})["identity"].get("vocab_file")
-    is_other = made not in (None, digest(vocab_file, "vocab_file"))
-    return _of_another_vocabulary(vocab_file) if is_other else None
-
-
 def _made_with(identities, flag):
     """Returns (file, the flag's value) for the first file whose summary has it, or (None, None)."""
-    values = [
-        (path, identity[flag])
-        for path, identity in identities.items()
+    first = made = None
+    for path, identity in identities.items():
         # Unmasked examples have no predictions.
-        if flag in identity
-        and (flag != "max_predictions_per_seq" or identity.get("masking") != UNMASKED)
-    ]
-    first, made = values[0] if values else (None, None)
-    for path, value in values:
-        if value != made:
-            how = f"{_flag_text(flag, value)} and {_flag_text(flag, made)}"
+        is_unused = flag == "max_predictions_per_seq" and identity.get("masking") == UNMASKED
+        if flag not in identity or is_unused:
+            continue
+        if first is None:
+            first, made = path, identity[flag]
+        elif identity[flag] != made:
+            how = f"{_flag_text(flag, identity[flag])} and {_flag_text(flag, made)}"
             how = "other vocabularies" if flag == "vocab_file" else how
             raise UserError(f"{path} and {first} were made with {how}; name files of one kind")
     return first, made
@@ -198,10 +189,3 @@ def _made_with(identities, flag):
 
 def _flag_text(flag, value):
     return {True: f"--{flag}", False: f"--no{flag}"}.get(value, f"--{flag}={value}")
-
-
-def _of_another_vocabulary(vocab_file):
-    return (
-        f"was made with another vocabulary than {vocab_file}, so its ids mean other tokens; "
-        "pass the --vocab_file that it was made with"
-    )

@@ -6,7 +6,8 @@ import time
 
 from nezha_tf.corpus.assignment import HELD_OUT
 from nezha_tf.corpus.documents import ANOMALIES
-from nezha_tf.corpus.shard_files import entry_of, write_entry
+from nezha_tf.corpus.shard_files import write_entry
+from nezha_tf.corpus.stopwatch import READING, STAGES
 from nezha_tf.objectives.policies import POLICIES, UNMASKED
 from nezha_tf.text.words import never_found, read_user_dictionary
 from nezha_tf.util import console
@@ -18,7 +19,7 @@ MANY_LONG = 0.05
 
 
 def print_plan(sets, wanted, workers, runner=""):
-    """Prints what will be made: the `OutputSet`s, the `wanted` number of shards, and by whom."""
+    """Prints what will be made: the `OutputSet`s, and a number of shards by workers or a runner."""
     for each in sets:
         count, length = each.documents
         print(
@@ -79,20 +80,14 @@ def progress(sets):
         yield show
 
 
-def finish(sets, settings, identity, measured, vocab_size, stages, made, seconds):
-    """Writes the manifests, and prints a table for each set, all anomalies and the stages.
+def finish(sets, settings, identity, measured, vocab_size):
+    """Writes the manifests, and prints a table for each finished set, and all anomalies.
 
-    Args:
-      sets: list of finished `OutputSet`s.
-      settings, identity, measured: the `Settings`, see `identity_of`, and the `Measure`.
-      vocab_size: number of tokens in the vocabulary.
-      stages: list of (stage, bytes of text, seconds of all workers together).
-      made: number of instances that this run has made.
-      seconds: the run's duration.
+    For the arguments see `OutputSet.entry`; `measured` is the `Measure`.
     """
     anomalies, empty = collections.Counter(), 0
     for each in sets:
-        entry = entry_of(settings, identity, vocab_size, measured.inputs, each)
+        entry = each.entry(settings, identity, vocab_size, measured.inputs)
         write_entry(each.output_file, entry)
         anomalies.update(each.anomalies)
         empty += each.documents.count - each.statistics.documents
@@ -106,18 +101,26 @@ def finish(sets, settings, identity, measured, vocab_size, stages, made, seconds
         noun, _, rest = text.partition(" ")
         if count:
             print(f"{console.plural(count, noun)} {rest}")
-    if stages:
-        rows = [
-            (name, f"{spent:.1f} s", f"{length / max(spent, 1e-9) / 1e6:,.1f} MB/s")
-            for name, length, spent in stages
-        ]
-        print(console.table("stages: seconds of all workers, text a second of one", rows))
+
+
+def print_stages(spent, read, made):
+    """Prints the seconds of stages (Counter), for the bytes of text that were read, and made."""
+    rows = []
+    for name in STAGES:
+        length = read if name == READING else made
+        rate = length / max(spent[name], 1e-9) / 1e6
+        if spent[name]:
+            rows.append((name, f"{spent[name]:.1f} s", f"{rate:,.1f} MB/s"))
+    print(console.table("stages: seconds of all workers, text a second of one", rows))
+
+
+def print_rate(made, seconds):
+    """Prints the run's duration, and how many instances a second it has made."""
     rate = f", {made / seconds:,.0f} instances/s" if made else ""
     print(f"{seconds:.0f} s{rate}")
 
 
 def _warn_of_loss(each, settings):
-    """Prints a warning if much of a set's text is in no example."""
     statistics = each.statistics
     if statistics.used_share >= LEAST_USED:
         return
@@ -142,7 +145,6 @@ def _warn_of_loss(each, settings):
 
 
 def _warn_of_pairs(each, settings):
-    """Prints a warning if the second segments of a shard can come from no other document."""
     alone = sum(record["documents"] == 1 for record in each.finished.values())
     if alone and settings.pair == "nsp" and settings.random_next_prob:
         of_all = "" if alone == 1 == len(each.paths) else f" in {console.plural(alone, 'shard')}"

@@ -129,7 +129,7 @@ class Settings:
 
 
 def _check_words(settings):
-    """Finds early what else the makers of the records would find after measuring the corpus."""
+    """Finds early what the makers of the records would find after measuring the corpus."""
     policy = POLICIES.get(settings.masking, MaskingPolicy())
     if settings.user_dict:
         read_user_dictionary(settings.user_dict)

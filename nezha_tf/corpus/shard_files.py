@@ -7,7 +7,6 @@ version; files of every earlier one are read.
 
 import collections
 import contextlib
-import dataclasses
 import json
 import os
 import re
@@ -181,39 +180,8 @@ def shards_in(path):
     }
 
 
-def entry_of(settings, identity, vocab_size, inputs, output_set):
-    """Returns a set's entry in the manifest: a dict of JSON values.
-
-    Args:
-      settings, identity: the `Settings`, and see `provenance.identity_of`.
-      vocab_size: number of tokens in the vocabulary.
-      inputs: `Measure.inputs`, the files of the corpus.
-      output_set: the finished `OutputSet`.
-    """
-    statistics, finished = output_set.statistics, output_set.finished
-    shards = [{"file": os.path.basename(path), **finished[path]} for path in output_set.paths]
-    return {
-        "flags": dataclasses.asdict(settings),
-        "identity": identity,
-        "vocab_size": vocab_size,
-        "inputs": inputs,
-        "totals": {
-            key: sum(shard[key] for shard in shards) for key in ("documents", "records", "bytes")
-        },
-        "shares": {
-            "used": statistics.used_share,
-            "masked": statistics.masked / statistics.tokens,
-            "replaced": statistics.replaced / statistics.tokens,
-            "kept": statistics.kept / statistics.tokens,
-        },
-        "statistics": statistics.to_dict(),
-        "anomalies": dict(sorted(output_set.anomalies.items())),
-        "shards": shards,
-    }
-
-
 def write_entry(output_file, entry):
-    """Writes an `entry_of` a set into the manifest of its folder; the entries of other sets stay.
+    """Writes the entry of a set into the manifest of its folder; the entries of other sets stay.
 
     None removes the entry, because shards of the set are about to be made.
 

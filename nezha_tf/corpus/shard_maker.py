@@ -6,6 +6,7 @@ import numpy as np
 
 from nezha_tf.corpus.encoding import encode_block
 from nezha_tf.corpus.packing import SINGLE, PairPacker, pack_full_sentences, pack_rows
+from nezha_tf.corpus.row_check import check_rows
 from nezha_tf.corpus.statistics import Statistics
 from nezha_tf.corpus.stopwatch import TOKENS
 from nezha_tf.corpus.tokens import TokenReader
@@ -26,18 +27,12 @@ class ShardMaker:
     the order of the documents) depend on the seed and the number of its first document. So the same
     documents give the same bytes in any process.
 
-    Attributes:
-      statistics: the `Statistics` of the latest shard, complete when its iterator has ended.
-      clock: a `Stopwatch` with the time of `SEGMENTATION` and `TOKENS`.
+    `statistics` are those of the latest shard, complete when its iterator has ended; `clock` is a
+    `Stopwatch` with the time of `SEGMENTATION` and `TOKENS`.
     """
 
     def __init__(self, settings):
-        """Args:
-          settings: the `Settings`.
-
-        Raises:
-          UserError: the vocabulary or user dictionary is bad, or the segmenter is not installed.
-        """
+        """Raises a `UserError` if vocabulary or dictionary are bad, or the segmenter is missing."""
         self._settings = settings
         self._vocabulary = Vocabulary.from_file(settings.vocab_file)
         self._reader = TokenReader(settings, self._vocabulary)
@@ -172,43 +167,3 @@ class _Instances:
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         where = within + np.repeat(self._firsts[chosen], counts)
         return *self.all_ranges[where].T, counts
-
-
-def check_rows(values, num_tokens, vocabulary):
-    """Checks examples by the values that will be written, not by the code that made them.
-
-    So a defect of this package ends the run instead of producing a bad file.
-
-    Args:
-      values: dict of the features of masked or unmasked examples to arrays [B, length].
-      num_tokens: expected number of tokens of all examples together, special ones included.
-      vocabulary: the `Vocabulary`.
-
-    Raises:
-      RuntimeError: some examples are invalid; the message says what is wrong.
-    """
-    ids, is_used = values["input_ids"], np.asarray(values["input_mask"], bool)
-    lengths = np.count_nonzero(is_used, axis=1)
-    ends = ids[np.arange(len(ids)), lengths - 1]
-    faults = {
-        "do not begin with [CLS]": (ids[:, 0] != vocabulary.cls_id).any(),
-        "do not end with [SEP]": (ends != vocabulary.sep_id).any(),
-        "have tokens after their end": np.count_nonzero(ids[~is_used]) > 0,
-        "are longer or shorter than their text": lengths.sum() != num_tokens,
-        "hold ids outside the vocabulary": ids.min() < 0 or ids.max() >= len(vocabulary),
-    }
-    if "masked_lm_positions" in values:
-        places, labels = values["masked_lm_positions"], values["masked_lm_ids"]
-        is_there = values["masked_lm_weights"] > 0
-        is_inside = (places > 0) & (places < lengths[:, None] - 1)
-        faults["predict tokens outside their text"] = (is_there & ~is_inside).any()
-        faults["predict tokens outside the vocabulary"] = labels.max() >= len(vocabulary)
-    else:
-        starts = np.asarray(values["word_starts"], bool)
-        faults["have words outside their text"] = (starts & ~is_used).any() or starts[:, 0].any()
-    present = [fault for fault, is_present in faults.items() if is_present]
-    if present:
-        raise RuntimeError(
-            f"new examples {' and '.join(present)}: this is a defect of nezha_tf, please report "
-            "the command; nothing was written under the shard's name"
-        )

@@ -1,4 +1,4 @@
-"""Writes a shard: its TFRecord file, and a JSON summary of the shard beside the file.
+"""Writes shards: a TFRecord file each, and a JSON summary beside the file.
 
 A file with its final name is always complete. The summary is written before the file gets that
 name, so every such file has a summary, and a summary without a file is ignored. Whenever a run is
@@ -7,6 +7,7 @@ killed, each of its shards is therefore either finished or made again.
 
 import collections
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -14,9 +15,12 @@ from typing import NamedTuple
 
 import google_crc32c
 
+from nezha_tf.corpus import report
 from nezha_tf.corpus.documents import CorpusChanged, sentences_of
+from nezha_tf.corpus.output_set import remove_shard, remove_unfinished
+from nezha_tf.corpus.pool import run_tasks
 from nezha_tf.corpus.shard_files import SUMMARY_FORMAT, is_one_of_many, summary_name
-from nezha_tf.corpus.stopwatch import EXAMPLES, TOKENS, WRITING
+from nezha_tf.corpus.stopwatch import EXAMPLES, READING, TOKENS, WRITING, Stopwatch
 from nezha_tf.data.framing import frame
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError
@@ -35,17 +39,74 @@ class ShardJob(NamedTuple):
     repetitions: int
 
 
-def make_shard(settings, maker, job, identity):
-    """Makes one shard; the same documents give the same bytes in any process.
+def make_shards(shards, settings, identity, sets, workers):
+    """Makes shards by processes of this machine and adds their summaries to the sets.
 
     Args:
-      settings: the `Settings`.
-      maker: their `ShardMaker`; its clock gets the time of all stages but `READING`.
-      job: the `ShardJob`.
-      identity: dict of all that determines the bytes, see `identity_of`.
+      shards: iterable of the `Shard`s to make.
+      settings, identity: the `Settings`, and see `identity_of`.
+      sets: list of `OutputSet`.
+      workers: number of processes; 1: this process makes the shards.
 
     Returns:
-      The summary, a dict.
+      (number of instances, bytes of text, Counter of stage to the seconds of all workers).
+
+    Raises:
+      CorpusChanged: the corpus is not the one that was measured; no new shard is left.
+      UserError: a worker was killed.
+    """
+    clock = Stopwatch()
+    new = [path for each in sets for path in each.paths if path not in each.finished]
+    by_name = {each.name: each for each in sets}
+    by_path = {path: each for each in sets for path in each.paths}
+    jobs = (
+        ShardJob(by_name[s.set_name].paths[s.index], s.documents, by_name[s.set_name].repetitions)
+        for s in clock.each(READING, shards)
+    )
+    instances, length, seconds = 0, 0, collections.Counter()
+    try:
+        made = run_tasks(
+            workers,
+            shard_function,
+            (settings, identity),
+            jobs,
+            lambda job: f"made {job.path}; finished shards stay: the same command makes the rest",
+            lambda job, process_id: remove_unfinished(job.path, process_id),
+        )
+        with contextlib.closing(made), report.progress(sets) as show:
+            for job, (summary, spent) in made:
+                by_path[job.path].add(job.path, summary)
+                instances += summary["records"]
+                length += sum(len(text) for _, text in job.documents)
+                seconds.update(spent)
+                show(summary)
+    except CorpusChanged:
+        # Their summaries name the text that was measured.
+        for path in new:
+            remove_shard(path)
+        raise
+    return instances, length, seconds + clock.taken()
+
+
+def shard_function(settings, identity):
+    """Returns a worker's function, from a `ShardJob` to (its summary, its seconds by stage)."""
+    from nezha_tf.corpus.shard_maker import ShardMaker
+
+    return functools.partial(_make_timed, settings, ShardMaker(settings), identity)
+
+
+def _make_timed(settings, maker, identity, job):
+    return make_shard(settings, maker, job, identity), maker.clock.taken()
+
+
+def make_shard(settings, maker, job, identity):
+    """Makes one shard and returns its summary, a dict; equal documents give equal bytes.
+
+    Args:
+      settings, maker: the `Settings` and their `ShardMaker`, whose clock gets the time of all
+        stages but `READING`.
+      job: the `ShardJob`.
+      identity: dict of all that determines the bytes, see `identity_of`.
 
     Raises:
       UserError: the files cannot be written (no space, no permission), or there is no example.
@@ -96,7 +157,11 @@ def _write(records, path, clock):
     """Writes a TFRecord file; returns a dict of `records`, `bytes` and `crc32c`."""
     count = length = crc = 0
     with storage.open_binary(path, "wb") as file:
-        while block := _next_records(records, clock):
+        while True:
+            with clock.stage(EXAMPLES):
+                block = list(itertools.islice(records, RECORDS_AT_ONCE))
+            if not block:
+                break
             with clock.stage(WRITING):
                 data = b"".join(map(frame, block))
                 file.write(data)
@@ -108,11 +173,6 @@ def _write(records, path, clock):
                 file.flush()
                 os.fsync(file.fileno())  # complete even after a power failure
     return {"records": count, "bytes": length, "crc32c": f"{crc:08x}"}
-
-
-def _next_records(records, clock):
-    with clock.stage(EXAMPLES):
-        return list(itertools.islice(records, RECORDS_AT_ONCE))
 
 
 def _without_example(job, documents, settings):

@@ -10,41 +10,25 @@ MOST_FREQUENT_SHOWN = 10
 
 @dataclasses.dataclass
 class Statistics:
-    """Counts over the text of a shard, and over its examples.
+    """Counts over the text of a shard, and over its examples."""
 
-    Attributes:
-      documents, sentences: numbers of documents and sentences that have a token.
-      characters: characters of the text, white space included.
-      text_tokens: tokens of the text in one pass.
-      token_characters: characters of the text that belong to tokens.
-      used_characters: characters whose tokens are in at least one example.
-      unknown_characters: `collections.Counter` of characters for which the vocabulary has no
-        token.
-      long_sentences: sentences with more tokens than an example has room for.
-      instances: examples.
-      label_1: examples of label 1: B is random ("nsp"), or A and B are swapped ("sop").
-      tokens: tokens of the examples without special ones.
-      length: tokens of the examples with special ones, without padding.
-      capacity: tokens of the examples with special ones and padding.
-      masked, replaced, kept: predicted tokens that became [MASK], became another token, or stayed.
-    """
-
-    documents: int = 0
-    sentences: int = 0
-    characters: int = 0
-    text_tokens: int = 0
-    token_characters: int = 0
-    used_characters: int = 0
+    documents: int = 0  # that have a token
+    sentences: int = 0  # that have a token
+    characters: int = 0  # of the text, white space included
+    text_tokens: int = 0  # of the text in one pass
+    token_characters: int = 0  # of the text, that belong to tokens
+    used_characters: int = 0  # whose tokens are in at least one example
+    # Those for which the vocabulary has no token.
     unknown_characters: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-    long_sentences: int = 0
-    instances: int = 0
-    label_1: int = 0
-    tokens: int = 0
-    length: int = 0
-    capacity: int = 0
-    masked: int = 0
-    replaced: int = 0
-    kept: int = 0
+    long_sentences: int = 0  # with more tokens than an example has room for
+    instances: int = 0  # examples
+    label_1: int = 0  # examples whose B is random ("nsp"), or with A and B swapped ("sop")
+    tokens: int = 0  # of the examples, without special ones
+    length: int = 0  # tokens with special ones, without padding
+    capacity: int = 0  # tokens with special ones and padding
+    masked: int = 0  # predicted tokens that became [MASK],
+    replaced: int = 0  # that became another token,
+    kept: int = 0  # or that stayed
 
     def count_text(self, tokens, room):
         """Counts the text of a shard (`ShardTokens`); `room` is that of an example in tokens."""
@@ -89,13 +73,12 @@ class Statistics:
         self.replaced += int((~is_masked & ~is_kept).sum())
 
     def add(self, other):
-        """Adds the counts of another `Statistics`."""
         for field in dataclasses.fields(self):
             mine, others = getattr(self, field.name), getattr(other, field.name)
             setattr(self, field.name, mine + others)
 
     def to_dict(self):
-        """Returns the counts as JSON values; unknown characters are sorted by frequency."""
+        """Returns the counts as JSON values, with unknown characters by frequency."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {**values, "unknown_characters": dict(self._unknown())}
 

@@ -18,25 +18,17 @@ CHARACTERS_AT_ONCE = 1 << 18
 class ShardTokens(NamedTuple):
     """The tokens of documents, one document after another.
 
-    Attributes:
-      ids: int32 [N].
-      word_starts: bool [N], whether a token begins a unit of masking.
-      bounds: list of S + 1 ints; sentence s has the tokens bounds[s] to bounds[s + 1] - 1, at
-        least one.
-      documents: list of (number in the corpus, first sentence, sentence after the last).
-      sizes: int32 [N], the number of characters from the start of a token to the start of the next
-        token, or to the end of the line.
-      characters: number of characters in the text.
-      unknown_characters: `collections.Counter` of the characters that the vocabulary lacks.
+    Sentence s has the tokens bounds[s] to bounds[s + 1] - 1, at least one. The size of a token is
+    the number of characters from its start to that of the next one, or to the end of the line.
     """
 
-    ids: np.ndarray
-    word_starts: np.ndarray
-    bounds: list
-    documents: list
-    sizes: np.ndarray
-    characters: int
-    unknown_characters: collections.Counter
+    ids: np.ndarray  # int32 [N]
+    word_starts: np.ndarray  # bool [N], whether a token begins a unit of masking
+    bounds: list  # S + 1 ints
+    documents: list  # of (number in the corpus, first sentence, sentence after the last)
+    sizes: np.ndarray  # int32 [N]
+    characters: int  # of the text
+    unknown_characters: collections.Counter  # those that the vocabulary lacks
 
 
 class TokenReader:
@@ -47,12 +39,10 @@ class TokenReader:
     splits a basic token. With `--masking=entity`, and with `--masking=none` and a user dictionary,
     each entry of the dictionary in the text is one word, however the segmenter splits it.
 
-    Attributes:
-      clock: a `Stopwatch` with the time of `SEGMENTATION`.
+    `clock` is a `Stopwatch` with the time of `SEGMENTATION`.
     """
 
     def __init__(self, settings, vocabulary):
-        """Raises a `UserError` if the dictionary is missing or bad, or the segmenter is missing."""
         policy = MaskingPolicy(of_entities=bool(settings.user_dict))
         if settings.masking != UNMASKED:
             policy = POLICIES[settings.masking]
@@ -103,7 +93,6 @@ class TokenReader:
         )
 
     def _word_starts(self, lines, line_tokens):
-        """Returns bool [N], which tokens of lines (`LineTokens`) begin a unit."""
         if self._cut is None:
             return np.ones(len(line_tokens.ids), bool)
         lengths = []

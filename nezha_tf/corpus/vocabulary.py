@@ -20,10 +20,7 @@ WORTH_A_WORKER = 32 << 20
 def make_vocabulary(settings):
     """Builds a vocabulary and writes it; any number of workers gives the same bytes.
 
-    The text is read in stretches, which the workers count.
-
-    Args:
-      settings: `VocabularySettings`.
+    The text is read in stretches, which the workers count. `settings` are `VocabularySettings`.
 
     Returns:
       Text to print: a table with the number of tokens and what of the text they cover.
@@ -75,7 +72,7 @@ def make_vocabulary(settings):
 
 
 def _included(path):
-    """Yields the tokens of an --include_file; `Vocabulary.from_file` reads no longer ones."""
+    """Yields the tokens of a file; `Vocabulary.from_file` reads no longer ones."""
     for number, line in enumerate(read_lines(path), start=1):
         token = line.strip()
         if len(token.encode()) > LONGEST_TOKEN:
@@ -89,7 +86,7 @@ def _included(path):
 
 def stretch_counter(do_lower_case):
     """Returns a worker's function, from (file, bytes) to what `UnitCounter.count` returns."""
-    from nezha_tf.text.unit_counts import UnitCounter
+    from nezha_tf.text.vocabulary_builder import UnitCounter
 
     return functools.partial(_count, UnitCounter(do_lower_case))
 

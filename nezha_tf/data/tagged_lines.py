@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from nezha_tf.data.entity_tags import OUTSIDE, TAG, TAGS_MEANT
 from nezha_tf.data.lines import RowFault
-from nezha_tf.text.characters import is_blank
-from nezha_tf.text.graphemes import is_one_character
+from nezha_tf.text.characters import is_blank, is_one_character
 
 
 class TaggedSentence(NamedTuple):

@@ -1,8 +1,7 @@
 """WordPiece for many lines at a time on arrays, with the place of each token.
 
 Most characters of Chinese text are basic tokens of their own, independent of their neighbours: a
-  table
-by code point gives their ids. The rest (Latin words, numbers, other scripts) is tokenized by
+table by code point gives their ids. The rest (Latin words, numbers, other scripts) is tokenized by
 `FullTokenizer`, each distinct run once.
 """
 
@@ -75,15 +74,13 @@ class BulkTokenizer:
             shifts = np.repeat(ends[starts] - np.cumsum(sizes), sizes)
             where = shifts + np.arange(len(shifts))
             ids[where] = [index for run in runs for index in run.ids]
-            begins_basic_token[where] = [
-                begins for run in runs for begins in run.begins_basic_token
-            ]
+            begins_basic_token[where] = [b for run in runs for b in run.begins_basic_token]
             places[where] = [place for run in runs for place in run.places]
             places[where] += np.repeat(starts, sizes)
         return LineTokens(ids, places, begins_basic_token, ends[line_starts[1:] - 1])
 
     def _kinds(self, codes):
-        """Returns int32 [characters]: each character's id, or its kind if it has no id."""
+        """Returns each character's id, or its kind if it has no id."""
         kinds = self._table[codes]
         unseen = np.unique(codes[kinds == _UNSEEN])
         if len(unseen):
@@ -109,7 +106,6 @@ class BulkTokenizer:
         return _ORDINARY
 
     def _join_odd_lines(self, kinds, line_starts):
-        """Makes each line with an odd character a single run."""
         odd = np.flatnonzero(kinds == _ODD)
         for line in np.unique(np.searchsorted(line_starts, odd, side="right") - 1):
             kinds[line_starts[line] : line_starts[line + 1] - 1] = _ORDINARY

@@ -1,6 +1,7 @@
 """The characters that the originals drop, replace by a space or separate (tokenization.py)."""
 
 import functools
+import itertools
 import re
 import unicodedata
 
@@ -48,6 +49,12 @@ INVISIBLE_RANGES = (
     (0xE0001, 0xE0001),
     (0xE0020, 0xE007F),
 )
+# What belongs to the character before it: marks, and format characters, which do not show.
+_MARKS = ("Mn", "Mc", "Me", "Cf")
+_JOINER, _SYMBOL = "\u200d", "So"  # a joiner joins two emoji
+_SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
+_FLAG_LETTERS = ("\U0001f1e6", "\U0001f1ff")
+_JAMO, _INNER_JAMO, _SYLLABLES = ("\u1100", "\u11ff"), ("\u1160", "\u11ff"), ("\uac00", "\ud7a3")
 _VISIBLE = re.compile(f"[^{''.join(f'{chr(low)}-{chr(high)}' for low, high in INVISIBLE_RANGES)}]")
 
 DROPPED, SPACE, ALONE, PUNCTUATION, ORDINARY = range(5)
@@ -88,6 +95,30 @@ def fold(text):
         return text.lower()
     decomposed = unicodedata.normalize("NFD", text.lower())
     return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+
+
+def is_one_character(text):
+    """Whether a text is one character to a reader: a code point, and what belongs to it.
+
+    That are accents, the selector of an emoji's form, the keycap, skin tones, emoji that a joiner
+    joins, the two letters of a flag, and the letters of a Hangul syllable. It is the grapheme
+    cluster of Unicode's UAX #29, but takes any format character.
+    """
+    if len(text) == 2 and all(_is_in(char, _FLAG_LETTERS) for char in text):
+        return True
+    return bool(text) and all(itertools.starmap(_belongs, itertools.pairwise(text)))
+
+
+def _belongs(before, char):
+    if _is_in(char, _INNER_JAMO):
+        return _is_in(before, _JAMO) or _is_in(before, _SYLLABLES)
+    category = unicodedata.category(char)
+    is_joined = before == _JOINER and category == _SYMBOL
+    return is_joined or category in _MARKS or _is_in(char, _SKIN_TONES)
+
+
+def _is_in(char, bounds):
+    return bounds[0] <= char <= bounds[1]
 
 
 def common_characters():

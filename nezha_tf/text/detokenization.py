@@ -50,13 +50,9 @@ def detokenize(tokens, source=None, tokenizer=None):
     spaces = _spaces(source_basic_tokens)
     texts = [written.get(basic_token, basic_token) for basic_token in basic_tokens]
     output = texts[:1]
-    for index, by_rule in enumerate(_spaces_by_rule(texts)):
-        is_wide = WIDE in (lean_of(texts[index][-1]), lean_of(texts[index + 1][0]))
-        space = (
-            by_rule
-            if is_wide
-            else spaces.get((basic_tokens[index], basic_tokens[index + 1]), by_rule)
-        )
+    for index, space in enumerate(_spaces_by_rule(texts)):
+        if WIDE not in (lean_of(texts[index][-1]), lean_of(texts[index + 1][0])):
+            space = spaces.get((basic_tokens[index], basic_tokens[index + 1]), space)
         output += [" "] * space + [texts[index + 1]]
     return "".join(output)
 
@@ -116,7 +112,7 @@ def _known(basic_tokens, source_basic_tokens):
 
 
 def _agreement(basic_tokens, index, source, source_index):
-    """Returns the number of equal basic tokens directly before and after two positions."""
+    """Returns how many basic tokens directly before and after two places are equal."""
     before = zip(basic_tokens[:index][::-1], source[:source_index][::-1], strict=False)
     after = zip(basic_tokens[index + 1 :], source[source_index + 1 :], strict=False)
     return sum(
@@ -183,7 +179,6 @@ def lean_of(char):
 
 
 def _is_in_number(texts, index):
-    """Whether punctuation stands between two digits."""
     return (
         texts[index] in tuple(IN_NUMBERS)
         and index > 0

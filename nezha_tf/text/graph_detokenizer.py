@@ -60,10 +60,8 @@ class GraphDetokenizer(tf.Module):
     def _without_dropped(self, ids):
         """Removes the dropped tokens and moves the others together.
 
-        Returns:
-          (ids [N, P]; is_start bool [N, P], whether a basic token starts there; exists, bool
-          [N, P]).
-          P = T + 1, and the last column never has a token.
+        Returns ids, whether a basic token starts there, and whether there is a token, all [N, P]
+        with P = T + 1: the last column never has a token.
         """
         ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=self._pad_id)
         of = self._of(ids)
@@ -77,10 +75,7 @@ class GraphDetokenizer(tf.Module):
 
 
 def _spaces(of, is_start, exists):
-    """Returns whether there is a space before a token, bool [N, P].
-
-    `of` holds the tables' values; `is_start` and `exists` are those of `_without_dropped`.
-    """
+    """Returns whether there is a space before a token, bool [N, P]."""
     is_end = exists & (_shifted(is_start, -1) | ~_shifted(exists, -1))
     is_single = is_start & is_end
     lean = _at(_leans(of, is_start, is_single, exists), _last_place(is_start))

@@ -23,23 +23,22 @@ _UNMATCHED = "\ue000"  # A private-use character, in no vocabulary: it becomes [
 class GraphTokenizer(tf.Module):
     """Converts text to ids inside a `tf.function`, a `tf.data` pipeline or a SavedModel.
 
-    TensorFlow's libraries may know characters that Python's Unicode version does not have yet;
-    these may give other tokens than in Python.
+    It takes a `Vocabulary`, and whether to lower-case and strip accents first. TensorFlow's
+    libraries may know characters that Python's Unicode version does not have yet; these may give
+    other tokens than in Python.
 
     tensorflow-text's own lower-casing is NFKC case folding, which turns full-width punctuation into
     ASCII. So the text is first normalised here as the originals do it.
     """
 
     def __init__(self, vocabulary, do_lower_case=True):
-        """Args: a `Vocabulary`; and whether to lower-case and strip accents first."""
         super().__init__(name="graph_tokenizer")
         self.do_lower_case = do_lower_case
         self._tokenizer = tf_text.FastBertTokenizer(
             vocab=_distinct(vocabulary),
             token_out_type=tf.int32,
             unknown_token=UNK,
-            # `normalize` bounds the characters of a basic token; this option can only bound its
-            # bytes.
+            # This can only bound a token's bytes; `normalize` bounds its characters.
             max_bytes_per_word=4 * MAX_CHARS_PER_BASIC_TOKEN,
         )
 
@@ -120,11 +119,7 @@ def _distinct(vocabulary):
 
 
 def _without_overlong_tokens(text):
-    """Replaces each character of an overlong basic token by one that no vocabulary has.
-
-    The originals bound the characters of a basic token, but tensorflow-text can only bound its
-    bytes.
-    """
+    """Replaces each character of an overlong basic token by one that no vocabulary has."""
     parts = tf_text.regex_split(text, _SEPARATOR, keep_delim_regex_pattern=_SEPARATOR)
     overlong = tf.strings.length(parts.values, unit="UTF8_CHAR") > MAX_CHARS_PER_BASIC_TOKEN
     unmatched = tf.strings.regex_replace(parts.values, "(?s).", _UNMATCHED)

@@ -8,15 +8,11 @@ from nezha_tf.util.errors import UserError
 class TextPacking:
     """Packs texts, given as ids of tokens, and truncates them to a length.
 
-    Attributes:
-      num_truncated: number of truncated examples so far.
+    `num_truncated` is the number of truncated examples so far.
     """
 
     def __init__(self, vocabulary, max_seq_length, is_pair):
-        """Args:
-          vocabulary: a `Vocabulary`.
-          max_seq_length: most tokens of an example, special ones included.
-          is_pair: whether each example has two texts.
+        """Takes the most tokens of an example, special ones included; whether it has two texts.
 
         Raises:
           UserError: the length leaves no room for a token of each text.
@@ -32,11 +28,7 @@ class TextPacking:
         self.num_truncated = 0
 
     def __call__(self, first, second=None):
-        """Packs an example.
-
-        Args:
-          first: int32 [n], the ids of the text.
-          second: int32 [m], the ids of the second text, or None.
+        """Packs the ids of a text, int32 [n], and of a second one, int32 [m] or None.
 
         Returns:
           (ids, segment_ids), int32 arrays of the same length; segment_ids are 1 from the second

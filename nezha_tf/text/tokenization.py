@@ -36,13 +36,10 @@ class FullTokenizer:
     """
 
     def __init__(self, vocab_file=None, do_lower_case=True, vocabulary=None):
-        """Args:
-          vocab_file: path of a `vocab.txt`.
-          do_lower_case: whether to lower-case and strip accents first.
-          vocabulary: a `Vocabulary`, instead of `vocab_file`.
+        """Takes the path of a `vocab.txt`, or a `Vocabulary` instead.
 
-        Raises:
-          UserError: the vocabulary cannot be read, or lacks special tokens.
+        `do_lower_case` says whether to lower-case and strip accents first. Raises a `UserError` if
+        the vocabulary cannot be read, or lacks special tokens.
         """
         self.vocabulary = vocabulary or Vocabulary.from_file(vocab_file)
         self.do_lower_case = do_lower_case
@@ -74,9 +71,8 @@ class FullTokenizer:
         tokens = self._token_cache.get(basic_token)
         if tokens is None:
             tokens = longest_match(basic_token, self.vocabulary)
-            if (
-                len(basic_token) < 20 and len(self._token_cache) < 2**17
-            ):  # bounds the cache's memory
+            # This bounds the cache's memory.
+            if len(basic_token) < 20 and len(self._token_cache) < 2**17:
                 self._token_cache[basic_token] = tokens
         return tokens
 
@@ -104,7 +100,6 @@ def basic_tokens(text, do_lower_case=True):
 
 
 def _split_word(word, offsets, do_lower_case):
-    """Folds a word without white space, splits it at punctuation, and yields its basic tokens."""
     if do_lower_case:
         word, offsets = _fold_with_offsets(word, offsets)
     start = 0
@@ -131,11 +126,9 @@ def _fold_with_offsets(word, offsets):
 
 
 def longest_match(basic_token, vocabulary):
-    """Splits a basic token by greedy longest match first.
+    """Splits a basic token by greedy longest match into (token, first character, last character).
 
-    Returns:
-      List of (token, first character, last character). It is one [UNK] over the whole basic token
-      if there is no split, or the basic token is longer than `MAX_CHARS_PER_BASIC_TOKEN`.
+    It is one [UNK] if there is no split, or if it is longer than `MAX_CHARS_PER_BASIC_TOKEN`.
     """
     unknown = [(UNK, 0, len(basic_token) - 1)]
     if len(basic_token) > MAX_CHARS_PER_BASIC_TOKEN:

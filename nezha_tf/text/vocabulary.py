@@ -15,15 +15,12 @@ LONGEST_TOKEN = 256  # bytes; tensorflow-text takes no longer one
 class Vocabulary:
     """Tokens and their ids.
 
-    Attributes:
-      tokens: list of V tokens; a token's index is its id.
-      pad_id, cls_id, sep_id, mask_id: the ids of special tokens, ints.
+    `tokens` is a list of V str, where a token's index is its id. `pad_id`, `cls_id`, `sep_id` and
+    `mask_id` are the ids of special tokens.
     """
 
     def __init__(self, tokens, source="the vocabulary"):
-        """Args:
-          tokens: strings in the order of their ids.
-          source: its name in error messages.
+        """Takes the tokens in the order of their ids, and the name for error messages.
 
         Raises:
           UserError: one of the five special tokens is missing.

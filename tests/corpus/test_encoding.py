@@ -55,8 +55,3 @@ def test_records_are_those_of_protobuf_and_read_back(block):
         found, expected = parsed[feature.name].numpy(), values[feature.name]
         assert found.dtype == feature.dtype
         assert found.tobytes() == expected.astype(feature.dtype).tobytes()
-
-
-def test_no_example_gives_no_record():
-    values = {f.name: np.zeros((0, 5), np.int32) for f in schema.FEATURES}
-    assert encode_block(schema.FEATURES, values) == []

@@ -156,7 +156,8 @@ def test_records_that_fit_no_example_are_found(tmp_path, monkeypatch):
     assert "input_ids holds 20000, outside 0..19999" in texts[2]
     assert "not a tf.train.Example" in texts[8] and "9 values, not 8" in texts[9]
     assert "next_sentence_labels holds 2" in texts[11]
-    assert all("predictions are invalid" in texts[number] for number in (3, 4, 6, 7, 12))
+    assert all("padding that is not at the end" in texts[number] for number in (3, 12))
+    assert all("predictions outside the text" in texts[number] for number in (4, 6, 7))
 
 
 GOOD = {
@@ -230,7 +231,7 @@ def test_unmasked_records_are_checked_and_shown(tmp_path):
     numbers = [int(fault.removeprefix(f"{path}, record ").partition(":")[0]) for fault in faults]
     assert sorted(numbers) == [*odd, 8]
     texts = dict(zip(numbers, faults, strict=True))
-    assert all("its padding, words or" in texts[number] for number in (2, 3, 4))
+    assert all("words that do not begin" in texts[number] for number in (2, 3, 4))
     assert "word_starts holds 2" in texts[5] and "2 values, not 10" in texts[6]
     assert "masked already" in texts[8]
     assert text_of(arrays_of(written[0]), vocabulary, in_colour=True).splitlines() == [

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nezha_tf.corpus import shard_maker
+from nezha_tf.corpus.row_check import check_rows
 from nezha_tf.corpus.settings import Settings
-from nezha_tf.corpus.shard_maker import ShardMaker, check_rows
+from nezha_tf.corpus.shard_maker import ShardMaker
 
 T = 12
 
@@ -35,14 +36,14 @@ def good_rows(vocabulary, lengths, is_masked):
 # What is changed in a row: (a part of the message, feature, place, value); both may be the end.
 END, OUTSIDE = "the last token", "the size of the vocabulary"
 FAULTS = (
-    ("do not begin with", "input_ids", 0, 300),
-    ("do not begin with", "input_ids", slice(None), 300),  # as of a row longer than its place
-    ("do not end with", "input_mask", END, False),
-    ("have tokens after", "input_ids", -1, 301),
-    ("hold ids outside", "input_ids", 1, OUTSIDE),
-    ("predict tokens outside", "masked_lm_positions", 0, END),
-    ("predict tokens outside", "masked_lm_positions", 0, 0),
-    ("have words outside", "word_starts", 0, True),
+    ("a first token", "input_ids", 0, 300),
+    ("a first token", "input_ids", slice(None), 300),  # as of a row longer than its place
+    ("a last token", "input_mask", END, False),
+    ("padding that is not", "input_ids", -1, 301),
+    ("numbers out of range", "input_ids", 1, OUTSIDE),
+    ("predictions outside the text", "masked_lm_positions", 0, END),
+    ("predictions outside the text", "masked_lm_positions", 0, 0),
+    ("words that do not begin", "word_starts", 0, True),
 )
 
 
@@ -67,7 +68,7 @@ def test_one_fault_in_good_rows_is_found(vocabulary, lengths, fault, row):
 def test_a_row_too_short_or_too_long_for_its_text_is_found(vocabulary):
     values = good_rows(vocabulary, [5, 7], is_masked=True)
     for wrong in (11, 13):
-        with pytest.raises(RuntimeError, match="longer or shorter than their text"):
+        with pytest.raises(RuntimeError, match="more or fewer tokens than their text"):
             check_rows(values, wrong, vocabulary)
 
 

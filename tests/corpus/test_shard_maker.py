@@ -24,13 +24,6 @@ def documents():
     return list(enumerate(read_documents(str(RESOURCES / "sample_corpus.txt"))))
 
 
-@pytest.fixture(scope="module")
-def dictionary(tmp_path_factory):
-    path = tmp_path_factory.mktemp("words") / "words.txt"
-    path.write_text("数据中心\n", encoding="utf-8")
-    return str(path)
-
-
 def settings(**changes):
     values = {"vocab_file": str(RESOURCES / "vocab.txt"), "segmenter": "rjieba", **changes}
     return Settings(max_seq_length=48, max_predictions_per_seq=7, **values)

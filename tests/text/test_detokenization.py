@@ -57,7 +57,7 @@ def test_the_bundled_corpus_comes_back(tokenizer):
 
 def test_questions_about_a_text_come_back_from_it(shared_golden, shared_data):
     tokenizer = FullTokenizer(shared_golden / "vocab.txt")
-    questions = read_questions([shared_data / "cmrc2018" / "dev.json"])
+    questions = list(read_questions([shared_data / "cmrc2018" / "dev.json"]))[::5]
     pairs = [(question.text.strip(), question.context) for question in questions]
     exact = sum(detokenize(tokenizer.tokenize(q), c, tokenizer) == q for q, c in pairs)
     assert exact > 0.99 * len(pairs)

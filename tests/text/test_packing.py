@@ -1,49 +1,56 @@
-"""Truncation of pairs against the simple loop, and the packed result."""
+"""Truncation of one or two texts to a length, against BERT's loop, and the packed result."""
 
+import laws
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nezha_tf.text.packing import TextPacking, truncated_lengths
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from nezha_tf.util.errors import UserError
 
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *"abcdefgh"])
+IDS = st.lists(st.integers(5, 12), max_size=30)
 
-def token_by_token(first, second, room):
-    while first + second > room:
-        if first > second:
-            first -= 1
-        else:
-            second -= 1
+
+def truncated_by_run_classifier(first, second, room):
+    """`_truncate_seq_pair` of BERT's run_classifier.py."""
+    first, second = list(first), list(second)
+    while len(first) + len(second) > room:
+        (first if len(first) > len(second) else second).pop()
     return first, second
 
 
-def test_every_small_pair_is_cut_as_token_by_token():
-    for first in range(12):
-        for second in range(12):
-            for room in range(2, 24):
-                expected = token_by_token(first, second, room)
-                assert truncated_lengths(first, second, room) == expected, (first, second, room)
+@laws.examples(300)
+@given(st.integers(0, 400), st.integers(0, 400), st.integers(2, 500))
+def test_lengths_are_those_of_run_classifier(first, second, room):
+    expected = truncated_by_run_classifier(range(first), range(second), room)
+    assert truncated_lengths(first, second, room) == tuple(map(len, expected))
 
 
-def test_what_stands_where():
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *"abcdef"])
-    pack = TextPacking(vocabulary, 8, is_pair=True)
-    ids, segments = pack(np.array([5, 6]), np.array([7]))
-    assert vocabulary.tokens_of(ids) == ["[CLS]", "a", "b", "[SEP]", "c", "[SEP]"]
-    assert segments.tolist() == [0, 0, 0, 0, 1, 1] and pack.num_truncated == 0
-    ids, segments = pack(np.array([5, 6, 7, 8]), np.array([9, 10, 5]))
-    assert vocabulary.tokens_of(ids) == ["[CLS]", *"abc", "[SEP]", "e", "f", "[SEP]"]
-    assert segments.tolist() == [0] * 5 + [1] * 3 and pack.num_truncated == 1
-    assert ids.dtype == segments.dtype == np.int32
-    pack = TextPacking(vocabulary, 4, is_pair=False)
-    ids, segments = pack(np.array([5, 6, 7]))
-    assert vocabulary.tokens_of(ids) == ["[CLS]", "a", "b", "[SEP]"]
-    assert segments.tolist() == [0] * 4 and pack.num_truncated == 1
+@laws.examples(300)
+@given(st.lists(st.tuples(IDS, IDS | st.none()), max_size=4), st.integers(5, 40), st.booleans())
+def test_what_stands_where(rows, max_seq_length, is_pair):
+    pack = TextPacking(VOCABULARY, max_seq_length, is_pair)
+    num_cut = 0
+    for first, second in rows:
+        second = second if is_pair else None
+        ids, segment_ids = pack(
+            np.array(first, np.int32), second if second is None else np.array(second, np.int32)
+        )
+        room = max_seq_length - (3 if is_pair else 2)
+        kept, behind = truncated_by_run_classifier(first, second or [], room)
+        num_cut += (kept, behind) != (first, second or [])
+        expected = [2, *kept, 3] + ([*behind, 3] if second is not None else [])
+        assert ids.tolist() == expected and len(ids) <= max_seq_length
+        assert segment_ids.tolist() == [int(n >= len(kept) + 2) for n in range(len(ids))]
+        assert ids.dtype == segment_ids.dtype == np.int32
+    assert pack.num_truncated == num_cut
 
 
 def test_lengths_without_room():
-    vocabulary = Vocabulary(SPECIAL_TOKENS)
     for length, is_pair, least in ((4, True, 5), (2, False, 3)):
         with pytest.raises(UserError, match=f"must be at least {least}$"):
-            TextPacking(vocabulary, length, is_pair)
-        TextPacking(vocabulary, least, is_pair)
+            TextPacking(VOCABULARY, length, is_pair)
+        TextPacking(VOCABULARY, least, is_pair)

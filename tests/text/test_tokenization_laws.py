@@ -8,7 +8,6 @@ import laws
 import pytest
 import tensorflow as tf
 from any_texts import texts
-from conftest import RESOURCES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -212,12 +211,6 @@ def assert_equal(tokenizer, graph, rows):
         expected = [tokenizer.convert_tokens_to_ids([token.text for token in tokens])]
         expected += [[token.start for token in tokens], [token.end for token in tokens]]
         assert row == expected, ascii(text)
-
-
-@pytest.mark.parametrize("do_lower_case", (True, False))
-def test_tokens_of_a_corpus_are_those_of_each_line(vocabulary, do_lower_case):
-    lines = (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8").split("\n")
-    assert_bulk_is_equal(FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case), lines)
 
 
 def test_unknown_characters_are_counted(vocabulary):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plain_vocabulary import token_counts
 
 from nezha_tf.data import corpus
-from nezha_tf.text.unit_counts import UnitCounter, basic_tokens_of
+from nezha_tf.text.vocabulary_builder import UnitCounter, basic_tokens_of
 
 
 @laws.examples(100)

@@ -6,8 +6,7 @@ from conftest import REPOSITORY, RESOURCES
 from nezha_tf import FullTokenizer, Vocabulary
 from nezha_tf.data.corpus import read_documents
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
-from nezha_tf.text.unit_counts import UnitCounter
-from nezha_tf.text.vocabulary_builder import SPECIALS, VocabularyBuilder
+from nezha_tf.text.vocabulary_builder import SPECIALS, UnitCounter, VocabularyBuilder
 from nezha_tf.util.errors import UserError
 
 

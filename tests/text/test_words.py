@@ -17,9 +17,9 @@ from conftest import RESOURCES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf.text.jieba_words import JiebaWords
 from nezha_tf.text.words import (
     Entities,
+    JiebaWords,
     UserWord,
     make_segmenter,
     never_found,
@@ -39,7 +39,6 @@ def test_segmenters_are_those_of_their_names(sentences):
     for sentence in sentences:
         assert ours(sentence) == jieba.lcut(sentence)
         assert rust(sentence) == rjieba.cut(sentence)
-        assert "".join(ours(sentence)) == "".join(rust(sentence)) == sentence
 
 
 def test_the_cache_of_jieba_is_not_read(tmp_path, monkeypatch):
@@ -91,7 +90,7 @@ def test_a_word_of_frequency_0_is_split_by_its_own_segmenter_alone(monkeypatch):
 
 
 def test_a_long_run_takes_no_quadratic_time():
-    run = "龘龖靐" * 100_000  # jieba copies 4 * 300,000 ** 2 / 2 states: minutes.
+    run = "龘龖靐" * 50_000  # jieba copies 4 * 150,000 ** 2 / 2 states: minutes.
     assert "".join(make_segmenter("jieba")(run)) == run
 
 
@@ -101,9 +100,7 @@ def test_user_words_are_cut_out(name):
     words = [UserWord("硅谷云"), UserWord("上读书", 100_000, "nz")]
     assert "硅谷云" not in make_segmenter(name)(text)
     assert make_segmenter(name, words)(text) == ["我", "在", "硅谷云", "上读书", "。"]
-    assert "硅谷云" not in make_segmenter(name)(
-        text
-    )  # Words of other people's dictionaries do not change.
+    assert "硅谷云" not in make_segmenter(name)(text)  # other people's words do not change
 
 
 @pytest.mark.parametrize("name", ["jieba", "rjieba"])
@@ -199,15 +196,11 @@ COMMON = "一不中了二人以你做全再到前力北华合同国在地大天�
     | st.text(LETTERS, max_size=40)
     | texts()
 )
-def test_words_are_those_of_jieba(segmenters, text):
+def test_words_are_those_of_jieba_and_joined_they_are_the_text(segmenters, text):
     assert segmenters["jieba"](text) == jieba.lcut(text)
-
-
-@laws.examples(200)
-@given(name=st.sampled_from(("jieba", "rjieba")), text=st.text(LETTERS) | texts())
-def test_words_joined_are_the_text(segmenters, name, text):
-    words = segmenters[name](text)
-    assert "".join(words) == text and "" not in words
+    for cut in segmenters.values():
+        words = cut(text)
+        assert "".join(words) == text and "" not in words
 
 
 WORDS = st.text("甲乙丙丁aB1", min_size=1, max_size=4)

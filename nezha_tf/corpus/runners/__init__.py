@@ -1,6 +1,4 @@
-"""Where shards are made: `local` on this machine, or by the workers of an engine (`RUNNERS`).
-
-An engine is a small adapter:
+"""The engines whose workers can make shards (`RUNNERS`). An engine is a small adapter:
 
 - `Runner(name, options)` checks that the engine is installed and that it knows the options.
 - `run(function, places)` calls a function for each place on the engine's workers. It returns when

@@ -45,7 +45,6 @@ class BeamRunner:
 
 
 def _pipeline_of(runner, options):
-    """Returns an empty `beam.Pipeline`; see `BeamRunner`."""
     # Remote jobs log their address and progress; errors of a local run are raised below.
     level = logging.CRITICAL if runner == "DirectRunner" else logging.INFO
     logging.getLogger("apache_beam").setLevel(level)

@@ -110,7 +110,6 @@ class SparkRunner:
 
 
 def _check(options):
-    """Raises a `UserError` if Java is missing, or the options cannot be those of Spark."""
     java = os.path.join(os.environ.get("JAVA_HOME", ""), "bin", "java")
     if _GATEWAY not in os.environ and not (os.access(java, os.X_OK) or shutil.which("java")):
         raise UserError(

@@ -65,13 +65,7 @@ def _absolute(path):
 
 
 def make_shards(runner, work, spans, sets):
-    """Makes shards on an engine and adds their summaries to the sets.
-
-    Args:
-      runner: an engine, see `runners`.
-      work: the `Work`.
-      spans: iterable of the `Span`s of the shards to make.
-      sets: list of `OutputSet`.
+    """Makes shards, `Span`s, on an engine and adds their summaries to the `OutputSet`s.
 
     Returns:
       The number of instances in the new shards.
@@ -123,7 +117,6 @@ def _is_finished(path, identity):
 
 
 def _documents(work, span):
-    """Returns the documents of a shard, if they are those that were planned with."""
     settings = work.settings
     documents = documents_of(
         span, work.inputs, work.threshold, settings.random_seed, settings.reading
@@ -138,7 +131,6 @@ def _documents(work, span):
 
 @functools.lru_cache(maxsize=1)
 def _maker(settings, identity):
-    """Returns the process's `ShardMaker`, if the files are those where the job was started."""
     from nezha_tf.corpus.shard_maker import ShardMaker
 
     there = dict(identity)
@@ -161,12 +153,8 @@ def failure(runner, message):
 def error_of(runner, error, is_defect, cause=""):
     """Returns the exception to raise for an engine's error: one line where the user can help.
 
-    Args:
-      runner: the runner's name.
-      error: what the engine raised.
-      is_defect: whether its text is the traceback of a worker, which is needed if it is no user's
-        mistake.
-      cause: what the engine's log says; "": nothing.
+    `is_defect` says whether its text is the traceback of a worker, which is needed if it is no
+    user's mistake; `cause` is what the engine's log says.
     """
     if isinstance(error, UserError | Terminated):
         return error
