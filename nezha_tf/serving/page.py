@@ -8,7 +8,7 @@ from nezha_tf.checkpoints.task_row import Tab
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.uses import uses_of
-from nezha_tf.pictures import attention_maps
+from nezha_tf.pictures.attention import draw_shares
 from nezha_tf.pictures.visualize import encoder_of, objective_of
 from nezha_tf.serving.export import OF_PRETRAINED, open_export
 from nezha_tf.serving.signature import DEFAULT, Servable
@@ -146,15 +146,14 @@ def models_of(folder):
 
 
 def attention_of(folder, model):
-    """Returns a function of (text, text_pair, layers, heads) as `attention_maps.draw` has them.
+    """Returns a function of (text, text_pair, layers, heads) as `draw_shares` has them.
 
     It returns (matplotlib figure, a line or "").
     """
     encoder, objective = encoder_of(model), objective_of(folder)
 
     def paint(text, text_pair, layers, heads):
-        inputs = (text, text_pair, layers, heads, objective)
-        return attention_maps.draw(encoder, folder.tokenizer, *inputs)
+        return draw_shares(encoder, folder.tokenizer, text, text_pair, layers, heads, objective)
 
     return paint
 
