@@ -109,13 +109,15 @@ def draw_shares(
 
 def _chosen(numbers, count, flag):
     """Returns the indices of the layers or heads that the user chose."""
-    try:
-        return [range(count)[int(number)] for number in numbers] or list(range(count))
-    except (ValueError, IndexError):
-        raise UserError(
-            f"--{flag}: {','.join(map(str, numbers))}: the model has {count}; take numbers from 0 "
-            f"to {count - 1}"
-        ) from None
+    indices = []
+    for number in numbers:
+        try:
+            indices.append(range(count)[int(number)])
+        except (ValueError, IndexError):
+            raise UserError(
+                f"--{flag}: {number} is none of the {count}; take numbers from 0 to {count - 1}"
+            ) from None
+    return indices or list(range(count))
 
 
 def _panels(rows, columns, num_tokens, more_width=0.0):
