@@ -103,10 +103,7 @@ class Generator:
 def check_room(config, source_lengths, target_lengths):
     """Raises a `UserError` if a source and its target are longer than the table of positions.
 
-    Args:
-      config: `NezhaConfig`.
-      source_lengths: int NumPy array [B], the number of tokens of each source.
-      target_lengths: int NumPy array [B] or one int, the most tokens of each target.
+    The lengths are numbers of tokens, int NumPy arrays [B]; those of the targets may be one int.
     """
     lengths = source_lengths + target_lengths
     longest, source = lengths.max(), source_lengths[lengths.argmax()]

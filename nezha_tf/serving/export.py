@@ -30,17 +30,7 @@ OF_PRETRAINED = {
 
 
 def export(settings):
-    """Writes the SavedModel of a model folder.
-
-    Args:
-      settings: `ExportSettings`.
-
-    Returns:
-      Text to print: what the SavedModel does, and where it is.
-
-    Raises:
-      UserError: a mistake in the flags or in the folder.
-    """
+    """Writes the SavedModel of `ExportSettings`; see `export_folder`."""
     path = require_flag(settings.model_folder, "model_folder")
     output_dir = require_flag(settings.output_dir, "output_dir")
     return export_folder(path, output_dir, settings.task)
@@ -56,8 +46,7 @@ def run_and_export(run, settings, make_task):
       make_task: as for `run`.
 
     Raises:
-      UserError: as for `run` and `export_folder`, or --export_dir without --do_export. The folders
-        are checked before the run begins.
+      UserError: as for `run` and `export_folder`. The folders are checked before the run begins.
     """
     folder = settings.output_dir
     if not settings.do_export or not folder:
@@ -85,8 +74,7 @@ def export_folder(path, output_dir, task=None):
     Args:
       path: path of the model folder.
       output_dir: path of the folder to make; it must not exist.
-      task: "features" or a key of `OF_PRETRAINED`; None: what the model was trained for. For a
-        pretrained model that is the first of `uses_of`, or "features" if it has no use.
+      task: see `serving_of`.
 
     Returns:
       Text to print: what the SavedModel does, and where it is.
@@ -105,7 +93,8 @@ def serving_of(folder, task=None):
 
     Args:
       folder: the folder.
-      task: as for `export_folder`.
+      task: "features" or a key of `OF_PRETRAINED`; None: what the model was trained for. For a
+        pretrained model that is the first of `uses_of`, or "features" if it has no use.
 
     Raises:
       UserError: the model cannot do the task.
@@ -139,10 +128,7 @@ def check_output_dir(path, flag="output_dir"):
 
 
 def open_export(path, flag):
-    """Returns an export as `tf.saved_model.load` does; raises `UserError` if it cannot be read.
-
-    The `flag` names the path.
-    """
+    """Returns the export that a flag names, as `tf.saved_model.load` does, or a `UserError`."""
     require_loadable(path, flag)
     try:
         return tf.saved_model.load(path)
@@ -153,7 +139,7 @@ def open_export(path, flag):
 def require_loadable(path, flag):
     """Raises a `UserError` if TensorFlow would take the path of a SavedModel for a pattern.
 
-    It finds no weights then, or those of another folder. The `flag` names the path.
+    It finds no weights then, or those of another folder.
     """
     sign = _OF_PATTERNS.search(path)
     if sign:
@@ -164,14 +150,10 @@ def require_loadable(path, flag):
 
 
 def write(serving, folder):
-    """Writes a SavedModel and its README.md; after an error there is no folder.
-
-    Args:
-      serving: `Serving`.
-      folder: path of the folder to make; it must not exist.
+    """Writes a `Serving` as a SavedModel with a README.md into a new folder.
 
     Raises:
-      UserError: the folder exists, or cannot be written.
+      UserError: the folder exists, or cannot be written; then there is nothing in it.
     """
     signatures = {n: f.get_concrete_function() for n, f in serving.signatures().items()}
     with files.whole_folder(folder) as temporary, tempfile.TemporaryDirectory() as scratch:
@@ -189,13 +171,7 @@ def write(serving, folder):
 
 
 def readme_text(serving, name, signatures):
-    """Returns the README of an export: how to use it, its inputs and its outputs.
-
-    Args:
-      serving: `Serving`.
-      name: name of the folder.
-      signatures: dict of name to concrete function.
-    """
+    """Returns the README of an export: how to use it, its inputs and its outputs."""
     lines = [
         f"# {name}",
         "",

@@ -27,10 +27,7 @@ _ATTENTION = Tab("Attention", lambda tabs, models: tabs.attention(models))
 
 
 def serve(settings):
-    """Serves the page until the program is interrupted.
-
-    Args:
-      settings: `DemoSettings`.
+    """Serves the page of `DemoSettings` until the program is interrupted.
 
     Raises:
       UserError: gradio is not installed, a folder has no model, or the address cannot be used.
@@ -83,11 +80,7 @@ def make_page(models):
 
 
 def all_tabs():
-    """Returns all `Tab`s in the order of the page.
-
-    First come the tasks that understand text, then the tasks that fill in or write text. The last
-    tab is the attention, which every model has.
-    """
+    """Returns all `Tab`s in order: tasks that read, then those that write, then the attention."""
     rows = [row for row in TASKS.values() if row.tab]
     reads = [row.tab for row in rows if row.form == "bidirectional"]
     writes = [row.tab for row in rows if row.form != "bidirectional"]
@@ -96,10 +89,7 @@ def all_tabs():
 
 
 def open_models(paths):
-    """Opens models.
-
-    Args:
-      paths: sequence of paths of model folders or exports (`tools/export_saved_model.py`).
+    """Opens model folders or exports (`tools/export_saved_model.py`).
 
     Returns:
       dict of a tab's title to dict of a model's name to its `Servable`; that of the attention has
@@ -127,11 +117,7 @@ def _names(paths):
 
 
 def models_of(folder):
-    """Returns dict of a tab's title to what it asks, for everything that a `ModelFolder` can do.
-
-    Raises:
-      UserError: as for `ModelFolder.make_model`.
-    """
+    """Returns dict of a tab's title to what it asks, for everything that a `ModelFolder` can do."""
     model, row = folder.make_model(), TASKS.get(folder.task["task"])
     uses = []
     if row and row.serving:

@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 from generation_models import BARE, CONFIG, SOURCES, TOKENS
 
-from nezha_tf.generation.generate import generate_text
 from nezha_tf.generation.score import score_text
 from nezha_tf.generation.settings import GenerateSettings, ScoreSettings
+from nezha_tf.generation.writing import generate_text
 from nezha_tf.util.errors import UserError
 
 TOOLS = ((GenerateSettings, generate_text), (ScoreSettings, score_text))
