@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from commands import assert_one_line, run, run_anew
+from commands import assert_one_line, run
 
 from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.pictures import curves as plot
@@ -177,11 +177,12 @@ def test_mistakes_are_told(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("curves*"))
 
 
+@pytest.mark.processes
 def test_the_command_draws_runs_and_tells_mistakes_in_one_line(tmp_path):
     record(tmp_path / "a")
     record(tmp_path / "b", factor=2.0)
     tool, only = "tools/plot_metrics.py", "--metrics=masked_lm_loss"
-    result = run_anew(tool, "--runs=a,b", "--output_file=curves.png", only, folder=tmp_path)
+    result = run(tool, "--runs=a,b", "--output_file=curves.png", only, folder=tmp_path)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     assert result.stdout == "curves in curves.png\n"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

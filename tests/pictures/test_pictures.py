@@ -221,6 +221,7 @@ def test_flags_that_a_picture_does_not_read_are_refused():
         see(text="甲", layers=["0"])
 
 
+@pytest.mark.processes
 def test_the_command(tmp_path):
     arguments = ("--picture=attention_masks", "--output_file=new/masks.png", "--text=今天abc")
     vocabulary = f"--vocab_file={RESOURCES / 'vocab.txt'}"
