@@ -70,8 +70,7 @@ class Runner:
         """Whether the job has ended well before.
 
         Raises:
-          UserError: its folder was made with other flags or files, or from what is not there any
-            more.
+          UserError: it was made with other flags or files, or from what is not there any more.
         """
         record, folder = self._record(job.name), self._path(job)
         if record is None:
@@ -97,15 +96,10 @@ class Runner:
         return is_done
 
     def run(self, jobs):
-        """Runs those of a list of different `Job`s that are not done.
+        """Runs those of a list of different `Job`s that are not done, each after those it needs.
 
-        Returns:
-          Dict of job name to why it failed. What needs a failed job is not run.
-
-        Raises:
-          Terminated: the process was asked to end (see `endings`); so were the programs, which
-            have ended.
-          KeyboardInterrupt: the same after an interrupt.
+        Returns a dict of job name to why it failed. If the process is interrupted, or asked to end
+        (`endings`, `Terminated`), the programs are ended first.
         """
         by_name = {job.name: job for job in jobs}
         graph = graphlib.TopologicalSorter({job.name: job.needs for job in jobs})

@@ -51,19 +51,12 @@ class Ablation(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A program with its flags, which runs once.
+    """A program with its flags, which runs once."""
 
-    Attributes:
-      name: STAGE/SETTING or STAGE/SETTING/seedN; its folder below the output folder.
-      program: see `Stage`.
-      flags: tuple of --name=value.
-      needs: tuple of the names of the jobs whose output it reads.
-    """
-
-    name: str
+    name: str  # STAGE/SETTING or STAGE/SETTING/seedN; its folder below the output folder
     program: str
-    flags: tuple
-    needs: tuple
+    flags: tuple  # of --name=value
+    needs: tuple  # of the names of the jobs whose output it reads
 
 
 def _is_table(value):
@@ -118,14 +111,7 @@ _SETTING = {
 
 
 def read(settings):
-    """Reads the file of an ablation.
-
-    Args:
-      settings: `AblationSettings`; its seeds and paths replace those of the file.
-
-    Returns:
-      `Ablation`.
-    """
+    """Returns the `Ablation` of the file of `AblationSettings`, which replace seeds and paths."""
     path = require_flag(settings.ablation_file, "ablation_file")
     content = _checked(_toml(path), _FILE, path)
     paths = _paths(content["paths"], settings.paths, path)

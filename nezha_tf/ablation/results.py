@@ -14,21 +14,15 @@ _ROUNDING = 1e-6
 
 
 class Score(NamedTuple):
-    """The values of a metric of a setting.
-
-    Attributes:
-      stage, metric, setting: names.
-      x: see `plan.Setting`.
-      values: dict of seed to value.
-      differences: list of the values minus those of the first setting with the same seeds; [] for
-        the first setting, and for all if it has no values.
-    """
+    """The values of a metric of a setting."""
 
     stage: str
     metric: str
     setting: str
-    x: float | None
-    values: dict
+    x: float | None  # see `plan.Setting`
+    values: dict  # of seed to value
+    # The values minus those of the first setting with the same seeds; [] for the first setting,
+    # and for all if it has no values.
     differences: list
 
     @property
@@ -57,19 +51,13 @@ class Score(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the runs that have ended came to.
+    """What the runs that have ended came to."""
 
-    Attributes:
-      scores: list of `Score`: the settings of each metric of each stage, in the order of the file.
-        A setting whose results lack a metric that others have is left out there.
-      faults: dict of a job's name to what is wrong with its results, which are in no score: they
-        are missing, cannot be read, or a metric is not finite.
-      lacking: list of a line for each metric that no run of its stage has, though all settings of
-        the file have run, or no metric is there.
-    """
-
+    # The settings of each metric of each stage, in the order of the file, but those without it.
     scores: list
+    # Job name to what is wrong with its results: missing, unreadable, or a metric is not finite.
     faults: dict
+    # A line for each metric that no run of its stage has, and that no setting left out could have.
     lacking: list
 
 

@@ -15,12 +15,9 @@ TABLE_FILE, SCORES_FILE, PICTURE_FILE = "ablation.md", "ablation.json", "ablatio
 def run(settings):
     """Runs what has not been run, and writes the table, the scores and the picture.
 
-    Args:
-      settings: `AblationSettings`.
-
     Raises:
-      UserError: a file, a flag or a value is bad: before anything runs; or some jobs failed or have
-        no results, or no job has a metric: after the others have run and the table is written.
+      UserError: a mistake in the file or in `AblationSettings`, before anything runs; or runs
+        failed or have no results, after the others have run and the table is written.
       Terminated: the process was asked to end; see `endings`.
     """
     folder = require_flag(settings.output_dir, "output_dir")

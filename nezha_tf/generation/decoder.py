@@ -46,16 +46,11 @@ class Decoder:
         self._mask_id = mask_id
 
     def start(self, source_ids, source_mask, beams, max_length):
-        """Reads the sources.
-
-        Args:
-          source_ids: int32 [B, S], padded on the left.
-          source_mask: int32 [B, S].
-          beams: number of hypotheses for an example.
-          max_length: T, number of places in the cache.
+        """Reads the sources, int32 [B, S], padded on the left.
 
         Returns:
-          (logits of the first token, float32 [B, V]; `Source`; an empty `Cache`).
+          (logits of the first token, float32 [B, V]; `Source`; an empty `Cache` with `max_length`
+          places for so many beams of each example).
         """
         batch, length = ops.shape(source_ids)
         first, second = self._target_format.segment_ids

@@ -47,9 +47,8 @@ class BlankFiller:
 def fill_mask(settings):
     """Shows candidates for the blanks of a text, of a file's lines or of lines that are typed.
 
-    Raises:
-      UserError: a mistake in the `FillMaskSettings` or in a line of the file, or a line that is
-        typed is not UTF-8. Another mistake in such a line is printed, and the next line is read.
+    A mistake in a line that is typed is printed, and the next line is read; others are a
+    `UserError`.
     """
     if settings.input_file and settings.text:
         raise UserError("--text and --input_file: pass one of them")

@@ -89,9 +89,7 @@ class GenerationOptions:
 def options_of(values, tokenizer):
     """Returns the `GenerationOptions` of a dict of `SearchSettings` and `max_target_length`.
 
-    Raises:
-      UserError: a value is impossible, a word is not in the vocabulary of the `FullTokenizer`, or a
-        banned one is not a single token.
+    A `UserError` if a word is not in the vocabulary, or a banned one is not a single token.
     """
     exempt = [
         t for word in values["exempt_words"] for t in _tokens("exempt_words", word, tokenizer)

@@ -27,14 +27,7 @@ MOST_EXPONENT = math.log(sys.float_info.max)
 
 
 def score_text(settings):
-    """Scores each line of a file, as `ScoreSettings` say.
-
-    Returns:
-      Text to print: a table for all lines together.
-
-    Raises:
-      UserError: a mistake in the flags or in the files.
-    """
+    """Scores each line of a file, as `ScoreSettings` say; returns a table for all lines."""
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
     if settings.output_file:
         files.require_file(settings.output_file, "output_file")
@@ -63,12 +56,7 @@ def score_text(settings):
 
 
 def _score_targets(rows, opened, settings):
-    """Scores targets for their sources.
-
-    Returns:
-      (list of float arrays [n], the log-probabilities of each target's n tokens; text that says
-      how many texts were truncated, or "").
-    """
+    """Returns (list of arrays [n], log-probabilities of a row's n tokens; a note or "")."""
     target_format = target_format_of(vars(settings))
     target_format.check(opened.config)
     source = source_side(vars(settings))
@@ -81,7 +69,7 @@ def _score_targets(rows, opened, settings):
 
 
 def _score_continuations(rows, opened, settings):
-    """Scores whole texts from left to right, each after [CLS]; see `_score_targets`."""
+    """Scores whole texts from left to right, each after [CLS]."""
     target_format = target_format_of(vars(settings))
     target_format.check(opened.config)
     model, tokenizer = load_model(opened)
@@ -91,7 +79,7 @@ def _score_continuations(rows, opened, settings):
 
 
 def _score_masked(rows, opened, settings):
-    """Scores whole texts, of which each token is masked in turn; see `_score_targets`."""
+    """Scores whole texts, of which each token is masked in turn."""
     require_blanks(opened)
     model, tokenizer = load_model(opened)
     scorer = PseudoScorer(model, tokenizer.vocabulary)
@@ -157,13 +145,12 @@ class TargetScorer:
         self._score = tf.function(self._log_probs, autograph=False)
 
     def __call__(self, source_ids, source_mask, target_ids, target_mask):
-        """Args:
+        """Returns the log-probabilities of targets, float32 NumPy array [B, T]; 0 for padding.
+
+        Args:
           source_ids, source_mask: int [B, S], padded on the left (`pad_left`).
           target_ids, target_mask: int [B, T], padded on the right. The final [SEP], if present,
             is scored too.
-
-        Returns:
-          float32 NumPy array [B, T], natural logarithms; 0 for padding.
 
         Raises:
           UserError: source and target together are longer than the table of positions.
@@ -227,14 +214,12 @@ class PseudoScorer:
         self._score = tf.function(self._log_probs, autograph=False)
 
     def __call__(self, text_ids, length, batch_size=32):
-        """Args:
-          text_ids: the ids of a text, without [CLS] and [SEP].
-          length: T; the text with [CLS] and [SEP] is padded to this length, or to the length of the
-            table of positions if that is shorter.
-          batch_size: number of copies of the text in a batch of the model.
+        """Returns the log-probabilities of a text's tokens, float32 NumPy array [n].
 
-        Returns:
-          float32 NumPy array [n] of the tokens' log-probabilities.
+        Args:
+          text_ids: the ids of the text, without [CLS] and [SEP].
+          length: what the text is padded to, or less if the table of positions is shorter.
+          batch_size: number of copies of the text in a batch of the model.
 
         Raises:
           UserError: the text is longer than the table of positions.

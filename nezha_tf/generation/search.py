@@ -62,12 +62,7 @@ class Rules:
         self._is_exempt = np.isin(np.arange(vocab_size), exempt_ids)
 
     def allowed(self, sequences, length):
-        """Returns which tokens may come next: bool, broadcastable to [B, K, V].
-
-        Args:
-          sequences: int32 [B, K, T], unfinished hypotheses.
-          length: int32 [], the number of tokens written so far.
-        """
+        """Returns which tokens may follow sequences [B, K, T] of a length: bool, like [B, K, V]."""
         allowed = tf.constant(self._allowed)
         if self._ngram_size:
             allowed &= ~_repeated_ngrams(sequences, length, self._ngram_size, self._is_exempt)
@@ -264,17 +259,10 @@ class Sampling:
 
 
 def gumbel(shape, seeds, step):
-    """Returns Gumbel noise: the argmax of logits plus this noise is a draw from their softmax.
+    """Returns Gumbel noise, float32 [B, R, V]: its sum with logits has the argmax of a draw.
 
-    It comes from hashed indices, because TensorFlow's stateless random numbers differ in XLA.
-
-    Args:
-      shape: (R, V), static.
-      seeds: int32 [B].
-      step: int32 [], different for each step.
-
-    Returns:
-      float32 [B, R, V]; a row depends only on its seed and the step.
+    It comes from hashed indices, because TensorFlow's stateless random numbers differ in XLA. A row
+    depends only on its seed, of int32 [B], and on the step, int32 []; the shape (R, V) is static.
     """
     # The constants are needed because the hash maps 0 to 0, and seeds and steps are often 0.
     first = mix(tf.cast(seeds, tf.uint32) ^ 0x9E3779B9)[:, None, None]

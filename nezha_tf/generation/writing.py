@@ -22,14 +22,7 @@ from nezha_tf.util.settings import require_read
 
 
 def generate_text(settings):
-    """Writes texts to a file, or returns them, as `GenerateSettings` say.
-
-    Returns:
-      Text to print: the texts themselves if there is no --output_file, and how many they are.
-
-    Raises:
-      UserError: a mistake in the flags or in the files.
-    """
+    """Writes texts as `GenerateSettings` say; returns what to print: how many, or the texts."""
     bad_rows = BadRows()
     rows = _read(settings, bad_rows)
     opened = open_model(settings)
@@ -84,13 +77,9 @@ class TargetWriter:
     """Writes the targets of sources with a model's current weights."""
 
     def __init__(self, model, tokenizer, form, batch_size, seed, jit_compile):
-        """Args:
-        model: a `NezhaForMaskedLM`.
-        tokenizer: its `FullTokenizer`.
-        form: its `WritingFormat`.
-        batch_size: number of sources in a batch.
-        seed: seed of sampling; a row's seed is this plus its number, so batches do not matter.
-        jit_compile: see `Generator`.
+        """A row is drawn with the seed plus its number, so that batches do not matter.
+
+        The format is a `WritingFormat`; the other arguments are those of `Generator`.
         """
         self._generator = Generator(
             model, tokenizer.vocabulary, form.target_format, form.options, jit_compile

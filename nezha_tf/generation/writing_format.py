@@ -39,13 +39,8 @@ class WritingFormat(NamedTuple):
 def format_of(values, tokenizer):
     """Returns the `WritingFormat` of a fine-tuned model, or of the flags of a tool.
 
-    Args:
-      values: dict with the fields of `FormatSettings` and `SearchSettings`, as in the `task.json`
-        of run_seq2seq.py; it may also have those of `ModelFormatSettings`.
-      tokenizer: `FullTokenizer`.
-
-    Raises:
-      UserError: see `target_format_of` and `options_of`.
+    The values are a dict with the fields of `FormatSettings` and `SearchSettings`, as in the
+    `task.json` of run_seq2seq.py; it may also have those of `ModelFormatSettings`.
     """
     options = options_of(values, tokenizer)
     return WritingFormat(source_side(values), target_format_of(values), options)
@@ -101,16 +96,12 @@ def pretrained_format(folder, mode):
 
 
 def with_format(settings, opened, other=None):
-    """Returns the settings with a mode, and with values for all flags of the format.
+    """Returns `ModelFormatSettings` with a mode, and with values for all flags of the format.
 
     Without --mode, it is the first of `MODES` that the model was pretrained for, or else the first
-    of all. What flags do not give is that of the objective, if the model was pretrained for the
-    mode; else what its folder says; else what run_seq2seq.py would take.
-
-    Args:
-      settings: `ModelFormatSettings` with a `mode`.
-      opened: as returned by `open_model`.
-      other: the mode of a pretrained model that fills blanks, but does not write.
+    of all; `other` is that of a pretrained model that fills blanks, but does not write. What flags
+    do not give is that of the objective, if the model was pretrained for the mode; else what its
+    folder says; else what run_seq2seq.py would take.
     """
     uses = uses_of(opened.task)
     mode = settings.mode or next((mode for mode in MODES if mode in uses), None)

@@ -21,15 +21,8 @@ _MASK_COLORS = ("#f4f4f2", "#4c78a8")
 def draw_masks(tokenizer, text, text_pair=""):
     """Draws the attention mask of each objective, but of those that are shown as others.
 
-    Args:
-      tokenizer: `FullTokenizer`.
-      text, text_pair: as for `sentence.lay_out`.
-
-    Returns:
-      (a matplotlib figure; a line for the user, or "").
-
-    Raises:
-      UserError: as for `sentence.lay_out`.
+    Arguments and errors are those of `sentence.lay_out`. Returns (a matplotlib figure; a line for
+    the user, or "").
     """
     from matplotlib.colors import ListedColormap
 
@@ -65,16 +58,14 @@ def draw_shares(
 
     Args:
       encoder: `NezhaEncoder`.
-      tokenizer: `FullTokenizer`.
-      text, text_pair: as for `sentence.lay_out`.
+      tokenizer, text, text_pair, objective: as for `sentence.lay_out`.
       layers, heads: sequences of int or str: 0 is the first, -1 the last; empty: all.
-      objective: name of the objective whose segments and attention mask the sentence gets.
 
     Returns:
       (a matplotlib figure; a line for the user, or "").
 
     Raises:
-      UserError: as for `sentence.lay_out`, or the model has no such layer or head.
+      UserError: as for `sentence.lay_out`, or the model has no such layer, head or segment.
     """
     from matplotlib.colors import PowerNorm
 

@@ -67,13 +67,7 @@ def plot_runs(settings):
     """Draws the curves of `PlotSettings` into one PNG file; after an error there is no file.
 
     Of each metric the held-out values (`eval_...`) are drawn as well; `trust_ratio` stands for the
-    values of all parts of the model.
-
-    Returns:
-      Text to print: where the picture is.
-
-    Raises:
-      UserError: matplotlib is not installed, a mistake in the flags, or a folder has no log.
+    values of all parts of the model. Returns text to print.
     """
     folders = require_flag(settings.runs, "runs")
     path = require_flag(settings.output_file, "output_file")

@@ -12,14 +12,7 @@ from nezha_tf.util.settings import require_read
 
 
 def visualize(settings):
-    """Draws the picture of `VisualizeSettings` as a PNG file; after an error there is no file.
-
-    Returns:
-      Text to print: what was drawn, and where it is.
-
-    Raises:
-      UserError: matplotlib is not installed, or a mistake in the flags or in the model folder.
-    """
+    """Draws the picture of `VisualizeSettings` as a PNG file; returns text to print."""
     fonts.require_matplotlib()
     picture = require_flag(settings.picture, "picture")
     path = require_flag(settings.output_file, "output_file")

@@ -133,12 +133,7 @@ class FillMaskServing(Serving):
     example = f'text=tf.constant(["今天天{MASK}很好。"])'
 
     def __init__(self, model, tokenizer, max_seq_length, top_k=TOP_K):
-        """Args:
-        model: a `NezhaForMaskedLM`.
-        tokenizer: its `FullTokenizer`.
-        max_seq_length: most tokens of a text, [CLS] and [SEP] included.
-        top_k: number of candidates for each blank.
-        """
+        """Texts have at most `max_seq_length` tokens, [CLS] and [SEP] included."""
         super().__init__(model, tokenizer)
         self._room, self._top_k = max_seq_length - SPECIAL_TOKENS, top_k
 

@@ -39,14 +39,13 @@ def export(settings):
 def run_and_export(run, settings, make_task):
     """Runs a training program, and with --do_export writes the SavedModel of its best checkpoint.
 
+    With --do_export and without --do_train, --do_eval and --do_predict the program does not run;
+    what is in its folder is exported. The folders are checked before the run begins.
+
     Args:
       run: `training.run.run` or `tasks.finetuning.sweep.run`.
-      settings: settings of the program. With --do_export and without --do_train, --do_eval and
-        --do_predict the program does not run; what is in its folder is exported.
+      settings: settings of the program.
       make_task: as for `run`.
-
-    Raises:
-      UserError: as for `run` and `export_folder`. The folders are checked before the run begins.
     """
     folder = settings.output_dir
     if not settings.do_export or not folder:
@@ -69,12 +68,7 @@ def run_and_export(run, settings, make_task):
 
 
 def export_folder(path, output_dir, task=None):
-    """Writes the SavedModel of a model folder.
-
-    Args:
-      path: path of the model folder.
-      output_dir: path of the folder to make; it must not exist.
-      task: see `serving_of`.
+    """Writes the SavedModel of a model folder for a task (`serving_of`) into a new folder.
 
     Returns:
       Text to print: what the SavedModel does, and where it is.
@@ -91,10 +85,8 @@ def export_folder(path, output_dir, task=None):
 def serving_of(folder, task=None):
     """Returns (name of the task, the `Serving` of a `ModelFolder` that does it).
 
-    Args:
-      folder: the folder.
-      task: "features" or a key of `OF_PRETRAINED`; None: what the model was trained for. For a
-        pretrained model that is the first of `uses_of`, or "features" if it has no use.
+    The task is "features" or a key of `OF_PRETRAINED`; None: what the model was trained for. For a
+    pretrained model that is the first of `uses_of`, or "features" if it has no use.
 
     Raises:
       UserError: the model cannot do the task.

@@ -91,12 +91,8 @@ def all_tabs():
 def open_models(paths):
     """Opens model folders or exports (`tools/export_saved_model.py`).
 
-    Returns:
-      dict of a tab's title to dict of a model's name to its `Servable`; that of the attention has
-      functions as `attention_of` returns them.
-
-    Raises:
-      UserError: no path, a folder has no model, or the page has no tab for it.
+    Returns a dict of a tab's title to dict of a model's name to its `Servable`, or for the
+    attention to what `attention_of` returns. A `UserError` if there is no model, or no tab for it.
     """
     require_flag(paths, "model_folder")
     models = {}

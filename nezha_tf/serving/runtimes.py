@@ -31,8 +31,8 @@ def convert_export(settings):
       Text to print: the size of the file and the largest differences of the outputs.
 
     Raises:
-      UserError: a mistake in the flags or in the export, the other runtime does not have all
-        operations of the model, or a library is not installed. Nothing is written then.
+      UserError: a mistake in the flags or in the export, the other runtime lacks operations of the
+        model, or a library is not installed. Nothing is written then.
     """
     folder = require_flag(settings.saved_model, "saved_model")
     path = require_flag(settings.output_file, "output_file")

@@ -162,12 +162,8 @@ def attention(models):
 def fill_tab(models, verb, inputs, shown, function):
     """Lays out a tab: the choice of the model, the texts, the button, a message, the results.
 
-    Args:
-      models: dict of name to `Servable`.
-      verb: label of the button.
-      inputs: list of text components; the return key in a box of one line is as the button.
-      shown: list of components that show the results.
-      function: function of a `Servable` and the texts; returns (list of results, a message or "").
+    The function takes a `Servable` and the texts, and returns (list of what the components of
+    `shown` show, a message or ""). The return key in a box of one line is as the button.
     """
     names = list(models)
     choice = gr.Dropdown(names, value=names[0], label="Model", visible=len(names) > 1)

@@ -39,18 +39,11 @@ def of_ids(function, rank=2):
 
 
 class Tokens(NamedTuple):
-    """Tokenized texts of P tokens each.
+    """Tokenized texts of P tokens each."""
 
-    Attributes:
-      characters: string RaggedTensor [B, (characters)], the code points of the texts.
-      ids: int32 RaggedTensor [B, (P)].
-      starts, ends: int RaggedTensors [B, (P)]: a token covers the characters [start, end) of its
-        text.
-    """
-
-    characters: tf.RaggedTensor
-    ids: tf.RaggedTensor
-    starts: tf.RaggedTensor
+    characters: tf.RaggedTensor  # string [B, (characters)], the code points of the texts
+    ids: tf.RaggedTensor  # int32 [B, (P)]
+    starts: tf.RaggedTensor  # int [B, (P)]: a token covers the characters [start, end) of its text
     ends: tf.RaggedTensor
 
 
