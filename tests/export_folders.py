@@ -216,6 +216,27 @@ def ask(signatures, signature="serving_default", **inputs):
     return {name: np.array(_decoded(value.numpy().tolist())) for name, value in outputs.items()}
 
 
+def assert_each_row_alone(signatures, inputs, rows, signature="serving_default"):
+    """Asserts that some rows by themselves are answered as together, and no rows by no rows."""
+    together = ask(signatures, signature, **inputs)
+    for row in rows:
+        one = {name: values[row : row + 1] for name, values in inputs.items()}
+        for name, values in ask(signatures, signature, **one).items():
+            # Alone, a row may have fewer places.
+            places = tuple(map(slice, values.shape[1:]))
+            assert_same(values[0], together[name][row][places])
+    none = ask(signatures, signature, **dict.fromkeys(inputs, ()))
+    assert all(len(values) == 0 for values in none.values())
+
+
+def assert_same(found, expected):
+    """Asserts that arrays are the same, but for rounding."""
+    if found.dtype.kind == "f":
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    else:
+        assert found.tolist() == expected.tolist()
+
+
 def _decoded(value):
     if isinstance(value, list):
         return [_decoded(each) for each in value]

@@ -1,5 +1,7 @@
 """Small random models, and their logits from full passes over single examples."""
 
+import functools
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -11,7 +13,7 @@ from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 
 ENCODINGS = tuple(POSITION_ENCODINGS)
-# Each encoding with both modes and both predictions, and all pairs of these.
+# Each encoding with both modes and both predictions.
 FORMATS_OF_ENCODINGS = [
     (encoding, TargetFormat(mode=mode, target_prediction=prediction))
     for number, encoding in enumerate(ENCODINGS)
@@ -38,6 +40,15 @@ SOURCES = ["甲乙丙", "丁", "戊己甲乙丙丁戊己", "甲甲"]
 def name_of(value):
     """Returns the name of a test's argument, an encoding or a `TargetFormat`."""
     return value if isinstance(value, str) else f"{value.mode}-{value.target_prediction}"
+
+
+@functools.cache
+def as_graph(model):
+    """Returns a function as the model, in a graph for inputs of any shape."""
+    names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
+    specs = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
+    specs["attention_mask"] = tf.TensorSpec([1, None, None], tf.bool)
+    return tf.function(lambda inputs: model(inputs), [specs], autograph=False)
 
 
 def vocabulary_of(size):
@@ -99,7 +110,7 @@ def next_logits(model, source, targets, target_format):
     segments = [first] * len(source) + [second] * (length - len(source))
     outputs = model(
         {
-            "input_ids": tf.constant(ids),
+            "input_ids": tf.constant(ids, tf.int32),
             "input_mask": tf.ones(ids.shape, tf.int32),
             "segment_ids": tf.constant([segments] * len(ids)),
             "attention_mask": tf.constant(visible[None]),

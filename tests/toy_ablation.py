@@ -23,6 +23,7 @@ second.rate = 10
 
 def settings(folder, text=FILE, **changes):
     """Writes a file into a folder; returns the settings for it."""
+    folder.mkdir(exist_ok=True)
     path = folder / "ablation.toml"
     path.write_text(text)
     values = {"ablation_file": str(path), "output_dir": str(folder / "out"), **changes}

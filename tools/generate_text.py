@@ -16,7 +16,7 @@ from nezha_tf.generation.settings import GenerateSettings
 
 
 def main(settings):
-    from nezha_tf.generation.generate import generate_text
+    from nezha_tf.generation.writing import generate_text
 
     print(generate_text(settings))
 

@@ -21,7 +21,6 @@ from nezha_tf.util.errors import STATUS_TERMINATED, Terminated, UserError
 _TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
 # Larger files that flags name are data, whose reading at each call would take long.
 _MOST_BYTES = 1 << 20
-# What is read of a record.
 _RECORD = {
     "flags": forms.May([forms.is_anything]),
     "files": forms.May({str: forms.is_anything}),
@@ -32,10 +31,9 @@ _THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS
 
 
 def check(jobs):
-    """Lets each program parse the flags of its jobs, which absl does without running it.
+    """Raises a `UserError` if a job's program does not take its flags.
 
-    Raises:
-      UserError: a program does not take its flags.
+    It parses them, which absl does without running it.
     """
     with concurrent.futures.ThreadPoolExecutor(available_cores()) as pool:
         for job, answer in zip(jobs, pool.map(_parsed, jobs), strict=True):
@@ -51,7 +49,7 @@ def _parsed(job):
 
 
 class Runner:
-    """Runs the jobs of an ablation in processes.
+    """Runs the jobs of an ablation in processes, `num_jobs` at a time (0: one for each core).
 
     FOLDER.json beside a job's folder records its flags, the digests of small files that these
     name (flag files, configurations), whether it has ended well (then it is not run again), and
@@ -59,10 +57,6 @@ class Runner:
     """
 
     def __init__(self, folder, num_jobs):
-        """Args:
-        folder: the folder of all output.
-        num_jobs: jobs that run at the same time; 0: as many as there are cores.
-        """
         cores = available_cores()
         self._folder = folder
         self._num_jobs = num_jobs or cores
@@ -76,51 +70,36 @@ class Runner:
         """Whether the job has ended well before.
 
         Raises:
-          UserError: its folder was made with other flags or files, or from what is not there any
-            more.
+          UserError: it was made with other flags or files, or from what is not there any more.
         """
-        found = self._record(job.name)
-        if found is None:
+        record, folder = self._record(job.name), self._path(job)
+        if record is None:
             return False
         # Records of version 0.2 are of jobs that have ended, and name no others.
-        is_done = found.get("is_done", True)
-        if not is_done and not (os.path.isdir(self._path(job)) and os.listdir(self._path(job))):
+        is_done = record.get("is_done", True)
+        if not is_done and not (os.path.isdir(folder) and os.listdir(folder)):
             return False
-        if found.get("flags") != list(job.flags) or found.get("program") != job.program:
-            other = sorted(set(map(str, found.get("flags", ()))) ^ set(job.flags))
-            raise UserError(
-                f"{self._path(job)} was made with other flags ({', '.join(other)}); take another "
-                "--output_dir, or remove it and the .json beside it"
-            )
-        now = self._digests(job)
-        for name, digest in found.get("files", {}).items():
-            if now.get(name, digest) != digest:
-                raise UserError(
-                    f"{self._path(job)} was made with another content of {name}; take another "
-                    "--output_dir, or remove it and the .json beside it"
-                )
-        for name, made in found.get("made_from", {}).items():
+        other = "take another --output_dir, or remove it and the .json beside it"
+        if record.get("flags") != list(job.flags) or record.get("program") != job.program:
+            flags = sorted(set(map(str, record.get("flags", ()))) ^ set(job.flags))
+            raise UserError(f"{folder} was made with other flags ({', '.join(flags)}); {other}")
+        digests = self._digests(job)
+        for path, digest in record.get("files", {}).items():
+            if digests.get(path, digest) != digest:
+                raise UserError(f"{folder} was made with another content of {path}; {other}")
+        for name, made in record.get("made_from", {}).items():
             if self._made(name) != made:
                 raise UserError(
-                    f"{self._path(job)} was made from {name}, which was removed or made anew "
-                    "since; remove it and the .json beside it"
+                    f"{folder} was made from {name}, which was removed or made anew since; remove "
+                    "it and the .json beside it"
                 )
         return is_done
 
     def run(self, jobs):
-        """Runs the jobs that are not done.
+        """Runs those of a list of different `Job`s that are not done, each after those it needs.
 
-        Args:
-          jobs: list of different `Job`s.
-
-        Returns:
-          Dict of job name to the line that tells why it failed. What needs a failed job is not
-          run.
-
-        Raises:
-          Terminated: the process was asked to end (see `endings`); so were the programs, which
-            have ended.
-          KeyboardInterrupt: the same after an interrupt.
+        Returns a dict of job name to why it failed. If the process is interrupted, or asked to end
+        (`endings`, `Terminated`), the programs are ended first.
         """
         by_name = {job.name: job for job in jobs}
         graph = graphlib.TopologicalSorter({job.name: job.needs for job in jobs})
@@ -144,7 +123,9 @@ class Runner:
                     else:
                         graph.done(name)
                     if seconds is not None:
-                        bar.write(_told(name, failure, seconds), file=sys.stdout)
+                        took = datetime.timedelta(seconds=round(seconds))
+                        line = f"{time.strftime('%T')} {name}: {failure or 'done'}, {took}"
+                        bar.write(line, file=sys.stdout)
                         sys.stdout.flush()
 
     @contextlib.contextmanager
@@ -215,17 +196,16 @@ class Runner:
     def _digests(self, job):
         """Returns {path: SHA-256} of the small files that a job's flags name.
 
-        Those in the folder of all output are of other jobs, or its own. What cannot be read is
-        left to the program, which tells it.
+        Those in the folder of all output are of jobs. What cannot be read is left to the program.
         """
-        found = {}
+        digests = {}
         for path in itertools.chain(*map(_local_files, job.flags)):
             is_output = os.path.abspath(path).startswith(os.path.abspath(self._folder) + os.sep)
             with contextlib.suppress(OSError):
                 if not is_output and os.path.getsize(path) <= _MOST_BYTES:
                     with open(path, "rb") as file:
-                        found[path] = hashlib.file_digest(file, "sha256").hexdigest()
-        return found
+                        digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
+        return digests
 
     def _made(self, name):
         """Returns what tells this run of a job from others, or None."""
@@ -233,10 +213,10 @@ class Runner:
 
     def _record(self, name):
         path = os.path.join(self._folder, name) + ".json"
-        found = files.read_object(path)
-        if found is not None:
-            forms.require(found, _RECORD, path)
-        return found
+        record = files.read_object(path)
+        if record is not None:
+            forms.require(record, _RECORD, path)
+        return record
 
     def _write(self, job, record):
         files.write_text(self._path(job, ".json"), json.dumps(record, indent=2) + "\n")
@@ -248,17 +228,11 @@ class Runner:
 def _local_files(flag):
     """Returns the files of this machine that a flag's value names: names and globs with commas."""
     patterns = [part for part in flag.partition("=")[2].split(",") if not storage.is_remote(part)]
-    found = itertools.chain(*map(storage.glob, patterns))
-    return [path for path in found if os.path.isfile(path)]
+    return [path for path in itertools.chain(*map(storage.glob, patterns)) if os.path.isfile(path)]
 
 
 def _terminated(name):
     raise Terminated(f"stopped by {name}; the same command goes on")
-
-
-def _told(name, failure, seconds):
-    took = datetime.timedelta(seconds=round(seconds))
-    return f"{time.strftime('%T')} {name}: {failure or 'done'}, {took}"
 
 
 def _last_line(text):

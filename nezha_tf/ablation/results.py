@@ -14,21 +14,15 @@ _ROUNDING = 1e-6
 
 
 class Score(NamedTuple):
-    """The values of a metric of a setting.
-
-    Attributes:
-      stage, metric, setting: names.
-      x: see `plan.Setting`.
-      values: dict of seed to value.
-      differences: the values minus those of the first setting with the same seeds, a list; [] for
-        the first setting, and for all if it has no values.
-    """
+    """The values of a metric of a setting."""
 
     stage: str
     metric: str
     setting: str
-    x: float | None
-    values: dict
+    x: float | None  # see `plan.Setting`
+    values: dict  # of seed to value
+    # The values minus those of the first setting with the same seeds; [] for the first setting,
+    # and for all if it has no values.
     differences: list
 
     @property
@@ -42,10 +36,9 @@ class Score(NamedTuple):
 
     @property
     def p_value(self):
-        """Student's paired t-test, two-sided, or None if there are less than two differences.
+        """Student's paired t-test, two-sided.
 
-        Where all differences are the same but for rounding, there is nothing to test, and it is
-        None as well.
+        It is None if there are less than two differences, or all are the same but for rounding.
         """
         if len(self.differences) < 2:
             return None
@@ -58,19 +51,13 @@ class Score(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the runs that have ended came to.
+    """What the runs that have ended came to."""
 
-    Attributes:
-      scores: list of `Score`: the settings of each metric of each stage, in the order of the file.
-        A setting whose results lack a metric that others have is left out there.
-      faults: dict of a job's name to what is wrong with its results, which are in no score: they
-        are missing, cannot be read, or a metric is not finite.
-      lacking: list of a line for each metric that no run of its stage has, though all settings of
-        the file have run, or no metric is there.
-    """
-
+    # The settings of each metric of each stage, in the order of the file, but those without it.
     scores: list
+    # Job name to what is wrong with its results: missing, unreadable, or a metric is not finite.
     faults: dict
+    # A line for each metric that no run of its stage has, and that no setting left out could have.
     lacking: list
 
 
@@ -84,35 +71,27 @@ def require_libraries():
 
 
 def scores_of(ablation, jobs, folder, is_done):
-    """Reads the results of the runs that have ended.
-
-    Args:
-      ablation, jobs, folder: see `plan.jobs_of`, which returned the jobs.
-      is_done: function of a job.
-
-    Returns:
-      `Outcome`.
-    """
+    """Returns the `Outcome` of the `plan.jobs_of` that have ended, by `is_done`, a function."""
     scores, faults, lacking = [], {}, []
     for stage, about in ablation.stages.items():
-        found = {}
+        numbers = {}
         for key, job in _different(jobs, stage).items():
             if about.metrics and is_done(job):
                 path = os.path.join(folder, job.name, about.results)
                 try:
-                    found[key] = _numbers(path, about.metrics)
+                    numbers[key] = _numbers(path, about.metrics)
                 except UserError as error:
                     faults[job.name] = str(error)
-        known = set().union(*found.values())
+        known = set().union(*numbers.values())
         for metric in about.metrics:
             # A metric may be one of settings that were left out.
             may_be_elsewhere = not ablation.is_whole and not known.isdisjoint(about.metrics)
-            if found and metric not in known and not may_be_elsewhere:
+            if numbers and metric not in known and not may_be_elsewhere:
                 lacking.append(
                     f"{ablation.path}, stages.{stage}: no run has the metric {metric!r}; they have "
                     f"{', '.join(sorted(known))}"
                 )
-            scores += _scores_of_metric(ablation, stage, metric, found)
+            scores += _scores_of_metric(ablation, stage, metric, numbers)
     return Outcome(scores, faults, lacking)
 
 
@@ -121,27 +100,21 @@ def _different(jobs, stage):
 
     A stage without a seed runs once, and its result must not look like that of several runs.
     """
-    found = {}
+    first = {}
     for (setting, of, seed), job in jobs.items():
         if of == stage:
-            found.setdefault((setting, job.name), (seed, job))
-    return {(setting, seed): job for (setting, _), (seed, job) in found.items()}
+            first.setdefault((setting, job.name), (seed, job))
+    return {(setting, seed): job for (setting, _), (seed, job) in first.items()}
 
 
-def _scores_of_metric(ablation, stage, metric, found):
-    """Returns the list of `Score` of a metric.
-
-    Args:
-      ablation: the `Ablation`.
-      stage, metric: names.
-      found: dict of (setting, seed) to {metric: value}, of the runs that have ended.
-    """
+def _scores_of_metric(ablation, stage, metric, numbers):
+    """Returns the list of `Score` of a metric, from a dict of (setting, seed) to its numbers."""
     scores, first = [], None
     for setting, about in ablation.settings.items():
         values = {
-            seed: numbers[metric]
-            for (name, seed), numbers in found.items()
-            if name == setting and metric in numbers
+            seed: own[metric]
+            for (name, seed), own in numbers.items()
+            if name == setting and metric in own
         }
         # No other setting takes the place of the first one if that has no values.
         first = values if first is None else first
@@ -162,36 +135,25 @@ def tables(scores):
 
 def _table(scores):
     settings = dict.fromkeys(score.setting for score in scores)
-    columns = [("setting", list(settings)), ("runs", _runs(scores, settings))]
+    runs = {name: max(len(s.values) for s in scores if s.setting == name) for name in settings}
+    columns = [["setting", "---", *settings], ["runs", "---", *map(str, runs.values())]]
     for metric in dict.fromkeys(score.metric for score in scores):
         own = {score.setting: score for score in scores if score.metric == metric}
-        for title, text in ((metric, _value), ("difference", _difference), ("p", _p_value)):
-            cells = [text(own[setting]) if setting in own else "" for setting in settings]
-            if any(cells):
-                columns.append((title, cells))
-    titles, cells = zip(*columns, strict=True)
-    rows = [titles, ["---"] * len(titles), *zip(*cells, strict=True)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+        cells = [_cells(own[name]) if name in own else ("", "", "") for name in settings]
+        for title, column in zip(
+            (metric, "difference", "p"), zip(*cells, strict=True), strict=True
+        ):
+            if any(column):
+                columns.append([title, "---", *column])
+    return "".join(f"| {' | '.join(row)} |\n" for row in zip(*columns, strict=True))
 
 
-def _runs(scores, settings):
-    """Returns the number of runs of each setting as text."""
-    counts = dict.fromkeys(settings, 0)
-    for score in scores:
-        counts[score.setting] = max(counts[score.setting], len(score.values))
-    return list(map(str, counts.values()))
-
-
-def _value(score):
-    return f"{score.mean:.4f}" + ("" if score.deviation is None else f" ± {score.deviation:.4f}")
-
-
-def _difference(score):
-    return f"{statistics.fmean(score.differences):+.4f}" if score.differences else ""
-
-
-def _p_value(score):
-    return "" if score.p_value is None else f"{score.p_value:.3f}"
+def _cells(score):
+    """Returns texts: the mean and the deviation, the mean difference, and p."""
+    deviation = "" if score.deviation is None else f" ± {score.deviation:.4f}"
+    difference = f"{statistics.fmean(score.differences):+.4f}" if score.differences else ""
+    p_value = "" if score.p_value is None else f"{score.p_value:.3f}"
+    return f"{score.mean:.4f}{deviation}", difference, p_value
 
 
 def to_json(scores):
@@ -213,17 +175,14 @@ def _numbers(path, metrics):
     Raises:
       UserError: the file is missing or damaged, or a metric in it is not finite.
     """
-    found = files.read_object(path)
-    if found is None:
+    results = files.read_object(path)
+    again = "to run it again, remove its folder and the .json beside it"
+    if results is None:
         raise UserError(
-            f"there is no {path}, which a finished run should have written (results); to run it "
-            "again, remove its folder and the .json beside it"
+            f"there is no {path}, which a finished run should have written (results); {again}"
         )
-    numbers = {name: float(value) for name, value in found.items() if forms.is_number(value)}
+    numbers = {name: float(value) for name, value in results.items() if forms.is_number(value)}
     for name in metrics:
         if not math.isfinite(numbers.get(name, 0.0)):
-            raise UserError(
-                f"{path}: {name} is {numbers[name]}; to run it again, remove its folder and the "
-                ".json beside it"
-            )
+            raise UserError(f"{path}: {name} is {numbers[name]}; {again}")
     return numbers

@@ -15,13 +15,9 @@ TABLE_FILE, SCORES_FILE, PICTURE_FILE = "ablation.md", "ablation.json", "ablatio
 def run(settings):
     """Runs what has not been run, and writes the table, the scores and the picture.
 
-    Args:
-      settings: `AblationSettings`.
-
     Raises:
-      UserError: a file, a flag or a value is bad, which is told before anything runs; or some jobs
-        failed or have no results, or no job has a metric, which is told after the others have run
-        and the table is written.
+      UserError: a mistake in the file or in `AblationSettings`, before anything runs; or runs
+        failed or have no results, after the others have run and the table is written.
       Terminated: the process was asked to end; see `endings`.
     """
     folder = require_flag(settings.output_dir, "output_dir")
@@ -53,21 +49,20 @@ def run(settings):
 
 def _with_first_seed(jobs, left):
     """Returns a job of each setting and stage, of those that are left."""
-    found = {}
+    first = {}
     for (setting, stage, _), job in jobs.items():
         if job in left:
-            found.setdefault((setting, stage), job)
-    return list(dict.fromkeys(found.values()))
+            first.setdefault((setting, stage), job)
+    return list(dict.fromkeys(first.values()))
 
 
 def _conclude(scores, folder):
-    """Writes and prints the table."""
     if not scores:
         return
     text = results.tables(scores)
     files.write_text(os.path.join(folder, TABLE_FILE), text)
-    found = json.dumps(results.to_json(scores), indent=2, ensure_ascii=False)
-    files.write_text(os.path.join(folder, SCORES_FILE), found + "\n")
+    content = json.dumps(results.to_json(scores), indent=2, ensure_ascii=False)
+    files.write_text(os.path.join(folder, SCORES_FILE), content + "\n")
     path = os.path.join(folder, PICTURE_FILE)
     with files.whole_file(path) as temporary:
         picture.draw(scores).savefig(temporary, dpi=120, format="png")

@@ -19,29 +19,18 @@ from nezha_tf.modeling import attention_mask
 
 
 class Source(NamedTuple):
-    """The cache of the sources.
+    """The cache of the sources."""
 
-    Attributes:
-      keys_and_values: list of a pair (keys, values) for each layer, each [B, N, S, H].
-      input_mask: int32 [B, S], 0 for the padding on the left.
-    """
-
-    keys_and_values: list
-    input_mask: tf.Tensor
+    keys_and_values: list  # of a pair (keys, values) for each layer, each [B, N, S, H]
+    input_mask: tf.Tensor  # int32 [B, S], 0 for the padding on the left
 
 
 class Cache(NamedTuple):
-    """The cache of the targets that are written so far.
+    """The cache of the targets that are written so far."""
 
-    Attributes:
-      keys_and_values: list of a pair (keys, values) for each layer, each [B, N, T, beams, H].
-      ancestors: int32 [B, beams, T], the beam in which a hypothesis's token at each place is.
-      length: int32 [], the number of written places.
-    """
-
-    keys_and_values: list
-    ancestors: tf.Tensor
-    length: tf.Tensor
+    keys_and_values: list  # of a pair (keys, values) for each layer, each [B, N, T, beams, H]
+    ancestors: tf.Tensor  # int32 [B, beams, T], the beam that has a hypothesis's token at a place
+    length: tf.Tensor  # int32 [], the number of written places
 
     def follow(self, parents):
         """Returns the cache for hypotheses that continue the old `parents`, int32 [B, beams]."""
@@ -53,33 +42,29 @@ class Decoder:
 
     def __init__(self, model, target_format, mask_id):
         self._encoder, self._head = model.encoder, model.masked_lm
-        self._config = model.config
         self._target_format = target_format
         self._mask_id = mask_id
 
     def start(self, source_ids, source_mask, beams, max_length):
-        """Reads the sources.
-
-        Args:
-          source_ids: int32 [B, S], padded on the left.
-          source_mask: int32 [B, S].
-          beams: number of hypotheses for an example.
-          max_length: T, number of places in the cache.
+        """Reads the sources, int32 [B, S], padded on the left.
 
         Returns:
-          (logits of the first token, float32 [B, V]; `Source`; an empty `Cache`).
+          (logits of the first token, float32 [B, V]; `Source`; an empty `Cache` with `max_length`
+          places for so many beams of each example).
         """
         batch, length = ops.shape(source_ids)
         first, second = self._target_format.segment_ids
         blanks = int(self._target_format.is_masked)
-        input_ids = tf.pad(source_ids, [[0, 0], [0, blanks]], constant_values=self._mask_id)
-        input_mask = tf.pad(source_mask, [[0, 0], [0, blanks]], constant_values=1)
-        segment_ids = tf.fill((batch, length), first)
+
+        def with_blank(source, value):
+            return tf.pad(source, [[0, 0], [0, blanks]], constant_values=value)
+
+        input_mask = with_blank(source_mask, 1)
         ranks = self._target_format.ranks(length, blanks)
         inputs = {
-            "input_ids": input_ids,
+            "input_ids": with_blank(source_ids, self._mask_id),
             "input_mask": input_mask,
-            "segment_ids": tf.pad(segment_ids, [[0, 0], [0, blanks]], constant_values=second),
+            "segment_ids": with_blank(tf.fill((batch, length), first), second),
             "attention_mask": attention_mask.from_ranks(ranks, input_mask),
         }
         positions = self._encoder.positions
@@ -89,7 +74,7 @@ class Decoder:
         outputs = self._encoder(inputs)
         logits = self._logits(outputs, length + blanks - 1, 1)[:, 0]
         kept = [tuple(part[:, :, :length] for part in pair) for pair in outputs["keys_and_values"]]
-        config = self._config
+        config = self._encoder.config
         shape = (batch, config.num_attention_heads, max_length, beams, config.head_size)
         empty = tf.zeros(shape, self._encoder.compute_dtype)
         cache = Cache(
@@ -100,11 +85,7 @@ class Decoder:
         return logits, Source(kept, source_mask), cache
 
     def step(self, source, cache, tokens):
-        """Appends a token to each hypothesis.
-
-        Args:
-          source, cache: from `start` or the previous step.
-          tokens: int32 [B, beams], the last token of each hypothesis.
+        """Appends to each hypothesis its last token, int32 [B, beams].
 
         Returns:
           (logits of the next token, float32 [B, beams, V]; the cache with `tokens`).
@@ -142,22 +123,17 @@ class Decoder:
         return logits, _written(cache, outputs["keys_and_values"], beams)
 
     def _logits(self, outputs, first, count):
-        """Returns the logits [B, count, V] of `count` queries, beginning with the query `first`."""
+        """Returns the logits [B, count, V] of the queries from `first` on."""
         states = outputs["sequence_output"]
         positions = tf.tile(first + tf.range(count)[None], (ops.shape(states)[0], 1))
         return self._head(states, positions, self._encoder.embeddings.word_embeddings)
 
 
 def position_ids(positions, source_mask, places):
-    """Returns positions for places: the places, int32 [T], if only distances matter.
+    """Returns the positions of places, int32 [T]: the places, if only distances matter.
 
-    Otherwise they are counted from the first token of each source, int32 [B, T]. Padding, which has
-    no valid position, gets the position of another token.
-
-    Args:
-      positions: the `Positions` of the model.
-      source_mask: int32 [B, S], 0 for the padding on the left.
-      places: int32 [T].
+    Otherwise they are counted from the first token of each source, int32 [B, T]; `source_mask`,
+    [B, S], is 0 for the padding on the left, which gets the position of another token.
     """
     if positions.is_relative:
         return places

@@ -15,7 +15,7 @@ from nezha_tf.util.errors import UserError, require_unicode
 
 
 class BlankFiller:
-    """A function from a text to the `top_k` likeliest candidates for each of its blanks."""
+    """Finds the `top_k` likeliest candidates for each blank of a text."""
 
     def __init__(self, model, tokenizer, top_k):
         self._config = model.config
@@ -46,12 +46,8 @@ class BlankFiller:
 def fill_mask(settings):
     """Shows candidates for the blanks of a text, of a file's lines or of lines that are typed.
 
-    Args:
-      settings: `FillMaskSettings`.
-
-    Raises:
-      UserError: a mistake in the flags or in a line of the file, or a line that is typed is not
-        UTF-8. Another mistake in such a line is printed, and the next line is read.
+    A mistake in a line that is typed is printed, and the next line is read; others are a
+    `UserError`.
     """
     if settings.input_file and settings.text:
         raise UserError("--text and --input_file: pass one of them")
@@ -78,7 +74,7 @@ def fill_mask(settings):
 
 
 def require_blanks(opened):
-    """Raises a `UserError` if a model was pretrained for objectives of which none fills blanks."""
+    """Raises a `UserError` if no objective of a pretrained model fills blanks."""
     objectives = opened.task.get("objectives")
     if objectives is not None and "fill_mask" not in uses_of(opened.task):
         raise UserError(
@@ -88,9 +84,9 @@ def require_blanks(opened):
 
 
 def _file_lines(path, bad_rows):
-    """Returns a list of (place, text) for the lines of a file; `place` names file and line."""
-    lines = filled_lines(path, bad_rows)
-    lines = [(f"{path}, line {line.number}", line.text.strip()) for line in lines]
+    lines = [
+        (f"{path}, line {line.number}", line.text.strip()) for line in filled_lines(path, bad_rows)
+    ]
     if not lines:
         raise UserError(f"{path} has no lines; write one text on each line")
     return lines

@@ -27,8 +27,7 @@ class Generator:
             faster afterwards.
 
         Raises:
-          UserError: the model does not have the segments, or has fewer rows than the vocabulary
-            has tokens.
+          UserError: the model lacks the segments, or has fewer rows than the vocabulary has tokens.
         """
         target_format.check(model.config)
         check_vocabulary(model.config, vocabulary)
@@ -40,17 +39,11 @@ class Generator:
         self._generate = tf.function(self.search, jit_compile=jit_compile, autograph=False)
 
     def __call__(self, source_ids, source_mask, seed=0):
-        """Args:
-          source_ids: int [B, S], padded on the left (`pad_left`).
-          source_mask: int [B, S], 0 for padding.
-          seed: int, for the method "sample": the seed of the first example; each next example has
-            the next number.
+        """Returns the `Generated` of sources, int [B, S], padded on the left (`pad_left`).
 
-        Returns:
-          `Generated`.
-
-        Raises:
-          UserError: source and target together are longer than the table of positions.
+        The mask is 0 for padding. For the method "sample", the seed is that of the first example;
+        each next one has the next number. A `UserError` if source and target are longer than the
+        table of positions.
         """
         check_room(self._config, np.sum(source_mask, axis=1), self._options.max_length)
         return self._generate(
@@ -60,17 +53,10 @@ class Generator:
         )
 
     def search(self, source_ids, source_mask, seeds):
-        """Writes targets inside a graph; B and S may be dynamic.
+        """Returns the `Generated` of sources, int32 [B, S], in a graph; B and S may be dynamic.
 
-        The caller must check that there are enough positions (`check_room`).
-
-        Args:
-          source_ids, source_mask: int32 [B, S], padded on the left.
-          seeds: int32 [B], for the method "sample": the seed of each example, whose result does
-            not depend on other examples.
-
-        Returns:
-          `Generated`.
+        They are padded on the left, and the caller has checked that there are enough positions
+        (`check_room`). For the method "sample", the seeds, int32 [B], decide each example's result.
         """
         options = self._options
         if options.method == "beam":
@@ -103,10 +89,7 @@ class Generator:
 def check_room(config, source_lengths, target_lengths):
     """Raises a `UserError` if a source and its target are longer than the table of positions.
 
-    Args:
-      config: `NezhaConfig`.
-      source_lengths: int NumPy array [B], the number of tokens of each source.
-      target_lengths: int NumPy array [B] or one int, the most tokens of each target.
+    The lengths are numbers of tokens, int NumPy arrays [B]; those of the targets may be one int.
     """
     lengths = source_lengths + target_lengths
     longest, source = lengths.max(), source_lengths[lengths.argmax()]

@@ -57,15 +57,11 @@ class GenerationOptions:
     def __post_init__(self):
         most = {"beam": self.beam_size, "greedy": 1}.get(self.method, self.num_return_sequences)
         coldest, hottest = LEAST_TEMPERATURE, MOST_TEMPERATURE
-        temperatures = f"from {coldest} to {hottest:.0f}"
+        is_warm = coldest <= self.temperature <= hottest
         for name, is_right, bound in (
             ("method", self.method in SEARCH_METHODS, f"one of {', '.join(SEARCH_METHODS)}"),
             *((name, getattr(self, name) >= 1, "at least 1") for name in _COUNTS),
-            (
-                "temperature",
-                LEAST_TEMPERATURE <= self.temperature <= MOST_TEMPERATURE,
-                temperatures,
-            ),
+            ("temperature", is_warm, f"from {coldest} to {hottest:.0f}"),
             ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
             ("top_k", self.top_k >= 0, "at least 0"),
             ("no_repeat_ngram_size", self.no_repeat_ngram_size >= 0, "at least 0"),
@@ -91,20 +87,13 @@ class GenerationOptions:
 
 
 def options_of(values, tokenizer):
-    """Returns the `GenerationOptions` of settings.
+    """Returns the `GenerationOptions` of a dict of `SearchSettings` and `max_target_length`.
 
-    Args:
-      values: dict with the fields of `SearchSettings` except `predict_batch_size`, and
-        `max_target_length`.
-      tokenizer: `FullTokenizer`.
-
-    Raises:
-      UserError: settings are invalid, a word is not in the vocabulary, or a banned one is not a
-        single token.
+    A `UserError` if a word is not in the vocabulary, or a banned one is not a single token.
     """
-    exempt = []
-    for word in values["exempt_words"]:
-        exempt += _tokens("exempt_words", word, tokenizer)
+    exempt = [
+        t for word in values["exempt_words"] for t in _tokens("exempt_words", word, tokenizer)
+    ]
     # [UNK] is allowed, because the source often shows what it means.
     banned = [token for token in BANNED_TOKENS if token != UNK]
     for word in values["banned_words"]:

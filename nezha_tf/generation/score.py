@@ -3,8 +3,6 @@
 import json
 import math
 import sys
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -28,30 +26,20 @@ MOST_EXPONENT = math.log(sys.float_info.max)
 
 
 def score_text(settings):
-    """Scores each line of a file.
-
-    Args:
-      settings: `ScoreSettings`.
-
-    Returns:
-      Text to print: a table for all lines together.
-
-    Raises:
-      UserError: a mistake in the flags or in the files.
-    """
+    """Scores each line of a file, as `ScoreSettings` say; returns a table for all lines."""
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
     if settings.output_file:
         files.require_file(settings.output_file, "output_file")
         files.require_other(settings.output_file, "output_file", paths)
     opened = open_model(settings)
     given, settings = settings, with_format(settings, opened, other="bidirectional")
-    way, bad_rows = _WAYS[settings.mode], BadRows()
     require_read(given, settings)
-    if way.column == "tgt":
+    (score, column), bad_rows = _MODES[settings.mode], BadRows()
+    if column == "tgt":
         rows = read_pairs(paths, settings.pair_columns, bad_rows=bad_rows)
     else:
-        rows = [row for path in paths for row in read_rows(path, (way.column,), bad_rows=bad_rows)]
-    log_probs, truncation = way.score(rows, opened, settings)
+        rows = [row for path in paths for row in read_rows(path, (column,), bad_rows=bad_rows)]
+    log_probs, truncation = score(rows, opened, settings)
     summaries = [_summary(part) for part in log_probs]
     if settings.output_file:
         lines = [
@@ -61,18 +49,13 @@ def score_text(settings):
         files.write_text(settings.output_file, "".join(lines))
     else:
         for row, summary in zip(rows, summaries, strict=True):
-            print(_table(row.values[way.column], summary))
+            print(_table(row.values[column], summary))
     title = f"{console.plural(len(rows), 'text')}{truncation}{bad_rows.note()}"
     return _table(title, _summary(np.concatenate(log_probs)))
 
 
 def _score_targets(rows, opened, settings):
-    """Scores targets for their sources.
-
-    Returns:
-      (list of float arrays [n], the log-probabilities of each target's n tokens; text that says
-      how many texts were truncated, or "").
-    """
+    """Returns (list of arrays [n], log-probabilities of a row's n tokens; a note or "")."""
     target_format = target_format_of(vars(settings))
     target_format.check(opened.config)
     source = source_side(vars(settings))
@@ -80,25 +63,25 @@ def _score_targets(rows, opened, settings):
     check_room(opened.config, np.array([source.max_length]), target.max_length)
     model, tokenizer = load_model(opened)
     pairs = Packing(tokenizer, source, target).pack(rows)
-    scorer = TargetScorer(model, tokenizer.vocabulary, target_format, jit_compile=False)
+    scorer = TargetScorer(model, tokenizer.vocabulary, target_format)
     return scorer.in_batches(pairs.sides(), settings.predict_batch_size), pairs.truncation()
 
 
 def _score_continuations(rows, opened, settings):
-    """Scores whole texts from left to right, each after [CLS]; see `_score_targets`."""
+    """Scores whole texts from left to right, each after [CLS]."""
     target_format = target_format_of(vars(settings))
     target_format.check(opened.config)
     model, tokenizer = load_model(opened)
     sides = [([tokenizer.vocabulary.cls_id], ids) for ids in _ids_of(rows, tokenizer)]
-    scorer = TargetScorer(model, tokenizer.vocabulary, target_format, jit_compile=False)
+    scorer = TargetScorer(model, tokenizer.vocabulary, target_format)
     return scorer.in_batches(sides, settings.predict_batch_size), ""
 
 
 def _score_masked(rows, opened, settings):
-    """Scores whole texts, of which each token is masked in turn; see `_score_targets`."""
+    """Scores whole texts, of which each token is masked in turn."""
     require_blanks(opened)
     model, tokenizer = load_model(opened)
-    scorer = PseudoScorer(model, tokenizer.vocabulary, jit_compile=False)
+    scorer = PseudoScorer(model, tokenizer.vocabulary)
     log_probs = []
     for row, ids in zip(rows, _ids_of(rows, tokenizer), strict=True):
         try:
@@ -108,17 +91,11 @@ def _score_masked(rows, opened, settings):
     return log_probs, ""
 
 
-class _Way(NamedTuple):
-    """A way to score: its function, and the column that is scored."""
-
-    score: Callable
-    column: str
-
-
-_WAYS = {
-    "seq2seq": _Way(_score_targets, "tgt"),
-    "left_to_right": _Way(_score_continuations, "text"),
-    "bidirectional": _Way(_score_masked, "text"),
+# Mode: the function that scores, and the column that is scored.
+_MODES = {
+    "seq2seq": (_score_targets, "tgt"),
+    "left_to_right": (_score_continuations, "text"),
+    "bidirectional": (_score_masked, "text"),
 }
 
 
@@ -131,10 +108,7 @@ def _ids_of(rows, tokenizer):
 
 
 def _summary(log_probs):
-    """Returns the log-probability, the number of tokens and the perplexity of some tokens.
-
-    The perplexity is None where float64 is too small for it.
-    """
+    """Returns a dict of JSON; the perplexity is None where float64 is too small for it."""
     total = float(log_probs.sum())
     mean = -total / len(log_probs)
     return {
@@ -163,20 +137,19 @@ class TargetScorer:
     "left_to_right".
     """
 
-    def __init__(self, model, vocabulary, target_format, jit_compile=True):
-        """Arguments: see `Generator`; a `UserError` if the model does not have the segments."""
+    def __init__(self, model, vocabulary, target_format):
+        """Arguments: see `Generator`; raises `UserError` if the model lacks the segments."""
         target_format.check(model.config)
         self._model, self._target_format, self._mask_id = model, target_format, vocabulary.mask_id
-        self._score = tf.function(self._log_probs, jit_compile=jit_compile, autograph=False)
+        self._score = tf.function(self._log_probs, autograph=False)
 
     def __call__(self, source_ids, source_mask, target_ids, target_mask):
-        """Args:
+        """Returns the log-probabilities of targets, float32 NumPy array [B, T]; 0 for padding.
+
+        Args:
           source_ids, source_mask: int [B, S], padded on the left (`pad_left`).
           target_ids, target_mask: int [B, T], padded on the right. The final [SEP], if present,
             is scored too.
-
-        Returns:
-          float32 NumPy array [B, T], natural logarithms; 0 for padding.
 
         Raises:
           UserError: source and target together are longer than the table of positions.
@@ -189,9 +162,7 @@ class TargetScorer:
     def in_batches(self, sides, batch_size):
         """Returns the log-probabilities of each target's n tokens, a list of arrays [n].
 
-        Args:
-          sides: list of (ids of a source, ids of its target).
-          batch_size: int.
+        The argument `sides` is a list of (ids of a source, ids of its target).
         """
         log_probs = []
         for first in range(0, len(sides), batch_size):
@@ -237,20 +208,17 @@ class PseudoScorer:
     Their mean gives the pseudo-perplexity (Salazar et al., arXiv 1910.14659 §2).
     """
 
-    def __init__(self, model, vocabulary, jit_compile=True):
-        """Arguments: see `Generator`."""
+    def __init__(self, model, vocabulary):
         self._model, self._vocabulary = model, vocabulary
-        self._score = tf.function(self._log_probs, jit_compile=jit_compile, autograph=False)
+        self._score = tf.function(self._log_probs, autograph=False)
 
     def __call__(self, text_ids, length, batch_size=32):
-        """Args:
-          text_ids: the ids of a text, without [CLS] and [SEP].
-          length: T; the text with [CLS] and [SEP] is padded to this length, or to the length of the
-            table of positions if that is shorter.
-          batch_size: number of copies of the text in a batch of the model.
+        """Returns the log-probabilities of a text's tokens, float32 NumPy array [n].
 
-        Returns:
-          float32 NumPy array [n] of the tokens' log-probabilities.
+        Args:
+          text_ids: the ids of the text, without [CLS] and [SEP].
+          length: what the text is padded to, or less if the table of positions is shorter.
+          batch_size: number of copies of the text in a batch of the model.
 
         Raises:
           UserError: the text is longer than the table of positions.

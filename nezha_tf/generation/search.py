@@ -1,6 +1,7 @@
 """Searches for targets: the rules for the next token, beam search, greedy decoding and sampling.
 
-A search has `start`, `advance`, `is_done` and `result`; `Generator` calls them in a loop.
+A search has `start`, `advance`, `is_done` (a bool [] for all examples) and `result`, a `Generated`;
+`Generator` calls them in a loop.
 """
 
 import math
@@ -43,10 +44,7 @@ class Rules:
     """
 
     def __init__(self, options, vocabulary, vocab_size):
-        """Args:
-          options: `GenerationOptions`.
-          vocabulary: `Vocabulary`.
-          vocab_size: V, rows of the model's table; rows after the vocabulary's are never written.
+        """The tokens after the `Vocabulary`, up to `vocab_size`, V, are never written.
 
         Raises:
           UserError: a banned or an exempt token is not in the vocabulary.
@@ -64,15 +62,7 @@ class Rules:
         self._is_exempt = np.isin(np.arange(vocab_size), exempt_ids)
 
     def allowed(self, sequences, length):
-        """Returns which tokens may come next.
-
-        Args:
-          sequences: int32 [B, K, T], unfinished hypotheses.
-          length: int32 [], the number of tokens written so far.
-
-        Returns:
-          bool, broadcastable to [B, K, V].
-        """
+        """Returns which tokens may follow sequences [B, K, T] of a length: bool, like [B, K, V]."""
         allowed = tf.constant(self._allowed)
         if self._ngram_size:
             allowed &= ~_repeated_ngrams(sequences, length, self._ngram_size, self._is_exempt)
@@ -108,19 +98,12 @@ def _repeated_ngrams(sequences, length, size, is_exempt):
 
 
 class Beams(NamedTuple):
-    """The state of a beam search.
+    """The state of a beam search."""
 
-    Attributes:
-      sequences: int32 [B, K, T], the unfinished hypotheses, best first.
-      log_probs: float32 [B, K], their log-probabilities.
-      length: int32 [], the number of tokens written so far.
-      ended: `Generated` with the K best finished hypotheses.
-    """
-
-    sequences: tf.Tensor
-    log_probs: tf.Tensor
-    length: tf.Tensor
-    ended: Generated
+    sequences: tf.Tensor  # int32 [B, K, T], the unfinished hypotheses, best first
+    log_probs: tf.Tensor  # float32 [B, K]
+    length: tf.Tensor  # int32 [], the number of tokens written so far
+    ended: Generated  # the K best finished hypotheses
 
 
 class BeamSearch:
@@ -146,11 +129,7 @@ class BeamSearch:
         return Beams(sequences, first, tf.constant(0), ended)
 
     def advance(self, state, log_probs):
-        """Appends a token.
-
-        Args:
-          state: `Beams`.
-          log_probs: float32 [B, K, V], log-probabilities of the next token.
+        """Appends a token to `Beams`; `log_probs` are float32 [B, K, V].
 
         Returns:
           (`Beams`, parents int32 [B, K]: the old hypothesis that each new one continues).
@@ -192,7 +171,6 @@ class BeamSearch:
         return tf.reduce_all(worst >= reachable)
 
     def result(self, state):
-        """Returns the `Generated` of the search."""
         is_cut_off = state.length == self._options.max_length
         cut_off = self._hypotheses(state.sequences, state.log_probs, state.length, is_cut_off)
         hypotheses = _best_of(self._options.num_return_sequences, state.ended, cut_off)
@@ -206,21 +184,13 @@ class BeamSearch:
 
 
 class Samples(NamedTuple):
-    """The state of greedy decoding or sampling.
+    """The state of greedy decoding or sampling."""
 
-    Attributes:
-      sequences: int32 [B, R, T].
-      lengths: int32 [B, R], the number of tokens of each.
-      log_probs: float32 [B, R].
-      has_ended: bool [B, R].
-      length: int32 [], the number of tokens of the unfinished sequences.
-    """
-
-    sequences: tf.Tensor
-    lengths: tf.Tensor
-    log_probs: tf.Tensor
-    has_ended: tf.Tensor
-    length: tf.Tensor
+    sequences: tf.Tensor  # int32 [B, R, T]
+    lengths: tf.Tensor  # int32 [B, R], the number of tokens of each
+    log_probs: tf.Tensor  # float32 [B, R]
+    has_ended: tf.Tensor  # bool [B, R]
+    length: tf.Tensor  # int32 [], the number of tokens of the unfinished sequences
 
 
 class Sampling:
@@ -235,7 +205,6 @@ class Sampling:
         self._sep_id, self._pad_id = vocabulary.sep_id, vocabulary.pad_id
 
     def start(self, batch):
-        """Returns `Samples` of empty sequences."""
         shape = (batch, self._options.num_return_sequences)
         return Samples(
             tf.fill((*shape, self._options.max_length), self._pad_id),
@@ -246,11 +215,7 @@ class Sampling:
         )
 
     def advance(self, state, log_probs):
-        """Appends a token to the unfinished sequences.
-
-        Args:
-          state: `Samples`.
-          log_probs: float32 [B, R, V], log-probabilities of the next token.
+        """Appends a token to the unfinished `Samples`; `log_probs` are float32 [B, R, V].
 
         Returns:
           (`Samples`, None): unlike beam search, each sequence continues itself.
@@ -285,28 +250,19 @@ class Sampling:
         return drawn if ids is None else tf.gather(ids, drawn, batch_dims=2)
 
     def is_done(self, state):
-        """Returns whether all sequences have ended, bool []."""
         return tf.reduce_all(state.has_ended)
 
     def result(self, state):
-        """Returns the `Generated` of the search."""
         scores = state.log_probs / _length_penalty(state.lengths, self._options.length_penalty)
         hypotheses = Generated(state.sequences, state.lengths, scores, state.log_probs)
         return _best_of(scores.shape[1], hypotheses)
 
 
 def gumbel(shape, seeds, step):
-    """Returns Gumbel noise: the argmax of logits plus this noise is a draw from their softmax.
+    """Returns Gumbel noise, float32 [B, R, V]: its sum with logits has the argmax of a draw.
 
-    It comes from hashed indices, because TensorFlow's stateless random numbers differ in XLA.
-
-    Args:
-      shape: (R, V), static.
-      seeds: int32 [B].
-      step: int32 [], different for each step.
-
-    Returns:
-      float32 [B, R, V]; a row depends only on its seed and the step.
+    It comes from hashed indices, because TensorFlow's stateless random numbers differ in XLA. A row
+    depends only on its seed, of int32 [B], and on the step, int32 []; the shape (R, V) is static.
     """
     # The constants are needed because the hash maps 0 to 0, and seeds and steps are often 0.
     first = mix(tf.cast(seeds, tf.uint32) ^ 0x9E3779B9)[:, None, None]
@@ -336,8 +292,6 @@ def _best(count, scores, *others):
 
 def _best_of(count, *groups):
     """Returns the `count` best of several `Generated`."""
-    hypotheses = Generated(*(tf.concat(parts, axis=1) for parts in zip(*groups, strict=True)))
-    scores, ids, lengths, log_probs = _best(
-        count, hypotheses.scores, hypotheses.ids, hypotheses.lengths, hypotheses.log_probs
-    )
+    ids, lengths, scores, log_probs = (tf.concat(p, axis=1) for p in zip(*groups, strict=True))
+    scores, ids, lengths, log_probs = _best(count, scores, ids, lengths, log_probs)
     return Generated(ids, lengths, scores, log_probs)

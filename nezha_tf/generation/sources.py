@@ -14,19 +14,12 @@ LENGTH_STEP = 16
 
 
 class Side(NamedTuple):
-    """How one side of a pair is truncated.
+    """How one side of a pair is truncated."""
 
-    Attributes:
-      name: "source", "target" or "prompt".
-      special_tokens: how many of [CLS] and [SEP] belong to it.
-      max_length: most tokens, special ones included.
-      truncate: "tail" or "head", the end to cut off if it is longer.
-    """
-
-    name: str
-    special_tokens: int
-    max_length: int
-    truncate: str
+    name: str  # "source", "target" or "prompt"
+    special_tokens: int  # how many of [CLS] and [SEP] belong to it
+    max_length: int  # most tokens, special ones included
+    truncate: str  # "tail" or "head", the end to cut off if it is longer
 
     def cut(self, ids):
         """Returns ids [n] without the tokens that do not fit."""
@@ -62,7 +55,6 @@ class Pairs:
         return len(self.ids)
 
     def first(self, count):
-        """Returns the first `count` pairs as `Pairs`."""
         return dataclasses.replace(
             self, ids=self.ids[:count], target_starts=self.target_starts[:count]
         )
@@ -82,10 +74,7 @@ class Packing:
     """Tokenizes pairs, or sources or prompts alone, and packs them."""
 
     def __init__(self, tokenizer, source, target=None):
-        """Args:
-          tokenizer: `FullTokenizer`.
-          source: the `Side` of sources or prompts.
-          target: that of targets; None: rows have none.
+        """The `Side` of targets is None if rows have none.
 
         Raises:
           UserError: a side has no room for a token.
@@ -97,13 +86,7 @@ class Packing:
             side.check()
 
     def pack(self, rows):
-        """Tokenizes and packs.
-
-        Args:
-          rows: list of `data.rows.Row` with `src` and, if there is a target, `tgt`.
-
-        Returns:
-          `Pairs`.
+        """Returns the `Pairs` of a list of `data.rows.Row` with `src` and, if there is one, `tgt`.
 
         Raises:
           UserError: a text has no tokens (for example only control characters).
@@ -154,7 +137,7 @@ def pad_left(sources, length):
       (source_ids, source_mask), int32 NumPy arrays [B, S].
 
     Raises:
-      UserError: a source is empty or longer than `length`.
+      UserError: a source is empty or too long.
     """
     source_ids = np.zeros((len(sources), length), "int32")
     source_mask = np.zeros_like(source_ids)

@@ -12,27 +12,15 @@ from nezha_tf.util.errors import UserError
 
 
 class Mode(NamedTuple):
-    """A way to write: the row of a mode in `MODES`.
+    """A way to write: the row of a mode in `MODES`."""
 
-    Attributes:
-      source: what its input is called, "source" or "prompt".
-      special_tokens: how many of [CLS] and [SEP] are in the input.
-      truncate: the end that is cut off from inputs that are too long, unless a flag decides; None:
-        what the model folder says.
-      ranks: function from the lengths S and T to the attention ranks of input and target, int32
-        [S + T].
-      segment_ids: those of the objective that trains it, if no one says others.
-      search: dict of `GenerationOptions` for models that were pretrained for it.
-      banned: tokens that are not written. A source often shows what [UNK] means, a prompt does not.
-    """
-
-    source: str
-    special_tokens: int
-    truncate: str
-    ranks: Callable
-    segment_ids: tuple[int, int]
-    search: dict
-    banned: tuple[str, ...] = ()
+    source: str  # what its input is called
+    special_tokens: int  # how many of [CLS] and [SEP] are in the input
+    truncate: str | None  # the end of the input that is cut off by default; None: the folder's
+    ranks: Callable  # of the lengths S and T: attention ranks of input and target, int32 [S + T]
+    segment_ids: tuple[int, int]  # unless the model folder or a flag says others
+    search: dict  # `GenerationOptions` of models that were pretrained for it
+    banned: tuple[str, ...] = ()  # tokens that are not written
 
 
 # Beam search finds the most probable targets of a source. Continuations of a prompt are sampled,
@@ -53,7 +41,7 @@ MODES = {
         ranks=lambda source, target: tf.range(source + target),
         segment_ids=SEGMENT_IDS["left_to_right"],
         search={"method": "sample", "top_p": 0.9, "min_length": 1},
-        banned=(UNK,),
+        banned=(UNK,),  # A source often shows what [UNK] means, a prompt does not.
     ),
 }
 
@@ -89,7 +77,6 @@ class TargetFormat:
 
     @property
     def is_masked(self):
-        """Whether a [MASK] predicts each token of the target."""
         return self.target_prediction == "masked"
 
     def check(self, config):

@@ -24,13 +24,7 @@ MAX_SEQ_LENGTH = 512
 
 
 class WritingFormat(NamedTuple):
-    """How a model writes.
-
-    Attributes:
-      source: the `Side` of its input: [CLS] source [SEP], or [CLS] prompt.
-      target_format: `TargetFormat`.
-      options: `GenerationOptions`.
-    """
+    """How a model writes; the source is [CLS] source [SEP], or [CLS] prompt."""
 
     source: Side
     target_format: TargetFormat
@@ -45,17 +39,11 @@ class WritingFormat(NamedTuple):
 def format_of(values, tokenizer):
     """Returns the `WritingFormat` of a fine-tuned model, or of the flags of a tool.
 
-    Args:
-      values: dict with the fields of `FormatSettings` and `SearchSettings`, as in the `task.json`
-        of run_seq2seq.py; it may also have those of `ModelFormatSettings`.
-      tokenizer: `FullTokenizer`.
-
-    Raises:
-      UserError: see `target_format_of` and `options_of`.
+    The values are a dict with the fields of `FormatSettings` and `SearchSettings`, as in the
+    `task.json` of run_seq2seq.py; it may also have those of `ModelFormatSettings`.
     """
-    return WritingFormat(
-        source_side(values), target_format_of(values), options_of(values, tokenizer)
-    )
+    options = options_of(values, tokenizer)
+    return WritingFormat(source_side(values), target_format_of(values), options)
 
 
 def source_side(values):
@@ -66,11 +54,7 @@ def source_side(values):
 
 
 def target_format_of(values):
-    """Returns the `TargetFormat`; the argument is that of `format_of`.
-
-    Raises:
-      UserError: --segment_ids is not two numbers.
-    """
+    """Returns the `TargetFormat`; the argument is that of `format_of`."""
     segment_ids = values.get("segment_ids")
     if segment_ids is not None:
         if len(segment_ids) != 2 or not all(part.isdecimal() for part in segment_ids):
@@ -83,16 +67,11 @@ def target_format_of(values):
     )
 
 
-def pretrained_format(folder, mode, num_return_sequences=1):
-    """Returns the `WritingFormat` of a pretrained model, in which an objective has trained it.
-
-    Args:
-      folder: its `ModelFolder`.
-      mode: a key of `MODES`.
-      num_return_sequences: number of texts for each source or prompt.
+def pretrained_format(folder, mode):
+    """Returns the `WritingFormat` of a pretrained `ModelFolder` in a mode, a key of `MODES`.
 
     Raises:
-      UserError: the model was not trained for this mode, or its examples are too short.
+      UserError: no objective has trained the model for it, or its examples are too short.
     """
     uses = uses_of(folder.task)
     if mode not in uses:
@@ -102,35 +81,27 @@ def pretrained_format(folder, mode, num_return_sequences=1):
         )
     longest = folder.task.get("max_seq_length") or MAX_SEQ_LENGTH
     max_length = max(1, min(MAX_LENGTH, longest // 2))
-    truncate = MODES[mode].truncate or FORMAT_DEFAULTS["truncate_source"]
-    source = Side(MODES[mode].source, MODES[mode].special_tokens, longest - max_length, truncate)
+    row = MODES[mode]
+    truncate = row.truncate or FORMAT_DEFAULTS["truncate_source"]
+    source = Side(row.source, row.special_tokens, longest - max_length, truncate)
     source.check()
     target_format = TargetFormat(
         mode=mode,
         target_prediction=uses[mode].target_prediction,
         segment_ids=uses[mode].segment_ids,
     )
-    search = MODES[mode].search
-    options = GenerationOptions(
-        max_length=max_length,
-        num_return_sequences=num_return_sequences,
-        **{**search, "min_length": min(search["min_length"], max_length)},
-    )
+    least = min(row.search["min_length"], max_length)
+    options = GenerationOptions(max_length=max_length, **{**row.search, "min_length": least})
     return WritingFormat(source, target_format, options)
 
 
 def with_format(settings, opened, other=None):
-    """Returns the settings with a mode, and with values for all flags of the format.
+    """Returns `ModelFormatSettings` with a mode, and with values for all flags of the format.
 
     Without --mode, it is the first of `MODES` that the model was pretrained for, or else the first
-    of all. What flags do not give is that of the objective, if the model was pretrained for the
-    mode; else what its folder says; else what run_seq2seq.py would take.
-
-    Args:
-      settings: `ModelFormatSettings` with a `mode`.
-      opened: as returned by `open_model`.
-      other: the mode of a model that is known to be pretrained and to fill blanks, but not to
-        write; None: the first of all.
+    of all; `other` is that of a pretrained model that fills blanks, but does not write. What flags
+    do not give is that of the objective, if the model was pretrained for the mode; else what its
+    folder says; else what run_seq2seq.py would take.
     """
     uses = uses_of(opened.task)
     mode = settings.mode or next((mode for mode in MODES if mode in uses), None)

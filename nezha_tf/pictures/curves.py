@@ -2,6 +2,7 @@
 
 import math
 import os
+import statistics
 from typing import NamedTuple
 
 from nezha_tf.checkpoints.run_folder import METRICS_FILE, read_metrics
@@ -24,8 +25,8 @@ TITLES = {
     "trust_ratio": "LAMB trust ratio",
     "tokens_per_second": "tokens per second",
 }
-# Not drawn by default: of two classes, the accuracy says the same more plainly.
-_TOLD_BY_ACCURACY = "next_sentence_loss"
+# Of two classes, the accuracy says the same more plainly.
+_NOT_BY_DEFAULT = "next_sentence_loss"
 # This metric has one value for each part of the model: trust_ratio/layer_3.
 _TRUST_RATIO = "trust_ratio"
 # Metrics that get a logarithmic axis if their values differ by more than a factor of 10.
@@ -33,8 +34,15 @@ _WIDE = ("gradient_norm", "weight_norm", _TRUST_RATIO)
 # Metrics that are set, not measured; they are never smoothed.
 _SET = ("learning_rate", "loss_scale")
 _HELD_OUT = "eval_"
-# The end of the label of a line that is not smoothed, if a smoothed one is drawn over it.
+# The label of a line over which a smoothed one is drawn ends so.
 _RAW = ", raw"
+_TRAINING_STYLE = {"linewidth": 0.9, "alpha": 0.85}
+_HELD_OUT_STYLE = {
+    "linewidth": 1.2,
+    "marker": "o",
+    "markersize": 4,
+    "markeredgecolor": "white",
+}
 _MOST_COLUMNS = 4
 _PANEL_INCHES = (4.2, 3.1)
 # The legend of the trust ratios names this many parts of the model at most.
@@ -42,12 +50,7 @@ _MOST_PARTS_NAMED = 6
 
 
 class Run(NamedTuple):
-    """A run, which is drawn in one colour.
-
-    Attributes:
-      label: its name in the legend.
-      entries: list of the entries of its log, as `read_metrics` returns them.
-    """
+    """A run: its name in the legend, and the entries of its log as `read_metrics` returns them."""
 
     label: str
     entries: list
@@ -61,18 +64,10 @@ def plot_curves(folder):
 
 
 def plot_runs(settings):
-    """Draws the curves of runs into one PNG file; after an error there is no file.
+    """Draws the curves of `PlotSettings` into one PNG file; after an error there is no file.
 
-    Args:
-      settings: `PlotSettings`. Of each metric the held-out values (`eval_...`) are drawn as well;
-        `trust_ratio` stands for the values of all parts of the model.
-
-    Returns:
-      Text to print: where the picture is.
-
-    Raises:
-      UserError: a flag is missing, matplotlib is not installed, a folder has no log, no run
-        recorded a metric, or the number of labels is wrong.
+    Of each metric the held-out values (`eval_...`) are drawn as well; `trust_ratio` stands for the
+    values of all parts of the model. Returns text to print.
     """
     folders = require_flag(settings.runs, "runs")
     path = require_flag(settings.output_file, "output_file")
@@ -92,19 +87,16 @@ def plot_runs(settings):
 
 
 def draw(runs, metrics, smoothing=1):
-    """Returns a matplotlib figure with a panel for each metric.
+    """Returns a matplotlib figure with a panel for each metric, of a list of `Run`.
 
-    Args:
-      runs: list of `Run`.
-      metrics: list of the names of metrics; see `plot_runs`.
-      smoothing: each training value is drawn as the mean of this many entries around it.
+    With `smoothing`, each training value is drawn as the mean of this many entries around it.
     """
     # Without pyplot, because its state belongs to the whole process.
     from matplotlib.figure import Figure
 
     rows, columns = _grid(len(metrics))
-    width, height = columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1]
-    figure = Figure(figsize=(width, height), layout="constrained")
+    size = columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1]
+    figure = Figure(figsize=size, layout="constrained")
     panels = list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
     for panel, metric in zip(panels, metrics, strict=False):
         by_part = metric == _TRUST_RATIO and len(runs) == 1
@@ -137,7 +129,6 @@ def _names(folders):
 
 
 def _entries(folder):
-    """Returns the entries of a run's log; raises `UserError` if there are none."""
     entries = read_metrics(folder)
     if not entries:
         raise UserError(
@@ -159,7 +150,7 @@ def _chosen(metrics, runs):
             f"--metrics: no run recorded {unknown[0]!r}; choose from {', '.join(sorted(recorded))}"
         )
     others = sorted(
-        name for name in recorded - {_TOLD_BY_ACCURACY, *TITLES} if _is_of_objective(name)
+        name for name in recorded - {_NOT_BY_DEFAULT, *TITLES} if _is_of_objective(name)
     )
     chosen = metrics or others + [metric for metric in TITLES if metric in recorded]
     if not chosen:
@@ -169,12 +160,10 @@ def _chosen(metrics, runs):
 
 
 def _is_of_objective(metric):
-    """Whether a metric is a loss or an accuracy, of all examples of an objective or task."""
     return metric.endswith(("_loss", "_accuracy")) and "/" not in metric
 
 
 def _draw_metric(panel, runs, metric, smoothing):
-    """Draws a line for each run's training values, and a line with marks for held-out values."""
     for run, color in zip(runs, _colors(len(runs)), strict=True):
         if metric == _TRUST_RATIO:
             steps, values = _mean_of_parts(run.entries)
@@ -182,11 +171,10 @@ def _draw_metric(panel, runs, metric, smoothing):
             steps, values = _series(run.entries, metric)
         entries = 1 if metric in _SET else smoothing
         _draw_training(panel, steps, values, entries, color, f"{run.label} {metric}")
-        held_out = _HELD_OUT + metric
-        steps, values = _series(run.entries, held_out)
+        steps, values = _series(run.entries, _HELD_OUT + metric)
         if steps:
-            label = f"{run.label} {held_out}"
-            panel.plot(steps, values, color=color, label=label, **_style(held_out=True))
+            label = f"{run.label} {_HELD_OUT}{metric}"
+            panel.plot(steps, values, color=color, label=label, **_HELD_OUT_STYLE)
 
 
 def _draw_parts(panel, run, smoothing):
@@ -220,19 +208,10 @@ def _draw_training(panel, steps, values, smoothing, color, label):
         values = _smoothed(values, smoothing)
     if steps:
         mark = "." if len(steps) == 1 else None  # A line of one point is invisible.
-        style = _style(held_out=False)
-        panel.plot(steps, values, color=color, label=label, marker=mark, **style)
-
-
-def _style(held_out):
-    """Returns matplotlib's options for a line of held-out or of training values."""
-    if held_out:
-        return {"linewidth": 1.2, "marker": "o", "markersize": 4, "markeredgecolor": "white"}
-    return {"linewidth": 0.9, "alpha": 0.85}
+        panel.plot(steps, values, color=color, label=label, marker=mark, **_TRAINING_STYLE)
 
 
 def _colors(count):
-    """Returns a colour for each of `count` runs."""
     from matplotlib import colormaps
 
     if count <= 10:
@@ -242,19 +221,15 @@ def _colors(count):
 
 def _series(entries, name):
     """Returns (steps, values) of the entries that have this metric."""
-    found = [entry for entry in entries if name in entry]
-    return [entry["step"] for entry in found], [entry[name] for entry in found]
+    own = [entry for entry in entries if name in entry]
+    return [entry["step"] for entry in own], [entry[name] for entry in own]
 
 
 def _mean_of_parts(entries):
     """Returns (steps, means of the trust ratios over the parts of the model)."""
-    steps, means = [], []
-    for entry in entries:
-        ratios = [value for name, value in entry.items() if _is_part(name)]
-        if ratios:
-            steps.append(entry["step"])
-            means.append(sum(ratios) / len(ratios))
-    return steps, means
+    own = [(entry["step"], [entry[name] for name in entry if _is_part(name)]) for entry in entries]
+    own = [(step, ratios) for step, ratios in own if ratios]
+    return [step for step, _ in own], [statistics.fmean(ratios) for _, ratios in own]
 
 
 def _is_part(name):
@@ -265,12 +240,12 @@ def _smoothed(values, count):
     """Returns the mean of each value and its neighbours, the same number on both sides."""
     last = len(values) - 1
     reaches = [min(count // 2, index, last - index) for index in range(len(values))]
-    windows = (values[i - reach : i + reach + 1] for i, reach in enumerate(reaches))
-    return [sum(window) / len(window) for window in windows]
+    return [
+        sum(values[i - reach : i + reach + 1]) / (2 * reach + 1) for i, reach in enumerate(reaches)
+    ]
 
 
 def _dress(panel, metric):
-    """Sets the title, the scale and the number format of a panel."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     panel.set_title(
@@ -310,7 +285,8 @@ def _add_legend(figure, runs, metrics):
     names = {name for run in runs for entry in run.entries for name in entry}
     if any(_HELD_OUT + metric in names for metric in metrics):
         color = "0.35" if len(runs) > 1 else _colors(1)[0]
-        handles += [Line2D([], [], color=color, **_style(held_out)) for held_out in (False, True)]
+        styles = _TRAINING_STYLE, _HELD_OUT_STYLE
+        handles += [Line2D([], [], color=color, **style) for style in styles]
         labels += ["training", "held out"]
     if not handles:
         return

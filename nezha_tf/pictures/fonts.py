@@ -35,11 +35,7 @@ def font_families(text):
 
 
 def find_fonts(text):
-    """Looks for a font with the characters of a text that the default font does not have.
-
-    Returns:
-      (list of font families, the default first; set of the characters that none of them has).
-    """
+    """Returns (font families for a text, the default first; set of the characters they lack)."""
     from matplotlib import font_manager
 
     usual = font_manager.FontProperties()
@@ -49,37 +45,35 @@ def find_fonts(text):
     if not missing:
         return families, set()
     fonts = sorted(font_manager.fontManager.ttflist, key=_rank)
-    found, left = _best(fonts, missing)
+    family, left = _best(fonts, missing)
     if left:
         # matplotlib keeps its list of fonts; it does not have fonts that were installed later.
-        found, left = _best([*fonts, *_new_fonts()], missing)
-    if found:
-        families.append(found)
+        family, left = _best([*fonts, *_new_fonts()], missing)
+    if family:
+        families.append(family)
     return families, {chr(code) for code in left}
 
 
 def labels(tokens):
-    """Returns labels for tokens; a token that no font can draw becomes its code points.
-
-    Args:
-      tokens: list of strings.
+    """Returns labels for tokens; a token that no font can draw becomes its code points (U+4E2D).
 
     Returns:
       (list of labels; dict of matplotlib's text properties for them; a line for the user, or "").
     """
     families, missing = find_fonts("".join(tokens))
-    drawn = [_code_points(token) if missing & set(token) else token for token in tokens]
-    # matplotlib must not read a "$" as the beginning of a formula.
-    style = {"family": families, "parse_math": False}
-    if not missing:
-        return drawn, style, ""
-    some = "".join(sorted(missing)[:5])
-    return (
-        drawn,
-        style,
-        f"no installed font has {some!r}, so tokens with such characters are drawn as code points "
-        "(U+4E2D); install a Chinese font, such as fonts-noto-cjk of Debian",
+    drawn = [
+        " ".join(f"U+{ord(char):04X}" for char in token.removeprefix("##"))
+        if missing & set(token)
+        else token
+        for token in tokens
+    ]
+    note = missing and (
+        f"no installed font has {''.join(sorted(missing)[:5])!r}, so tokens with such characters "
+        "are drawn as code points (U+4E2D); install a Chinese font, such as fonts-noto-cjk of "
+        "Debian"
     )
+    # matplotlib must not read a "$" as the beginning of a formula.
+    return drawn, {"family": families, "parse_math": False}, note or ""
 
 
 def _best(fonts, needed):
@@ -95,7 +89,6 @@ def _best(fonts, needed):
 
 
 def _rank(font):
-    """Returns a key that sorts preferred families first."""
     return _PREFERRED.index(font.name) if font.name in _PREFERRED else len(_PREFERRED)
 
 
@@ -123,8 +116,3 @@ def _characters(path):
     if "LastResort" in os.path.basename(path):
         return set()
     return set(FT2Font(path).get_charmap())
-
-
-def _code_points(token):
-    """Returns the code points of a token, as "U+4E2D U+56FD"."""
-    return " ".join(f"U+{ord(char):04X}" for char in token.removeprefix("##"))

@@ -7,21 +7,18 @@ from nezha_tf.util.errors import UserError
 
 
 def tables_of(encoder):
-    """Returns dict of title to table [2m+1, H], a row for each distance from -m to m.
-
-    Args:
-      encoder: `NezhaEncoder`.
+    """Returns the tables of a `NezhaEncoder`: dict of title to [2m+1, H], distances -m to m.
 
     Raises:
-      UserError: the positions of the model have no such table.
+      UserError: its positions have no such table.
     """
-    found = encoder.positions.distance_tables()
-    if not found:
+    tables = encoder.positions.distance_tables()
+    if not tables:
         raise UserError(
             f"the model has {encoder.config.position_encoding} positions (position_encoding), "
             "which have no table of distances to draw; take a NEZHA model"
         )
-    return found
+    return tables
 
 
 def functional_tables(max_relative_position=64, head_size=64):
@@ -30,14 +27,7 @@ def functional_tables(max_relative_position=64, head_size=64):
 
 
 def draw(tables):
-    """Draws each table, and beside it the cosine of each row with the row of distance 0.
-
-    Args:
-      tables: as returned by `tables_of`.
-
-    Returns:
-      A matplotlib figure.
-    """
+    """Returns a figure of `tables_of`, with the cosine of each row with that of distance 0."""
     # Without pyplot, because its state belongs to the whole process.
     from matplotlib.figure import Figure
 

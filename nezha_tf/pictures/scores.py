@@ -11,18 +11,11 @@ _LONG_NAME = 8
 
 
 def draw(scores):
-    """Draws a panel for each metric of each stage.
+    """Returns a figure with a panel for each metric of each stage, of a list of `results.Score`.
 
     The runs are pale points, their mean is a dot, and the bar is a standard deviation to both
     sides. Where all settings of a panel have a number `x`, they lie along it and are joined by a
     line; else they are side by side.
-
-    Args:
-      scores: list of objects with `stage`, `metric`, `setting`, `x`, `values` (dict of seed to
-        value), `mean` and `deviation`, those of a panel in a row.
-
-    Returns:
-      A matplotlib figure.
     """
     # Without pyplot, because its state belongs to the whole process.
     from matplotlib.figure import Figure

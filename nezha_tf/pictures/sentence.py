@@ -16,13 +16,9 @@ MOST_TOKENS = 64
 
 
 class Sentence(NamedTuple):
-    """One example without padding.
+    """One example without padding: T tokens, with the segments and ranks of an objective.
 
-    Attributes:
-      tokens: list of T strings.
-      input_ids: int32 [T].
-      segment_ids: int32 [T], the segment ids of the objective.
-      ranks: int32 [T], the attention ranks of the objective (see `modeling.attention_mask`).
+    The ranks are those of `modeling.attention_mask`; the arrays are int32 [T].
     """
 
     tokens: list
@@ -93,8 +89,8 @@ def lay_out(tokenizer, objective, text, text_pair=""):
     for transform in objective.transforms(examples):
         batch = transform(batch, tf.constant([0], tf.int64), 0)
     length = int(tf.reduce_sum(batch["input_mask"]))
-    found = batch["input_ids"], batch["segment_ids"], objective.ranks(batch)
-    input_ids, segment_ids, ranks = (np.array(values[0, :length]) for values in found)
+    arrays = batch["input_ids"], batch["segment_ids"], objective.ranks(batch)
+    input_ids, segment_ids, ranks = (np.array(values[0, :length]) for values in arrays)
     return Sentence(vocabulary.tokens_of(input_ids.tolist()), input_ids, segment_ids, ranks)
 
 

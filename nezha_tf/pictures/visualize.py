@@ -3,7 +3,7 @@
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.kinds import form_of
 from nezha_tf.objectives.mixture import ObjectiveMixture
-from nezha_tf.pictures import attention_maps, attention_masks, fonts, relative_positions
+from nezha_tf.pictures import attention, fonts, relative_positions
 from nezha_tf.pictures.settings import PICTURES
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.util.errors import UserError, require_flag
@@ -12,40 +12,25 @@ from nezha_tf.util.settings import require_read
 
 
 def visualize(settings):
-    """Draws a picture as a PNG file; after an error there is no file.
-
-    Args:
-      settings: `VisualizeSettings`.
-
-    Returns:
-      Text to print: what was drawn, and where it is.
-
-    Raises:
-      UserError: matplotlib is not installed, or a mistake in the flags or in the model folder.
-    """
+    """Draws the picture of `VisualizeSettings` as a PNG file; returns text to print."""
     fonts.require_matplotlib()
     picture = require_flag(settings.picture, "picture")
     path = require_flag(settings.output_file, "output_file")
     if not path.endswith(".png"):
         raise UserError(f"--output_file={path} must end in .png; the picture is a PNG file")
     require_read(settings)
-    figure, said = _DRAW[picture](settings)
-    save(figure, path)
-    return f"{picture} in {path}" + (f"; {said}" if said else "")
-
-
-def save(figure, path):
-    """Writes a figure as a PNG file; after an error there is no file."""
+    figure, note = _DRAW[picture](settings)
     with whole_file(path) as temporary:
         figure.savefig(temporary, dpi=100, format="png")
+    return f"{picture} in {path}" + (f"; {note}" if note else "")
 
 
 def _relative_positions(settings):
     """Returns (a matplotlib figure; a line for the user, or ""), as do the next two functions."""
-    tables = relative_positions.functional_tables()
-    if settings.model_folder:
-        tables = relative_positions.tables_of(encoder_of(_open(settings).make_model()))
-    return relative_positions.draw(tables), ""
+    if not settings.model_folder:
+        return relative_positions.draw(relative_positions.functional_tables()), ""
+    encoder = encoder_of(_open(settings).make_model())
+    return relative_positions.draw(relative_positions.tables_of(encoder)), ""
 
 
 def _attention_masks(settings):
@@ -53,17 +38,16 @@ def _attention_masks(settings):
     if settings.model_folder:
         tokenizer = _open(settings).tokenizer
     else:
-        vocab_file = settings.vocab_file
-        if not vocab_file:
+        if not settings.vocab_file:
             raise UserError("--vocab_file or --model_folder is needed to cut the text into tokens")
-        tokenizer = FullTokenizer(vocab_file, settings.do_lower_case is not False)
-    return attention_masks.draw(tokenizer, text, settings.text_pair)
+        tokenizer = FullTokenizer(settings.vocab_file, settings.do_lower_case is not False)
+    return attention.draw_masks(tokenizer, text, settings.text_pair)
 
 
 def _attention(settings):
     text = require_flag(settings.text, "text")
     folder = _open(settings)
-    return attention_maps.draw(
+    return attention.draw_shares(
         encoder_of(folder.make_model()),
         folder.tokenizer,
         text,
@@ -86,7 +70,6 @@ def objective_of(folder):
 
 
 def _open(settings):
-    """Returns the `ModelFolder` of --model_folder."""
     path = require_flag(settings.model_folder, "model_folder")
     return open_folder(path, do_lower_case=settings.do_lower_case)
 

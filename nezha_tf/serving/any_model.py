@@ -22,7 +22,7 @@ TOP_K = 10
 
 
 def length_of(folder):
-    """Returns the length of a model's longest text in tokens, [CLS] and [SEP] included."""
+    """Returns how many tokens a text of a `ModelFolder` has at most, [CLS] and [SEP] included."""
     length = folder.task.get("max_seq_length") or MAX_SEQ_LENGTH
     longest = positions.of(folder.config).longest(folder.config)
     return length if longest is None else min(length, longest)
@@ -52,9 +52,6 @@ class FeaturesServing(Serving):
     example = 'text=tf.constant(["今天很冷。"])'
 
     def __init__(self, folder):
-        """Args:
-        folder: `ModelFolder` of any model.
-        """
         max_seq_length = length_of(folder)
         layer_mix = folder.task.get("layer_mix", False)
         model = NezhaEncoder(folder.config, max_seq_length, layer_mix=layer_mix)
@@ -106,12 +103,12 @@ class FeaturesServing(Serving):
         outputs = self._model(inputs)
         vectors = outputs["sequence_output"]
         has_text = tf.reduce_any(is_text > 0, axis=1)[:, None]
-        found = {
+        answer = {
             "mean": tf.where(has_text, pooled(vectors, is_text, "mean"), 0.0),
             "max": tf.where(has_text, pooled(vectors, is_text, "max"), 0.0),
             "cls": pooled(vectors, is_text, "cls"),
         }
-        return {**found, "pooler": outputs["pooled_output"]} if self._has_pooler else found
+        return {**answer, "pooler": outputs["pooled_output"]} if self._has_pooler else answer
 
     def _places(self, values, is_token):
         """Returns starts or ends, RaggedTensor [B, (n)], padded to the packed tokens: [B, T]."""
@@ -136,12 +133,7 @@ class FillMaskServing(Serving):
     example = f'text=tf.constant(["今天天{MASK}很好。"])'
 
     def __init__(self, model, tokenizer, max_seq_length, top_k=TOP_K):
-        """Args:
-        model: a `NezhaForMaskedLM`.
-        tokenizer: its `FullTokenizer`.
-        max_seq_length: longest text in tokens, [CLS] and [SEP] included.
-        top_k: number of candidates for each blank.
-        """
+        """Texts have at most `max_seq_length` tokens, [CLS] and [SEP] included."""
         super().__init__(model, tokenizer)
         self._room, self._top_k = max_seq_length - SPECIAL_TOKENS, top_k
 
@@ -169,13 +161,13 @@ class FillMaskServing(Serving):
         return self._reader.ids_with(text, MASK, self._reader.vocabulary.mask_id)
 
     def filled(self, ids):
-        """Returns the outputs, dict of name to tensor, for what `ids_of` returned."""
+        """Returns the outputs for what `ids_of` returned."""
         inputs = self._reader.packed(ids)
         segment_ids = tf.fill(tf.shape(inputs["input_ids"]), SEGMENT_IDS["bidirectional"][0])
         return self._filled({**inputs, "segment_ids": segment_ids})
 
     def _filled(self, inputs):
-        """Returns the outputs, dict of name to tensor, for a dict of the model's inputs [B, T]."""
+        """Returns the outputs for a dict of the model's inputs, [B, T] each."""
         is_mask = inputs["input_ids"] == self._reader.vocabulary.mask_id
         is_mask &= inputs["input_mask"] > 0
         where = tf.where(is_mask)
@@ -187,21 +179,17 @@ class FillMaskServing(Serving):
         tokens = self._reader.vocabulary.tokens
         # The model's table of tokens may be larger than the vocabulary.
         probabilities = tf.nn.softmax(outputs["masked_lm_logits"])[:, :, : len(tokens)]
-        found = tf.math.top_k(probabilities, min(self._top_k, len(tokens)))
+        best = tf.math.top_k(probabilities, min(self._top_k, len(tokens)))
         is_there = tf.sequence_mask(masks.row_lengths(), tf.shape(positions)[1])[..., None]
         return {
             "num_masks": tf.cast(masks.row_lengths(), tf.int32),
-            "candidates": tf.where(is_there, tf.gather(tokens, found.indices), ""),
-            "probabilities": tf.where(is_there, found.values, 0.0),
+            "candidates": tf.where(is_there, tf.gather(tokens, best.indices), ""),
+            "probabilities": tf.where(is_there, best.values, 0.0),
         }
 
 
 def fill_mask(folder, model):
-    """Returns the `FillMaskServing` of a `ModelFolder` and its model.
-
-    Raises:
-      UserError: the model does not have the head of masked LM.
-    """
+    """Returns the `FillMaskServing` of a `ModelFolder`; a `UserError` without the head for it."""
     if not isinstance(model, NezhaForMaskedLM):
         raise UserError(
             f"the model in {folder.path} has no head of masked LM, so it cannot fill {MASK}; pass "

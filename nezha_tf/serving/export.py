@@ -30,17 +30,7 @@ OF_PRETRAINED = {
 
 
 def export(settings):
-    """Writes the SavedModel of a model folder.
-
-    Args:
-      settings: `ExportSettings`.
-
-    Returns:
-      Text to print: what the SavedModel does, and where it is.
-
-    Raises:
-      UserError: a mistake in the flags or in the folder.
-    """
+    """Writes the SavedModel of `ExportSettings`; see `export_folder`."""
     path = require_flag(settings.model_folder, "model_folder")
     output_dir = require_flag(settings.output_dir, "output_dir")
     return export_folder(path, output_dir, settings.task)
@@ -49,15 +39,13 @@ def export(settings):
 def run_and_export(run, settings, make_task):
     """Runs a training program, and with --do_export writes the SavedModel of its best checkpoint.
 
+    With --do_export and without --do_train, --do_eval and --do_predict the program does not run;
+    what is in its folder is exported. The folders are checked before the run begins.
+
     Args:
       run: `training.run.run` or `tasks.finetuning.sweep.run`.
-      settings: settings of the program. With --do_export and without --do_train, --do_eval and
-        --do_predict the program does not run; what is in its folder is exported.
+      settings: settings of the program.
       make_task: as for `run`.
-
-    Raises:
-      UserError: as for `run` and `export_folder`, or --export_dir without --do_export. The folders
-        are checked before the run begins.
     """
     folder = settings.output_dir
     if not settings.do_export or not folder:
@@ -80,13 +68,7 @@ def run_and_export(run, settings, make_task):
 
 
 def export_folder(path, output_dir, task=None):
-    """Writes the SavedModel of a model folder.
-
-    Args:
-      path: path of the model folder.
-      output_dir: path of the folder to make; it must not exist.
-      task: "features" or a key of `OF_PRETRAINED`; None: what the model was trained for. For a
-        pretrained model that is the first of `uses_of`, or "features" if it has no use.
+    """Writes the SavedModel of a model folder for a task (`serving_of`) into a new folder.
 
     Returns:
       Text to print: what the SavedModel does, and where it is.
@@ -103,9 +85,8 @@ def export_folder(path, output_dir, task=None):
 def serving_of(folder, task=None):
     """Returns (name of the task, the `Serving` of a `ModelFolder` that does it).
 
-    Args:
-      folder: the folder.
-      task: as for `export_folder`.
+    The task is "features" or a key of `OF_PRETRAINED`; None: what the model was trained for. For a
+    pretrained model that is the first of `uses_of`, or "features" if it has no use.
 
     Raises:
       UserError: the model cannot do the task.
@@ -139,10 +120,7 @@ def check_output_dir(path, flag="output_dir"):
 
 
 def open_export(path, flag):
-    """Returns an export as `tf.saved_model.load` does; raises `UserError` if it cannot be read.
-
-    The `flag` names the path.
-    """
+    """Returns the export that a flag names, as `tf.saved_model.load` does, or a `UserError`."""
     require_loadable(path, flag)
     try:
         return tf.saved_model.load(path)
@@ -153,7 +131,7 @@ def open_export(path, flag):
 def require_loadable(path, flag):
     """Raises a `UserError` if TensorFlow would take the path of a SavedModel for a pattern.
 
-    It finds no weights then, or those of another folder. The `flag` names the path.
+    It finds no weights then, or those of another folder.
     """
     sign = _OF_PATTERNS.search(path)
     if sign:
@@ -164,14 +142,10 @@ def require_loadable(path, flag):
 
 
 def write(serving, folder):
-    """Writes a SavedModel and its README.md; after an error there is no folder.
-
-    Args:
-      serving: `Serving`.
-      folder: path of the folder to make; it must not exist.
+    """Writes a `Serving` as a SavedModel with a README.md into a new folder.
 
     Raises:
-      UserError: the folder exists, or cannot be written.
+      UserError: the folder exists, or cannot be written; then there is nothing in it.
     """
     signatures = {n: f.get_concrete_function() for n, f in serving.signatures().items()}
     with files.whole_folder(folder) as temporary, tempfile.TemporaryDirectory() as scratch:
@@ -189,13 +163,7 @@ def write(serving, folder):
 
 
 def readme_text(serving, name, signatures):
-    """Returns the README of an export: how to use it, its inputs and its outputs.
-
-    Args:
-      serving: `Serving`.
-      name: name of the folder.
-      signatures: dict of name to concrete function.
-    """
+    """Returns the README of an export: how to use it, its inputs and its outputs."""
     lines = [
         f"# {name}",
         "",

@@ -8,7 +8,7 @@ from nezha_tf.checkpoints.task_row import Tab
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.uses import uses_of
-from nezha_tf.pictures import attention_maps
+from nezha_tf.pictures.attention import draw_shares
 from nezha_tf.pictures.visualize import encoder_of, objective_of
 from nezha_tf.serving.export import OF_PRETRAINED, open_export
 from nezha_tf.serving.signature import DEFAULT, Servable
@@ -27,10 +27,7 @@ _ATTENTION = Tab("Attention", lambda tabs, models: tabs.attention(models))
 
 
 def serve(settings):
-    """Serves the page until the program is interrupted.
-
-    Args:
-      settings: `DemoSettings`.
+    """Serves the page of `DemoSettings` until the program is interrupted.
 
     Raises:
       UserError: gradio is not installed, a folder has no model, or the address cannot be used.
@@ -83,11 +80,7 @@ def make_page(models):
 
 
 def all_tabs():
-    """Returns all `Tab`s in the order of the page.
-
-    First come the tasks that understand text, then the tasks that fill in or write text. The last
-    tab is the attention, which every model has.
-    """
+    """Returns all `Tab`s in order: tasks that read, then those that write, then the attention."""
     rows = [row for row in TASKS.values() if row.tab]
     reads = [row.tab for row in rows if row.form == "bidirectional"]
     writes = [row.tab for row in rows if row.form != "bidirectional"]
@@ -96,17 +89,10 @@ def all_tabs():
 
 
 def open_models(paths):
-    """Opens models.
+    """Opens model folders or exports (`tools/export_saved_model.py`).
 
-    Args:
-      paths: sequence of paths of model folders or exports (`tools/export_saved_model.py`).
-
-    Returns:
-      dict of a tab's title to dict of a model's name to its `Servable`; that of the attention has
-      functions as `attention_of` returns them.
-
-    Raises:
-      UserError: no path, a folder has no model, or the page has no tab for it.
+    Returns a dict of a tab's title to dict of a model's name to its `Servable`, or for the
+    attention to what `attention_of` returns. A `UserError` if there is no model, or no tab for it.
     """
     require_flag(paths, "model_folder")
     models = {}
@@ -127,11 +113,7 @@ def _names(paths):
 
 
 def models_of(folder):
-    """Returns dict of a tab's title to what it asks, for everything that a `ModelFolder` can do.
-
-    Raises:
-      UserError: as for `ModelFolder.make_model`.
-    """
+    """Returns dict of a tab's title to what it asks, for everything that a `ModelFolder` can do."""
     model, row = folder.make_model(), TASKS.get(folder.task["task"])
     uses = []
     if row and row.serving:
@@ -146,15 +128,14 @@ def models_of(folder):
 
 
 def attention_of(folder, model):
-    """Returns a function of (text, text_pair, layers, heads) as `attention_maps.draw` has them.
+    """Returns a function of (text, text_pair, layers, heads) as `draw_shares` has them.
 
     It returns (matplotlib figure, a line or "").
     """
     encoder, objective = encoder_of(model), objective_of(folder)
 
     def paint(text, text_pair, layers, heads):
-        inputs = (text, text_pair, layers, heads, objective)
-        return attention_maps.draw(encoder, folder.tokenizer, *inputs)
+        return draw_shares(encoder, folder.tokenizer, text, text_pair, layers, heads, objective)
 
     return paint
 

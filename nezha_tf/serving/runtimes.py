@@ -25,17 +25,14 @@ _LACKING = re.compile(r"(?<=No Op registered for )\w+|(?<='tf\.)\w+(?=' op )")
 
 
 def convert_export(settings):
-    """Converts a SavedModel for another runtime, and compares the outputs of both.
-
-    Args:
-      settings: `ConvertExportSettings`.
+    """Converts a SavedModel as `ConvertExportSettings` say, and compares the outputs of both.
 
     Returns:
       Text to print: the size of the file and the largest differences of the outputs.
 
     Raises:
-      UserError: a mistake in the flags or in the export, the other runtime does not have all
-        operations of the model, or a library is not installed. Nothing is written then.
+      UserError: a mistake in the flags or in the export, the other runtime lacks operations of the
+        model, or a library is not installed. Nothing is written then.
     """
     folder = require_flag(settings.saved_model, "saved_model")
     path = require_flag(settings.output_file, "output_file")
@@ -47,7 +44,6 @@ def convert_export(settings):
     else:
         content, run = _quietly(folder, "TFLite", lambda: _tflite(folder, settings.variant))
     differences = _quietly(folder, suffix[1:], lambda: _differences(exported, run, folder))
-    _require_finite(differences, folder)
     with files.whole_file(path) as temporary, open(temporary, "wb") as file:
         file.write(content)
     rows = [(name, f"{difference:.1e}") for name, difference in differences.items()]
@@ -56,7 +52,6 @@ def convert_export(settings):
 
 
 def _checked_suffix(path, variant):
-    """Returns the ending of the file's name, ".tflite" or ".onnx", which says what to make."""
     suffix = os.path.splitext(path)[1]
     if suffix not in (".tflite", ".onnx"):
         raise UserError(
@@ -68,7 +63,6 @@ def _checked_suffix(path, variant):
 
 
 def _load(folder):
-    """Returns the loaded SavedModel; raises `UserError` if it has no signature that takes ids."""
     exported = open_export(folder, "saved_model")
     if SIGNATURE not in exported.signatures:
         raise UserError(
@@ -79,13 +73,15 @@ def _load(folder):
 
 
 def _quietly(folder, runtime, function):
-    """Returns the result of a function, and hides what libraries print on stderr meanwhile.
+    """Returns the result of a function of a library, which prints nothing on stderr meanwhile.
 
     Whatever it raises becomes a `UserError` that names the folder and the runtime.
     """
     with console.stderr_held_back():
         try:
             return function()
+        except UserError:
+            raise
         except Exception as error:  # The libraries raise exceptions of many classes.
             problem = error
     lacking = ", ".join(sorted(set(_LACKING.findall(str(problem)))))
@@ -136,7 +132,6 @@ def _onnx(exported):
 
 
 def _require_onnx():
-    """Raises `UserError` if the libraries for ONNX are not installed."""
     try:
         import onnxruntime  # noqa: F401
         import tf2onnx  # noqa: F401
@@ -150,13 +145,14 @@ def _require_onnx():
 def _differences(exported, run, folder):
     """Returns dict of each floating-point output to its largest difference, on random ids.
 
-    It is NaN if an output is NaN.
+    Raises:
+      UserError: a difference is not finite.
     """
     with open(os.path.join(folder, "assets", "vocab.txt"), encoding="utf-8") as file:
         vocab_size = sum(1 for _ in file)
     function = exported.signatures[SIGNATURE]
     specs = function.structured_input_signature[1]
-    rng, found = np.random.default_rng(0), {}
+    rng, differences = np.random.default_rng(0), {}
     for sizes in _SIZES:
         shapes = {n: [sizes[axis] for axis in _AXES[s.shape.rank]] for n, s in specs.items()}
         arrays = {name: np.zeros(shape, "int32") for name, shape in shapes.items()}
@@ -166,16 +162,10 @@ def _differences(exported, run, folder):
         for name, tensor in function(**{n: tf.constant(a) for n, a in arrays.items()}).items():
             if tensor.dtype.is_floating:
                 difference = np.abs(outputs[name] - tensor.numpy()).max()
-                # Python's `max` would pass over NaN.
-                found[name] = float(np.maximum(found.get(name, 0.0), difference))
-    return found
-
-
-def _require_finite(differences, folder):
-    """Raises `UserError` if a difference is not finite."""
-    for name, difference in differences.items():
-        if not np.isfinite(difference):
-            raise UserError(
-                f"{folder}: the difference of {name} from the export, on random ids, is "
-                f"{difference}, so nothing is written; check the weights of the model"
-            )
+                if not np.isfinite(difference):
+                    raise UserError(
+                        f"{folder}: the difference of {name} from the export, on random ids, is "
+                        f"{difference}, so nothing is written; check the weights of the model"
+                    )
+                differences[name] = max(differences.get(name, 0.0), float(difference))
+    return differences

@@ -33,7 +33,7 @@ class Serving(tf.Module, abc.ABC):
     def __init__(self, model, tokenizer):
         """Args:
         model: a Keras model in float32. Its weights are saved; its layers become graphs.
-        tokenizer: the model's `FullTokenizer`.
+        tokenizer: its `FullTokenizer`.
         """
         super().__init__(name="serving")
         self._weights = [variable.value for variable in model.weights]
@@ -66,10 +66,7 @@ class Servable:
     """
 
     def __init__(self, signatures, owner):
-        """Args:
-        signatures: dict of name to `tf.function`.
-        owner: the `Serving`, or what `tf.saved_model.load` returned; it holds the weights.
-        """
+        """The owner, a `Serving` or what `tf.saved_model.load` returned, holds the weights."""
         self._owner = owner
         self._answer = function = signatures[DEFAULT]
         if isinstance(owner, Serving):
@@ -81,11 +78,7 @@ class Servable:
     def __call__(self, **texts):
         """Returns the outputs for one example: dict of name to str, number or list of these.
 
-        Args:
-          **texts: dict of the names of the inputs to a text, or to a list of texts.
-
-        Raises:
-          UserError: a text has no token.
+        Each argument is a text, or a list of texts; a `UserError` if one has no token.
         """
         for name, text in texts.items():
             for each in text if isinstance(text, list) else [text or ""]:

@@ -1,8 +1,9 @@
-"""The tabs of the page. Each function lays out one tab.
+"""The tabs of the page. Each function lays out the tab of some models.
 
-Its argument `models` is a dict of name to `serving.signature.Servable`: the models of the tab.
+Its argument `models` is a dict of name to `serving.signature.Servable`.
 """
 
+import itertools
 import math
 
 import gradio as gr
@@ -20,42 +21,34 @@ _NEWS = "李小明昨天从北京飞往上海，参加复旦大学的毕业典�
 
 
 def classification(models):
-    """Lays out the tab of classification."""
     has_pairs = any("text_pair" in model.inputs for model in models.values())
     texts = [text_box("Text", _TEXT), text_box("Second text", _TEXT, visible=has_pairs)]
     shown = [gr.Label(show_label=False, num_top_classes=10, render=False)]
 
     def classify(model, text, text_pair):
         pair = {"text_pair": text_pair} if "text_pair" in model.inputs else {}
-        found = model(text=text, **pair)
-        if "value" in found:
-            return [f"{found['value']:.4g}"], ""
-        probabilities = dict(zip(model.labels, found["probabilities"], strict=True))
+        answer = model(text=text, **pair)
+        if "value" in answer:
+            return [f"{answer['value']:.4g}"], ""
+        probabilities = dict(zip(model.labels, answer["probabilities"], strict=True))
+        if "label" in answer:
+            return [probabilities], ""
+        predicted = list(itertools.compress(model.labels, answer["labels_on"]))
         # One predicted class is the likeliest, which the page shows anyway.
-        predicted = (
-            [found["label"]]
-            if "label" in found
-            else [
-                label
-                for label, is_on in zip(model.labels, found["labels_on"], strict=True)
-                if is_on
-            ]
-        )
-        line = f"predicted: {', '.join(predicted) or 'none'}"
-        return [probabilities], "" if len(predicted) == 1 else line
+        line = "" if len(predicted) == 1 else f"predicted: {', '.join(predicted) or 'none'}"
+        return [probabilities], line
 
     fill_tab(models, "Classify", texts, shown, classify)
 
 
 def entities(models):
-    """Lays out the tab of entities."""
     texts = [text_box("Text", _NEWS, lines=3)]
     shown = [_highlighted(), table("label", "text", "from", "to", "probability")]
 
     def find(model, text):
-        found = model(text=text)
+        answer = model(text=text)
         names = ("label", "entity", "start", "end", "probability")
-        rows = list(zip(*(found[name][: found["num_entities"]] for name in names), strict=True))
+        rows = list(zip(*(answer[name][: answer["num_entities"]] for name in names), strict=True))
         marked = _marked(text, [(start, end, label) for label, _, start, end, _ in rows])
         rows = [[*row, _percent(probability)] for *row, probability in rows]
         return [marked, rows], "" if rows else "no entity"
@@ -64,17 +57,16 @@ def entities(models):
 
 
 def answers(models):
-    """Lays out the tab of reading comprehension."""
     texts = [text_box("Question", "要准备几个鸡蛋？"), text_box("Passage", _PASSAGE, lines=4)]
     shown = [_highlighted(), table("answer", "from", "to", "probability")]
 
-    def answer(model, question, passage):
-        found = model(question=question, passage=passage)
+    def find(model, question, passage):
+        answer = model(question=question, passage=passage)
         names = ("answers", "starts", "ends", "probabilities")
-        if "answers" in found:
-            rows = [row for row in zip(*(found[name] for name in names), strict=True) if row[3]]
+        if "answers" in answer:
+            rows = [row for row in zip(*(answer[name] for name in names), strict=True) if row[3]]
         else:  # an export gives the best answer alone
-            rows = [[found[name] for name in ("answer", "start", "end", "probability")]]
+            rows = [[answer[name] for name in ("answer", "start", "end", "probability")]]
         stretches = [] if rows[0][1] < 0 else [(*rows[0][1:3], "answer")]
         line = "" if stretches else "the passage holds no answer"
         rows = [
@@ -85,11 +77,10 @@ def answers(models):
         ]
         return [_marked(passage, stretches), rows], line
 
-    fill_tab(models, "Answer", texts, shown, answer)
+    fill_tab(models, "Answer", texts, shown, find)
 
 
 def choices(models):
-    """Lays out the tab of multiple choice."""
     has_questions = any("question" in model.inputs for model in models.values())
     context = _PASSAGE if has_questions else "雨#idiom#，下个不停。"
     offered = "2个\n3个\n5个" if has_questions else "绵绵不断\n画蛇添足\n一日千里"
@@ -105,26 +96,25 @@ def choices(models):
     def choose(model, context, question, choices):
         texts = choices_of(choices)
         if "question" in model.inputs:
-            found = model(context=context, question=question, choices=texts)
+            answer = model(context=context, question=question, choices=texts)
         elif context.strip() and ONE_BLANK not in context:
             raise UserError(f"the text has no blank; write {ONE_BLANK} where a choice belongs")
         else:
-            found = model(context=context, choices=texts)
-        return [dict(zip(texts, found["probabilities"], strict=True))], ""
+            answer = model(context=context, choices=texts)
+        return [dict(zip(texts, answer["probabilities"], strict=True))], ""
 
     fill_tab(models, "Choose", texts, shown, choose)
 
 
 def blanks(models):
-    """Lays out the tab that fills in [MASK]."""
     texts = [text_box("Text with [MASK] for each token to fill in", _BLANKS)]
     shown = [table("[MASK] 1")]
 
     def fill(model, text):
-        found = model(text=text)
-        if not found["num_masks"]:
+        answer = model(text=text)
+        if not answer["num_masks"]:
             raise UserError(f"no {MASK} in the text; write one for each token to fill in")
-        blanks = zip(found["candidates"], found["probabilities"], strict=True)
+        blanks = zip(answer["candidates"], answer["probabilities"], strict=True)
         cells = [
             [f"{token}  {_percent(p)}" for token, p in zip(*blank, strict=True)] for blank in blanks
         ]
@@ -136,35 +126,24 @@ def blanks(models):
 
 
 def writing(models):
-    """Lays out the tab that writes a target for a source."""
-    texts = [text_box("Source", _PASSAGE, lines=4)]
-    shown = [table("text", "score")]
-
     def write(model, source):
-        found = model(text=source)
-        pairs = zip(found["texts"], found["scores"], strict=True)
-        return [[[text, f"{score:.3f}"] for text, score in pairs if math.isfinite(score)]], ""
+        answer = model(text=source)
+        return [_scored(answer["texts"], answer["scores"])], ""
 
-    fill_tab(models, "Write", texts, shown, write)
+    texts = [text_box("Source", _PASSAGE, lines=4)]
+    fill_tab(models, "Write", texts, [table("text", "score")], write)
 
 
 def continuation(models):
-    """Lays out the tab that continues a prompt."""
-    texts = [text_box("Prompt", "今天")]
-    shown = [table("text", "score")]
-
     def go_on(model, prompt):
-        found = model(text=prompt)
-        pairs = zip(found["continuations"], found["scores"], strict=True)
-        return [
-            [[prompt + text, f"{score:.3f}"] for text, score in pairs if math.isfinite(score)]
-        ], ""
+        answer = model(text=prompt)
+        texts = [prompt + text for text in answer["continuations"]]
+        return [_scored(texts, answer["scores"])], ""
 
-    fill_tab(models, "Continue", texts, shown, go_on)
+    fill_tab(models, "Continue", [text_box("Prompt", "今天")], [table("text", "score")], go_on)
 
 
 def attention(models):
-    """Lays out the tab of the attention."""
     texts = [
         text_box("Text", _TEXT),
         text_box("Second text (may be empty)", ""),
@@ -183,12 +162,8 @@ def attention(models):
 def fill_tab(models, verb, inputs, shown, function):
     """Lays out a tab: the choice of the model, the texts, the button, a message, the results.
 
-    Args:
-      models: dict of name to `Servable`.
-      verb: label of the button.
-      inputs: list of text components; the return key in a box of one line is as the button.
-      shown: list of components that show the results.
-      function: function of a `Servable` and the texts; returns (list of results, a message or "").
+    The function takes a `Servable` and the texts, and returns (list of what the components of
+    `shown` show, a message or ""). The return key in a box of one line is as the button.
     """
     names = list(models)
     choice = gr.Dropdown(names, value=names[0], label="Model", visible=len(names) > 1)
@@ -201,10 +176,10 @@ def fill_tab(models, verb, inputs, shown, function):
 
     def handle(name, *texts):
         try:
-            found, line = function(models[name], *map(_checked, texts))
+            results, line = function(models[name], *map(_checked, texts))
         except UserError as error:
-            found, line = [None] * len(shown), str(error)
-        return *found, gr.update(value=line, visible=bool(line))
+            results, line = [None] * len(shown), str(error)
+        return *results, gr.update(value=line, visible=bool(line))
 
     events = [button.click, *(box.submit for box in inputs)]
     gr.on(events, handle, [choice, *inputs], [*shown, message], api_name=False)
@@ -216,7 +191,6 @@ def text_box(label, value, lines=1, visible=True):
 
 
 def _highlighted():
-    """Returns a component for a text with marked parts; `fill_tab` renders it."""
     return gr.HighlightedText(show_label=False, render=False)
 
 
@@ -259,8 +233,13 @@ def _marked(text, stretches):
 
 
 def _numbers(text):
-    """Returns the parts of a text between commas, without white space: list of str."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _scored(texts, scores):
+    """Returns the rows of a table of texts; a score that is not finite stands for none."""
+    pairs = zip(texts, scores, strict=True)
+    return [[text, f"{score:.3f}"] for text, score in pairs if math.isfinite(score)]
 
 
 def _percent(probability):

@@ -30,12 +30,7 @@ def ids_specs(rank=2):
 
 
 def of_ids(function, rank=2):
-    """Returns a signature that takes a model's inputs: (function, input specs).
-
-    Args:
-      function: function of a dict of `MODEL_INPUTS`.
-      rank: see `ids_specs`.
-    """
+    """Returns a signature of a function of a dict of `MODEL_INPUTS`: (function, input specs)."""
 
     def from_ids(input_ids, input_mask, segment_ids):
         return function(dict(zip(MODEL_INPUTS, (input_ids, input_mask, segment_ids), strict=True)))
@@ -44,33 +39,18 @@ def of_ids(function, rank=2):
 
 
 class Tokens(NamedTuple):
-    """Tokenized texts of P tokens each.
+    """Tokenized texts of P tokens each."""
 
-    Attributes:
-      characters: string RaggedTensor [B, (characters)], the code points of the texts.
-      ids: int32 RaggedTensor [B, (P)].
-      starts, ends: int RaggedTensors [B, (P)]: a token covers the characters [start, end) of its
-        text.
-    """
-
-    characters: tf.RaggedTensor
-    ids: tf.RaggedTensor
-    starts: tf.RaggedTensor
+    characters: tf.RaggedTensor  # string [B, (characters)], the code points of the texts
+    ids: tf.RaggedTensor  # int32 [B, (P)]
+    starts: tf.RaggedTensor  # int [B, (P)]: a token covers the characters [start, end) of its text
     ends: tf.RaggedTensor
 
 
 class TextReader(tf.Module):
-    """Tokenizes and packs texts as the Python code does: [CLS] a [SEP], or [CLS] a [SEP] b [SEP].
-
-    Attributes:
-      vocabulary: `Vocabulary`.
-      graph_tokenizer: `GraphTokenizer`.
-    """
+    """Tokenizes and packs texts as a `FullTokenizer`: [CLS] a [SEP], or [CLS] a [SEP] b [SEP]."""
 
     def __init__(self, tokenizer):
-        """Args:
-        tokenizer: `FullTokenizer`.
-        """
         super().__init__(name="text_reader")
         self.vocabulary = tokenizer.vocabulary
         self.graph_tokenizer = GraphTokenizer(self.vocabulary, tokenizer.do_lower_case)
@@ -82,12 +62,7 @@ class TextReader(tf.Module):
     def ids_with(self, text, mark, mark_id):
         """Returns the ids of texts, int32 RaggedTensor [B, (n)], with `mark_id` for each mark.
 
-        The texts are tokenized in parts, because the tokenizer would split the mark.
-
-        Args:
-          text: string [B].
-          mark: str.
-          mark_id: int.
+        The texts, string [B], are tokenized in parts: the tokenizer would split the mark.
         """
         parts = tf.strings.split(valid(text), mark)
         ids = self.ids(parts.values)
@@ -100,18 +75,13 @@ class TextReader(tf.Module):
     def tokens(self, text):
         """Returns the `Tokens` of texts, string [B]."""
         text = valid(text)
-        found = self.graph_tokenizer.tokenize_with_offsets(text)
-        return Tokens(tf.strings.unicode_split(text, "UTF-8"), *found)
+        characters = tf.strings.unicode_split(text, "UTF-8")
+        return Tokens(characters, *self.graph_tokenizer.tokenize_with_offsets(text))
 
     def packed(self, first, second=None):
-        """Returns the model's inputs for tokens, which must not be too many.
+        """Returns `MODEL_INPUTS`, int32 [B, T], for ids, int32 RaggedTensors [B, (n)].
 
-        Args:
-          first: int32 RaggedTensor [B, (n)].
-          second: int32 RaggedTensor [B, (m)], or None.
-
-        Returns:
-          dict of `MODEL_INPUTS`, int32 [B, T]; T is the length of the longest row.
+        T is the length of the longest row; the texts must not be too long.
         """
         count = first.nrows()
         edges = [
@@ -133,10 +103,8 @@ class TextReader(tf.Module):
 def padded(ids, least=2):
     """Returns (ids, mask of the tokens), int32 [B, T], of an int32 RaggedTensor [B, (n)].
 
-    Args:
-      ids: the ids.
-      least: the tokens that each row has, [CLS] and [SEP] among them. Without any text T is this
-        number, not 0, because the model reads some of these tokens.
+    T is at least `least`, the tokens that each row has, [CLS] and [SEP] among them: also without
+    any text, because the model reads some of these tokens.
     """
     lengths = ids.row_lengths()
     longest = tf.reduce_max(tf.concat([lengths, [least]], axis=0))
@@ -150,15 +118,12 @@ def valid(text):
 
 
 def text_of(characters, rows, starts, ends):
-    """Returns parts of texts.
+    """Returns parts of texts, string [n].
 
     Args:
       characters: as in `Tokens`.
       rows: int [n], the text to which each part belongs.
       starts, ends: int [n]: the part is the characters [start, end) of its text.
-
-    Returns:
-      string [n].
     """
     base = tf.gather(characters.row_starts(), rows)
     places = tf.ragged.range(base + tf.cast(starts, tf.int64), base + tf.cast(ends, tf.int64))
@@ -176,15 +141,9 @@ def heads(ragged, lengths):
 
 
 def cut(first, second, room):
-    """Cuts texts or pairs to `room` tokens, as `truncated_lengths` of text.packing.
+    """Cuts texts or pairs to `room` tokens together, as `truncated_lengths` of text.packing.
 
-    Args:
-      first: RaggedTensor [B, (n)].
-      second: RaggedTensor [B, (m)], or None.
-      room: largest number of tokens that both texts have together.
-
-    Returns:
-      (first, second), cut.
+    The arguments and results `first` and `second` are RaggedTensors [B, (n)], or `second` is None.
     """
     if second is None:
         return heads(first, room), None

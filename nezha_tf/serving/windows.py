@@ -9,19 +9,12 @@ CHUNK = 32
 
 
 class Windows(NamedTuple):
-    """Windows of texts; the windows of one text follow each other.
+    """Windows of texts; the windows of one text follow each other. All are int64."""
 
-    Attributes:
-      rows: int64 [W], the text to which each window belongs.
-      starts: int64 [W], the first token of each window.
-      lengths: int64 [W], the number of tokens of each window.
-      counts: int64 [B], the number of windows of each text.
-    """
-
-    rows: tf.Tensor
-    starts: tf.Tensor
-    lengths: tf.Tensor
-    counts: tf.Tensor
+    rows: tf.Tensor  # [W], the text to which each window belongs
+    starts: tf.Tensor  # [W], the first token of each window
+    lengths: tf.Tensor  # [W], the number of tokens of each window
+    counts: tf.Tensor  # [B], the number of windows of each text
 
     @property
     def firsts(self):
@@ -88,13 +81,7 @@ def windows_on(num_tokens, size, stride, is_last_full):
 def in_chunks(function, inputs, dtypes):
     """Calls a function for some windows at a time, and joins its results.
 
-    Args:
-      function: function from a dict of inputs to a dict of outputs.
-      inputs: dict of name to tensor [W, T].
-      dtypes: dict of the names of the outputs to their dtypes.
-
-    Returns:
-      Dict of name to tensor [W, T].
+    It takes and returns dicts of name to tensor [W, T]; `dtypes` has those of the outputs.
     """
     total = tf.shape(next(iter(inputs.values())))[0]
     count = tf.maximum(-(-total // CHUNK), 1)
@@ -105,8 +92,8 @@ def in_chunks(function, inputs, dtypes):
 
     def step(index, arrays):
         part = slice(index * CHUNK, (index + 1) * CHUNK)
-        found = function({name: values[part] for name, values in inputs.items()})
-        return index + 1, {n: array.write(index, found[n]) for n, array in arrays.items()}
+        outputs = function({name: values[part] for name, values in inputs.items()})
+        return index + 1, {n: array.write(index, outputs[n]) for n, array in arrays.items()}
 
     _, arrays = tf.while_loop(
         lambda index, _: index < count, step, (0, arrays), parallel_iterations=1

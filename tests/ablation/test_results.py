@@ -1,13 +1,18 @@
 """Means, deviations and the paired test against SciPy and NumPy; what the picture shows."""
 
+import json
+import math
+
 import laws
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from toy_ablation import FILE, settings
 
-from nezha_tf.ablation.results import Score, tables
+from nezha_tf.ablation import plan
+from nezha_tf.ablation.results import Score, scores_of, tables
 from nezha_tf.pictures import scores as picture
 
 
@@ -103,3 +108,70 @@ def test_the_picture_of_names_in_chinese_has_no_missing_glyphs(recwarn):
     figure = picture.draw([score("函数式", {1: 0.5}, {}), score("旋转", {1: 0.75}, {})])
     figure.savefig("/dev/null", format="png")
     assert not [str(each.message) for each in recwarn if "missing from" in str(each.message)]
+
+
+def outcome(folder, text, lacking=(), metrics=("score",), **changes):
+    """Returns the `Outcome` of runs, each with its number for each metric; (): none of `lacking`.
+
+    Args:
+      lacking: beginnings of the names of jobs that left no results.
+      metrics: names of the numbers that the others left; NaN where a flag is nan.
+    """
+    ablation = plan.read(settings(folder, text, seeds=("3", "1"), **changes))
+    jobs = plan.jobs_of(ablation, str(folder))
+    ablation, jobs = plan.narrowed(ablation, jobs, changes.get("settings", ()))
+    for number, job in enumerate(dict.fromkeys(jobs.values())):
+        (folder / job.name).mkdir(parents=True)
+        if not job.name.startswith(lacking or "-"):
+            values = dict.fromkeys(metrics, math.nan if "rate=nan" in str(job.flags) else number)
+            (folder / job.name / "eval_results.json").write_text(json.dumps(values))
+    return scores_of(ablation, jobs, str(folder), lambda job: not job.name.startswith("second/off"))
+
+
+THIRD = "[settings.slow]\nsecond.rate = 1\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        FILE.replace(".plain]", ".off]"),  # its runs have not ended
+        FILE.replace("[settings.plain]", '[settings.plain]\nwithout = ["second"]'),
+    ),
+)
+def test_without_the_first_setting_nothing_is_compared(tmp_path, text):
+    """The second setting does not take its place."""
+    found = outcome(tmp_path, text + THIRD)
+    assert [(score.setting, score.differences) for score in found.scores] == [
+        ("fast", []),
+        ("slow", []),
+    ]
+    assert not found.faults and not found.lacking
+
+
+def test_settings_and_stages_with_fewer_runs_are_compared_by_those_that_they_have(tmp_path):
+    plain, fast = outcome(tmp_path / "a", FILE + "num_seeds = 1\n").scores
+    assert list(plain.values) == [3, 1] and list(fast.values) == [3]
+    assert fast.differences == [fast.values[3] - plain.values[3]]
+    once = FILE.replace("program =", "is_seeded = false\nprogram =")
+    assert [len(score.values) for score in outcome(tmp_path / "b", once).scores] == [1, 1]
+
+
+def test_metrics_that_no_run_has_are_named(tmp_path):
+    other, both = (FILE.replace('"score"', names) for names in ('"f1"', '"score", "f1"'))
+    for name, text in (("a", other), ("b", both)):
+        (line,) = outcome(tmp_path / name, text).lacking
+        assert "no run has the metric 'f1'; they have score" in line
+    # It may be a metric of the setting that is left out.
+    assert not outcome(tmp_path / "c", both, settings=("fast",)).lacking
+
+
+def test_runs_without_results_do_not_hide_the_others(tmp_path):
+    """They wrote nothing, or a number that is not finite."""
+    text = FILE.replace("second.rate = 10", "second.rate = nan") + THIRD
+    found = outcome(tmp_path, text, lacking=("second/plain/seed1",))
+    values = {score.setting: list(score.values) for score in found.scores}
+    assert values == {"plain": [3], "slow": [3, 1]}
+    missing = found.faults.pop("second/plain/seed1")
+    assert missing.startswith("there is no ") and "remove its folder" in missing
+    assert list(found.faults) == ["second/fast/seed3", "second/fast/seed1"]
+    assert all("eval_results.json: score is nan; to run it" in x for x in found.faults.values())

@@ -12,7 +12,6 @@ from generation_models import (
     random_sources,
 )
 
-from nezha_tf.config import TARGET_PREDICTIONS
 from nezha_tf.generation.decoder import Decoder
 from nezha_tf.generation.sources import pad_left
 from nezha_tf.generation.target_format import TargetFormat
@@ -25,17 +24,16 @@ def test_cached_logits_equal_full_passes(encoding, target_format):
     assert_cached_equals_full(random_model(encoding, layers=2), target_format)
 
 
-@pytest.mark.parametrize("target_prediction", TARGET_PREDICTIONS)
-def test_layers_that_share_weights_have_caches_of_their_own(target_prediction):
-    """A model as ALBERT, with narrow embeddings."""
-    model = random_model("absolute", layers=3, num_hidden_groups=1, embedding_size=6)
-    target_format = TargetFormat(mode="seq2seq", target_prediction=target_prediction)
-    assert_cached_equals_full(model, target_format)
-
-
-def test_a_mixture_of_layers_is_decoded_as_well():
-    model = random_model("absolute", layers=2, layer_mix=True)
-    assert_cached_equals_full(model, TargetFormat())
+@pytest.mark.parametrize(
+    "prediction, sizes",
+    (
+        ("shift", {"num_hidden_groups": 1, "embedding_size": 6, "layers": 3}),  # as ALBERT
+        ("masked", {"layer_mix": True, "layers": 2}),
+    ),
+)
+def test_layers_that_share_weights_and_mixtures_of_layers(prediction, sizes):
+    model = random_model("absolute", **sizes)
+    assert_cached_equals_full(model, TargetFormat(target_prediction=prediction))
 
 
 def assert_cached_equals_full(model, target_format):

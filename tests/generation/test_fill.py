@@ -68,7 +68,7 @@ def test_a_text_past_the_table_of_positions_is_one_line():
     assert len(filler("甲" * (longest - 1) + "[MASK]")) == 1
     with pytest.raises(UserError, match=message):
         filler("甲" * longest + "[MASK]")
-    scorer = PseudoScorer(model, tokenizer.vocabulary, jit_compile=False)
+    scorer = PseudoScorer(model, tokenizer.vocabulary)
     assert len(scorer([5] * longest, 99, 4)) == longest
     with pytest.raises(UserError, match=message):
         scorer([5] * (longest + 1), 99, 4)

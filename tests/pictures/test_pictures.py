@@ -11,7 +11,8 @@ from conftest import GOLDEN, RESOURCES
 
 from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, Vocabulary
 from nezha_tf.objectives.table import OBJECTIVES
-from nezha_tf.pictures import attention_maps, attention_masks, relative_positions
+from nezha_tf.pictures import relative_positions
+from nezha_tf.pictures.attention import draw_masks, draw_shares
 from nezha_tf.pictures.sentence import lay_out
 from nezha_tf.pictures.settings import VisualizeSettings
 from nezha_tf.pictures.visualize import visualize
@@ -69,7 +70,7 @@ def lower(size):
 def test_masks_of_a_sentence(tokenizer, pair):
     """Literally, as UniLM's paper draws them; a text alone is source and target by halves."""
     text = "a b" if pair else "a b c"
-    figure, said = attention_masks.draw(tokenizer, text, pair)
+    figure, said = draw_masks(tokenizer, text, pair)
     panels = panels_by_title(figure)
     assert said == "" and list(panels) == [
         "bidirectional",
@@ -112,7 +113,7 @@ def test_objectives_that_change_a_text_are_shown_with_all_of_it(tokenizer, name)
 
 
 def test_attention_by_layer_and_head(tokenizer, encoder):
-    figure, _ = attention_maps.draw(encoder, tokenizer, "abc", layers=["-1", "0"], heads=[1])
+    figure, _ = draw_shares(encoder, tokenizer, "abc", layers=["-1", "0"], heads=[1])
     panels = panels_by_title(figure)
     assert list(panels) == ["layer 1, head 1", "layer 0, head 1"]
     ids = np.array([[2, *tokenizer.convert_tokens_to_ids(tokenizer.tokenize("abc")), 3]])
@@ -123,7 +124,7 @@ def test_attention_by_layer_and_head(tokenizer, encoder):
     for layer in (0, 1):
         found = cells(panels[f"layer {layer}, head 1"])
         np.testing.assert_allclose(found, probs[layer][0, 1], atol=1e-6)
-    figure, _ = attention_maps.draw(encoder, tokenizer, "ab", "c", objective="seq2seq")
+    figure, _ = draw_shares(encoder, tokenizer, "ab", "c", objective="seq2seq")
     panels = panels_by_title(figure)
     assert len(panels) == 4
     for panel in panels.values():
@@ -158,20 +159,20 @@ def test_mistakes_are_told(tmp_path, tokenizer, encoder, monkeypatch):
     )
     long = "a" * 5 + " b" * 62
     for call, parts in (
-        (lambda: attention_masks.draw(tokenizer, "\u200b"), ["--text ", "no token"]),
-        (lambda: attention_masks.draw(tokenizer, "a", " "), ["--text_pair ", "no token"]),
-        (lambda: attention_masks.draw(tokenizer, long), ["65 tokens", "room for 64"]),
+        (lambda: draw_masks(tokenizer, "\u200b"), ["--text ", "no token"]),
+        (lambda: draw_masks(tokenizer, "a", " "), ["--text_pair ", "no token"]),
+        (lambda: draw_masks(tokenizer, long), ["65 tokens", "room for 64"]),
         (
-            lambda: attention_maps.draw(encoder, tokenizer, "a", layers=["2"]),
+            lambda: draw_shares(encoder, tokenizer, "a", layers=["2"]),
             ["--layers: 2", "0 to 1"],
         ),
-        (lambda: attention_maps.draw(encoder, tokenizer, "a", heads=["x"]), ["--heads: x"]),
+        (lambda: draw_shares(encoder, tokenizer, "a", heads=["x"]), ["--heads: x"]),
         (
-            lambda: attention_maps.draw(absolute, tokenizer, "a", objective="seq2seq"),
+            lambda: draw_shares(absolute, tokenizer, "a", objective="seq2seq"),
             ["--objective=seq2seq", "the model has only 2"],
         ),
         (
-            lambda: attention_maps.draw(encoder, tokenizer, "a", objective="seq2sec"),
+            lambda: draw_shares(encoder, tokenizer, "a", objective="seq2sec"),
             ["--objective=seq2sec: there is no objective 'seq2sec'", "is 'seq2seq' meant?"],
         ),
         (lambda: relative_positions.tables_of(absolute), ["absolute", "no table"]),
@@ -220,6 +221,7 @@ def test_flags_that_a_picture_does_not_read_are_refused():
         see(text="甲", layers=["0"])
 
 
+@pytest.mark.processes
 def test_the_command(tmp_path):
     arguments = ("--picture=attention_masks", "--output_file=new/masks.png", "--text=今天abc")
     vocabulary = f"--vocab_file={RESOURCES / 'vocab.txt'}"

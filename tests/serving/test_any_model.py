@@ -6,7 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts, write_folder
+from export_folders import (
+    INVALID,
+    LONG_TEXT,
+    ODD_TEXTS,
+    Served,
+    ask,
+    assert_each_row_alone,
+    assert_same,
+    real_texts,
+    write_folder,
+)
 
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.tf1 import write_tensors
@@ -87,20 +97,16 @@ def test_tokens_of_the_golden_strings_are_the_originals(shared_golden, tmp_path,
 
 
 def test_features_one_by_one_no_text_no_utf_8_and_from_ids(features, opened):
-    together = ask(features, text=TEXTS)
-    for row in range(len(TEXTS) - 7, len(TEXTS)):
-        for name, values in ask(features, text=TEXTS[row : row + 1]).items():
-            np.testing.assert_allclose(values[0], together[name][row], atol=1e-5)
-    assert ask(features, text=[])["mean"].shape[0] == 0
+    assert_each_row_alone(features, {"text": TEXTS}, range(len(TEXTS) - 7, len(TEXTS)))
     assert ask(features, "tokens", text=[])["vectors"].shape[0] == 0
     first, second = ask(features, text=[INVALID, INVALID.decode("utf-8", "ignore")])["mean"]
-    np.testing.assert_allclose(first, second, atol=1e-6)
+    assert_same(first, second)
     packed = pack([Row({"text": TEXTS[0]}, 1, "")], opened.tokenizer, LENGTH)
     ids = {n: packed.arrays[n] for n in ("input_ids", "segment_ids")}
     ids["input_mask"] = [np.ones_like(packed.ids[0])]
-    by_ids = ask(features, "from_ids", **ids)
-    for name, values in by_ids.items():
-        np.testing.assert_allclose(values[0], together[name][0], atol=1e-5)
+    together = ask(features, text=TEXTS[:1])
+    for name, values in ask(features, "from_ids", **ids).items():
+        assert_same(values, together[name])
 
 
 def with_blanks():
@@ -148,15 +154,7 @@ def test_candidates_are_those_of_the_models_logits(fill, opened):
 
 def test_blanks_one_by_one_none_at_all_and_behind_the_cut(fill):
     texts = with_blanks()
-    together = ask(fill, text=texts)
-    for row in (1, 2, 3, len(texts) - 1):
-        alone = ask(fill, text=texts[row : row + 1])
-        count = together["num_masks"][row]
-        assert (alone["candidates"][0] == together["candidates"][row][:count]).all()
-        np.testing.assert_allclose(
-            alone["probabilities"][0], together["probabilities"][row][:count], atol=1e-5
-        )
-    assert ask(fill, text=[])["num_masks"].tolist() == []
+    assert_each_row_alone(fill, {"text": texts}, (1, 2, 3, len(texts) - 1))
     none = ask(fill, text=["", INVALID, LONG_TEXT])
     assert none["num_masks"].tolist() == [0, 0, 0]
     cut = "中" * (LENGTH - 4)

@@ -5,7 +5,17 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts, write_folder
+from export_folders import (
+    INVALID,
+    LONG_TEXT,
+    ODD_TEXTS,
+    Served,
+    ask,
+    assert_each_row_alone,
+    assert_same,
+    real_texts,
+    write_folder,
+)
 
 from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.serving.export import export
@@ -74,21 +84,10 @@ def test_outputs_equal_the_program(exports, name):
 
 @pytest.mark.parametrize("name", ("single", "pair"))
 def test_one_by_one_no_text_and_no_utf_8(exports, name):
-    together = ask(exports[name], **inputs_of(name))
-    for index in range(len(TEXTS) - 9, len(TEXTS)):
-        row = slice(index, index + 1)
-        alone = ask(exports[name], **inputs_of(name, TEXTS[row], OTHERS[row]))
-        for key, values in alone.items():
-            if values.dtype.kind == "f":
-                np.testing.assert_allclose(values, together[key][row], atol=1e-5)
-            else:
-                assert (values == together[key][row]).all()
-    for values in ask(exports[name], **inputs_of(name, [], [])).values():
-        assert len(values) == 0
+    assert_each_row_alone(exports[name], inputs_of(name), range(len(TEXTS) - 9, len(TEXTS)))
     # What is no UTF-8 becomes U+FFFD, which the tokenizer drops.
     texts = [INVALID, INVALID.decode("utf-8", "ignore")]
-    first, second = ask(exports[name], **inputs_of(name, texts, ["", ""]))["probabilities"]
-    np.testing.assert_allclose(first, second, atol=1e-6)
+    assert_same(*ask(exports[name], **inputs_of(name, texts, ["", ""]))["probabilities"])
 
 
 def test_ids_are_those_of_the_program(exports):

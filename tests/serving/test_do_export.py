@@ -20,6 +20,7 @@ LABELLED = [
 PRETRAINING = {"task": "pretraining", "max_seq_length": 16, "objectives": "bidirectional"}
 
 
+@pytest.mark.processes
 def test_a_classifier_is_trained_and_exported(tmp_path):
     write_folder(tmp_path / "start", PRETRAINING)
     rows = "".join(json.dumps(row) + "\n" for row in LABELLED)
@@ -45,6 +46,7 @@ def test_a_classifier_is_trained_and_exported(tmp_path):
     assert_each_one_line("run_classifier.py", standard, mistakes, tmp_path)
 
 
+@pytest.mark.processes
 def test_what_there_is_is_exported_without_a_run(tmp_path):
     write_folder(tmp_path / "run", PRETRAINING)
     (tmp_path / "empty").mkdir()

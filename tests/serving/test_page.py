@@ -188,6 +188,7 @@ def test_the_page_asks_itself_past_a_proxy(monkeypatch, before):
     assert bool(urllib.request.proxy_bypass("example.org")) == (before == "example.org,localhost")
 
 
+@pytest.mark.processes
 def test_mistakes_of_the_command_are_one_line(tmp_path):
     result = run("tools/demo.py", "--model_folder=none", folder=tmp_path)
     assert_one_line(result, "no model in none")

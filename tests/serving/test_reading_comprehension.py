@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 from conftest import SHARED
-from export_folders import INVALID, LONG_TEXT, NUM_TEXTS, ODD_TEXTS, Served, ask, real_texts
+from export_folders import (
+    INVALID,
+    LONG_TEXT,
+    NUM_TEXTS,
+    ODD_TEXTS,
+    Served,
+    ask,
+    assert_each_row_alone,
+    real_texts,
+)
 
 from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.data.squad import Question, read_questions
@@ -56,7 +65,7 @@ def exports(tmp_path_factory):
 
 
 def ask_all(export, pairs):
-    asked, passages = zip(*pairs, strict=True) if pairs else ((), ())
+    asked, passages = zip(*pairs, strict=True)
     return ask(export, question=asked, passage=passages)
 
 
@@ -93,14 +102,9 @@ def test_answers_equal_the_program(exports, name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_one_by_one_no_text_no_utf_8_and_a_very_long_one(exports, name):
-    together = ask_all(exports[name], QUESTIONS)
-    for row in range(len(QUESTIONS) - 5, len(QUESTIONS)):
-        for key, values in ask_all(exports[name], QUESTIONS[row : row + 1]).items():
-            if values.dtype.kind == "f":
-                np.testing.assert_allclose(values[0], together[key][row], atol=1e-5)
-            else:
-                assert values[0] == together[key][row]
-    assert ask_all(exports[name], [])["answer"].tolist() == []
+    asked, passages = map(list, zip(*QUESTIONS, strict=True))
+    inputs = {"question": asked, "passage": passages}
+    assert_each_row_alone(exports[name], inputs, range(len(QUESTIONS) - 5, len(QUESTIONS)))
     odd = [("", ""), ("什么", ""), ("", "好"), ("什么", " \t"), (INVALID, INVALID)]
     found = ask_all(exports[name], [*odd, ("天气" * 9, LONG_TEXT)])
     for row in (0, 1, 3):

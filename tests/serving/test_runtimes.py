@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from commands import assert_one_line, run
-from export_folders import make_export, write_folder
+from export_folders import ask, make_export, write_folder
 
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.serving import runtimes
@@ -22,6 +22,7 @@ SETTINGS = {
     "labels": ["差评", "好评", "中评"],
     "is_pair": False,
 }
+CHOICES = {"task": "multiple_choice", "max_seq_length": 24, "has_blanks": False}
 # Largest differences in probability.
 TOLERANCES = {"float32": 1e-5, "float16": 2e-3, "dynamic_range": 3e-2}
 
@@ -32,8 +33,8 @@ def exported(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model(exported):
-    return tf.saved_model.load(str(exported))
+def choices(tmp_path_factory):
+    return make_export(tmp_path_factory.mktemp("choices") / "model", CHOICES)
 
 
 def convert(saved_model, output_file, variant="float32"):
@@ -41,85 +42,58 @@ def convert(saved_model, output_file, variant="float32"):
     return convert_export(ConvertExportSettings(**paths, variant=variant))
 
 
-def assert_same(run, model, tolerance):
-    """On batches of several shapes, padded too, whose labels are not all the same."""
-    rng, labels = np.random.default_rng(1), set()
-    for shape in ((1, 2), (6, 24), (3, 9)):
-        lengths = rng.integers(2, shape[1] + 1, (shape[0], 1))
-        mask = (np.arange(shape[1]) < lengths).astype("int32")
+def assert_same(run, exported, tolerance, shapes=((1, 2), (6, 24), (3, 9))):
+    """On batches of several shapes, padded too, whose answers differ."""
+    rng, shares = np.random.default_rng(1), []
+    for shape in shapes:
+        lengths = rng.integers(2, shape[-1] + 1, (*shape[:-1], 1))
+        mask = (np.arange(shape[-1]) < lengths).astype("int32")
+        if len(shape) == 3:
+            mask[0, -1] = 0  # a choice that is not there
         ids = rng.integers(5, 9000, shape).astype("int32") * mask
         inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(ids)}
-        found = run(inputs)
-        tensors = {name: tf.constant(values) for name, values in inputs.items()}
-        expected = model.signatures["from_ids"](**tensors)
-        np.testing.assert_allclose(
-            found["probabilities"], expected["probabilities"], atol=tolerance
-        )
-        labels |= set(np.argmax(found["probabilities"], axis=-1))
-    assert len(labels) > 1
+        expected = ask(exported, "from_ids", **inputs)["probabilities"]
+        np.testing.assert_allclose(run(**inputs)["probabilities"], expected, atol=tolerance)
+        shares += expected[:, 0].tolist()
+    assert np.ptp(shares) > 0.01
 
 
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
-def test_tflite_in_three_sizes(exported, model, tmp_path):
+def test_tflite_in_three_sizes(exported, choices, tmp_path):
     sizes = []
     for variant, tolerance in TOLERANCES.items():
         path = tmp_path / f"{variant}.tflite"
         assert "probabilities" in convert(exported, path, variant)
-        runner = tf.lite.Interpreter(str(path)).get_signature_runner("from_ids")
-        assert_same(lambda inputs, runner=runner: runner(**inputs), model, tolerance)
+        assert_same(
+            tf.lite.Interpreter(str(path)).get_signature_runner("from_ids"), exported, tolerance
+        )
         sizes.append(path.stat().st_size)
     assert sizes[1] < 0.6 * sizes[0] and sizes[2] < 0.6 * sizes[1]
-
-
-def test_onnx(exported, model, tmp_path):
-    onnxruntime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("tf2onnx")
-    convert(exported, tmp_path / "model.onnx")
-    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
-    assert all(spec.shape == ["batch", "tokens"] for spec in session.get_inputs())
-    names = [output.name for output in session.get_outputs()]
-    assert_same(
-        lambda inputs: dict(zip(names, session.run(None, inputs), strict=True)), model, 1e-5
-    )
-
-
-@pytest.fixture(scope="module")
-def choices(tmp_path_factory):
-    settings = {"task": "multiple_choice", "max_seq_length": 24, "has_blanks": False}
-    return make_export(tmp_path_factory.mktemp("choices") / "model", settings)
-
-
-def assert_same_choices(run, exported):
-    """For other numbers of questions and choices, some of which are not there."""
-    rng, signature = np.random.default_rng(2), tf.saved_model.load(str(exported)).signatures
-    for shape in ((2, 4, 9), (1, 2, 24)):
-        mask = np.ones(shape, "int32")
-        mask[0, -1] = 0
-        ids = rng.integers(5, 9000, shape).astype("int32") * mask
-        inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(ids)}
-        tensors = {name: tf.constant(values) for name, values in inputs.items()}
-        expected = signature["from_ids"](**tensors)["probabilities"]
-        assert np.ptp(expected) > 0.01
-        np.testing.assert_allclose(run(inputs)["probabilities"], expected, atol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
-def test_choices_as_tflite(choices, tmp_path):
-    path = tmp_path / "model.tflite"
-    assert "probabilities" in convert(choices, path)
+    convert(choices, path)
     runner = tf.lite.Interpreter(str(path)).get_signature_runner("from_ids")
-    assert_same_choices(lambda inputs: runner(**inputs), choices)
+    assert_same(runner, choices, 1e-5, ((2, 4, 9), (1, 2, 24)))
 
 
-def test_choices_as_onnx(choices, tmp_path):
+@pytest.mark.parametrize(
+    "name, axes, shapes",
+    (
+        ("exported", ["batch", "tokens"], ((1, 2), (6, 24))),
+        ("choices", ["batch", "choices", "tokens"], ((2, 4, 9), (1, 2, 24))),
+    ),
+)
+def test_onnx(request, tmp_path, name, axes, shapes):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("tf2onnx")
-    convert(choices, tmp_path / "model.onnx")
+    saved_model = request.getfixturevalue(name)
+    convert(saved_model, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
-    assert all(spec.shape == ["batch", "choices", "tokens"] for spec in session.get_inputs())
+    assert all(spec.shape == axes for spec in session.get_inputs())
     names = [output.name for output in session.get_outputs()]
-    run = lambda inputs: dict(zip(names, session.run(None, inputs), strict=True))  # noqa: E731
-    assert_same_choices(run, choices)
+
+    def run(**inputs):
+        return dict(zip(names, session.run(None, inputs), strict=True))
+
+    assert_same(run, saved_model, 1e-5, shapes)
 
 
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
@@ -163,6 +137,7 @@ def fail(message):
     raise ValueError(message)
 
 
+@pytest.mark.processes
 def test_what_a_runtime_lacks_is_one_line(tmp_path):
     """Whatever its converter prints."""
     module = tf.Module()

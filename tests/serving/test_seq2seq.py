@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from export_folders import INVALID, LONG_TEXT, NUM_TEXTS, ODD_TEXTS, Served, ask, real_texts
+from export_folders import (
+    INVALID,
+    LONG_TEXT,
+    NUM_TEXTS,
+    ODD_TEXTS,
+    Served,
+    ask,
+    assert_each_row_alone,
+    assert_same,
+    real_texts,
+)
 from generation_models import CLS, SEP, random_model, vocabulary_of
 
 from nezha_tf import FullTokenizer
@@ -87,15 +97,10 @@ def test_texts_and_scores_equal_the_program(exports, name, monkeypatch):
 @pytest.mark.parametrize("name", KINDS)
 def test_a_row_does_not_depend_on_its_batch(exports, name):
     texts = [TEXTS[0], INVALID, "", LONG_TEXT, TEXTS[1]]
-    together = ask(exports[name], text=texts)
-    for row, text in enumerate(texts):
-        alone = ask(exports[name], text=[text])
-        assert alone["texts"][0].tolist() == together["texts"][row].tolist()
-        np.testing.assert_allclose(alone["scores"][0], together["scores"][row], rtol=1e-5)
-    assert all(len(values) == 0 for values in ask(exports[name], text=[]).values())
+    assert_each_row_alone(exports[name], {"text": texts}, range(len(texts)))
     # What is no UTF-8 is left out.
-    readable = ask(exports[name], text=[INVALID.decode("utf-8", "ignore")])
-    assert readable["texts"][0].tolist() == together["texts"][1].tolist()
+    texts = [INVALID, INVALID.decode("utf-8", "ignore")]
+    assert_same(*ask(exports[name], text=texts)["texts"])
 
 
 def test_seeds(exports):

@@ -5,7 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
-from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_texts
+from export_folders import (
+    INVALID,
+    LONG_TEXT,
+    ODD_TEXTS,
+    Served,
+    ask,
+    assert_each_row_alone,
+    real_texts,
+)
 
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import TagSet
@@ -73,11 +81,7 @@ def test_entities_equal_the_program(exports, name):
 
 
 def test_one_by_one_no_text_no_utf_8_and_a_very_long_one(exports):
-    together = ask(exports["chain"], text=TEXTS)
-    for row in range(len(TEXTS) - 9, len(TEXTS)):
-        alone = entities_in(ask(exports["chain"], text=[TEXTS[row]]), 0)
-        assert [e[:4] for e in alone] == [e[:4] for e in entities_in(together, row)]
-    assert ask(exports["chain"], text=[])["num_entities"].tolist() == []
+    assert_each_row_alone(exports["chain"], {"text": TEXTS}, range(len(TEXTS) - 9, len(TEXTS)))
     replaced = b"\xff\xe4\xbd", INVALID
     found = ask(exports["single"], text=[*replaced, LONG_TEXT])
     assert found["num_entities"][0] == 0 and found["num_entities"][2] > 1000
