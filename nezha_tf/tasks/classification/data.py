@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from nezha_tf.data.bad_rows import BadRows
 from nezha_tf.data.rows import read_rows
-from nezha_tf.tasks.finetuning.examples import Examples
+from nezha_tf.tasks.finetuning.data_sets import Examples
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
@@ -59,16 +59,13 @@ class Part(NamedTuple):
 
 
 def read_part(data_set, part, paths, skip_bad_rows):
-    """Reads the rows of a part; labels may be missing in the rows of "predict".
+    """Returns a `Part` of a data set; labels may be missing in the rows of "predict".
 
     Args:
       data_set: `DataSet`.
       part: "train", "eval" or "predict".
       paths: its files.
       skip_bad_rows: whether bad rows are skipped and counted.
-
-    Returns:
-      A `Part`.
 
     Raises:
       UserError: see `read_rows`; or no example is left.
@@ -94,9 +91,16 @@ def read_part(data_set, part, paths, skip_bad_rows):
                 if part != "predict":
                     continue
                 label = None
-            pair = found.get("text_pair")
-            name = found.get("id")
-            texts.append(LabelledText(found["text"], pair, label, row.line, row.place, name))
+            texts.append(
+                LabelledText(
+                    found["text"],
+                    found.get("text_pair"),
+                    label,
+                    row.line,
+                    row.place,
+                    found.get("id"),
+                )
+            )
     found = Part(paths, texts, bad_rows, unlabelled)
     _require(texts, found)
     return found

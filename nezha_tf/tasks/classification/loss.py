@@ -16,13 +16,9 @@ class ClassificationLoss:
     """
 
     def __init__(self, label_smoothing=0.0):
-        """Args:
-        label_smoothing: smoothing of the labels in `losses`; see `cross_entropies`.
-        """
         self._label_smoothing = label_smoothing
 
     def inputs(self, batch):
-        """Returns the model's inputs."""
         return {name: batch[name] for name in INPUTS}
 
     def loss_weights(self, batch):
@@ -36,12 +32,7 @@ class ClassificationLoss:
         return {LOSS: weighted(values, self.loss_weights(batch)[LOSS])}
 
     def values(self, logits, label_ids):
-        """Returns the loss of each example, float32 [B].
-
-        Args:
-          logits: [B, L].
-          label_ids: `label_ids` of the batch.
-        """
+        """Returns the loss of each example, float32 [B], for logits [B, L]."""
         return cross_entropies(logits, label_ids, label_smoothing=self._label_smoothing)
 
     def metrics(self, outputs, batch):

@@ -1,6 +1,7 @@
-"""Data sets: their files, those of a flag or those known by name; and the user's own."""
+"""What all data sets share: their files, by a flag or by known names, and the packed examples."""
 
 import os
+from typing import NamedTuple
 
 from nezha_tf.util import files
 from nezha_tf.util.errors import UserError, require_flag
@@ -10,6 +11,20 @@ from nezha_tf.util.settings import changed, flag_text
 # test1.1.json (ChID and C3 have one), test.json is version 1.1; test1.0.json is an older one, kept
 # for reference (README of TNEWS's archive).
 CLUE_TESTS = ("test1.1.json", "test.json", "test1.0.json")
+
+
+class Examples(NamedTuple):
+    """The packed examples of a part.
+
+    Attributes:
+      rows: what each was made of, a list.
+      arrays: the arrays for `ArrayReader`; `label_ids` only if all examples are labelled.
+      labels: for each its encoded label, or None.
+    """
+
+    rows: list
+    arrays: dict
+    labels: list
 
 
 def files_of(data_set, part, settings):
@@ -29,19 +44,17 @@ def files_of(data_set, part, settings):
         return files.expand(require_flag(getattr(settings, flag), flag), flag)
     folder = settings.data_dir
     if not folder:
-        raise UserError(f"--data_dir is needed (or --{flag}): the folder of {told(choices)}")
+        raise UserError(f"--data_dir is needed (or --{flag}): the folder of {listed(choices)}")
     found = found_in(folder, choices)
     if not found:
-        raise UserError(f"--data_dir={folder} has no {told(choices)}; or pass --{flag}")
+        raise UserError(f"--data_dir={folder} has no {listed(choices)}; or pass --{flag}")
     return found
 
 
 def found_in(folder, choices):
     """Returns the paths of the files of the first choice that has any in the folder, a list.
 
-    Args:
-      folder: a path.
-      choices: tuple of tuples of file names. The files of one tuple belong together.
+    The files of one choice, a tuple of names, belong together.
     """
     for names in choices:
         paths = [os.path.join(folder, name) for name in names]
@@ -51,7 +64,7 @@ def found_in(folder, choices):
     return []
 
 
-def told(choices):
+def listed(choices):
     """Returns the choices as text."""
     return " or ".join(" and ".join(names) for names in choices)
 

@@ -1,5 +1,6 @@
 """Sweeps: runs of a task with several learning rates and seeds, and their summary."""
 
+import copy
 import dataclasses
 import gc
 import json
@@ -74,11 +75,8 @@ def run(settings, make_task):
     return devices.is_chief(strategy)
 
 
+# What opens a folder takes the one run or the best of the sweep: of both, one is out of date.
 def _require_no_sweep(settings):
-    """Raises a `UserError` if one run would train in the folder of a sweep.
-
-    What opens a folder takes the one run or the best of the sweep: of both, one is out of date.
-    """
     if not (settings.do_train and settings.output_dir):
         return
     path = os.path.join(settings.output_dir, run_folder.SWEEP_FILE)
@@ -90,7 +88,6 @@ def _require_no_sweep(settings):
 
 
 def _require_no_run(folder):
-    """Raises a `UserError` if a sweep would write into the folder of one run."""
     checkpoints = RunCheckpoints(folder, {})
     steps = checkpoints.steps()
     if steps:
@@ -130,9 +127,7 @@ class Sweep:
         task: a `FineTuning` with the settings of one run; all runs use the data that it has
           read.
         """
-        self._settings = task.settings
-        self._strategy = strategy
-        self._task = task
+        self._settings, self._strategy, self._task = task.settings, strategy, task
         self._is_chief = devices.is_chief(strategy)
         self._before = {}  # {learning rate: the compiled steps of the last run}
 
@@ -148,13 +143,14 @@ class Sweep:
             self._settings, learning_rate=rate, seed=seed, output_dir=folder
         )
         number = f"run {grid.index((rate, seed)) + 1} of {len(grid)}: {folder}"
-        results = _results_there(folder, settings, self._task.best_metric.name)
+        results = _finished(folder, settings, self._task.best_metric.name)
         self._say(f"{number}, done before" if results else number)
         if not results:
             run, results = self._run(settings, settings, self._before.get(rate))
             self._before = {rate: run.compiled}
             if self._is_chief:
-                _write_json(os.path.join(folder, RESULTS_FILE), _done(settings, results))
+                done = {"flags": flags_of(settings), "results": results}
+                _write_json(os.path.join(folder, RESULTS_FILE), done)
         return Outcome(rate, seed, folder, results)
 
     def conclude(self, outcomes):
@@ -173,19 +169,15 @@ class Sweep:
 
     def _predict(self, best):
         """Writes the best run's predictions into the sweep's folder."""
-        settings = dataclasses.replace(
-            self._settings,
-            learning_rate=best.learning_rate,
-            seed=best.seed,
-            do_train=False,
-            do_eval=False,
-            plot=False,
-        )
+        only = {"do_train": False, "do_eval": False, "plot": False}
+        only |= {"learning_rate": best.learning_rate, "seed": best.seed}
+        settings = dataclasses.replace(self._settings, **only)
         self._run(dataclasses.replace(settings, output_dir=best.folder), settings)
 
     def _run(self, settings, task_settings, before=None):
         try:
-            task = self._task.with_settings(task_settings)
+            task = copy.copy(self._task)  # with the same data
+            task.settings = task_settings
             return training_run.run_in(self._strategy, task, settings, before)
         except UserError as error:
             raise UserError(f"{settings.output_dir}: {error}") from error
@@ -203,12 +195,7 @@ class Sweep:
 
 
 def best_of(outcomes, metric):
-    """Returns the outcome of the best seed of the rate with the best mean; of ties the first.
-
-    Args:
-      outcomes: list of `Outcome`.
-      metric: a `BestMetric`.
-    """
+    """Returns the `Outcome` of the best seed of the rate with the best mean; of ties the first."""
 
     def goodness(chosen):
         value = np.mean([outcome.results[f"eval {metric.name}"] for outcome in chosen])
@@ -232,16 +219,14 @@ def statistics_of(outcomes):
         and name != "eval global_step"
         and all(name in outcome.results for outcome in outcomes)
     ]
-    found = {}
-    for rate, of_rate in _by_rate(outcomes).items():
-        values = {name: [outcome.results[name] for outcome in of_rate] for name in names}
-        found[rate] = {name: _mean_and_deviation(values[name]) for name in names}
-    return found
+    return {
+        rate: {name: _mean_and_deviation([run.results[name] for run in runs]) for name in names}
+        for rate, runs in _by_rate(outcomes).items()
+    }
 
 
 def _mean_and_deviation(values):
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return float(np.mean(values)), deviation
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def table(outcomes, best, metric, folder):
@@ -263,11 +248,14 @@ def table(outcomes, best, metric, folder):
 
 def summary(outcomes, best, metric):
     """Returns the contents of `table` and the results of each run, as a dict for JSON."""
-    rates = []
-    for rate, of_rate in statistics_of(outcomes).items():
-        means = {name: mean for name, (mean, _) in of_rate.items()}
-        deviations = {name: deviation for name, (_, deviation) in of_rate.items()}
-        rates.append({"learning_rate": rate, "mean": means, "standard_deviation": deviations})
+    rates = [
+        {
+            "learning_rate": rate,
+            "mean": {name: mean for name, (mean, _) in of_rate.items()},
+            "standard_deviation": {name: deviation for name, (_, deviation) in of_rate.items()},
+        }
+        for rate, of_rate in statistics_of(outcomes).items()
+    ]
     best = {name: getattr(best, name) for name in ("learning_rate", "seed", "folder")}
     runs = [outcome._asdict() for outcome in outcomes]
     return {"best_metric": metric.name, "best": best, "rates": rates, "runs": runs}
@@ -284,12 +272,8 @@ def _mean_text(mean, deviation):
     return f"{mean:.4f}" if deviation is None else f"{mean:.4f} ± {deviation:.4f}"
 
 
-def _results_there(folder, settings, metric):
-    """Returns the results of a finished run with these settings, or None.
-
-    Raises:
-      UserError: the file of its results is damaged, or they lack the name of the `metric`.
-    """
+def _finished(folder, settings, metric):
+    """Returns the results of a finished run with these settings, or None."""
     path = os.path.join(folder, RESULTS_FILE)
     found = files.read_object(path)
     if found is None:
@@ -301,10 +285,6 @@ def _results_there(folder, settings, metric):
         return None
     forms.require(found["results"], {f"eval {metric}": forms.is_number}, path)
     return found["results"]
-
-
-def _done(settings, results):
-    return {"flags": flags_of(settings), "results": results}
 
 
 def _write_json(path, values):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nezha_tf.data.choices import BLANK
-from nezha_tf.tasks.finetuning.examples import Examples
+from nezha_tf.tasks.finetuning.data_sets import Examples
 from nezha_tf.tasks.multiple_choice.packing import OTHER_BLANK, BlankPacking, QuestionPacking
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError

@@ -9,7 +9,7 @@ from nezha_tf.data.rows import read_rows
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.tasks.classification import metrics
 from nezha_tf.tasks.classification.labels import Number
-from nezha_tf.tasks.finetuning.examples import Examples
+from nezha_tf.tasks.finetuning.data_sets import Examples
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.sentence_vectors.loss import ContrastiveLoss
 from nezha_tf.text.packing import TextPacking
