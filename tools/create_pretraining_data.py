@@ -15,18 +15,12 @@ except ImportError as error:
     sys.exit(f"{error}; install the project first: pip install -e .")
 
 from nezha_tf.corpus.create import ProgramSettings, create_pretraining_data
-from nezha_tf.util.errors import UserError, require_flag
-from nezha_tf.util.settings import changed
+from nezha_tf.util.errors import require_flag
 
 
 def main(settings):
     for name in ("input_file", "output_file", "vocab_file"):
         require_flag(getattr(settings, name), name)
-    if "eval_share" in changed(settings) and not settings.eval_output_file:
-        raise UserError(
-            f"--eval_share={settings.eval_share:g} does nothing without --eval_output_file, where "
-            "the documents that are held out are written; pass it, or leave --eval_share out"
-        )
     create_pretraining_data(**vars(settings))
 
 

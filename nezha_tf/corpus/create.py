@@ -21,7 +21,11 @@ from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util import console, files, locks, storage
 from nezha_tf.util.cores import available_cores
 from nezha_tf.util.errors import Terminated, UserError, require_flag
-from nezha_tf.util.settings import flag
+from nezha_tf.util.settings import GIVEN, flag, require_read
+
+
+def _engines_of(options):
+    return {"runner": tuple(name for name, kind in RUNNERS.items() if kind.OPTIONS == options)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,22 +39,32 @@ class ProgramSettings(Settings):
         "train-00000-of-00032.tfrecord and so on.",
     )
     eval_output_file: str = flag("", "TFRecord file for the held-out documents.")
-    eval_share: float = flag(0.05, "Share of the documents to hold out.", 0, 1)
+    eval_share: float = flag(
+        0.05, "Share of the documents to hold out.", 0, 1, read_with={"eval_output_file": GIVEN}
+    )
     num_output_shards: int = flag(
         0,
         "Number of shards; 0: a power of two, for at most 4 MiB of text in each in the mean, or 8 "
         "MiB where the documents are few and long.",
         0,
     )
-    num_workers: int = flag(0, "Number of worker processes; 0: one for each core.", 0)
+    num_workers: int = flag(
+        0, "Number of worker processes; 0: one for each core.", 0, read_with={"runner": ("",)}
+    )
     runner: str = flag(
         "",
         "Engine whose workers make the shards: Spark, or a runner of Apache Beam.",
         choices=("", *RUNNERS),
     )
-    beam_options: str = flag("", "Options for Beam: '--project=... --temp_location=...'.")
+    beam_options: str = flag(
+        "",
+        "Options for Beam: '--project=... --temp_location=...'.",
+        read_with=_engines_of("beam_options"),
+    )
     spark_options: str = flag(
-        "", "Options for Spark, as of spark-submit: '--master=spark://host:7077 --conf ...'."
+        "",
+        "Options for Spark, as of spark-submit: '--master=spark://host:7077 --conf ...'.",
+        read_with=_engines_of("spark_options"),
     )
 
 
@@ -84,6 +98,7 @@ def create_pretraining_data(**flags):
       Terminated: the process received SIGTERM.
     """
     flags = ProgramSettings(**flags)
+    require_read(flags)
     inputs = files.expand(flags.input_file, "input_file", may_be_empty=True, in_folders="")
     output_file = storage.with_single_slashes(require_flag(flags.output_file, "output_file"))
     eval_output_file = storage.with_single_slashes(flags.eval_output_file)
@@ -183,19 +198,9 @@ def _check_outputs(outputs, inputs):
 
 def _engine(flags):
     """Returns the engine of `--runner`, or None without it."""
-    own = RUNNERS[flags.runner].OPTIONS if flags.runner else None
-    for name in ("beam_options", "spark_options"):
-        if getattr(flags, name) and name != own:
-            fitting = ", ".join(runner for runner, kind in RUNNERS.items() if kind.OPTIONS == name)
-            raise UserError(f"--{name} needs --runner: {fitting}")
     if not flags.runner:
         return None
-    if flags.num_workers:
-        raise UserError(
-            f"--num_workers is for workers on this machine; set the number of workers of "
-            f"--runner={flags.runner} in --{own}"
-        )
-    return RUNNERS[flags.runner](flags.runner, getattr(flags, own))
+    return RUNNERS[flags.runner](flags.runner, getattr(flags, RUNNERS[flags.runner].OPTIONS))
 
 
 def _sets(settings, measured, identity, outputs):

@@ -24,7 +24,7 @@ from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.objectives.policies import UNMASKED
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util import console, storage
-from nezha_tf.util.settings import refuse
+from nezha_tf.util.settings import require_read
 
 CHECKED_AT_ONCE = 512
 FAULTS_SHOWN = 20
@@ -55,7 +55,7 @@ def check(settings):
       UserError: a file cannot be read.
     """
     paths = example_files(settings.input_file, "input_file", may_be_empty=True)
-    refuse(settings, ("first_record", "num_records"), "--check")
+    require_read(settings)
     checked, missing = check_files(paths, settings.vocab_file)
     for result in checked.values():
         for fault in result.faults[:FAULTS_SHOWN]:

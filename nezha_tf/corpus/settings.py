@@ -15,6 +15,10 @@ from nezha_tf.text.words import SEGMENTERS, read_user_dictionary, require_segmen
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.settings import flag
 
+# With what flags are read: `read_with`.
+_MASKED = {"masking": tuple(POLICIES)}
+_WORDS_KEPT = {"masking": (*(n for n, policy in POLICIES.items() if policy.of_words), UNMASKED)}
+_PAIRED = {"pair": tuple(pair for pair in PAIRS if pair not in SINGLE)}
 TEXT_FILES = (
     "Text files, JSON lines or Parquet, compressed or not: names, folders or globs (** means all "
     "folders below), comma-separated."
@@ -38,19 +42,31 @@ class Settings:
     vocab_file: str | None = flag(None, "The vocabulary, one token per line.")
     do_lower_case: bool = flag(True, "Lower-case the text and strip accents.")
     max_seq_length: int = flag(128, "Length of an example in tokens.", 5)
-    max_predictions_per_seq: int = flag(20, "Most predictions in an example.", 1)
+    max_predictions_per_seq: int = flag(20, "Most predictions in an example.", 1, read_with=_MASKED)
     random_seed: int = flag(12345, "Seed of all draws; the same seed gives the same bytes.")
     dupe_factor: int = flag(
         10,
         "Number of passes over each document, with new masks each; held-out documents have one.",
         1,
+        read_with=_MASKED,
+        usual=1,
     )
-    masked_lm_prob: float = flag(DEFAULT_MASKED_LM_PROB, "Share of the tokens to predict.", 0, 1)
+    masked_lm_prob: float = flag(
+        DEFAULT_MASKED_LM_PROB, "Share of the tokens to predict.", 0, 1, read_with=_MASKED
+    )
     short_seq_prob: float = flag(
-        0.1, "Share of the passes over a document that make shorter examples.", 0, 1
+        0.1,
+        "Share of the passes over a document that make shorter examples.",
+        0,
+        1,
+        read_with=_PAIRED,
     )
     random_next_prob: float = flag(
-        0.5, "Share of the pairs whose second segment comes from another document.", 0, 1
+        0.5,
+        "Share of the pairs whose second segment comes from another document.",
+        0,
+        1,
+        read_with=_PAIRED,
     )
     masking: str = flag(
         "whole_word",
@@ -65,9 +81,16 @@ class Settings:
         "the order of the text, for run_pretraining.py --memory_length.",
         choices=PAIRS,
     )
-    segmenter: str = flag("jieba", "Program that splits the text into words.", choices=SEGMENTERS)
+    segmenter: str = flag(
+        "jieba",
+        "Program that splits the text into words.",
+        choices=SEGMENTERS,
+        read_with=_WORDS_KEPT,
+    )
     user_dict: str = flag(
-        "", "Dictionary of your own words or entities; each line: a word, its frequency, its tag."
+        "",
+        "Dictionary of your own words or entities; each line: a word, its frequency, its tag.",
+        read_with=_WORDS_KEPT,
     )
     on_invalid: str = flag(
         "error",
@@ -93,44 +116,16 @@ class Settings:
         """Returns the settings with these values, by name.
 
         Raises:
-          UserError: a share is out of range, the dictionary is bad or missing, the segmenter is not
-            installed, or a flag has a value and no effect.
+          UserError: a share is out of range, the dictionary is bad or missing, or the segmenter is
+            not installed.
         """
         settings = cls(**values)
         check_share(settings.masked_lm_prob)
         settings.reading.check()
-        _check_effects(settings)
         _check_words(settings)
         if settings.masking == UNMASKED:
             return dataclasses.replace(settings, dupe_factor=1)
         return settings
-
-
-def _check_effects(settings):
-    """Raises a `UserError` if a flag that differs from its default does nothing."""
-    for name, (cause, why) in _without_effect(settings).items():
-        value, default = getattr(settings, name), getattr(Settings, name)
-        wanted = 1 if name == "dupe_factor" else default
-        if value not in (default, wanted):
-            raise UserError(
-                f"--{name}={value} has no effect with --{cause}={getattr(settings, cause)}: {why}; "
-                "leave the flag out" + (f", or pass {wanted}" if wanted else "")
-            )
-
-
-def _without_effect(settings):
-    """Returns {flag that does nothing: (flag that is the cause, the reason)}."""
-    useless = {}
-    if settings.masking == UNMASKED:
-        why = "each document has one pass, and run_pretraining.py masks it"
-        names = ("masked_lm_prob", "max_predictions_per_seq", "dupe_factor")
-        useless |= dict.fromkeys(names, ("masking", why))
-    elif not POLICIES[settings.masking].of_words:
-        useless |= dict.fromkeys(("user_dict", "segmenter"), ("masking", "it needs no words"))
-    if settings.pair in SINGLE:
-        why = "an example is one segment that is as long as fits"
-        useless |= dict.fromkeys(("short_seq_prob", "random_next_prob"), ("pair", why))
-    return useless
 
 
 def _check_words(settings):
@@ -182,8 +177,12 @@ class InspectionSettings:
     vocab_file: str = flag(
         "", "Vocabulary of the examples; default: the one that the manifest beside them names."
     )
-    first_record: int = flag(1, "Number of the first record to show, in each file.", 1)
-    num_records: int = flag(5, "Number of records to show, of all files together.", 1)
+    first_record: int = flag(
+        1, "Number of the first record to show, in each file.", 1, read_with={"check": (False,)}
+    )
+    num_records: int = flag(
+        5, "Number of records to show, of all files together.", 1, read_with={"check": (False,)}
+    )
     check: bool = flag(
         False,
         "Check every record against the schema and the manifest instead of showing examples; the "

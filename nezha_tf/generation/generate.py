@@ -13,15 +13,7 @@ from nezha_tf.generation.writing import TargetWriter, write_predictions
 from nezha_tf.generation.writing_format import format_of, with_format
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_unicode
-from nezha_tf.util.settings import refuse
-
-_OF_FILES = ("source_column", "target_column")
-# The flags that a method of the search does not read.
-_UNREAD = {
-    "beam": ("temperature", "top_k", "top_p"),
-    "greedy": ("temperature", "top_k", "top_p", "beam_size"),
-    "sample": ("beam_size",),
-}
+from nezha_tf.util.settings import require_read
 
 
 def generate_text(settings):
@@ -66,7 +58,6 @@ def _read(settings, bad_rows):
         files.require_file(settings.output_file, "output_file")
     if settings.prompt:
         require_unicode(settings.prompt, "prompt")
-        refuse(settings, _OF_FILES, "--prompt")
         return [Row({"src": settings.prompt}, "--prompt", 1)]
     # A row may also have a target, as in the files of run_seq2seq.py; it is copied to the output.
     paths = files.expand(settings.input_file, "input_file")
@@ -77,9 +68,6 @@ def _read(settings, bad_rows):
 
 def _with_values(given, opened):
     settings = with_defaults(with_format(given, opened), opened, SEARCH_DEFAULTS)
-    unread = [n for n in _UNREAD[settings.decoding] if getattr(given, n) != SEARCH_DEFAULTS[n]]
-    refuse(given, unread, f"--decoding={settings.decoding}")
-    if given.exempt_words and not settings.no_repeat_ngram_size:
-        refuse(given, ("exempt_words",), "--no_repeat_ngram_size=0")
+    require_read(given, settings)
     banned = (*settings.banned_words, *MODES[settings.mode].banned)
     return dataclasses.replace(settings, banned_words=banned)

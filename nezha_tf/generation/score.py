@@ -22,7 +22,7 @@ from nezha_tf.generation.writing_format import source_side, target_format_of, wi
 from nezha_tf.modeling import attention_mask, positions
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_flag
-from nezha_tf.util.settings import refuse
+from nezha_tf.util.settings import require_read
 
 # The exponential of more is no float64, and JSON has no infinity.
 MOST_EXPONENT = math.log(sys.float_info.max)
@@ -47,7 +47,7 @@ def score_text(settings):
     opened = open_model(settings)
     given, settings = settings, with_format(settings, opened, other="bidirectional")
     way, bad_rows = _WAYS[settings.mode], BadRows()
-    refuse(given, way.unread, f"--mode={settings.mode}")
+    require_read(given, settings)
     if way.column == "tgt":
         rows = read_pairs(paths, settings.pair_columns, bad_rows=bad_rows)
     else:
@@ -110,19 +110,16 @@ def _score_masked(rows, opened, settings):
 
 
 class _Way(NamedTuple):
-    """A way to score: its function, the column that is scored, and the flags that it leaves out."""
+    """A way to score: its function, and the column that is scored."""
 
     score: Callable
     column: str
-    unread: tuple[str, ...]
 
 
-_OF_PAIRS = ("max_source_length", "max_target_length", "truncate_source")
-_OF_PAIRS += ("source_column", "target_column")
 _WAYS = {
-    "seq2seq": _Way(_score_targets, "tgt", ()),
-    "left_to_right": _Way(_score_continuations, "text", _OF_PAIRS),
-    "bidirectional": _Way(_score_masked, "text", (*_OF_PAIRS, "segment_ids", "target_prediction")),
+    "seq2seq": _Way(_score_targets, "tgt"),
+    "left_to_right": _Way(_score_continuations, "text"),
+    "bidirectional": _Way(_score_masked, "text"),
 }
 
 

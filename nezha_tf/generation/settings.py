@@ -3,7 +3,7 @@
 import dataclasses
 
 from nezha_tf.config import SEARCH_METHODS, TARGET_PREDICTIONS
-from nezha_tf.util.settings import flag, undecided
+from nezha_tf.util.settings import GIVEN, default_of, flag, undecided
 
 ENDS = ("tail", "head")
 
@@ -14,21 +14,36 @@ class SearchSettings:
 
     decoding: str = flag("beam", "Method of the search for targets.", choices=SEARCH_METHODS)
     predict_batch_size: int = flag(16, "Number of sources in a decoding step.", 1)
-    beam_size: int = flag(4, "Number of hypotheses that beam search keeps.", 1)
+    beam_size: int = flag(
+        4, "Number of hypotheses that beam search keeps.", 1, read_with={"decoding": ("beam",)}
+    )
     length_penalty: float = flag(
         0.7, "Exponent of the length penalty; larger values prefer longer targets."
     )
     num_return_sequences: int = flag(1, "Number of targets for a source.", 1)
     min_target_length: int = flag(2, "Fewest tokens of a target, the final [SEP] included.", 1)
-    temperature: float = flag(1.0, "Temperature of sampling.", 0)
-    top_k: int = flag(0, "Sample from this many most probable tokens; 0: from all.", 0)
+    temperature: float = flag(
+        1.0, "Temperature of sampling.", 0, read_with={"decoding": ("sample",)}
+    )
+    top_k: int = flag(
+        0,
+        "Sample from this many most probable tokens; 0: from all.",
+        0,
+        read_with={"decoding": ("sample",)},
+    )
     top_p: float = flag(
-        1.0, "Sample from the most probable tokens that together have this probability.", 0, 1
+        1.0,
+        "Sample from the most probable tokens that together have this probability.",
+        0,
+        1,
+        read_with={"decoding": ("sample",)},
     )
     no_repeat_ngram_size: int = flag(
         0, "No n-gram of this size occurs twice in a target; 0: off.", 0
     )
-    exempt_words: tuple[str, ...] = flag((), "Words whose n-grams may be repeated.")
+    exempt_words: tuple[str, ...] = flag(
+        (), "Words whose n-grams may be repeated.", read_with={"no_repeat_ngram_size": GIVEN}
+    )
     banned_words: tuple[str, ...] = flag((), "Words of one token that must not be written.")
 
 
@@ -116,6 +131,9 @@ class ModelFormatSettings(undecided(FormatSettings, FORMAT_DEFAULTS), TrainedMod
     )
 
 
+_OF_FILES = {"prompt": (None,)}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GenerateSettings(
     undecided(SearchSettings, SEARCH_DEFAULTS), PairColumns, ModelFormatSettings
@@ -128,6 +146,8 @@ class GenerateSettings(
         "one on each line; .gz too; file names or globs, comma-separated.",
     )
     prompt: str | None = flag(None, "One source or prompt, instead of --input_file.")
+    source_column: str = default_of(PairColumns, "source_column", "src", read_with=_OF_FILES)
+    target_column: str = default_of(PairColumns, "target_column", "tgt", read_with=_OF_FILES)
     output_file: str | None = flag(
         None, "JSON lines to write; default: the texts are shown on the screen."
     )
@@ -140,6 +160,10 @@ class GenerateSettings(
     )
     seed: int = flag(1, "Seed of sampling; the same seed gives the same text.", 0, 2**32 - 1)
     jit_compile: bool = flag(True, "Compile the search with XLA.")
+
+
+_OF_PAIRS = {"mode": ("seq2seq",)}
+_OF_TARGETS = {"mode": ("seq2seq", "left_to_right")}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,6 +186,23 @@ class ScoreSettings(PairColumns, ModelFormatSettings):
         "(the pseudo-perplexity); default: what the model was pretrained for (if for several, the "
         "first of these), or seq2seq.",
         choices=("seq2seq", "left_to_right", "bidirectional"),
+    )
+    source_column: str = default_of(PairColumns, "source_column", "src", read_with=_OF_PAIRS)
+    target_column: str = default_of(PairColumns, "target_column", "tgt", read_with=_OF_PAIRS)
+    max_source_length: int | None = default_of(
+        ModelFormatSettings, "max_source_length", None, read_with=_OF_PAIRS
+    )
+    max_target_length: int | None = default_of(
+        ModelFormatSettings, "max_target_length", None, read_with=_OF_PAIRS
+    )
+    truncate_source: str | None = default_of(
+        ModelFormatSettings, "truncate_source", None, read_with=_OF_PAIRS
+    )
+    target_prediction: str | None = default_of(
+        ModelFormatSettings, "target_prediction", None, read_with=_OF_TARGETS
+    )
+    segment_ids: tuple[str, ...] | None = default_of(
+        ModelFormatSettings, "segment_ids", None, read_with=_OF_TARGETS
     )
     predict_batch_size: int = flag(16, "Texts in a scoring step.", 1)
 

@@ -24,25 +24,39 @@ class VisualizeSettings:
         "The model: the --output_dir of a run, or the folder of a published model; default of "
         "relative_positions: the positions of NEZHA.",
     )
-    text: str | None = flag(None, "Sentence to draw.")
-    text_pair: str = flag("", "Second sentence, if the text is a pair.")
+    text: str | None = flag(
+        None, "Sentence to draw.", read_with={"picture": ("attention_masks", "attention")}
+    )
+    text_pair: str = flag(
+        "",
+        "Second sentence, if the text is a pair.",
+        read_with={"picture": ("attention_masks", "attention")},
+    )
     vocab_file: str | None = flag(
-        None, "Vocabulary that cuts the text of attention_masks, without --model_folder."
+        None,
+        "Vocabulary that cuts the text of attention_masks, without --model_folder.",
+        read_with={"picture": ("attention_masks",), "model_folder": (None,)},
     )
     do_lower_case: bool | None = flag(
         None,
         "Lower-case the text and strip accents; default: what the model folder says, or yes.",
+        read_with={"picture": ("attention_masks", "attention")},
     )
     layers: tuple[str, ...] = flag(
-        (), "Layers to draw, comma-separated: 0 is the first, -1 the last; default: all."
+        (),
+        "Layers to draw, comma-separated: 0 is the first, -1 the last; default: all.",
+        read_with={"picture": ("attention",)},
     )
     heads: tuple[str, ...] = flag(
-        (), "Heads to draw, comma-separated: 0 is the first, -1 the last; default: all."
+        (),
+        "Heads to draw, comma-separated: 0 is the first, -1 the last; default: all.",
+        read_with={"picture": ("attention",)},
     )
     objective: str | None = flag(
         None,
         "Objective whose segments and attention mask the sentence of attention gets; default: one "
         "that the model was trained for.",
+        read_with={"picture": ("attention",)},
     )
 
 

@@ -8,7 +8,7 @@ from nezha_tf.pictures.settings import PICTURES
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.files import whole_file
-from nezha_tf.util.settings import refuse
+from nezha_tf.util.settings import require_read
 
 
 def visualize(settings):
@@ -28,7 +28,7 @@ def visualize(settings):
     path = require_flag(settings.output_file, "output_file")
     if not path.endswith(".png"):
         raise UserError(f"--output_file={path} must end in .png; the picture is a PNG file")
-    refuse(settings, _UNREAD[picture], f"--picture={picture}")
+    require_read(settings)
     figure, said = _DRAW[picture](settings)
     save(figure, path)
     return f"{picture} in {path}" + (f"; {said}" if said else "")
@@ -51,7 +51,6 @@ def _relative_positions(settings):
 def _attention_masks(settings):
     text = require_flag(settings.text, "text")
     if settings.model_folder:
-        refuse(settings, ("vocab_file",), f"--model_folder={settings.model_folder}")
         tokenizer = _open(settings).tokenizer
     else:
         vocab_file = settings.vocab_file
@@ -76,13 +75,6 @@ def _attention(settings):
 
 
 _DRAW = dict(zip(PICTURES, (_relative_positions, _attention_masks, _attention), strict=True))
-_OF_ATTENTION = ("layers", "heads", "objective")
-# The flags that a picture does not read.
-_UNREAD = {
-    "relative_positions": ("text", "text_pair", "vocab_file", "do_lower_case", *_OF_ATTENTION),
-    "attention_masks": _OF_ATTENTION,
-    "attention": ("vocab_file",),
-}
 
 
 def objective_of(folder):

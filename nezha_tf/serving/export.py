@@ -60,10 +60,6 @@ def run_and_export(run, settings, make_task):
         are checked before the run begins.
     """
     folder = settings.output_dir
-    if settings.export_dir and not settings.do_export:
-        raise UserError(
-            f"--export_dir={settings.export_dir} does nothing without --do_export; leave it out"
-        )
     if not settings.do_export or not folder:
         run(settings, make_task)
         return

@@ -43,8 +43,6 @@ def make_strategy(name, num_gpus=None, tpu=None):
       UserError: there are fewer GPUs, there is no such TPU, TF_CONFIG is invalid, or the strategy
         does not use what was given.
     """
-    if tpu and name != "tpu":
-        raise UserError(f"--tpu={tpu} needs --distribution_strategy=tpu")
     if num_gpus is not None:
         _show_gpus(num_gpus)
     if (num_gpus or 0) > 1 and name in ("default", "one_device"):

@@ -8,16 +8,9 @@ from nezha_tf.training.moving_average import MovingAverage
 from nezha_tf.training.precision import DynamicLossScale
 from nezha_tf.training.step import Recipe, TrainStep
 from nezha_tf.util.errors import UserError
-from nezha_tf.util.settings import changed, flag_text
+from nezha_tf.util.settings import changed
 
 # What needs an encoder that is trained, or one with dropout.
-_OF_TRAINED_ENCODER = (
-    "adversarial_epsilon",
-    "freeze_layers",
-    "layer_decay",
-    "r_drop_alpha",
-    "recompute",
-)
 
 
 def check(settings):
@@ -43,8 +36,6 @@ def check(settings):
         )
     if settings.early_stopping_patience and not settings.do_eval:
         raise UserError("--early_stopping_patience counts evaluations; pass --do_eval too")
-    if settings.layer_mix:
-        _check_layer_mix(settings)
     _profile_steps(settings)
 
 
@@ -187,16 +178,6 @@ def _check_micro_batches(settings, num_replicas, least):
             f"each micro-batch (of {num_replicas} replicas x --gradient_accumulation_steps="
             f"{count}), which has no other one to differ from; pass at least {needed}"
         )
-
-
-def _check_layer_mix(settings):
-    given = changed(settings)
-    for name in _OF_TRAINED_ENCODER:
-        if name in given:
-            raise UserError(
-                f"--{name}={flag_text(given[name])} does nothing with --layer_mix, whose encoder "
-                "is frozen and has no dropout; leave one of them out"
-            )
 
 
 def _profile_steps(settings):

@@ -35,7 +35,7 @@ from nezha_tf.training.saving import CheckpointsBeside, random_states, training_
 from nezha_tf.training.step import Recipe, TrainStep
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_flag
-from nezha_tf.util.settings import flag_lines, flags_of
+from nezha_tf.util.settings import flag_lines, flags_of, require_read
 
 # The modes of programs; a program has the flags of some of them.
 MODES = ("do_train", "do_eval", "do_predict", "do_export")
@@ -456,6 +456,7 @@ class Run:
 
 
 def _check(settings):
+    require_read(settings)
     modes = [name for name in MODES if name in flags_of(settings)]
     if not any(getattr(settings, name) for name in modes):
         raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")

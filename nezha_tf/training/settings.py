@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from nezha_tf.util.settings import flag
+from nezha_tf.util.settings import GIVEN, flag
 
 DISTRIBUTION = ("default", "one_device", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
@@ -55,7 +55,11 @@ class DeviceSettings:
         "default", "The tf.distribute strategy.", choices=DISTRIBUTION
     )
     num_gpus: int | None = flag(None, "Number of this machine's GPUs to use; default: all.", 0)
-    tpu: str | None = flag(None, "Name or address of a TPU; 'local': the TPU of this machine.")
+    tpu: str | None = flag(
+        None,
+        "Name or address of a TPU; 'local': the TPU of this machine.",
+        read_with={"distribution_strategy": ("tpu",)},
+    )
     input_sharding: str = flag(
         "element",
         "How workers share the examples. element: every worker reads all files, and the global "
@@ -80,6 +84,7 @@ class CourseSettings:
         False,
         "Keep nothing of the inside of a layer for the backward pass, but compute it again: less "
         "memory for more time, and the same gradients.",
+        read_with={"layer_mix": (False,)},
     )
     eval_batch_size: int = flag(8, "Number of examples in an evaluation step.", 1)
     num_train_steps: int | None = flag(100_000, "Number of training steps.", 1)
@@ -129,19 +134,32 @@ class RecipeSettings:
         "trapezoid: the full rate, then a linear decay; constant: the full rate.",
     )
     decay_proportion: float = flag(
-        0.2, "Share of all steps in which the rate of --schedule=trapezoid decays.", 0, 1
+        0.2,
+        "Share of all steps in which the rate of --schedule=trapezoid decays.",
+        0,
+        1,
+        read_with={"schedule": ("trapezoid",)},
     )
     decay_power: float = flag(1.0, "Exponent of the polynomial decay; 1: linear.", 0)
     layer_decay: float = flag(
-        1.0, "Learning rate of each layer relative to the layer above it.", 0, 1
+        1.0,
+        "Learning rate of each layer relative to the layer above it.",
+        0,
+        1,
+        read_with={"layer_mix": (False,)},
     )
     freeze_layers: int = flag(
-        0, "Freeze the embeddings and this many first layers; 0: freeze nothing.", 0
+        0,
+        "Freeze the embeddings and this many first layers; 0: freeze nothing.",
+        0,
+        read_with={"layer_mix": (False,)},
     )
     label_smoothing: float = flag(
         0.0, "Share of the target probability to spread over all classes.", 0, 1
     )
-    adversarial_epsilon: float = flag(0.0, "L2 size of the FGM perturbation; 0: off.", 0)
+    adversarial_epsilon: float = flag(
+        0.0, "L2 size of the FGM perturbation; 0: off.", 0, read_with={"layer_mix": (False,)}
+    )
     ema_decay: float = flag(
         0.0,
         "Decay of the moving average of the weights, which evaluation and use then take; 0: off.",
@@ -196,7 +214,9 @@ class RecordSettings:
     plot: bool = flag(False, "Draw curves.png at the end; needs the extra [plot].")
     do_export: bool = flag(False, "Export the best checkpoint as a SavedModel that takes raw text.")
     export_dir: str | None = flag(
-        None, "Folder of the SavedModel; default: export in --output_dir."
+        None,
+        "Folder of the SavedModel; default: export in --output_dir.",
+        read_with={"do_export": GIVEN},
     )
 
 

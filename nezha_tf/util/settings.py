@@ -13,11 +13,13 @@ from nezha_tf.util.errors import UserError, require_unicode
 
 # In a run's folder: the flags of its last start.
 FLAGS_FILE = "run.flags"
+# In `read_with`: any value but None, False, 0, "" and ().
+GIVEN = ()
 # With this, --help lists the flags that `define` defines under the program that calls it.
 flags.disclaim_key_flags()
 
 
-def flag(default, help, least=None, most=None, choices=None, name=None):
+def flag(default, help, least=None, most=None, choices=None, name=None, read_with=None, usual=None):
     """Returns a dataclass field that is a flag.
 
     Args:
@@ -26,22 +28,40 @@ def flag(default, help, least=None, most=None, choices=None, name=None):
       least, most: inclusive bounds of a number.
       choices: the allowed values of a string.
       name: the flag's name if it is not the field's (`from` is a keyword of Python).
+      read_with: dict of other flags to the values with which this flag is read, a tuple or `GIVEN`;
+        all of them must hold. --help says it, and `require_read` checks it.
+      usual: a value that may be given even where nothing reads it.
     """
     about = {"help": help, "least": least, "most": most, "choices": choices, "name": name}
+    about |= {"read_with": read_with or {}, "usual": usual}
     return dataclasses.field(default=default, metadata=about)
 
 
-def default_of(settings_class, name, default):
-    """Returns a dataclass's field with another default, for use in a subclass."""
-    field = settings_class.__dataclass_fields__[name]
-    return dataclasses.field(default=default, metadata=field.metadata)
+def default_of(settings_class, name, default, **changes):
+    """Returns a dataclass's field with another default, for use in a subclass.
+
+    Args:
+      settings_class, name: the dataclass and its field.
+      default: the default.
+      **changes: other arguments of `flag` that change.
+    """
+    metadata = {**settings_class.__dataclass_fields__[name].metadata, **changes}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def undecided(settings_class, names):
-    """Returns a subclass of a dataclass in which some fields are None unless flags are given."""
+    """Returns a subclass of a dataclass in which some fields are None unless flags are given.
+
+    The defaults of `settings_class` are their `usual` values.
+    """
     fields = settings_class.__dataclass_fields__
     changed = [
-        (name, fields[name].type | None, default_of(settings_class, name, None)) for name in names
+        (
+            name,
+            fields[name].type | None,
+            default_of(settings_class, name, None, usual=fields[name].default),
+        )
+        for name in names
     ]
     return dataclasses.make_dataclass(
         f"Undecided{settings_class.__name__}",
@@ -66,7 +86,8 @@ def define(settings_class, flag_values=flags.FLAGS):
         about, default = field.metadata, field.default
         kind = field.type.__name__ if isinstance(field.type, type) else str(field.type)
         bounds = {"lower_bound": about["least"], "upper_bound": about["most"]}
-        common = {"name": _name(field), "help": about["help"], "flag_values": flag_values}
+        help_ = about["help"] + _reading_note(settings_class, about["read_with"])
+        common = {"name": _name(field), "help": help_, "flag_values": flag_values}
         if about["choices"]:
             flags.DEFINE_enum(default=default, enum_values=list(about["choices"]), **common)
         elif "tuple" in kind:
@@ -98,17 +119,49 @@ def changed(settings):
     }
 
 
-def refuse(settings, names, beside):
-    """Raises a `UserError` if one of some flags is given, as nothing would read it.
+def require_read(given, settings=None):
+    """Raises a `UserError` if a flag is given that nothing reads beside the others.
 
     Args:
-      settings: the settings.
-      names: the flags' names.
-      beside: the flag, with its value, beside which they do nothing.
+      given: the settings as the user gave them.
+      settings: the same, completed by what a model folder says; by default `given`.
     """
-    for name, value in changed(settings).items():
-        if name in names:
-            raise UserError(f"--{name}={flag_text(value)} does nothing with {beside}; leave it out")
+    settings = settings or given
+    about = {_name(field): field.metadata for field in _flags_of(given)}
+    for name, value in changed(given).items():
+        if value == about[name]["usual"]:
+            continue
+        for other, values in about[name]["read_with"].items():
+            there = getattr(settings, other)
+            if not (there if values == GIVEN else there in values):
+                beside = f"with {_shown(other, there)}" if there else f"without --{other}"
+                instead = f", or pass {_choices(other, values)}" if _has_on(values) else ""
+                raise UserError(
+                    f"{_shown(name, value)} does nothing {beside}; leave it out{instead}"
+                )
+
+
+def _reading_note(settings_class, read_with):
+    """Returns " Only with --crf." for the help of a flag, or ""."""
+    own = {_name(field) for field in _flags_of(settings_class)}
+    conditions = [
+        f"with {_choices(other, values)}" if _has_on(values) else f"without --{other}"
+        for other, values in read_with.items()
+        if other in own  # Programs that lack the other flag have one value of it.
+    ]
+    return f" Only {', '.join(conditions)}." if conditions else ""
+
+
+def _has_on(values):
+    return values == GIVEN or any(values)
+
+
+def _choices(other, values):
+    return f"--{other}" + ("=" + " or ".join(values) if all(values) and values else "")
+
+
+def _shown(name, value):
+    return f"--{name}" if value is True else f"--{name}={flag_text(value)}"
 
 
 def flags_of(settings):

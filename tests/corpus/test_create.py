@@ -199,7 +199,7 @@ def test_all_of_it_on_another_file_system(tmp_path, capsys):
 
 
 def test_other_flags_are_refused_and_named(corpus, tmp_path):
-    made = {"on_invalid": "skip", "num_output_shards": 2, "eval_share": 0.3}
+    made = {"on_invalid": "skip", "num_output_shards": 2}
     create(corpus, tmp_path, **made)
     before = contents(tmp_path)
     (tmp_path / "other.txt").write_text((RESOURCES / "vocab.txt").read_text() + "新\n")
@@ -347,18 +347,6 @@ def test_what_was_killed_at_any_moment_goes_on_to_the_same_bytes(tmp_path, unint
     assert result.returncode == 0, result.stderr
     assert f"{len(shards)} there already" in result.stdout
     assert contents(tmp_path) == uninterrupted
-
-
-@pytest.mark.processes
-def test_a_share_to_hold_out_needs_a_file_for_it(tmp_path):
-    (tmp_path / "text.txt").write_text("甲。\n\n乙。\n", encoding="utf-8")
-    flags = ("--input_file=text.txt", f"--vocab_file={VOCABULARY}", "--output_file=a.tfrecord")
-    command = (sys.executable, str(REPOSITORY / "tools" / "create_pretraining_data.py"), *flags)
-    result = subprocess.run(
-        (*command, "--eval_share=0.4"), cwd=tmp_path, capture_output=True, text=True
-    )
-    assert_one_line(result, "--eval_share=0.4 does nothing without --eval_output_file")
-    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
 @pytest.mark.processes

@@ -63,7 +63,7 @@ def test_a_whole_set_has_no_fault(folder, capsys):
     assert faults(folder) == [] and check(whole) == 0
     assert "3 files without a manifest" in capsys.readouterr().out
     with pytest.raises(UserError, match="--num_records=2 does nothing with --check"):
-        check(InspectionSettings(input_file=f"{folder}/*.tfrecord", num_records=2))
+        check(InspectionSettings(input_file=f"{folder}/*.tfrecord", num_records=2, check=True))
 
 
 def frames_of(path):

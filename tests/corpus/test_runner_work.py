@@ -91,15 +91,10 @@ def test_files_that_the_workers_write_elsewhere_are_missed(corpus, tmp_path, pla
         create(corpus, tmp_path / "new", runner="plain")
 
 
-def test_flags_that_do_not_go_together_are_refused(corpus, tmp_path, monkeypatch):
-    def refuses(message, **flags):
-        with pytest.raises(UserError, match=message):
-            create_module.create_pretraining_data(**arguments_of(corpus, tmp_path, **flags))
-
-    refuses("--num_workers is for workers on this machine", runner="DirectRunner", num_workers=2)
-    refuses("--num_workers is for workers on this machine", runner="spark", num_workers=2)
-    refuses("--beam_options needs --runner: DirectRunner, DataflowRunner", beam_options="--a=b")
-    refuses("--spark_options needs --runner: spark$", spark_options="--a", runner="DirectRunner")
+def test_flags_that_do_not_go_together_are_refused(corpus, tmp_path):
+    flags = arguments_of(corpus, tmp_path, runner="spark", num_workers=2)
+    with pytest.raises(UserError, match="--num_workers=2 does nothing with --runner=spark"):
+        create_module.create_pretraining_data(**flags)
 
 
 def test_a_worker_tells_a_mistake_through_any_engine():

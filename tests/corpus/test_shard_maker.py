@@ -15,7 +15,6 @@ from nezha_tf.corpus.settings import Settings
 from nezha_tf.corpus.shard_maker import ShardMaker
 from nezha_tf.data import schema
 from nezha_tf.data.corpus import read_documents
-from nezha_tf.util.errors import UserError
 
 LENGTHS = schema.Lengths(48, 7)
 
@@ -153,36 +152,3 @@ def test_entities_are_units_of_unmasked_records(tmp_path):
             if ids[place : place + 4].tolist() == entity
         }
     assert found == {"": {(1, 0, 1, 0)}, str(dictionary): {(1, 0, 0, 0)}}
-
-
-def test_what_has_no_say_in_unmasked_records_is_refused():
-    with_default = Settings.of_flags(vocab_file="v", masking="none")
-    assert with_default == Settings.of_flags(vocab_file="v", masking="none", dupe_factor=1)
-    for name, value in (
-        ("dupe_factor", 5),
-        ("masked_lm_prob", 0.2),
-        ("max_predictions_per_seq", 9),
-    ):
-        with pytest.raises(UserError, match=f"--{name}={value} has no effect with --masking=none"):
-            Settings.of_flags(vocab_file="v", masking="none", **{name: value})
-        assert getattr(Settings.of_flags(vocab_file="v", **{name: value}), name) == value
-
-
-@pytest.mark.parametrize(
-    ("cause", "name", "value"),
-    (
-        ("masking=token", "user_dict", "words.txt"),
-        ("masking=token", "segmenter", "rjieba"),
-        ("pair=none", "short_seq_prob", 0.2),
-        ("pair=none", "random_next_prob", 0.25),
-        ("pair=stream", "short_seq_prob", 0.0),
-        ("pair=stream", "random_next_prob", 0.0),
-    ),
-)
-def test_what_has_no_say_for_pairs_and_tokens_is_refused(cause, name, value):
-    flag, chosen = cause.split("=")
-    flags = {"vocab_file": "v", flag: chosen}
-    with pytest.raises(UserError, match=f"^--{name}={value} has no effect with --{cause}: .*out"):
-        Settings.of_flags(**flags, **{name: value})
-    default = getattr(Settings, name)
-    assert getattr(Settings.of_flags(**flags, **{name: default}), name) == default

@@ -174,27 +174,10 @@ def test_the_case_is_the_folders(ask, write_lines, tmp_path):
 
 def test_flags_that_nothing_reads_are_refused(settings, write_lines):
     write_lines([{"text": "甲", "src": "甲"}])
-    left, both = {"mode": "left_to_right", **NO_LENGTHS}, {"mode": "bidirectional", **NO_LENGTHS}
-    for changes, message in (
-        ({**left, "max_source_length": 8}, "--max_source_length=8 does nothing with --mode=left_"),
-        ({**left, "truncate_source": "tail"}, "--truncate_source=tail does nothing with --mode=le"),
-        ({**left, "source_column": "text"}, "--source_column=text does nothing with --mode=left"),
-        ({**both, "segment_ids": ("0", "1")}, "--segment_ids=0,1 does nothing with --mode=bidir"),
-        ({**both, "target_prediction": "shift"}, "--target_prediction=shift does nothing with --m"),
-        ({**both, "max_target_length": 8}, "--max_target_length=8 does nothing with --mode=bidir"),
-    ):
-        with pytest.raises(UserError, match=message):
-            score_text(settings(ScoreSettings, **changes))
-    prompt = {"prompt": "甲", "input_file": None}
-    for changes, message in (
-        ({"top_p": 0.9}, "--top_p=0.9 does nothing with --decoding=beam"),
-        ({"top_k": 3, "decoding": "greedy"}, "--top_k=3 does nothing with --decoding=greedy"),
-        ({"beam_size": 8, "decoding": "sample"}, "--beam_size=8 does nothing with --decoding=sam"),
-        ({"exempt_words": ("甲",)}, "--exempt_words=甲 does nothing with --no_repeat_ngram_size=0"),
-        ({**prompt, "source_column": "text"}, "text does nothing with --p"),
-    ):
-        with pytest.raises(UserError, match=message):
-            generate_text(settings(GenerateSettings, **changes))
+    with pytest.raises(UserError, match="--max_source_length=8 does nothing with --mode=left_to"):
+        score_text(settings(ScoreSettings, mode="left_to_right", max_target_length=None))
+    with pytest.raises(UserError, match=r"--top_p=0\.9 does nothing with --decoding=beam"):
+        generate_text(settings(GenerateSettings, top_p=0.9))
 
 
 def test_mistakes_are_named(settings, tmp_path):

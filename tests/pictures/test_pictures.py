@@ -215,27 +215,9 @@ def test_the_attention_of_a_folder(tmp_path):
         see(picture="attention", text="一丁", layers=["9"], **changes)
 
 
-@pytest.mark.parametrize(
-    "changes, told",
-    (
-        ({"layers": ["0"]}, "--layers=0 does nothing with --picture=attention_masks"),
-        ({"objective": "seq2seq"}, "--objective=seq2seq does nothing with --picture=attention_ma"),
-        ({"model_folder": "mini"}, "vocab.txt does nothing with --model_folder=mini"),
-        ({"picture": "attention"}, "vocab.txt does nothing with --picture=attention;"),
-        (
-            {"picture": "relative_positions", "vocab_file": None},
-            "--text=甲 does nothing with --picture=relative_positions",
-        ),
-        (
-            {"picture": "relative_positions", "vocab_file": None, "text": None}
-            | {"do_lower_case": False},
-            "--do_lower_case=false does nothing with --picture=relative_positions",
-        ),
-    ),
-)
-def test_flags_that_a_picture_does_not_read_are_refused(changes, told):
-    with pytest.raises(UserError, match=told):
-        see(**{"text": "甲", **changes})
+def test_flags_that_a_picture_does_not_read_are_refused():
+    with pytest.raises(UserError, match="--layers=0 does nothing with --picture=attention_masks"):
+        see(text="甲", layers=["0"])
 
 
 def test_the_command(tmp_path):

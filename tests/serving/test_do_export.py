@@ -77,9 +77,6 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_run(tmp_path):
         settings = PretrainingSettings(do_train=True, do_export=True, **values)
         with pytest.raises(UserError, match=message):
             run_and_export(run, settings, None)
-    settings = PretrainingSettings(do_train=True, export_dir="export", output_dir="run")
-    with pytest.raises(UserError, match="--export_dir=export does nothing without --do_export"):
-        run_and_export(run, settings, None)
     with pytest.raises(UserError, match=r"--output_dir=.*vocab\.txt is a file"):
         export_folder(str(tmp_path / "run"), f"{vocabulary}/export")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM, refuse_flags_of_custom
+from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM
 from nezha_tf.util.errors import UserError, require_flag
 
 
@@ -213,7 +213,6 @@ DATA_SETS = {
     ),
 }
 NAMES = (*DATA_SETS, CUSTOM)
-_OF_CUSTOM = ("text_column", "text_pair_column", "label_column", "columns")
 
 
 def data_set_of(settings):
@@ -223,12 +222,10 @@ def data_set_of(settings):
       settings: `ClassificationSettings`.
 
     Raises:
-      UserError: columns are given for a data set known by name, `columns` lacks a column, or two
-        flags name the same column.
+      UserError: `columns` lacks a column, or two flags name the same column.
     """
     name = require_flag(settings.task_name, "task_name")
     if name != CUSTOM:
-        refuse_flags_of_custom(settings, _OF_CUSTOM)
         return DATA_SETS[name]
     names = tuple(settings.columns)
     for flag in ("text_column", "text_pair_column"):

@@ -5,8 +5,9 @@ import dataclasses
 from nezha_tf.tasks.classification.data_sets import NAMES
 from nezha_tf.tasks.classification.metrics import NAMES as METRICS
 from nezha_tf.tasks.classification.metrics import OF_LABEL_TYPE
+from nezha_tf.tasks.finetuning.data_sets import CUSTOM
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
-from nezha_tf.util.settings import flag
+from nezha_tf.util.settings import GIVEN, flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,20 +26,32 @@ class ClassificationSettings(FineTuningSettings):
     predict_file: str | None = flag(
         None, "Examples to predict, in the same formats; labels may be left out."
     )
-    text_column: str = flag("text", "Column, or key, of the text.")
-    text_pair_column: str | None = flag(None, "Column of the second text of a pair.")
-    label_column: str = flag("label", "Column of the label.")
+    text_column: str = flag(
+        "text", "Column, or key, of the text.", read_with={"task_name": (CUSTOM,)}
+    )
+    text_pair_column: str | None = flag(
+        None, "Column of the second text of a pair.", read_with={"task_name": (CUSTOM,)}
+    )
+    label_column: str = flag("label", "Column of the label.", read_with={"task_name": (CUSTOM,)})
     columns: tuple[str, ...] = flag(
-        (), "Names of all columns of files whose first line does not name them."
+        (),
+        "Names of all columns of files whose first line does not name them.",
+        read_with={"task_name": (CUSTOM,)},
     )
     label_type: str = flag(
         "single",
         "single: one class per example; multi: any number of classes; regression: a number.",
         choices=tuple(OF_LABEL_TYPE),
     )
-    labels: tuple[str, ...] = flag((), "The classes; default: those of the training data.")
+    labels: tuple[str, ...] = flag(
+        (),
+        "The classes; default: those of the training data.",
+        read_with={"label_type": ("single", "multi")},
+    )
     label_separator: str = flag(
-        ",", "Separator between the classes of an example, unless they are a JSON list."
+        ",",
+        "Separator between the classes of an example, unless they are a JSON list.",
+        read_with={"label_type": ("multi",)},
     )
     pattern: str | None = flag(
         None,
@@ -46,7 +59,9 @@ class ClassificationSettings(FineTuningSettings):
         "[MASK] for each token of a class's word.",
     )
     label_words: tuple[str, ...] = flag(
-        (), "With --pattern: the word of each class, in the order of the classes."
+        (),
+        "The word of each class, in the order of the classes.",
+        read_with={"pattern": GIVEN},
     )
     best_metric: str | None = flag(
         None, "Metric that chooses the best checkpoint.", choices=("loss", *METRICS)

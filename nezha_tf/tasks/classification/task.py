@@ -13,7 +13,6 @@ from nezha_tf.tasks.finetuning.data_sets import files_of
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.text.packing import TextPacking
 from nezha_tf.util.errors import UserError
-from nezha_tf.util.settings import refuse
 
 
 class Classification(FineTuning):
@@ -137,14 +136,6 @@ def _check(settings):
     if settings.label_type == "regression" and settings.label_smoothing:
         raise UserError(
             "--label_smoothing needs classes; leave it out with --label_type=regression"
-        )
-    if settings.label_type != "multi":
-        unread = ["label_separator"] + ["labels"] * (settings.label_type == "regression")
-        refuse(settings, unread, f"--label_type={settings.label_type}")
-    if settings.label_words and not settings.pattern:
-        raise UserError(
-            f"--label_words={','.join(settings.label_words)} needs --pattern, the text in which a "
-            "class's word stands"
         )
     if settings.do_eval or settings.do_predict:
         metrics.require_libraries()

@@ -36,7 +36,9 @@ class FineTuningSettings(LayerMixSettings, RunSettings):
     num_seeds: int = flag(
         1, "Number of runs for each learning rate: with --seed, --seed + 1, and so on.", 1
     )
-    r_drop_alpha: float = flag(0.0, "Weight of the R-Drop loss; 0: off.", 0)
+    r_drop_alpha: float = flag(
+        0.0, "Weight of the R-Drop loss; 0: off.", 0, read_with={"layer_mix": (False,)}
+    )
     # A tuple of texts describes a sweep; each run of it has one float.
     learning_rate: float | tuple[str, ...] = flag(
         ("5e-05",), "Learning rate at the end of the warmup; several rates: each is tried."

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
-from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM, refuse_flags_of_custom
+from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM
 from nezha_tf.util.errors import UserError, require_flag
 
 
@@ -66,11 +66,10 @@ def data_set_of(settings):
       settings: `MultipleChoiceSettings`.
 
     Raises:
-      UserError: columns are given for a data set known by name, or two flags name the same column.
+      UserError: two flags name the same column.
     """
     name = require_flag(settings.task_name, "task_name")
     if name != CUSTOM:
-        refuse_flags_of_custom(settings, (*_COLUMNS, "answer_type"))
         return DATA_SETS[name]
     wanted = [getattr(settings, flag) for flag in _COLUMNS]
     if len(set(wanted)) < len(wanted):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from nezha_tf.tasks.finetuning.data_sets import CUSTOM
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
 from nezha_tf.tasks.multiple_choice.data_sets import NAMES
 from nezha_tf.util.settings import default_of, flag
@@ -23,16 +24,27 @@ class MultipleChoiceSettings(FineTuningSettings):
     predict_file: str | None = flag(
         None, "Questions to answer, in the same formats; answers may be left out."
     )
-    context_column: str = flag("context", "Column, or key, of the text.")
-    question_column: str | None = flag(
-        "question", "Column of the question; empty: the text has a blank, #idiom#."
+    context_column: str = flag(
+        "context", "Column, or key, of the text.", read_with={"task_name": (CUSTOM,)}
     )
-    choices_column: str = flag("choices", "Column of the choices, a JSON list of texts.")
-    answer_column: str = flag("answer", "Column of the right choice.")
+    question_column: str | None = flag(
+        "question",
+        "Column of the question; empty: the text has a blank, #idiom#.",
+        read_with={"task_name": (CUSTOM,)},
+    )
+    choices_column: str = flag(
+        "choices",
+        "Column of the choices, a JSON list of texts.",
+        read_with={"task_name": (CUSTOM,)},
+    )
+    answer_column: str = flag(
+        "answer", "Column of the right choice.", read_with={"task_name": (CUSTOM,)}
+    )
     answer_type: str = flag(
         "text",
         "text: the answer is the text of a choice; index: its number, from 0.",
         choices=("text", "index"),
+        read_with={"task_name": (CUSTOM,)},
     )
     different_choices: bool = flag(
         True, "Choose different idioms for the blanks of a passage that share their choices."

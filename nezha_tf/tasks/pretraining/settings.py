@@ -5,7 +5,7 @@ import dataclasses
 from nezha_tf.corpus.packing import PAIRS
 from nezha_tf.objectives.policies import POLICIES
 from nezha_tf.training.settings import RunSettings
-from nezha_tf.util.settings import flag
+from nezha_tf.util.settings import GIVEN, flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,11 @@ class PretrainingSettings(RunSettings):
         choices=[name for name, policy in POLICIES.items() if not policy.of_entities],
     )
     masked_lm_prob: float | None = flag(
-        None, "Share of the tokens to predict with --dynamic_masking; default: 0.15.", 0, 1
+        None,
+        "Share of the tokens to predict with --dynamic_masking; default: 0.15.",
+        0,
+        1,
+        read_with={"dynamic_masking": GIVEN},
     )
     pair: str | None = flag(
         None,

@@ -191,11 +191,6 @@ class Pretraining(Task):
         name, share = self.settings.dynamic_masking, self.settings.masked_lm_prob
         if share is not None:
             check_share(share)
-        if not name and share is not None:
-            raise UserError(
-                f"--masked_lm_prob={share} needs --dynamic_masking; examples that are masked "
-                "already have their own share"
-            )
         if name and not vocabulary:
             raise UserError(
                 f"--dynamic_masking={name} needs --vocab_file, the vocabulary that the examples "

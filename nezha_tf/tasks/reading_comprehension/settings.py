@@ -4,7 +4,7 @@ import dataclasses
 
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
 from nezha_tf.tasks.reading_comprehension.metrics import METRICS, NAMES
-from nezha_tf.util.settings import default_of, flag
+from nezha_tf.util.settings import GIVEN, default_of, flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,7 @@ class ReadingComprehensionSettings(FineTuningSettings):
         0.0,
         "With --version_2_with_negative: predict no answer if its score minus the best answer's "
         "score is above this.",
+        read_with={"version_2_with_negative": GIVEN},
     )
     metric: str = flag("cmrc", "Definition of F1 and exact match.", choices=METRICS)
     best_metric: str = flag(

@@ -12,7 +12,6 @@ from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch, write_ans
 from nezha_tf.tasks.reading_comprehension.data import Windowing
 from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
 from nezha_tf.util import console
-from nezha_tf.util.settings import refuse
 
 
 class ReadingComprehension(FineTuning):
@@ -27,8 +26,6 @@ class ReadingComprehension(FineTuning):
         if settings.do_eval:
             metrics.require_libraries(settings.metric)
         has_impossible = settings.version_2_with_negative
-        if not has_impossible:
-            refuse(settings, ("null_score_diff_threshold",), "--noversion_2_with_negative")
         self._search = AnswerSearch(
             settings.n_best_size,
             settings.max_answer_length,

@@ -17,7 +17,7 @@ from nezha_tf.tasks.sentence_vectors import texts as text_files
 from nezha_tf.tasks.sentence_vectors.vectors import MIX, layer_numbers, make_step, write_vectors
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
-from nezha_tf.util.settings import refuse
+from nezha_tf.util.settings import require_read
 
 LAST_LAYER = ("-1",)
 # The defaults of --max_seq_length and --pooling if the model folder does not say one.
@@ -70,11 +70,11 @@ def extract_features(settings):
 
 
 def _check(settings):
+    require_read(settings)
     output_file = settings.output_file
     endings = (".json", ".jsonl") if settings.similarity else (".json", ".jsonl", ".npy")
     if not settings.similarity:
         require_flag(output_file, "output_file")
-        refuse(settings, ("label_column",), "--similarity=false")
     elif settings.level != "text":
         raise UserError(f"--similarity compares whole texts; leave out --level={settings.level}")
     if output_file and not output_file.endswith(endings):
@@ -85,8 +85,6 @@ def _check(settings):
             f"--output_file={output_file} is not on this machine; name a file here, and copy it "
             "there"
         )
-    if settings.level != "text":
-        refuse(settings, ("pooling",), f"--level={settings.level}")
     if settings.pooling == "pooler" and settings.layers not in (None, LAST_LAYER):
         raise UserError(
             "--pooling=pooler reads the last layer or the learned mixture; leave out --layers"

@@ -3,7 +3,7 @@
 import dataclasses
 
 from nezha_tf.generation.settings import TrainedModelSettings
-from nezha_tf.util.settings import flag
+from nezha_tf.util.settings import GIVEN, flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,7 @@ class ExtractSettings(TrainedModelSettings):
         "or maximum of its tokens without [CLS] and [SEP]; cls: the vector of [CLS]; pooler: the "
         "output of the pooler.",
         choices=("mean", "cls", "max", "pooler"),
+        read_with={"level": ("text",)},
     )
     similarity: bool = flag(
         False, "Write the cosine similarity of the two texts of each pair instead of vectors."
@@ -51,6 +52,7 @@ class ExtractSettings(TrainedModelSettings):
         None,
         "With --similarity: column of how alike the texts are, a number; then the correlation of "
         "Spearman is told.",
+        read_with={"similarity": GIVEN},
     )
     max_seq_length: int | None = flag(
         None,

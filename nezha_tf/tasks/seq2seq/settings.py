@@ -32,9 +32,18 @@ class Seq2SeqSettings(SearchSettings, FormatSettings, PairColumns, LayerMixSetti
     truncate_target: str = flag(
         "tail", "The end to cut off from targets that are too long.", choices=ENDS
     )
-    masked_lm_prob: float = flag(0.7, "Share of the target's tokens to mask.", 0, 1)
+    masked_lm_prob: float = flag(
+        0.7,
+        "Share of the target's tokens to mask.",
+        0,
+        1,
+        read_with={"target_prediction": ("masked",)},
+    )
     max_predictions_per_seq: int | None = flag(
-        None, "Most masked tokens; default: --masked_lm_prob of the longest target.", 1
+        None,
+        "Most masked tokens; default: --masked_lm_prob of the longest target.",
+        1,
+        read_with={"target_prediction": ("masked",)},
     )
     best_metric: str = flag(
         "loss",

@@ -25,10 +25,8 @@ from nezha_tf.training.evaluation import Evaluation
 from nezha_tf.training.task import Task
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_flag
-from nezha_tf.util.settings import refuse
 
 PREDICTIONS_FILE = "predictions.jsonl"
-_OF_MASKING = ("masked_lm_prob", "max_predictions_per_seq")
 
 
 class Seq2Seq(Task):
@@ -112,10 +110,6 @@ class Seq2Seq(Task):
                 f"--best_metric={settings.best_metric} needs written texts; pass "
                 "--max_eval_generated above 0"
             )
-        if settings.target_prediction == "shift":
-            refuse(settings, _OF_MASKING, "--target_prediction=shift")
-        if not settings.no_repeat_ngram_size:
-            refuse(settings, ("exempt_words",), "--no_repeat_ngram_size=0")
         if settings.do_eval and settings.max_eval_generated:
             metrics.require_libraries()
 

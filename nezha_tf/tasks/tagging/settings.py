@@ -5,7 +5,7 @@ import dataclasses
 from nezha_tf.data.entity_tags import SCHEMES
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
 from nezha_tf.tasks.tagging.metrics import NAMES
-from nezha_tf.util.settings import flag
+from nezha_tf.util.settings import GIVEN, flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,7 @@ class TaggingSettings(FineTuningSettings):
         100.0,
         "Learning rate of the CRF's transitions, which begin at 0, relative to --learning_rate.",
         0,
+        read_with={"crf": GIVEN},
     )
     best_metric: str = flag(
         "f1", "Metric that chooses the best checkpoint.", choices=("loss", *NAMES)

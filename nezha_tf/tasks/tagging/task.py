@@ -19,7 +19,6 @@ from nezha_tf.tasks.tagging.data import (
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
-from nezha_tf.util.settings import refuse
 
 REPORT_FILE = "ner_report.tsv"
 EXPORTS = "predictions"
@@ -32,8 +31,6 @@ class NamedEntities(FineTuning):
         self._stride = _stride_of(settings)
         if settings.crf and settings.label_smoothing:
             raise UserError("--label_smoothing does not work with --crf; leave one of them out")
-        if not settings.crf:
-            refuse(settings, ("crf_learning_rate_factor",), "--nocrf")
         if settings.do_eval:
             metrics.require_library()
         self._tag_set, self._files = None, {}

@@ -273,21 +273,7 @@ def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
         ({**pair, "max_seq_length": 4}, "must be at least 5"),
         ({**pair, "bert_config_file": str(tmp_path / "one_segment.json")}, "type_vocab_size 2"),
         ({"label_type": "regression", "label_smoothing": 0.1}, "--label_smoothing needs classes"),
-        (
-            {"label_type": "regression", "labels": ("1", "2")},
-            "--labels=1,2 does nothing with --lab",
-        ),
-        ({"label_separator": ";"}, "--label_separator=; does nothing with --label_type=single"),
         ({"do_train": False, "do_predict": True}, "there is no"),
-        ({"label_words": ("好", "差")}, "--label_words=好,差 needs --pattern"),
-        (
-            {"task_name": "chnsenti", "text_column": "内容"},
-            "--text_column=内容 does nothing with --task_name=chnsenti",
-        ),
-        (
-            {"task_name": "lcqmc", "columns": ("text", "label")},
-            "--columns=text,label does nothing with --task_name=lcqmc",
-        ),
     ):
         changes = {"do_train": True, "output_dir": str(tmp_path / "new"), **changes}
         with pytest.raises(UserError) as error:

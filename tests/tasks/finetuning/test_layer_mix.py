@@ -184,10 +184,7 @@ def test_mistakes(data, mixed, tmp_path):
         with pytest.raises(UserError, match=message):
             training_run.run(dataclasses.replace(settings, **changes), ToyTask)
 
-    for name in ("adversarial_epsilon", "freeze_layers", "layer_decay", "r_drop_alpha"):
-        value = 0.5 if name != "freeze_layers" else 1
-        refused(f"--{name}={value} does nothing with --layer_mix", **{name: value})
-    refused("--recompute=true does nothing with --layer_mix", recompute=True)
+    refused("--recompute does nothing with --layer_mix", recompute=True)
     refused("is with --layer_mix, and this one without", layer_mix=False)
     elsewhere = {"output_dir": str(tmp_path / "new"), "do_train": False, "do_predict": False}
     checkpoint = str(out / "model.ckpt-8")

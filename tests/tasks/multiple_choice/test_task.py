@@ -222,8 +222,6 @@ def test_ids_of_several_files_do_not_depend_on_the_rows_before(settings, tmp_pat
         ({"data_dir": "/"}, r"--data_dir=/ has no c3-m-train\.json and .* or m-train\.json"),
         ({"task_name": "custom"}, "--train_file"),
         ({"task_name": "custom", "question_column": "context"}, "name another column for each"),
-        ({"answer_column": "答"}, "--answer_column=答 does nothing with --task_name=c3"),
-        ({"answer_type": "index"}, "--answer_type=index does nothing with --task_name=c3"),
         ({"max_seq_length": 6}, "--max_seq_length=6 leaves no room .* at least 7"),
         (
             {"task_name": "chid"},

@@ -210,10 +210,6 @@ def test_mistakes_are_one_line(settings, data, tmp_path):
         ({"version_2_with_negative": False}, "only run_mrc.py --version_2_with_negative"),
         ({"max_seq_length": 67}, "--max_seq_length=67 leaves no room for a passage"),
         ({"doc_stride": 500}, "--doc_stride=500 skips text"),
-        (
-            {"version_2_with_negative": False, "null_score_diff_threshold": -3.0},
-            "--null_score_diff_threshold=-3.0 does nothing with --noversion_2_with_negative",
-        ),
         ({"bert_config_file": str(tmp_path / "one.json")}, "questions need type_vocab_size 2 in"),
     ):
         with pytest.raises(UserError) as error:

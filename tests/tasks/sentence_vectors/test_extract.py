@@ -341,11 +341,7 @@ def test_mistakes_are_one_line(extract, tmp_path, monkeypatch):
             {"layers": ("0",), "pooling": "pooler"},
             r"--pooling=pooler reads the last layer",
         ),
-        ([pair], {"label_column": "y"}, r"--label_column=y does nothing with --similarity=false"),
-        *(
-            ([alone], {"level": level, "pooling": "mean"}, rf"=mean does nothing with .*={level};")
-            for level in ("token", "character")
-        ),
+        ([pair], {"label_column": "y"}, r"--label_column=y does nothing without --similarity"),
         ([alone], {"max_seq_length": 17}, r"--max_seq_length=17 is past .*embeddings 16"),
     ):
         with pytest.raises(UserError, match=message) as error:

@@ -204,19 +204,11 @@ def test_mistakes_are_one_line(settings, tmp_path):
         ({"banned_words": ["𠮷"]}, "--banned_words: '𠮷' is not in the vocabulary"),
         ({"banned_words": ["[SEP]"]}, "[SEP] ends each target, so it cannot be banned"),
         (
-            {"exempt_words": ["甲"]},
-            "--exempt_words=甲 does nothing with --no_repeat_ngram_size=0; leave it out",
-        ),
-        (
             {"exempt_words": ["甲𠮷"], "no_repeat_ngram_size": 2},
             "--exempt_words: '甲𠮷' is not in the vocabulary",
         ),
         ({"min_target_length": 9}, "min_length 9"),
         ({"temperature": 0.0}, "temperature"),
-        (
-            {"target_prediction": "shift", "masked_lm_prob": 0.5},
-            "--masked_lm_prob=0.5 does nothing with --target_prediction=shift",
-        ),
     ):
         with pytest.raises(UserError) as error:
             Seq2Seq(dataclasses.replace(settings, **changes))

@@ -142,7 +142,6 @@ def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
         ({"train_file": str(tmp_path / "none.txt")}, "none.txt has no entities"),
         ({"window_stride": 31}, "--window_stride=31 leaves gaps between windows of 30 tokens"),
         ({"crf": True, "label_smoothing": 0.1}, "does not work with --crf"),
-        ({"crf_learning_rate_factor": 1.0}, "--crf_learning_rate_factor=1.0 does nothing with --n"),
         ({"do_train": False, "do_predict": True}, "there is no"),
     ):
         with pytest.raises(UserError) as error:

@@ -1,0 +1,206 @@
+"""Flags that nothing reads beside others are refused, and --help says which those are."""
+
+import dataclasses
+import importlib
+import itertools
+import re
+
+import pytest
+from absl import flags
+from conftest import REPOSITORY
+
+from nezha_tf.util import settings
+from nezha_tf.util.errors import UserError
+
+PROGRAMS = {
+    "run_classifier": "tasks.classification.settings:ClassificationSettings",
+    "run_mrc": "tasks.reading_comprehension.settings:ReadingComprehensionSettings",
+    "run_multiple_choice": "tasks.multiple_choice.settings:MultipleChoiceSettings",
+    "run_ner": "tasks.tagging.settings:TaggingSettings",
+    "run_pretraining": "tasks.pretraining.settings:PretrainingSettings",
+    "run_sentence_vectors": "tasks.sentence_vectors.settings:SentenceVectorSettings",
+    "run_seq2seq": "tasks.seq2seq.settings:Seq2SeqSettings",
+    "tools/create_pretraining_data": "corpus.create:ProgramSettings",
+    "tools/extract_features": "tasks.sentence_vectors.extract_settings:ExtractSettings",
+    "tools/generate_text": "generation.settings:GenerateSettings",
+    "tools/inspect_tfrecords": "corpus.settings:InspectionSettings",
+    "tools/score_text": "generation.settings:ScoreSettings",
+    "tools/visualize": "pictures.settings:VisualizeSettings",
+}
+
+
+def class_of(program):
+    module, _, name = PROGRAMS[program].partition(":")
+    return getattr(importlib.import_module(f"nezha_tf.{module}"), name)
+
+
+def help_of(settings_class):
+    """Returns {flag: its help}, as absl has it."""
+    values = flags.FlagValues()
+    settings.define(settings_class, values)
+    return {name: values[name].help for name in values}
+
+
+def other_value(settings_class, name):
+    """Returns a value of a flag that is neither its default nor its usual one."""
+    values = flags.FlagValues()
+    settings.define(settings_class, values)
+    flag, default = values[name], values[name].default
+    usual = settings_class.__dataclass_fields__[name].metadata["usual"]
+    choices = getattr(flag.parser, "enum_values", None)
+    if choices:
+        return next(choice for choice in choices if choice not in (default, usual, ""))
+    kind = flag.flag_type()
+    if kind == "bool":
+        return not default
+    if kind in ("int", "float"):
+        return {"int": int, "float": float}[kind]((default or usual or 0) + 1)
+    return ("other",) if "list" in kind else "other"
+
+
+def states_of(settings_class, name):
+    """Returns all values of a flag with choices, otherwise its default and another value."""
+    field = settings_class.__dataclass_fields__[name]
+    choices = field.metadata["choices"] or (other_value(settings_class, name),)
+    return list(dict.fromkeys((field.default, *choices)))
+
+
+def conditions_in(text):
+    """Returns what a help says after "Only": list of (is "with", flag, values or None: any)."""
+    found = re.search(r" Only (with(?:out)? --.*)\.$", text)
+    conditions = []
+    for part in found[1].split(", ") if found else ():
+        word, _, flag = part.partition(" --")
+        name, _, values = flag.partition("=")
+        conditions.append((word == "with", name, values.split(" or ") if values else None))
+    return conditions
+
+
+def holds(values, condition):
+    is_with, name, wanted = condition
+    value = values[name]
+    if wanted is None:
+        return bool(value) == is_with
+    return str(value) in wanted
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_flag_is_refused_exactly_where_the_help_says_that_it_is_not_read(program):
+    settings_class = class_of(program)
+    for name, text in help_of(settings_class).items():
+        conditions = conditions_in(text)
+        others = [other for _, other, _ in conditions]
+        for states in itertools.product(*(states_of(settings_class, other) for other in others)):
+            beside = dict(zip(others, states, strict=True))
+            if None in (beside.get("decoding", ""), beside.get("mode", "")):
+                continue  # The model folder decides, before the check.
+            given = settings_class(**{name: other_value(settings_class, name)}, **beside)
+            if all(holds(beside, condition) for condition in conditions):
+                settings.require_read(given)
+            else:
+                with pytest.raises(UserError, match=rf"^--{name}\b.* does nothing with.*leave it"):
+                    settings.require_read(given)
+            settings.require_read(settings_class(**beside))
+
+
+def test_all_programs_with_such_flags_are_here():
+    sources = [*REPOSITORY.glob("run_*.py"), *REPOSITORY.glob("tools/*.py")]
+    classes = {re.search(r"cli\.run\(main, (\w+)", path.read_text())[1] for path in sources}
+    assert {row.partition(":")[2] for row in PROGRAMS.values()} <= classes
+    defined = {
+        found[1]: str(path)
+        for path in REPOSITORY.glob("nezha_tf/**/*.py")
+        for found in re.finditer(r"^class (\w+Settings)\b", path.read_text(), re.M)
+    }
+    for name in classes - {row.partition(":")[2] for row in PROGRAMS.values()}:
+        module = defined[name].split("nezha_tf/")[-1].removesuffix(".py").replace("/", ".")
+        found = getattr(importlib.import_module(f"nezha_tf.{module}"), name)
+        assert not any(map(conditions_in, help_of(found).values())), name
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_flag_is_read_somewhere(program):
+    source = "\n".join(
+        path.read_text()
+        for path in (REPOSITORY / "nezha_tf").rglob("*.py")
+        if not path.name.endswith("settings.py")
+    )
+    for field in dataclasses.fields(class_of(program)):
+        assert re.search(rf"\b{field.name}\b", source), field.name
+
+
+@pytest.mark.parametrize(
+    "program, given, message",
+    [
+        (
+            "run_classifier",
+            {"label_words": ("好", "差")},
+            "--label_words=好,差 does nothing without --pattern; leave it out, or pass --pattern",
+        ),
+        (
+            "run_classifier",
+            {"label_separator": ";"},
+            "--label_separator=; does nothing with --label_type=single; leave it out, or pass "
+            "--label_type=multi",
+        ),
+        (
+            "run_classifier",
+            {"task_name": "lcqmc", "columns": ("text", "label")},
+            "--columns=text,label does nothing with --task_name=lcqmc; leave it out, or pass "
+            "--task_name=custom",
+        ),
+        (
+            "run_ner",
+            {"layer_mix": True, "recompute": True},
+            "--recompute does nothing with --layer_mix; leave it out",
+        ),
+        (
+            "run_mrc",
+            {"null_score_diff_threshold": -3.0},
+            "--null_score_diff_threshold=-3.0 does nothing without --version_2_with_negative; "
+            "leave it out, or pass --version_2_with_negative",
+        ),
+        (
+            "run_pretraining",
+            {"tpu": "local"},
+            "--tpu=local does nothing with --distribution_strategy=default; leave it out, or pass "
+            "--distribution_strategy=tpu",
+        ),
+        (
+            "run_seq2seq",
+            {"exempt_words": ("甲",)},
+            "--exempt_words=甲 does nothing without --no_repeat_ngram_size; leave it out, or pass "
+            "--no_repeat_ngram_size",
+        ),
+        (
+            "tools/create_pretraining_data",
+            {"masking": "none", "dupe_factor": 5},
+            "--dupe_factor=5 does nothing with --masking=none; leave it out, or pass "
+            "--masking=whole_word or token or ngram or span or entity",
+        ),
+        ("tools/create_pretraining_data", {"masking": "none", "dupe_factor": 1}, None),
+        (
+            "tools/create_pretraining_data",
+            {"runner": "spark", "num_workers": 2},
+            "--num_workers=2 does nothing with --runner=spark; leave it out",
+        ),
+        ("tools/generate_text", {"decoding": "beam", "temperature": 1.0}, None),
+        (
+            "tools/generate_text",
+            {"prompt": "甲", "source_column": "text"},
+            "--source_column=text does nothing with --prompt=甲; leave it out",
+        ),
+        (
+            "tools/inspect_tfrecords",
+            {"check": True, "num_records": 2},
+            "--num_records=2 does nothing with --check; leave it out",
+        ),
+    ],
+)
+def test_the_message(program, given, message):
+    given = class_of(program)(**given)
+    if message is None:
+        settings.require_read(given)
+    else:
+        with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+            settings.require_read(given)
