@@ -1,5 +1,6 @@
 """The types of labels (one class, several classes, a number), and where the classes come from."""
 
+import contextlib
 import json
 import math
 
@@ -159,10 +160,9 @@ def label_type_of(settings, data_set, training_part, task_name):
     """Returns the type of the labels with its classes, an object of `LABEL_TYPES`.
 
     Args:
-      settings: an object with `label_type`, `labels`, `label_separator` and `output_dir`.
+      settings: `ClassificationSettings`.
       data_set: `DataSet`.
-      training_part: `Part` of the training data; None: the run does not train, and its folder
-        has the labels.
+      training_part: `Part` of the training data; None: the run's folder has the labels.
       task_name: the task in `task.json`.
 
     Raises:
@@ -192,10 +192,8 @@ def _classes_in(part, kind, separator):
     """Returns the labels of the training data, sorted; numbers are sorted by value."""
     found = set()
     for text in part.texts:
-        try:
+        with contextlib.suppress(ValueError):  # `pack` reports the row.
             found.update(kind.labels_in(text.label, separator))
-        except ValueError:
-            continue  # `pack` reports the row.
     truths, numbers = found & {"true", "false"}, found & {"1", "0"}
     if truths and numbers:
         raise UserError(

@@ -26,9 +26,13 @@ class ClassificationLoss:
         # Every example begins with [CLS]; only padding has no first token.
         return {LOSS: ops.cast(batch["input_mask"][:, 0], "float32")}
 
+    def logits(self, outputs):
+        """Returns the scores of the classes, [B, L], from the model's outputs."""
+        return outputs["logits"]
+
     def losses(self, outputs, batch):
         """Returns {name of the loss: `WeightedMean`}."""
-        values = self.values(outputs["logits"], batch["label_ids"])
+        values = self.values(self.logits(outputs), batch["label_ids"])
         return {LOSS: weighted(values, self.loss_weights(batch)[LOSS])}
 
     def values(self, logits, label_ids):
@@ -37,16 +41,16 @@ class ClassificationLoss:
 
     def metrics(self, outputs, batch):
         """Returns the metrics, a dict of name to `WeightedMean`."""
-        right = hits(outputs["logits"], batch["label_ids"])
+        right = hits(self.logits(outputs), batch["label_ids"])
         return {"accuracy": weighted(right, self.loss_weights(batch)[LOSS])}
 
     def distributions(self, outputs, batch):
         """Returns {name of the loss: the logits that `RDrop` compares, [B, L]}."""
-        return {LOSS: outputs["logits"]}
+        return {LOSS: self.logits(outputs)}
 
     def predictions(self, outputs):
         """Returns the predictions for each example: {"probabilities": float32 [B, L]}."""
-        return {"probabilities": ops.softmax(outputs["logits"], axis=-1)}
+        return {"probabilities": ops.softmax(self.logits(outputs), axis=-1)}
 
 
 class MultiLabelLoss(ClassificationLoss):

@@ -70,3 +70,12 @@ def listed(choices):
 
 # The --task_name of the user's own data.
 CUSTOM = "custom"
+
+
+def require_different(settings, *flags):
+    """Returns the columns that flags name, a list; two of the same name are a `UserError`."""
+    columns = [getattr(settings, flag) for flag in flags]
+    if len(set(columns)) < len(columns):
+        names = ", ".join(f"--{flag}" for flag in flags)
+        raise UserError(f"{names} are {columns}; name another column for each")
+    return columns

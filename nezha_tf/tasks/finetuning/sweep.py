@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 
 
 def run(settings, make_task):
-    """Runs a fine-tuning program.
+    """Runs a fine-tuning program; returns whether this process is the one that writes.
 
     With one learning rate and one seed, this is `training.run.run`. Otherwise, each rate is run
     with each seed in its own folder below `output_dir`; finished runs are not repeated. Then
@@ -46,9 +46,6 @@ def run(settings, make_task):
     Args:
       settings: the program's `FineTuningSettings`.
       make_task: function of the settings that returns a `FineTuning`.
-
-    Returns:
-      Whether this process is the one that writes.
 
     Raises:
       UserError: settings, files or data are bad, the folder has one run and not several, or the
@@ -68,9 +65,11 @@ def run(settings, make_task):
     seeds = [(settings.seed + number) % 2**32 for number in range(settings.num_seeds)]
     grid = [(rate, seed) for rate in rates for seed in seeds]
     folders = [run_folder.sweep_member(settings.output_dir, *member) for member in grid]
-    sweep = Sweep(strategy, make_task(with_precision(base, strategy, folders)))
+    task = make_task(with_precision(base, strategy, folders))
+    sweep = Sweep(strategy, task)
     with alone_in(base, strategy):
-        sweep.begin()
+        if devices.is_chief(strategy):  # for programs that get the sweep's folder
+            output_folder.write_settings(settings.output_dir, task)
         sweep.conclude([sweep.outcome(*setting, grid) for setting in grid])
     return devices.is_chief(strategy)
 
@@ -122,19 +121,10 @@ class Sweep:
     """The runs of a sweep in one process, which may be one of several workers."""
 
     def __init__(self, strategy, task):
-        """Args:
-        strategy: the `tf.distribute.Strategy`.
-        task: a `FineTuning` with the settings of one run; all runs use the data that it has
-          read.
-        """
+        """`task` is a `FineTuning` with the settings of one run; all runs use its data."""
         self._settings, self._strategy, self._task = task.settings, strategy, task
         self._is_chief = devices.is_chief(strategy)
         self._before = {}  # {learning rate: the compiled steps of the last run}
-
-    def begin(self):
-        """Writes the common settings of all runs, for programs that get the sweep's folder."""
-        if self._is_chief:
-            output_folder.write_settings(self._settings.output_dir, self._task)
 
     def outcome(self, rate, seed, grid):
         """Returns the `Outcome` of a rate and a seed, after running it if it is not finished."""
@@ -208,9 +198,10 @@ def best_of(outcomes, metric):
 
 
 def statistics_of(outcomes):
-    """Returns {rate: {metric: (mean, standard deviation)}} for the metrics that all runs have.
+    """Returns a dict for each rate: "learning_rate", and "mean" and "standard_deviation" by metric.
 
-    It is the sample standard deviation (n - 1), or None for a single run.
+    They are of the metrics that all runs have. It is the sample standard deviation (n - 1), or
+    None for a single run.
     """
     names = [
         name
@@ -219,23 +210,33 @@ def statistics_of(outcomes):
         and name != "eval global_step"
         and all(name in outcome.results for outcome in outcomes)
     ]
-    return {
-        rate: {name: _mean_and_deviation([run.results[name] for run in runs]) for name in names}
-        for rate, runs in _by_rate(outcomes).items()
-    }
-
-
-def _mean_and_deviation(values):
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
+    found = []
+    for rate, runs in _by_rate(outcomes).items():
+        values = {name: [run.results[name] for run in runs] for name in names}
+        found.append(
+            {
+                "learning_rate": rate,
+                "mean": {name: float(np.mean(own)) for name, own in values.items()},
+                "standard_deviation": {
+                    name: float(np.std(own, ddof=1)) if len(own) > 1 else None
+                    for name, own in values.items()
+                },
+            }
+        )
+    return found
 
 
 def table(outcomes, best, metric, folder):
     """Returns the sweep as text: a row per metric, `metric` first, and a column per rate."""
-    columns = statistics_of(outcomes)
-    first = f"eval {metric.name}"
-    names = sorted(columns[best.learning_rate], key=lambda name: name != first)
-    rows = [("learning rate", [str(rate) for rate in columns])]
-    rows += [(name, [_mean_text(*column[name]) for column in columns.values()]) for name in names]
+
+    def cell(rate, name):
+        mean, deviation = rate["mean"][name], rate["standard_deviation"][name]
+        return f"{mean:.4f}" if deviation is None else f"{mean:.4f} ± {deviation:.4f}"
+
+    rates, first = statistics_of(outcomes), f"eval {metric.name}"
+    rows = [("learning rate", [str(rate["learning_rate"]) for rate in rates])]
+    for name in sorted(rates[0]["mean"], key=lambda name: name != first):
+        rows.append((name, [cell(rate, name) for rate in rates]))
     width = max(len(cell) for _, cells in rows for cell in cells)
     lines = [
         (name, "  ".join(cell.ljust(width) for cell in cells).rstrip()) for name, cells in rows
@@ -248,17 +249,12 @@ def table(outcomes, best, metric, folder):
 
 def summary(outcomes, best, metric):
     """Returns the contents of `table` and the results of each run, as a dict for JSON."""
-    rates = [
-        {
-            "learning_rate": rate,
-            "mean": {name: mean for name, (mean, _) in of_rate.items()},
-            "standard_deviation": {name: deviation for name, (_, deviation) in of_rate.items()},
-        }
-        for rate, of_rate in statistics_of(outcomes).items()
-    ]
-    best = {name: getattr(best, name) for name in ("learning_rate", "seed", "folder")}
-    runs = [outcome._asdict() for outcome in outcomes]
-    return {"best_metric": metric.name, "best": best, "rates": rates, "runs": runs}
+    return {
+        "best_metric": metric.name,
+        "best": {name: getattr(best, name) for name in ("learning_rate", "seed", "folder")},
+        "rates": statistics_of(outcomes),
+        "runs": [outcome._asdict() for outcome in outcomes],
+    }
 
 
 def _by_rate(outcomes):
@@ -266,10 +262,6 @@ def _by_rate(outcomes):
     for outcome in outcomes:
         found.setdefault(outcome.learning_rate, []).append(outcome)
     return found
-
-
-def _mean_text(mean, deviation):
-    return f"{mean:.4f}" if deviation is None else f"{mean:.4f} ± {deviation:.4f}"
 
 
 def _finished(folder, settings, metric):

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nezha_tf.data.choices import Columns, read_c3, read_chid, read_own
-from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM
-from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM, require_different
+from nezha_tf.util.errors import require_flag
 
 
 class DataSet(NamedTuple):
@@ -60,10 +60,7 @@ _COLUMNS = ("context_column", "question_column", "choices_column", "answer_colum
 
 
 def data_set_of(settings):
-    """Returns the `DataSet` of the settings.
-
-    Args:
-      settings: `MultipleChoiceSettings`.
+    """Returns the `DataSet` of `MultipleChoiceSettings`.
 
     Raises:
       UserError: two flags name the same column.
@@ -71,11 +68,7 @@ def data_set_of(settings):
     name = require_flag(settings.task_name, "task_name")
     if name != CUSTOM:
         return DATA_SETS[name]
-    wanted = [getattr(settings, flag) for flag in _COLUMNS]
-    if len(set(wanted)) < len(wanted):
-        named = ", ".join(f"--{flag}" for flag in _COLUMNS)
-        raise UserError(f"{named} are {wanted}; name another column for each")
-    context, question, choices, answer = wanted
+    context, question, choices, answer = require_different(settings, *_COLUMNS)
     columns = Columns(context, question or None, choices, answer, settings.answer_type)
 
     def read(path, needs_answers, bad_rows):

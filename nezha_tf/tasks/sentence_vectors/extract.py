@@ -27,16 +27,10 @@ DECIMALS = 6
 
 
 def extract_features(settings):
-    """Writes the vectors of texts, or the cosine similarity of pairs.
-
-    Args:
-      settings: `ExtractSettings`.
+    """Writes the vectors of texts, or the cosine similarity of pairs, by `ExtractSettings`.
 
     Returns:
       Text to print: how many texts were read, and where the result is.
-
-    Raises:
-      UserError: a mistake in the flags or in the files.
     """
     _check(settings)
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
@@ -92,7 +86,6 @@ def _check(settings):
 
 
 def _load(settings, opened):
-    """Returns (`NezhaEncoder`, `FullTokenizer`)."""
     config, length = opened.config, settings.max_seq_length
     layer_numbers(settings.layers, config.num_hidden_layers, opened.task.get("layer_mix", False))
     positions.of(config).check_length(
@@ -103,7 +96,7 @@ def _load(settings, opened):
 
 
 def _write_vectors(settings, model, texts, path):
-    """Writes the vectors of `texts` as a `.npy` file; returns the offsets, see `write_vectors`."""
+    """Writes the vectors of `texts` as a `.npy` file; see `write_vectors`."""
     has_mix, config = model.layer_mix is not None, model.config
     layers = layer_numbers(settings.layers, config.num_hidden_layers, has_mix)
     step = make_step(model, layers, settings.pooling if settings.level == "text" else None)
@@ -153,7 +146,6 @@ def _line(texts, index, level, vectors, vocabulary):
 
 
 def _write_similarity(settings, model, texts, rows, labels):
-    """Writes or shows the cosine similarity of the two texts of each pair."""
     path = settings.output_file
     with _scratch(path) as scratch:
         _write_vectors(settings, model, texts, scratch)

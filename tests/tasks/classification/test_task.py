@@ -1,8 +1,10 @@
 """The whole classification task: toy tasks that are learnt, the folder, and every bad input."""
 
 import csv
+import functools
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -51,14 +53,13 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def settings(data, tmp_path):
-    """Returns a function of a label type and changes that returns the settings of a short run."""
+@pytest.fixture(scope="module")
+def settings_for(data):
+    """Returns a function: folder, label type, changes -> the settings of a short run."""
     common = {
         "task_name": "custom",
         "vocab_file": str(data / "vocab.txt"),
         "bert_config_file": str(data / "config.json"),
-        "output_dir": str(tmp_path / "run"),
         "max_seq_length": 39,
         "learning_rate": 1e-2,
         "num_train_epochs": 10.0,
@@ -67,12 +68,27 @@ def settings(data, tmp_path):
         "jit_compile": False,
     }
 
-    def make(kind="single", **changes):
+    def make(folder, kind="single", **changes):
         paths = {"train_file": "train", "eval_file": "dev", "predict_file": "dev"}
         paths = {flag: str(data / f"{kind}_{part}.jsonl") for flag, part in paths.items()}
-        return ClassificationSettings(**{**common, **paths, "label_type": kind, **changes})
+        own = {"output_dir": str(folder), "label_type": kind}
+        return ClassificationSettings(**{**common, **paths, **own, **changes})
 
     return make
+
+
+@pytest.fixture
+def settings(settings_for, tmp_path):
+    return functools.partial(settings_for, tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def several(settings_for, tmp_path_factory):
+    """The folder of a run on texts of several classes."""
+    folder = tmp_path_factory.mktemp("several") / "run"
+    changes = {"num_train_epochs": 20.0, "save_checkpoints_steps": 100, "label_smoothing": 0.05}
+    start(settings_for(folder, "multi", do_train=True, do_eval=True, **changes), Classification)
+    return folder
 
 
 def write(path, *rows):
@@ -84,6 +100,7 @@ def lines_of(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.processes
 def test_pairs_are_learnt_from_the_command(data, tmp_path):
     """In pairs from CSV, the second text decides; the predictions keep their order."""
     for part, count in (("train", 320), ("dev", 70)):
@@ -134,10 +151,10 @@ def test_pairs_are_learnt_from_the_command(data, tmp_path):
     assert (folder / "confusion.png").is_file() and (folder / "curves.png").is_file()
 
 
-def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path, capsys):
-    changes = {"num_train_epochs": 20.0, "save_checkpoints_steps": 100, "label_smoothing": 0.05}
-    start(settings("multi", do_train=True, do_eval=True, **changes), Classification)
-    folder = tmp_path / "run"
+def test_several_classes_are_learnt_and_predicted_later(
+    several, settings_for, data, tmp_path, capsys
+):
+    folder = shutil.copytree(several, tmp_path / "run")
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["micro_f1"] > 0.9 and results["exact_match"] > 0.8
     assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]
@@ -147,9 +164,8 @@ def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path
     # Without the training data, on texts of which one has no label.
     rows = lines_of(data / "multi_dev.jsonl")
     del rows[3]["label"]
-    predict_file = write(tmp_path / "some.jsonl", *rows)
-    capsys.readouterr()
-    start(settings("multi", do_predict=True, predict_file=predict_file), Classification)
+    flags = {"do_predict": True, "predict_file": write(tmp_path / "some.jsonl", *rows)}
+    start(settings_for(folder, "multi", **flags), Classification)
     found = lines_of(folder / "predictions.jsonl")
     assert [row["text"] for row in found] == [row["text"] for row in rows]
     assert all(set(row["probabilities"]) == {"a", "b"} for row in found)
@@ -163,39 +179,32 @@ def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path
     assert float(line.split()[-1]) == pytest.approx(np.mean(right), abs=1e-3)
     assert "label" not in found[3] and np.mean(right) > 0.8
     assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]  # again
-
-
-def test_the_head_of_the_folder_is_taken_or_told(settings, tmp_path):
-    """A run of several classes, without the flags that say it; and one of single texts."""
-    changes = {"num_train_steps": 2, "save_checkpoints_steps": 1}
-    start(settings("multi", do_train=True, do_eval=True, **changes), Classification)
-    folder = tmp_path / "run"
-    same = {"predict_file": settings("multi").predict_file, "do_predict": True}
-    start(settings("multi", **same), Classification)
-    right = lines_of(folder / "predictions.jsonl")
+    # The default type of labels is not given, so the folder's is taken.
     (folder / "predictions.jsonl").unlink()
-    start(settings("single", **same), Classification)  # the default, so it is not given
-    assert lines_of(folder / "predictions.jsonl") == right
-    assert isinstance(right[0]["prediction"], list)
+    start(settings_for(folder, "single", **flags), Classification)
+    assert lines_of(folder / "predictions.jsonl") == found
 
+
+def test_a_folder_of_another_head_is_refused(several, settings_for, tmp_path):
     is_multi = "is with --label_type=multi, and this one with --label_type="
     pair = write(tmp_path / "pair.jsonl", {"text": "甲", "b": "乙", "label": "a"})
+    predicts = {"do_predict": True}
     for kind, more, message in (
-        ("regression", same, f"{is_multi}regression; give it the same flag"),
+        ("regression", predicts, f"{is_multi}regression; give it the same flag"),
         ("single", {"do_train": True}, f"{is_multi}single; give it the same flag"),
-        ("multi", {**same, "best_metric": "loss"}, "is that of --best_metric=micro_f1, not of"),
+        ("multi", {**predicts, "best_metric": "loss"}, "is that of --best_metric=micro_f1, not of"),
         (
             "multi",
-            {**same, "predict_file": pair, "text_pair_column": "b"},
+            {**predicts, "predict_file": pair, "text_pair_column": "b"},
             "is_pair is false in the run in .*run, and true here; give it the same --text_pair_col",
         ),
     ):
         with pytest.raises(UserError, match=message):
-            start(settings(kind, **more), Classification)
+            start(settings_for(several, kind, **more), Classification)
 
 
 def test_numbers_are_learnt(settings, tmp_path):
-    changes = {"do_train": True, "do_eval": True, "do_predict": True}
+    changes = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
     changes |= {"best_metric": "mean_squared_error", "bucket_by_length": False}
     start(settings("regression", **changes), Classification)
     folder = tmp_path / "run"

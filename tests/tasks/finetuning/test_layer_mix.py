@@ -202,6 +202,7 @@ def test_mistakes(data, mixed, tmp_path):
     np.testing.assert_array_equal(vectors(None, tmp_path, ["丄"], ("mix",), **bare), whole)
 
 
+@pytest.mark.processes
 def test_entities_from_the_command(tmp_path):
     """The program itself, with a CRF, in bfloat16."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
