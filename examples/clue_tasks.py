@@ -98,7 +98,7 @@ def _file_choices(task):
     if task.name == "cmrc2018":
         return (("train.json",),), (("dev.json",),)
     data_set = data_sets(task)[task.name]
-    return data_set.file_choices("train"), data_set.file_choices("eval")
+    return data_set.files["train"], data_set.files["eval"]
 
 
 def data_sets(task):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM, require_different
+from nezha_tf.tasks.finetuning.data_sets import CLUE_FILES, CUSTOM, one_of, require_different
 from nezha_tf.util.errors import UserError, require_flag
 
 
@@ -96,8 +96,7 @@ class DataSet(NamedTuple):
     """A data set.
 
     Attributes:
-      files: {"train", "eval" or "predict": the possible names of its file}; the first that is
-        there is read.
+      files: {"train", "eval" or "predict": the choices of its file}; see `found_in`.
       columns: the `Columns` of the files.
       labels: the labels in the order of the classes; (): those of the training data.
       same_labels: {label in a file: the label that it means}.
@@ -128,23 +127,16 @@ class DataSet(NamedTuple):
         """Whether the examples are pairs of texts."""
         return self.columns.text_pair is not None and not self.is_joined
 
-    def file_choices(self, part):
-        """Returns the names of a part's files; see `found_in`."""
-        return tuple((name,) for name in self.files[part])
 
-
-def _files(train=(), dev=(), test=()):
-    return {"train": train, "eval": dev, "predict": test}
-
-
-# The names of the files of FewCLUE's parts, and those of CLUE's or FewCLUE's archives.
-_FEW = {part: [f"{part}_few_all.json", f"{part}_0.json"] for part in ("train", "dev")}
-_CLUE = _files(
-    *([f"{part}.json", *names] for part, names in _FEW.items()), [*CLUE_TESTS, "test_public.json"]
-)
 _INFERENCE = ("contradiction", "entailment", "neutral")
 _PAIR = Columns("sentence1", "sentence2", "label", id="id")
 _SENTENCE = Columns("sentence", None, "label", id="id")
+
+
+def _files(train, dev, test):
+    return {"train": one_of(*train), "eval": one_of(*dev), "predict": one_of(*test)}
+
+
 # Huawei's files of ChnSentiCorp and LCQMC, in the order of its `TextClfProcessor`, have no header;
 # others name the columns.
 DATA_SETS = {
@@ -169,31 +161,31 @@ DATA_SETS = {
     ),
     "ocnli": DataSet(
         _files(
-            ["train.50k.json", "train.json", "train.jsonl", *_FEW["train"]],
-            ["dev.json", "dev.jsonl", *_FEW["dev"]],
+            ["train.50k.json", "train.json", "train.jsonl", "train_few_all.json", "train_0.json"],
+            ["dev.json", "dev.jsonl", "dev_few_all.json", "dev_0.json"],
             ["test.json", "test.jsonl", "test_public.json"],
         ),
         _PAIR,
         _INFERENCE,
         no_label="-",
     ),
-    "cmnli": DataSet(_CLUE, _PAIR, _INFERENCE, no_label="-"),
-    "afqmc": DataSet(_CLUE, _PAIR, ("0", "1")),
-    "bustm": DataSet(_CLUE, _PAIR, ("0", "1")),
+    "cmnli": DataSet(CLUE_FILES, _PAIR, _INFERENCE, no_label="-"),
+    "afqmc": DataSet(CLUE_FILES, _PAIR, ("0", "1")),
+    "bustm": DataSet(CLUE_FILES, _PAIR, ("0", "1")),
     # 15 classes: the numbers 105 and 111 are not used.
     "tnews": DataSet(
-        _CLUE, _SENTENCE, tuple(str(n) for n in range(100, 117) if n not in (105, 111))
+        CLUE_FILES, _SENTENCE, tuple(str(n) for n in range(100, 117) if n not in (105, 111))
     ),
-    "iflytek": DataSet(_CLUE, _SENTENCE, tuple(map(str, range(119)))),
+    "iflytek": DataSet(CLUE_FILES, _SENTENCE, tuple(map(str, range(119)))),
     "wsc": DataSet(
-        _CLUE,
+        CLUE_FILES,
         Columns("text", "target", "label", id="id"),
         ("false", "true"),
         rewrite=marked_spans,
         is_joined=True,
     ),
     "csl": DataSet(
-        _CLUE,
+        CLUE_FILES,
         Columns("abst", "keyword", "label", id="id"),
         ("0", "1"),
         rewrite=keywords_first,
@@ -224,4 +216,4 @@ def data_set_of(settings):
 
 def own_data(columns, may_have_no_class=False):
     """Returns the `DataSet` of a user's own files with these `Columns`."""
-    return DataSet(_files(), columns, may_have_no_class=may_have_no_class)
+    return DataSet({}, columns, may_have_no_class=may_have_no_class)

@@ -6,10 +6,25 @@ from typing import NamedTuple
 from nezha_tf.util import files
 from nezha_tf.util.errors import UserError, require_flag
 
+# The --task_name of the user's own data.
+CUSTOM = "custom"
+
+
+def one_of(*names):
+    """Returns the choice among files of these names; see `found_in`."""
+    return tuple((name,) for name in names)
+
+
 # The test sets of CLUE's archives, the one that the site takes first. Where there is no
 # test1.1.json (ChID and C3 have one), test.json is version 1.1; test1.0.json is an older one, kept
 # for reference (README of TNEWS's archive).
 CLUE_TESTS = ("test1.1.json", "test.json", "test1.0.json")
+# The files of an archive of CLUE, or of FewCLUE.
+CLUE_FILES = {
+    "train": one_of("train.json", "train_few_all.json", "train_0.json"),
+    "eval": one_of("dev.json", "dev_few_all.json", "dev_0.json"),
+    "predict": one_of(*CLUE_TESTS, "test_public.json"),
+}
 
 
 class Examples(NamedTuple):
@@ -30,15 +45,15 @@ def files_of(data_set, part, settings):
     """Returns the list of a part's files, from --train_file and similar flags or in --data_dir.
 
     Args:
-      data_set: an object with `file_choices(part)`: a tuple of tuples of file names (see
-        `found_in`); (): the flag must name the files.
+      data_set: an object with `files`: a dict of part to its choices of files (see `found_in`);
+        without any, the flag must name the files.
       part: "train", "eval" or "predict".
       settings: an object with `data_dir`, `train_file`, `eval_file` and `predict_file`.
 
     Raises:
       UserError: there is no such file.
     """
-    flag, choices = f"{part}_file", data_set.file_choices(part)
+    flag, choices = f"{part}_file", data_set.files.get(part, ())
     if getattr(settings, flag) or not choices:
         return files.expand(require_flag(getattr(settings, flag), flag), flag)
     folder = settings.data_dir
@@ -66,10 +81,6 @@ def found_in(folder, choices):
 def listed(choices):
     """Returns the choices as text."""
     return " or ".join(" and ".join(names) for names in choices)
-
-
-# The --task_name of the user's own data.
-CUSTOM = "custom"
 
 
 def require_different(settings, *flags):

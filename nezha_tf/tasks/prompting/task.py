@@ -32,8 +32,8 @@ class Prompting(Classification):
         count = self.make_packing(self.data_set.is_pair).num_blanks
         labels, words = self.label_type.labels, settings.label_words
         self._label_tokens = label_tokens(labels, words, self.tokenizer, count)
-        told = (f"{label}: {word}" for label, word in zip(labels, words, strict=True))
-        self.notes.append(f"words of the classes: {', '.join(told)}")
+        pairs = (f"{label}: {word}" for label, word in zip(labels, words, strict=True))
+        self.notes.append(f"words of the classes: {', '.join(pairs)}")
 
     def make_packing(self, is_pair):
         settings = self.settings

@@ -73,7 +73,7 @@ def make_step(model, layers, pooling):
     return step
 
 
-def write_vectors(path, step, width, texts, level, batch_size):
+def write(path, step, width, texts, level, batch_size):
     """Writes the vectors of all texts as a `.npy` file, float32 [rows, D], in the texts' order.
 
     A batch holds texts of similar length, so rows are written in any order. The file is no memory

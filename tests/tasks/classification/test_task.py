@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 from commands import QUICK_CONFIG, run
-from helpers import assert_is_a_model
+from helpers import assert_is_a_model, rows_of, write_model_files, write_rows
 
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.tasks.classification.settings import ClassificationSettings
@@ -44,12 +44,11 @@ def data(tmp_path_factory):
     """A folder with a configuration and texts in JSON lines, with labels of each type."""
     folder = tmp_path_factory.mktemp("toy")
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    (folder / "vocab.txt").write_text("\n".join([*special, *CHARACTERS]))
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    write_model_files(folder, [*special, *CHARACTERS], CONFIG)
     for kind, label_of in LABEL_OF.items():
         for part, count in (("train", 320), ("dev", 70)):
             rows = [{"text": text, "label": label_of(text)} for text in make_texts(count, part)]
-            write(folder / f"{kind}_{part}.jsonl", *rows)
+            write_rows(folder / f"{kind}_{part}.jsonl", *rows)
     return folder
 
 
@@ -89,15 +88,6 @@ def several(settings_for, tmp_path_factory):
     changes = {"num_train_epochs": 20.0, "save_checkpoints_steps": 100, "label_smoothing": 0.05}
     start(settings_for(folder, "multi", do_train=True, do_eval=True, **changes), Classification)
     return folder
-
-
-def write(path, *rows):
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    return str(path)
-
-
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.processes
@@ -162,11 +152,11 @@ def test_several_classes_are_learnt_and_predicted_later(
     (folder / "task.json").unlink()
     (folder / "labels.txt").write_text("a\nb\n")
     # Without the training data, on texts of which one has no label.
-    rows = lines_of(data / "multi_dev.jsonl")
+    rows = rows_of(data / "multi_dev.jsonl")
     del rows[3]["label"]
-    flags = {"do_predict": True, "predict_file": write(tmp_path / "some.jsonl", *rows)}
+    flags = {"do_predict": True, "predict_file": write_rows(tmp_path / "some.jsonl", *rows)}
     start(settings_for(folder, "multi", **flags), Classification)
-    found = lines_of(folder / "predictions.jsonl")
+    found = rows_of(folder / "predictions.jsonl")
     assert [row["text"] for row in found] == [row["text"] for row in rows]
     assert all(set(row["probabilities"]) == {"a", "b"} for row in found)
     right = [
@@ -182,12 +172,12 @@ def test_several_classes_are_learnt_and_predicted_later(
     # The default type of labels is not given, so the folder's is taken.
     (folder / "predictions.jsonl").unlink()
     start(settings_for(folder, "single", **flags), Classification)
-    assert lines_of(folder / "predictions.jsonl") == found
+    assert rows_of(folder / "predictions.jsonl") == found
 
 
 def test_a_folder_of_another_head_is_refused(several, settings_for, tmp_path):
     is_multi = "is with --label_type=multi, and this one with --label_type="
-    pair = write(tmp_path / "pair.jsonl", {"text": "甲", "b": "乙", "label": "a"})
+    pair = write_rows(tmp_path / "pair.jsonl", {"text": "甲", "b": "乙", "label": "a"})
     predicts = {"do_predict": True}
     for kind, more, message in (
         ("regression", predicts, f"{is_multi}regression; give it the same flag"),
@@ -212,11 +202,11 @@ def test_numbers_are_learnt(settings, tmp_path):
     assert results["pearson"] > 0.9 and results["mean_squared_error"] < 0.2
     assert results["mean_squared_error"] == pytest.approx(results["loss"], rel=1e-4)
     # The lowest error is the best one.
-    errors = [row.get("eval_mean_squared_error") for row in lines_of(folder / "metrics.jsonl")]
+    errors = [row.get("eval_mean_squared_error") for row in rows_of(folder / "metrics.jsonl")]
     assert results["mean_squared_error"] == pytest.approx(min(filter(None, errors)), rel=1e-5)
     errors = [
         row["prediction"] - LABEL_OF["regression"](row["text"])
-        for row in lines_of(folder / "predictions.jsonl")
+        for row in rows_of(folder / "predictions.jsonl")
     ]
     assert np.mean(np.square(errors)) == pytest.approx(results["mean_squared_error"], rel=1e-3)
 
@@ -241,9 +231,9 @@ def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
     ):
         numbers = [{**entry, "label": index} for index, entry in enumerate(good)]
         rows = numbers if kind == "regression" else good
-        paths = {"train_file": write(tmp_path / "good.jsonl", *rows)}
+        paths = {"train_file": write_rows(tmp_path / "good.jsonl", *rows)}
         paths["eval_file"] = paths["train_file"]
-        bad = write(tmp_path / "bad.jsonl", rows[0], row, rows[1])
+        bad = write_rows(tmp_path / "bad.jsonl", rows[0], row, rows[1])
         paths[f"{part}_file"] = bad
         changes = {**paths, "do_train": True, "do_eval": True}
         changes["output_dir"] = str(tmp_path / kind)
@@ -260,12 +250,14 @@ def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
 def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
     csv_file = tmp_path / "a.csv"
     csv_file.write_text("text,label\n甲,有\n丙,无\n")
-    one_class = write(tmp_path / "one.jsonl", {"text": "甲", "label": "有"})
-    bad = write(tmp_path / "bad.jsonl", {"text": "甲"})
+    one_class = write_rows(tmp_path / "one.jsonl", {"text": "甲", "label": "有"})
+    bad = write_rows(tmp_path / "bad.jsonl", {"text": "甲"})
     config = {**CONFIG, "type_vocab_size": 1}
     (tmp_path / "one_segment.json").write_text(json.dumps(config))
     pair = {"text_pair_column": "label", "label_column": "y"}
-    mixed = write(tmp_path / "mixed.jsonl", *({"text": "甲", "label": n} for n in (0, 1, True)))
+    mixed = write_rows(
+        tmp_path / "mixed.jsonl", *({"text": "甲", "label": n} for n in (0, 1, True))
+    )
     for changes, message in (
         ({"train_file": mixed}, "mixed.jsonl: labels are both true and 0, which may mean the same"),
         ({"text_column": "内容"}, 'line 1: "内容" is missing'),
@@ -293,7 +285,7 @@ def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
 def test_classes_are_listed_found_or_those_of_the_folder(settings, tmp_path):
     # 9 and 9.0 are the same number, written as a number or as a text.
     rows = [{"text": "甲", "label": label} for label in (10, 9, -1, 9.0, -1.0, "10")]
-    path = write(tmp_path / "numbers.jsonl", *rows)
+    path = write_rows(tmp_path / "numbers.jsonl", *rows)
     changes = {"train_file": path, "eval_file": path, "output_dir": str(tmp_path / "new")}
 
     def classes(**more):

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 import toy_task
 from commands import settings_of
+from helpers import tensors
 from toy_finetuning import ToySettings, settings_in
 from toy_task import ToyTask
 
@@ -47,11 +48,6 @@ class CountingTask(ToyTask):
 
 def load(path):
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def tensors(prefix):
-    reader = tf.train.load_checkpoint(str(prefix))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
 def assert_close(one, other, atol):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from commands import QUICK_CONFIG, run
-from helpers import assert_is_a_model
+from helpers import assert_is_a_model, rows_of, write_model_files, write_rows
 
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.array_reader import ArrayReader
@@ -38,8 +38,7 @@ def make_question(draw, count):
 def data(tmp_path_factory):
     """A folder with a configuration, and questions as C3 has them."""
     folder = tmp_path_factory.mktemp("choices")
-    (folder / "vocab.txt").write_text("\n".join(TOKENS))
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    write_model_files(folder, TOKENS, CONFIG)
     draw = random.Random(0)
     for part, count in (("train", 400), ("dev", 60)):
         for genre in "md":
@@ -71,10 +70,6 @@ def settings(data, tmp_path):
     return lambda **changes: MultipleChoiceSettings(**{**common, **changes})
 
 
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.mark.processes
 def test_questions_are_learnt_from_the_command(data, tmp_path):
     flags = (
@@ -98,7 +93,7 @@ def test_questions_are_learnt_from_the_command(data, tmp_path):
         task="multiple_choice",
         has_blanks=False,
     )
-    found = lines_of(folder / "predictions.jsonl")
+    found = rows_of(folder / "predictions.jsonl")
     right = [
         entry["answer"]
         for genre in "dm"
@@ -162,8 +157,7 @@ def test_blanks_of_a_passage(settings, tmp_path):
         content = [front + mark for front, mark in zip(fronts, marks, strict=True)]
         rows.append({"content": content, "candidates": list("丙甲乙")})
     for part, span in (("train", slice(100)), ("dev", slice(100, 120))):
-        text = "".join(json.dumps(row) + "\n" for row in rows[span])
-        (tmp_path / f"{part}.json").write_text(text)
+        write_rows(tmp_path / f"{part}.json", *rows[span])
         (tmp_path / f"{part}_answer.json").write_text(json.dumps(answers))
     changes = {"task_name": "chid", "data_dir": str(tmp_path), "max_seq_length": 16}
     modes = {"do_train": True, "do_eval": True, "do_predict": True}
@@ -172,7 +166,7 @@ def test_blanks_of_a_passage(settings, tmp_path):
     assert json.loads((folder / "eval_results.json").read_text())["accuracy"] > 0.9
     task = open_folder(folder).task
     assert task["has_blanks"] is True and task["ascii_punctuation"] is True
-    found = lines_of(folder / "predictions.jsonl")
+    found = rows_of(folder / "predictions.jsonl")
     assert np.mean([answers[row["id"]] == row["prediction"] for row in found]) > 0.9
     for first, second in zip(found[::2], found[1::2], strict=True):
         assert first["prediction"] != second["prediction"]
@@ -191,9 +185,8 @@ def test_a_blank_that_stands_twice_is_told_or_counted(settings, tmp_path):
     """Predictions of ChID are by mark, so two of one mark could not be told apart."""
     rows = [{"content": ["甲#idiom000001#"], "candidates": ["甲乙", "丙丁"]}] * 2
     rows.append({**rows[0], "content": ["乙#idiom000002#"]})
-    (tmp_path / "twice.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = {"task_name": "chid", "max_seq_length": 16, "do_predict": True}
-    flags["predict_file"] = str(tmp_path / "twice.json")
+    flags["predict_file"] = write_rows(tmp_path / "twice.json", *rows)
     told = (
         r"twice\.json, line 2: the id '#idiom000001#' is used twice, also at .*twice\.json, line 1"
     )

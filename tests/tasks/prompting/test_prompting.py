@@ -8,6 +8,7 @@ import pytest
 from commands import QUICK_CONFIG
 from conftest import REPOSITORY
 from export_folders import ODD_TEXTS, Served, ask
+from helpers import rows_of, write_model_files, write_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import examples
@@ -90,9 +91,8 @@ def test_the_scores_are_sums_of_log_probabilities():
 def data(tmp_path_factory):
     """A pretrained model with random weights, and texts whose class shows in them."""
     folder = tmp_path_factory.mktemp("prompting")
-    (folder / "vocab.txt").write_text("\n".join(TOKENS))
     config = {**QUICK_CONFIG, "vocab_size": len(TOKENS)}
-    (folder / "bert_config.json").write_text(json.dumps(config))
+    write_model_files(folder, TOKENS, config)
     model = NezhaForMaskedLM(NezhaConfig.from_dict(config))
     checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt-1"))
     rng = np.random.default_rng(0)
@@ -101,8 +101,7 @@ def data(tmp_path_factory):
         for label in rng.integers(0, 2, count):
             body = [*rng.choice([*"丙丁"], rng.integers(1, 9)), "甲乙"[label]]
             rows.append({"text": "".join(rng.permutation(body)), "label": ["a", "b"][label]})
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        (folder / f"{part}.jsonl").write_text(lines)
+        write_rows(folder / f"{part}.jsonl", *rows)
     return folder
 
 
@@ -114,7 +113,7 @@ def settings(data, tmp_path):
         "eval_file": str(data / "dev.jsonl"),
         "predict_file": str(data / "dev.jsonl"),
         "vocab_file": str(data / "vocab.txt"),
-        "bert_config_file": str(data / "bert_config.json"),
+        "bert_config_file": str(data / "config.json"),
         "init_checkpoint": str(data / "model.ckpt-1"),
         "output_dir": str(tmp_path / "run"),
         "pattern": "{text}。是[MASK][MASK]",
@@ -136,15 +135,13 @@ def test_classes_are_learnt_and_the_folder_has_the_pattern(settings, tmp_path):
     opened = open_folder(folder)
     assert type(opened.make_model()) is NezhaForMaskedLM
     assert opened.task["label_words"] == ["很好", "很差"] and opened.task["task"] == "prompting"
-    rows = (folder / "predictions.jsonl").read_text(encoding="utf-8")
-    predicted = [json.loads(line)["prediction"] for line in rows.splitlines()]
+    predicted = [row["prediction"] for row in rows_of(folder / "predictions.jsonl")]
     assert set(predicted) == {"a", "b"}
     # The program needs neither pattern nor words later.
     (folder / "predictions.jsonl").unlink()
     later = {"pattern": None, "label_words": (), "init_checkpoint": None}
     run_classifier(settings(do_predict=True, learning_rate=("1",), **later))
-    rows = (folder / "predictions.jsonl").read_text(encoding="utf-8")
-    assert [json.loads(line)["prediction"] for line in rows.splitlines()] == predicted
+    assert [row["prediction"] for row in rows_of(folder / "predictions.jsonl")] == predicted
 
 
 def test_what_is_served_is_what_the_model_says(tmp_path):
@@ -202,14 +199,12 @@ def test_without_dropout_r_drop_compares_what_is_the_same(settings):
 
 
 def test_pairs_need_no_segments(settings, data, tmp_path):
-    config = json.loads((data / "bert_config.json").read_text())
+    config = json.loads((data / "config.json").read_text())
     (tmp_path / "one.json").write_text(json.dumps({**config, "type_vocab_size": 1}))
     row = {"text": "甲", "text_pair": "乙", "label": "a"}
-    (tmp_path / "pairs.jsonl").write_text(
-        json.dumps(row) + "\n" + json.dumps({**row, "label": "b"})
-    )
+    path = write_rows(tmp_path / "pairs.jsonl", row, {**row, "label": "b"})
     flags = {"text_pair_column": "text_pair", "pattern": "{text}，{text_pair}[MASK][MASK]"}
-    flags |= {"train_file": str(tmp_path / "pairs.jsonl"), "do_train": True}
+    flags |= {"train_file": path, "do_train": True}
     Prompting(settings(**flags, bert_config_file=str(tmp_path / "one.json")))
 
 
@@ -240,7 +235,7 @@ def test_mistakes(settings, changes, message):
 
 
 def test_the_head_must_be_in_the_checkpoint(settings, data, tmp_path):
-    config = NezhaConfig.from_json_file(data / "bert_config.json")
+    config = NezhaConfig.from_json_file(data / "config.json")
     checkpoints.save_tf1_checkpoint(NezhaEncoder(config), str(tmp_path / "model.ckpt-1"))
     changes = {"init_checkpoint": str(tmp_path / "model.ckpt-1"), "do_train": True}
     with pytest.raises(UserError, match="cls/predictions"):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from commands import QUICK_CONFIG
 from export_folders import ask
+from helpers import rows_of, write_model_files, write_rows
 
 from nezha_tf import NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.checkpoints.folder import open_folder
@@ -75,8 +76,7 @@ def test_the_loss_by_hand(pooling, index):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vectors")
-    (folder / "vocab.txt").write_text("\n".join(TOKENS))
-    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    write_model_files(folder, TOKENS, CONFIG)
     keras.utils.set_random_seed(0)
     model = NezhaEncoder(NezhaConfig.from_dict(CONFIG))
     checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt-1"))
@@ -87,8 +87,7 @@ def data(tmp_path_factory):
     for first, second in zip(texts[:40], texts[40:80], strict=True):
         shared = len({*first} & {*second}) / len({*first} | {*second})
         pairs.append({"sentence1": first, "sentence2": second, "label": shared})
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs)
-    (folder / "pairs.jsonl").write_text(lines)
+    write_rows(folder / "pairs.jsonl", *pairs)
     return folder
 
 
@@ -101,7 +100,7 @@ def settings(data, tmp_path):
         "text_column": "sentence1",
         "text_pair_column": "sentence2",
         "vocab_file": str(data / "vocab.txt"),
-        "bert_config_file": str(data / "bert_config.json"),
+        "bert_config_file": str(data / "config.json"),
         "init_checkpoint": str(data / "model.ckpt-1"),
         "output_dir": str(tmp_path / "run"),
         "max_seq_length": 16,
@@ -131,19 +130,17 @@ def test_texts_come_to_be_nearest_to_themselves(settings, data, tmp_path, poolin
 
 
 def losses_of(folder):
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [row["loss"] for row in map(json.loads, lines) if "loss" in row]
+    return [row["loss"] for row in rows_of(folder / "metrics.jsonl") if "loss" in row]
 
 
 def assert_extracted_as_predicted(folder, data):
     """Returns the rows that extract_features writes for a run's pairs, and what it says."""
     way = {"model_folder": str(folder), "input_file": str(data / "pairs.jsonl")}
     columns = {"text_column": "sentence1", "text_pair_column": "sentence2", "label_column": "label"}
-    output = str(folder.with_name("similarity.jsonl"))
-    said = extract_features(ExtractSettings(**way, **columns, similarity=True, output_file=output))
-    rows = [json.loads(line) for line in open(output, encoding="utf-8")]
-    predicted = (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-    for row, line in zip(rows, map(json.loads, predicted), strict=True):
+    way |= {"output_file": str(folder.with_name("similarity.jsonl")), "similarity": True}
+    said = extract_features(ExtractSettings(**way, **columns))
+    rows = rows_of(folder.with_name("similarity.jsonl"))
+    for row, line in zip(rows, rows_of(folder / "predictions.jsonl"), strict=True):
         assert row["similarity"] == pytest.approx(line["similarity"], abs=1e-5)
     return rows, said
 
@@ -176,7 +173,7 @@ def test_bad_rows_are_told_or_counted(settings, tmp_path):
         ("eval", {"label": "1e39"}, "label 1e39 is too", "1 pair; bad rows skipped: 1"),
     ):
         good = {"sentence1": "甲", "sentence2": "乙", "label": 1}
-        pairs.write_text("".join(json.dumps({**good, **own}) + "\n" for own in ({}, row)))
+        write_rows(pairs, good, {**good, **row})
         path = tmp_path / "texts.txt" if part == "train" else pairs
         modes = {f"do_{part}": True, f"{part}_file": str(path)}
         with pytest.raises(UserError, match=rf"{path.name}, line 2: {message}"):
