@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from nezha_tf.training import flag_history
 from nezha_tf.training.precision import LEAST_GAIN, fastest, with_precision
-from nezha_tf.training.product_rates import product_rate
 from nezha_tf.training.settings import RunSettings
+from nezha_tf.training.throughput import product_rate
 
 RATE = st.floats(1e9, 1e15)
 
