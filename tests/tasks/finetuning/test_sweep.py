@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -111,7 +112,10 @@ def alone(data, tmp_path_factory):
     """The folder of a run with the settings of the sweep's last run."""
     out = tmp_path_factory.mktemp("alone")
     rate = {"learning_rate": (str(RATES[1]),)}
-    sweep.run(settings_in(data, out, num_train_epochs=2.0, seed=SEEDS[1], **rate), ToyTask)
+    settings = settings_in(data, out, num_train_epochs=2.0, seed=SEEDS[1], **rate)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["tests/toy_finetuning.py"])  # for the model card
+        sweep.run(settings, ToyTask)
     return out
 
 
@@ -177,6 +181,7 @@ def test_a_second_seed_on_replicas_is_a_run_as_any_other(data, tmp_path):
     strategy, found = OtherReplicas(["CPU:0", "CPU:1"]), []
     for name, seeds in (("both", SEEDS), ("last", SEEDS[1:])):
         changes = {"learning_rate": 1e-2, "do_eval": False, "do_predict": False}
+        changes["bucket_by_length"] = False  # one shape is traced
         settings = settings_in(data, tmp_path / name, num_train_steps=2, **changes)
         runs = sweep.Sweep(strategy, ToyTask(settings))
         for seed in seeds:
